@@ -35,8 +35,8 @@ class AttendedMacs(Count):
     DERIVED_FROM = TracePart.OPERATORS
     FORMULA = "macs - those of the scores above the diagonal, for each operator with a causal mask"
     OMISSIONS = (
-        "masks that are tensors, such as those of sliding windows: they count in full, which makes it an upper bound; "
-        "masks of attention that is written as products, which are not seen"
+        "masks that are tensors, such as sliding windows: attention then counts in full, as an upper bound; "
+        "masks in attention that is written as matrix products"
     )
     SOURCE = "scores up to the diagonal: L * (L + 1) / 2 of L * L"
 

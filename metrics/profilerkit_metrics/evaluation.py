@@ -34,7 +34,7 @@ __all__ = ["ComputeEvalMetric", "DynamicEvalMetric", "EvalMetric", "InferenceTim
 
 
 class EvalMetric(Metric):
-    """What the evaluation function returned on its data split.
+    """The result of the evaluation function on its data split.
 
     >>> from torch import nn
     >>> from profilerkit import profile
@@ -44,7 +44,7 @@ class EvalMetric(Metric):
     """
 
     NAME = "eval_metric"
-    FORMULA = "what the evaluation function returns"
+    FORMULA = "the result of the evaluation function"
     OMISSIONS = "data outside of its split"
     SOURCE = "the evaluation function"
 

@@ -69,7 +69,7 @@ class Throughput(Metric):
     UNIT = "samples/s"
     COMPARATIVE = Comparative.DIV
     FORMULA = "batch size / each sample of the execution time"
-    OMISSIONS = "loading data; it is unavailable where the inputs share no first dimension"
+    OMISSIONS = "loading data; it is unavailable if the inputs have no common first dimension"
     SOURCE = "profilerkit's own definition"
 
 
@@ -90,7 +90,7 @@ class TrainingTime(Seconds):
 
 
 class FirstCallTime(Seconds):
-    """Seconds that the first call takes, tracing and compiling the model included.
+    """Seconds of the first call, with tracing and compiling the model.
 
     >>> from torch import nn
     >>> from profilerkit import profile
@@ -101,7 +101,7 @@ class FirstCallTime(Seconds):
 
     NAME = "first_call_time"
     FORMULA = "seconds from the first call until the device is done"
-    OMISSIONS = "reading the model; it is unavailable where nothing is compiled"
+    OMISSIONS = "loading the model; it is unavailable if nothing is compiled"
     SOURCE = "profilerkit's own definition"
 
 

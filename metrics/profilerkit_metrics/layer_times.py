@@ -30,10 +30,10 @@ class LayerTimes(LayerRows):
 
     NAME = "layer_times"
     FORMULA = (
-        "medians over the passes of the seconds between the begin and the end of each layer; own times are "
+        "medians over the passes of the seconds between the start and the end of each layer; own times are "
         "those without the layers inside"
     )
-    OMISSIONS = "work outside of all layers, which is on the row of the model itself"
+    OMISSIONS = "nothing: work outside of all layers is in the row of the model itself"
     SOURCE = "the clock of the device: events on GPUs, the CPU's clock elsewhere"
 
 

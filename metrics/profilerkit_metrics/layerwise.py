@@ -24,7 +24,7 @@ class LayerwiseData(StatusKey):
     NAME = "layerwise_data"
     DERIVED_FROM = TracePart.LAYERS
     FORMULA = "the static counts of each layer, with and without the layers inside it"
-    OMISSIONS = "work outside of all layers is on the row of the model itself"
+    OMISSIONS = "nothing: work outside of all layers is in the row of the model itself"
     SOURCE = "profilerkit's own definition"
 
 
@@ -40,7 +40,7 @@ class LayerwiseSummary(StatusKey):
     NAME = "layerwise_summary"
     DERIVED_FROM = TracePart.LAYERS
     FORMULA = "layerwise_data as text"
-    OMISSIONS = "columns that layerwise_data has besides"
+    OMISSIONS = "the other columns of layerwise_data"
     SOURCE = "profilerkit's own definition"
     ON_READING = True
     _text: str | None = None

@@ -17,7 +17,7 @@ __all__ = ["ComputeMeasuredMemory", "MeasuredMemory"]
 
 
 class MeasuredMemory(Bytes):
-    """Peak bytes that the device's allocator had given out in one forward pass without gradients.
+    """Peak bytes allocated by the device's allocator in one forward pass without gradients.
 
     >>> from torch import nn
     >>> from profilerkit import profile
@@ -27,8 +27,8 @@ class MeasuredMemory(Bytes):
     """
 
     NAME = "measured_memory"
-    FORMULA = "peak bytes given out by the device's allocator in one pass + bytes of the weights"
-    OMISSIONS = "what the allocator keeps in reserve and what other processes hold"
+    FORMULA = "peak bytes allocated by the device's allocator in one pass + bytes of the weights"
+    OMISSIONS = "the reserve of the allocator; the memory of other processes"
     SOURCE = "the allocator's own statistics"
 
 

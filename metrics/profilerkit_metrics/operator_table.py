@@ -39,7 +39,7 @@ class OperatorTable(Metric):
         "medians over the passes of the seconds of each operator; FLOP/s are its operations in the trace / "
         "these seconds"
     )
-    OMISSIONS = "time outside of operators, which the note has"
+    OMISSIONS = "time outside of operators, which is in the note"
     SOURCE = "the framework's own profiler"
 
     def show(self) -> str:

@@ -39,8 +39,8 @@ class PredictedTime(Seconds):
     NAME = "predicted_time"
     DERIVED_FROM = TracePart.OPERATORS
     FORMULA = (
-        "by a data sheet: max(sum of 2 * macs / peak by dtype, compulsory bytes / bandwidth); by a calibration: the "
-        "sum over regions of operators of their time by its tables, and what the host takes"
+        "from a data sheet: max(sum of 2 * macs / peak by dtype, compulsory bytes / bandwidth); from a calibration: "
+        "the sum over regions of operators of their time in its tables, and the time of the host"
     )
     OMISSIONS = "loading data; other programs on the device"
     SOURCE = "the roofline: Williams and others, 2009; the estimate is profilerkit's own"
@@ -66,7 +66,7 @@ class PredictedTrainingTime(Seconds):
 
 
 class PredictedLayers(LayerRows):
-    """Predicted seconds of each layer's own operators, and what binds them: products, traffic or dispatch.
+    """Predicted seconds of each layer's own operators, and their limit: matrix products, memory traffic or dispatch.
 
     ``bound_seconds`` is the bound of the layer by itself; ``estimate_seconds`` is None by a data sheet.
 
@@ -82,7 +82,7 @@ class PredictedLayers(LayerRows):
     NAME = "predicted_layers"
     DERIVED_FROM = TracePart.OPERATORS
     FORMULA = "predicted_time of the operators of each layer, without those of the layers inside it"
-    OMISSIONS = "what a compiler fuses across layers counts for the layer of the product"
+    OMISSIONS = "nothing: operators that a compiler fuses across layers belong to the layer of the product"
     SOURCE = "profilerkit's own definition"
 
 

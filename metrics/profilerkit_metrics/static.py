@@ -44,7 +44,7 @@ class Macs(Count):
         "input channels of a group for each output element of a convolution"
     )
     OMISSIONS = (
-        "arithmetic that is no multiply-accumulate, such as biases and activations; operators without a cost "
+        "arithmetic other than multiply-accumulates, such as biases and activations; operators without a cost "
         "formula, which make it a lower bound"
     )
     SOURCE = "one multiplication and one addition are one multiply-accumulate; fvcore prints the same number as FLOPs"
@@ -70,7 +70,7 @@ class Flops(Count):
         "lower bound"
     )
     SOURCE = (
-        "two operations for a multiply-accumulate, as torch.utils.flop_counter has it; the elementary "
+        "two operations for a multiply-accumulate, as in torch.utils.flop_counter; the elementary "
         "functions as in the table below"
     )
 
@@ -123,7 +123,7 @@ class ModelSize(Bytes):
     ALIASES = ("size",)
     DERIVED_FROM = TracePart.WEIGHTS
     FORMULA = "sum over distinct parameters and persistent buffers of elements * bytes of the dtype"
-    OMISSIONS = "what a file format adds; buffers that are not saved"
+    OMISSIONS = "the overhead of the file format; buffers that are not saved"
     SOURCE = "the bytes of the saved weights"
 
 
@@ -143,8 +143,7 @@ class MemoryFootprint(Bytes):
         "maximum over the operators of the bytes alive after each: weights + inputs + activations that are still needed"
     )
     OMISSIONS = (
-        "scratch memory of kernels; what an allocator keeps in reserve; tensors of unknown size, which make "
-        "it a lower bound"
+        "scratch memory of kernels; the reserve of the allocator; tensors of unknown size, which make it a lower bound"
     )
     SOURCE = (
         "profilerkit's own definition: each storage counts once, from the operator that makes it to the last "

@@ -44,9 +44,9 @@ class TrainingMacs(Count):
     COUNTS = "macs"
     FRIENDLY_NAME = "Training MACs"
     UNIT = "MACs"
-    FORMULA = "macs of the forward pass in training mode + those of the gradients by the trainable weights"
+    FORMULA = "macs of the forward pass in training mode + those of the gradients with respect to the trainable weights"
     OMISSIONS = "the loss and the optimizer's update"
-    SOURCE = "counted operator by operator, not taken for three forward passes"
+    SOURCE = "counted operator by operator, not estimated as three forward passes"
 
 
 class TrainingFlops(Count):
@@ -63,7 +63,9 @@ class TrainingFlops(Count):
     COUNTS = "flops"
     FRIENDLY_NAME = "Training FLOPs"
     UNIT = "FLOPs"
-    FORMULA = "flops of the forward pass in training mode + those of the gradients by the trainable weights"
+    FORMULA = (
+        "flops of the forward pass in training mode + those of the gradients with respect to the trainable weights"
+    )
     OMISSIONS = "the loss and the optimizer's update"
     SOURCE = "counted operator by operator, as flops is"
 
@@ -85,7 +87,7 @@ class TrainingMemory(Bytes):
 
 
 class TrainingMemoryParts(Metric):
-    """What the bytes at the peak of a training step are for, and where in the step that peak stands.
+    """The purpose of the bytes at the peak of a training step, and the position of the peak.
 
     The value has bytes for "weights" (buffers included), "gradients" (of weights), "optimizer_state", "activations" (of
     the forward pass, those kept for the backward pass above all), "inputs" and "other" (gradients of activations,
@@ -101,7 +103,7 @@ class TrainingMemoryParts(Metric):
 
     NAME = "training_memory_parts"
     DERIVED_FROM = TracePart.MEMORY
-    FORMULA = "training_memory by what its bytes are for"
+    FORMULA = "training_memory, divided by the purpose of the bytes"
     OMISSIONS = "as training_memory"
     SOURCE = "profilerkit's own definition"
 

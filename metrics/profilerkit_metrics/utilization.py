@@ -61,7 +61,7 @@ class Mfu(Share):
 
 
 class TrainingMfu(Share):
-    """Share of the device's dense peak that the products of one training step reach, without what is computed again.
+    """Share of the device's dense peak that the products of one training step reach, without recomputation.
 
     >>> from torch import nn
     >>> from profilerkit import DeviceInfo, profile
@@ -81,7 +81,7 @@ class TrainingMfu(Share):
 
 
 class TrainingHfu(Share):
-    """Share of the device's dense peak that the products of one training step reach, with what is computed again.
+    """Share of the device's dense peak that the products of one training step reach, with recomputation.
 
     >>> from torch import nn
     >>> from profilerkit import DeviceInfo, profile
@@ -95,7 +95,7 @@ class TrainingHfu(Share):
     NAME = "training_hfu"
     FRIENDLY_NAME = "Training HFU"
     DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = "as training_mfu, and what activation checkpoints compute again counts too"
+    FORMULA = "as training_mfu, with what activation checkpoints compute again"
     OMISSIONS = "element-wise operations; what fused attention computes again inside its kernel; the optimizer"
     SOURCE = "hardware FLOPs utilization: Korthikanti and others, Reducing Activation Recomputation, 2022"
 
@@ -133,7 +133,7 @@ class MacsByDtype(Metric):
     FRIENDLY_NAME = "MACs by dtype"
     DERIVED_FROM = TracePart.OPERATORS
     FORMULA = "macs of the operators whose first output has the dtype; int8 for products that accumulate in int32"
-    OMISSIONS = "arithmetic that is no multiply-accumulate, as of macs"
+    OMISSIONS = "arithmetic other than multiply-accumulates, as macs does"
     SOURCE = "profilerkit's own definition"
 
     def show(self) -> str:
@@ -144,7 +144,7 @@ class MacsByDtype(Metric):
 
 
 class BitsPerParam(Metric):
-    """Bits that one element of the parameters takes, on average over all of them, as they are stored.
+    """Average bits of storage for one element of the parameters.
 
     >>> from torch import nn
     >>> from profilerkit import profile

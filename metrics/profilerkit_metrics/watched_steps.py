@@ -18,7 +18,7 @@ __all__ = ["BackwardTime", "ComputeWatchedSteps", "ForwardTime", "OptimizerTime"
 
 
 class StepTime(Seconds):
-    """Seconds of one step of a training loop, from its beginning to its end, while it was measured.
+    """Seconds of one measured step of a training loop, from its start to its end.
 
     >>> from profilerkit.times.steps import StepRecord
     >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
@@ -27,7 +27,7 @@ class StepTime(Seconds):
     """
 
     NAME = "step_time"
-    FORMULA = "seconds from the begin to the end of a step"
+    FORMULA = "seconds from the start to the end of a step"
     OMISSIONS = "steps that were not chosen"
     SOURCE = "profilerkit's own definition"
 
@@ -78,7 +78,7 @@ class OptimizerTime(Seconds):
 
 
 class OtherTime(Seconds):
-    """Seconds of a step that are left: loading data, the loss and its gradient, the loop's own code, measuring.
+    """The other seconds of a step: loading data, the loss and its gradient, the loop's own code, measuring.
 
     >>> from profilerkit.times.steps import StepRecord
     >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
@@ -103,7 +103,7 @@ class StepMemory(Metric):
 
     NAME = "step_memory"
     FORMULA = "bytes allocated on the device at the end of each part of the last measured step"
-    OMISSIONS = "devices that do not tell"
+    OMISSIONS = "devices that do not report it"
     SOURCE = "the allocator's own statistics"
 
     def show(self) -> str:

@@ -18,7 +18,7 @@ __all__ = ["ComputeWatchedUtilization", "StepHfu", "StepMfu"]
 
 
 class StepMfu(Share):
-    """Share of the dense peak that the products of a watched step reach, without what is computed again.
+    """Share of the dense peak that the products of a watched step reach, without recomputation.
 
     >>> import torch
     >>> from profilerkit import DeviceInfo
@@ -48,7 +48,7 @@ class StepMfu(Share):
 
 
 class StepHfu(Share):
-    """Share of the dense peak that the products of a watched step reach, with what is computed again.
+    """Share of the dense peak that the products of a watched step reach, with recomputation.
 
     >>> import torch
     >>> from profilerkit import DeviceInfo
@@ -68,7 +68,7 @@ class StepHfu(Share):
     NAME = "step_hfu"
     FRIENDLY_NAME = "Step HFU"
     DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = "as step_mfu, and what activation checkpoints compute again counts too"
+    FORMULA = "as step_mfu, with what activation checkpoints compute again"
     OMISSIONS = "element-wise operations; what fused attention computes again inside its kernel; the optimizer"
     SOURCE = "hardware FLOPs utilization: Korthikanti and others, Reducing Activation Recomputation, 2022"
 

@@ -22,7 +22,7 @@ def summary(findings: Sequence[Finding]) -> str:
 
 
 def headline(findings: Sequence[Finding]) -> str:
-    """Return in a line which limit was not kept, by how much and in which layer; an empty text if all were kept.
+    """Return in a line which limit failed, by how much and in which layer; an empty text if none failed.
 
     The first limit that failed, or else the first that is uncertain, and how many others there are.
     """
@@ -36,14 +36,14 @@ def headline(findings: Sequence[Finding]) -> str:
     return text + (f"; and {len(broken) - 1} more" if len(broken) > 1 else "")
 
 
-_BROKEN = {Verdict.FAILED: "is not kept", Verdict.UNCERTAIN: "is uncertain"}
+_BROKEN = {Verdict.FAILED: "failed", Verdict.UNCERTAIN: "is uncertain"}
 
 
 def _by_how_much(finding: Finding) -> str:
     if finding.excess is None or not finding.excess or finding.verdict is not Verdict.FAILED:
         return ""
-    side = "above" if finding.excess > 0 else "below"
-    return f", {format_number(100 * abs(finding.excess))} % {side} it"
+    side = "high" if finding.excess > 0 else "low"
+    return f", {format_number(100 * abs(finding.excess))} % too {side}"
 
 
 def as_text(findings: Sequence[Finding], name: str) -> str:

@@ -26,20 +26,20 @@ NOT_KEPT, USAGE, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
 #: Each command (in the module NAME_command), with what the help says of it before that is imported.
 COMMANDS = {
     "profile": "Profile a model and print its report.",
-    "compare": "Profile models side by side; the first is the reference.",
-    "llm": "Predict what language models need to be served.",
-    "show": "Show a saved report or comparison again, in any form.",
+    "compare": "Compare models side by side; the first is the reference.",
+    "llm": "Predict the memory and time that serving a language model needs.",
+    "show": "Print a saved report or comparison, in any format.",
     "diff": "Show what changed between two reports or models, layer by layer.",
     "check": "Check a model against a budget; exit with 1 if it is exceeded.",
-    "devices": "List the devices that are described, or show one with its sources.",
-    "calibrate": "Measure this machine, so that times on it can be predicted.",
-    "join": "Join a profile made on any machine with a model's layers.",
-    "trace-script": "Print a script that makes such a profile with torch alone.",
-    "audit": "Profile many models by a plan, each in its own process, into a store.",
+    "devices": "List the devices that times can be predicted for, or show one.",
+    "calibrate": "Measure this machine, to predict times on it.",
+    "join": "Match a profile from any machine with a model's layers.",
+    "trace-script": "Print a script that records such a profile with torch alone.",
+    "audit": "Profile many models and store their reports.",
     "history": "Show the values of a metric over commits, versions and machines.",
-    "regressions": "Show what moved in a store: counts exactly, times by change points.",
-    "export": "Write the rows of a store to a file: Parquet, JSON lines or CSV.",
-    "dashboard": "Write the store of an audit as one page: table, Pareto front, histories.",
+    "regressions": "Show which counts and times of an audit changed.",
+    "export": "Write the reports of an audit to Parquet, JSON lines or CSV.",
+    "dashboard": "Write one page for all models of an audit.",
     "list": "List what plugins offer, and the package each comes from.",
     "doctor": "Show what is installed, and what each backend can do here.",
 }
@@ -92,7 +92,7 @@ class _LazyGroup(click.Group):
 @click.option("--traceback", "traced", is_flag=True, help="Show the Python traceback of an error.")
 @click.pass_context
 def cli(context: click.Context, no_plugins: bool, traced: bool) -> None:
-    """Report what a neural network costs: parameters, size, MACs, FLOPs, memory, time."""
+    """Report the cost of a neural network: parameters, size, MACs, FLOPs, memory, time."""
     from ..plugging.loaded_files import modules_kept_visible
 
     context.obj = {"traceback": traced}

@@ -42,7 +42,7 @@ def _completed(context: click.Context, parameter: click.Parameter, incomplete: s
 @click.argument("model", shell_complete=models)
 @click.option("--budget", "path", type=click.Path(dir_okay=False), help="TOML file of limits, such as macs = '<= 5 G'.")
 @click.option("--limit", multiple=True, metavar="LIMIT", help="A limit, such as 'macs <= 5 G'; repeat it for several.")
-@click.option("--baseline", metavar="MODEL", help="What '1.1x' is relative to: a saved report or a model.")
+@click.option("--baseline", metavar="MODEL", help="The saved report or model that limits such as '1.1x' refer to.")
 @click.option("--update", is_flag=True, help="Record the model as the baseline, in the file that --baseline names.")
 @click.option(
     "--retries",

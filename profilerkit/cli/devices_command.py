@@ -20,7 +20,7 @@ _DTYPES = ("float32", "float16", "bfloat16", "float8", "int8")
 @click.command("devices")
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """List the devices that are described, or show one with the source of each figure.
+    """List the devices that times can be predicted for, or show one with the source of each figure.
 
     NAME is a device's name, one of its other names, or the path of a TOML file. '-' stands for what is not known.
     """

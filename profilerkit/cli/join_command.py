@@ -75,7 +75,7 @@ def command(
     top: int | None,
     **options: Any,
 ) -> None:
-    """Join a profile that was made on any machine with the layers of a model and their exact counts.
+    """Match a profile from any machine with the layers of a model and their exact counts.
 
     PROFILE is a file of torch.profiler (Chrome JSON), of onnxruntime or of jax.profiler.trace, compressed or not.
     'profilerkit trace-script' prints a script that makes one with torch alone.

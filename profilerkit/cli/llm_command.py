@@ -39,7 +39,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 @click.command("llm")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 @click.option("--prompt", type=_COUNT, default=2048, show_default=True, help="Tokens of each prompt.")
-@click.option("--new", type=_COUNT, default=256, show_default=True, help="Tokens that are generated for each.")
+@click.option("--new", type=_COUNT, default=256, show_default=True, help="Tokens to generate for each prompt.")
 @click.option(
     "--batch", default="1", show_default=True, callback=parse_batch_sizes, help="Sequences at once; several: 1,8,32."
 )
@@ -53,7 +53,11 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 )
 @click.option("--block-size", type=_COUNT, default=16, show_default=True, help="Tokens in a block of the paged cache.")
 @click.option(
-    "--prefill-tokens", type=_COUNT, default=8192, show_default=True, help="Most tokens in one pass, for activations."
+    "--prefill-tokens",
+    type=_COUNT,
+    default=8192,
+    show_default=True,
+    help="Most tokens in one pass; sets the memory of activations.",
 )
 @click.option(
     "--reserve",
@@ -74,7 +78,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 )
 @click.option("--output", metavar="FILE", callback=_writable, help="Also write a file: .json, .txt or .html.")
 def command(models: tuple[str, ...], form: str, output: Path | None, **options: Any) -> None:
-    """Predict what language models need to be served: cache, times, memory.
+    """Predict the memory and time that serving a language model needs.
 
     MODEL names a language model, such as hf:llama, or a folder with its configuration, hf:path/to/folder; weights are
     not needed. Several models, devices, dtypes or formats are compared.

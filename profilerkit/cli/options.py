@@ -209,15 +209,15 @@ measuring_options = _several(
         shell_complete=_metrics,
         help="Do not compute these metrics or status keys; it can be repeated.",
     ),
-    click.option("--static", is_flag=True, help="Run nothing: only what follows from layers and shapes, no times."),
+    click.option("--static", is_flag=True, help="Do not run the model: counts, sizes and memory only."),
     click.option(
-        "--name", multiple=True, metavar="NAME", help="What the result calls the model; repeat it, one for each model."
+        "--name", multiple=True, metavar="NAME", help="Name of the model in the result; repeat it for several models."
     ),
     click.option(
         "--max-seconds",
         type=click.FloatRange(min=0, min_open=True),
         callback=by_rule("max_seconds"),
-        help="Most seconds to spend on measuring times, each time by itself.",
+        help="Most seconds for the measurement of each time.",
     ),
 )
 
@@ -229,7 +229,7 @@ isolation_options = _several(
         "--timeout",
         metavar="SECONDS",
         callback=_timeout,
-        help="End a model's process after so many seconds; implies --isolate.",
+        help="End a model's process after this time; implies --isolate.",
     ),
     click.option(
         "--memory",

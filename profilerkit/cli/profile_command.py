@@ -27,7 +27,7 @@ __all__ = ["command"]
 @output_options
 @strict_option
 @click.option("--on", metavar="DEVICE", help="Also predict the time on this device: a name of 'devices', or a file.")
-@click.option("--store", metavar="URL", help="Also put the report into the store of audits: a path or URL.")
+@click.option("--store", metavar="URL", help="Also save the report in this store of audits: a path or URL.")
 def command(model: str, store: str | None, **options: Any) -> None:
     """Profile a model and print its report.
 

@@ -27,9 +27,9 @@ __all__ = ["command"]
 @click.option("--strict", is_flag=True, help="Exit with 1 if something became worse.")
 @form_option(*FORMS)
 def command(strict: bool, form: str, **options: Any) -> None:
-    """Show what moved in a store: counts exactly, with the layers responsible; times by change points.
+    """Show which counts and times of an audit changed: counts with the layers responsible, times by change points.
 
-    Times are compared within one kind of machine. What all models have in common is the machine's.
+    Times are compared within one kind of machine. A change that all models share is put down to the machine.
     """
     with errors_of_stores("options"):
         from ..audits.regressions import regressions

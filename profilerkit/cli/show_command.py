@@ -17,7 +17,7 @@ __all__ = ["command"]
 @click.argument("report")
 @output_options
 def command(report: str, **options: Any) -> None:
-    """Show a saved report or comparison again, in any form; nothing is measured.
+    """Print a saved report or comparison, in any format; nothing is measured.
 
     REPORT is a file that --output report.json wrote, or Report.save().
     """

@@ -191,7 +191,7 @@ class ComputeInputs(ProfilerFunction):
                 "(the shape of one sample; on the command line --input-shape 3,224,224), or "
                 "data_splits={'train': loader}"
             )
-        declared.note = "the inputs were made from the model's own declaration of them"
+        declared.note = "the inputs were created as the model declares them"
         return declared
 
     @staticmethod

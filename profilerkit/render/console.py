@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,8 @@ def to_text(renderable: RenderableType, width: int | None = None, color: bool = 
     )
     with untouched_random():
         console.print(renderable)
-    return "\n".join(line.rstrip() for line in target.getvalue().splitlines()).strip("\n")
+    text = "\n".join(line.rstrip() for line in target.getvalue().splitlines())
+    return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
 
 def render(

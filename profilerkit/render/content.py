@@ -336,7 +336,7 @@ def _notes(report: Report) -> Iterable[str]:
         yield f"{', '.join(names)} {in_words(state, len(names))}: {reason}"
     yield from report.notes
     if any(isinstance(record.value, Measurement) and record.value.is_noisy for record in report.statuses.values()):
-        yield "noisy times get more certain with more time, such as max_seconds=30, or with num_threads=1"
+        yield "noisy times: measure longer, such as max_seconds=30, or use num_threads=1"
 
 
 def _batch(report: Report, named: bool = False) -> Iterable[str]:

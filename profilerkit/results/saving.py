@@ -208,11 +208,11 @@ def parse(content: bytes, source: str) -> Report | Comparison:
     try:
         decoded = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ReportFileError(f"{source} is no report of profilerkit: {_cut(error)}; was it cut off?") from error
+        raise ReportFileError(f"{source} is not a report of profilerkit: {_cut(error)}; was it cut off?") from error
     try:
         return _result(decoded)
     except (ValueError, RecursionError) as error:
-        raise ReportFileError(f"{source} is no report of profilerkit, or damaged: {_cut(error)}") from error
+        raise ReportFileError(f"{source} is not a report of profilerkit, or damaged: {_cut(error)}") from error
 
 
 def _cut(error: Exception) -> str:

@@ -25,15 +25,14 @@ def interval_name(interval: MedianInterval, confidence: float, number: int, thin
 
 
 def noise_warning(interval: MedianInterval, noise: float, requested: float, number: int, what: str) -> str:
-    """Return what is said where a median or a ratio is not known as well as was requested."""
+    """Return the warning for a median or a ratio that is less precise than requested."""
     if not interval.is_range:
-        return f"noisy: the {what} is known to ±{noise:.1%}, ±{requested:.1%} was requested"
+        return f"noisy: the {what} is precise to ±{noise:.1%}, ±{requested:.1%} was requested"
     things = counted(number, "pair" if what == "ratio" else "sample")
-    alike = ", alike in turn," if interval.effective < number else ""
-    if alike:
+    if interval.effective < number:
         return (
-            f"noisy: {things}{alike} say no more than {interval.effective:.1f} independent ones: only their range is "
-            f"known; ±{requested:.1%} was requested"
+            f"noisy: {things} depend on each other and are worth {interval.effective:.1f} independent ones, too few "
+            f"for an interval; ±{requested:.1%} was requested"
         )
     covered = percent_of(interval.coverage)
     return f"noisy: {things} give only a range ({covered}), ±{noise:.1%}; ±{requested:.1%} was requested"

@@ -32,7 +32,7 @@ def test_damaged_reports(kind: str) -> None:
         try:
             assert str(parse(damaged, "it")) == said, seed
         except ReportFileError as error:
-            assert str(error).startswith("it is no report of profilerkit"), seed
+            assert str(error).startswith("it is not a report of profilerkit"), seed
             refused += 1
     assert refused > 0.9 * count
 

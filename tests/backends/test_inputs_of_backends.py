@@ -69,7 +69,7 @@ def test_a_shape_that_fits_both_ways_is_that_of_one_sample(framework: Framework)
     assert profile(model, input_shape=(5, 4), metrics=["macs"], backend=framework.name)["macs"] == 40
 
 
-NOTE = "the inputs were made from the model's own declaration of them: "
+NOTE = "the inputs were created as the model declares them: "
 
 
 def test_a_model_for_batches_of_any_size_is_counted_for_one_sample_or_as_many_as_requested(

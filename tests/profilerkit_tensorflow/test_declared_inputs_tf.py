@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from profilerkit import profile
 
-NOTE = "the inputs were made from the model's own declaration of them: "
+NOTE = "the inputs were created as the model declares them: "
 
 
 def dense() -> Any:

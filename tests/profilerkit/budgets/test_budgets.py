@@ -274,7 +274,7 @@ FINDINGS = checked({"macs": "<= 100", "accuracy": ">= 90 %", "layers": {"second"
 
 
 def test_as_text() -> None:
-    first = "macs <= 100 is not kept, 92 % above it: 192 MACs, 192 % of the limit; most of it in layer first (Linear): "
+    first = "macs <= 100 failed, 92 % too high: 192 MACs, 192 % of the limit; most of it in layer first (Linear): "
     assert as_text(FINDINGS, "Teacher").splitlines() == [
         f"{first}128 MACs, 66.67 %",
         "Budget of Teacher",
@@ -292,22 +292,22 @@ def test_the_headline_names_the_limit_by_how_much_and_the_layer() -> None:
     assert headline(kept) == ""
     assert as_text(kept, "Teacher").splitlines()[0] == "Budget of Teacher"
     two = checked({"macs": ">= 384", "accuracy": ">= 100 %"})  # 192 MACs and 92 %: half of it, and 8 % less
-    assert headline(two).startswith("macs >= 384 is not kept, 50 % below it: 192 MACs")
+    assert headline(two).startswith("macs >= 384 failed, 50 % too low: 192 MACs")
     assert headline(two).endswith("; and 1 more")
-    assert "accuracy >= 100 % is not kept, 8 % below it" in headline(two[1:])
+    assert "accuracy >= 100 % failed, 8 % too low" in headline(two[1:])
     layer = checked({"layers": {"second": {"params": "<= 34"}}})  # which has 68
-    assert headline(layer) == "second: params <= 34 is not kept, 100 % above it: 68"
+    assert headline(layer) == "second: params <= 34 failed, 100 % too high: 68"
     assert ", " not in headline(checked({"macs": "<= 0"})).partition(":")[0], "there is no share of nothing"
     beside = check(
         TEACHER, Budget.of({"macs": "<= 1.6x"}), replace(TEACHER, statuses={"macs": record("macs", 96, "96")})
     )
-    assert headline(beside).startswith("macs <= 1.6x is not kept, 25 % above it: 2x (192 MACs after 96"), "2 / 1.6"
+    assert headline(beside).startswith("macs <= 1.6x failed, 25 % too high: 2x (192 MACs after 96"), "2 / 1.6"
 
 
 def test_as_markdown() -> None:
     lines = as_markdown(FINDINGS, "Teacher").splitlines()
     assert lines[0] == "### Budget of Teacher"
-    assert lines[2].startswith("macs &lt;= 100 is not kept, 92 % above it: 192 MACs")
+    assert lines[2].startswith("macs &lt;= 100 failed, 92 % too high: 192 MACs")
     assert lines[6].startswith(
         "| FAILED | macs &lt;= 100 | 192 MACs, 192 % of the limit | first \\(Linear\\): 128 MACs"
     )

@@ -184,7 +184,7 @@ def test_a_file_that_is_no_report_is_a_usage_error(models: str) -> None:
         result = run(*arguments)
         assert result.exit_code == 2
         assert "Traceback" not in result.output
-    assert "broken.json is no report of profilerkit: Input data was truncated" in " ".join(
+    assert "broken.json is not a report of profilerkit: Input data was truncated" in " ".join(
         run("show", "broken.json").stderr.split()
     )
     both = fine("compare", f"{models}:teacher", f"{models}:student", *STATIC, "--format", "json")

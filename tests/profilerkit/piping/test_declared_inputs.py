@@ -79,7 +79,7 @@ def report(*given: Any, **options: Any) -> Report:
     return profile(model, *given, metrics=["macs"], **{"backend": Declaring(), **options})
 
 
-NOTE = "the inputs were made from the model's own declaration of them: ModelInputs(FakeTensor"
+NOTE = "the inputs were created as the model declares them: ModelInputs(FakeTensor"
 
 
 def test_a_model_that_declares_its_inputs_needs_none_and_the_report_says_so() -> None:

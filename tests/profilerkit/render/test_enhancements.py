@@ -119,5 +119,5 @@ def test_text_is_plain_unless_color_is_requested() -> None:
 
 def test_a_note_says_what_to_do_about_noise() -> None:
     noisy = Measurement((1.0, 2.0, 3.0), precision=0.02)
-    assert "Noisy times get more certain with more time, such as max_seconds=30" in " ".join(str(one(noisy)).split())
+    assert "Noisy times: measure longer, such as max_seconds=30" in " ".join(str(one(noisy)).split())
     assert "more certain" not in str(one(Measurement((1.0,) * 9, precision=0.02)))

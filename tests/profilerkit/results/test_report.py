@@ -231,7 +231,7 @@ def test_times_compare_by_their_pairs() -> None:
 def test_a_noisy_time_is_noted_once(make_profiler: MakeProfiler, model: FakeModel) -> None:
     profiler = make_profiler(model, ComputeExecutionTime())
     profiler.load_from_dict({"execution_time": Measurement((1.0, 3.0, 2.0, 2.0, 3.0, 1.0), precision=0.02)})
-    assert profiler.report().notes == ("Execution Time: noisy: the median is known to ±50.0%, ±2.0% was requested",)
+    assert profiler.report().notes == ("Execution Time: noisy: the median is precise to ±50.0%, ±2.0% was requested",)
 
 
 def test_the_layer_table_as_data(model: FakeModel, make_profiler: MakeProfiler) -> None:

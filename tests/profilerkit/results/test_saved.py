@@ -145,11 +145,11 @@ def resealed(content: Any) -> bytes:
 def test_a_file_that_was_cut_off_is_said(report: Report) -> None:
     content = to_json(report).encode()
     assert said(content[: content.index(b":") + 1]) == (
-        "it.json is no report of profilerkit: Input data was truncated; was it cut off?"
+        "it.json is not a report of profilerkit: Input data was truncated; was it cut off?"
     )
     assert "was it cut off" in said(b"")
     assert "JSON is malformed" in said(b"# Title\n")
-    assert said(b"[1, 2]") == "it.json is no report of profilerkit, or damaged: it holds a list, no report"
+    assert said(b"[1, 2]") == "it.json is not a report of profilerkit, or damaged: it holds a list, no report"
 
 
 def test_a_file_that_was_changed_is_said(report: Report) -> None:

@@ -107,7 +107,7 @@ def test_a_noisy_ratio_is_said_below_the_comparison() -> None:
     first = timed(*[0.001] * 8)
     other = timed(*(0.001 * factor for factor in (1.0, 1.2, 1.1, 1.1, 1.2, 1.0, 1.1, 1.1)))
     shown = " ".join(str(Comparison(first, (other,))).split())
-    assert "Execution Time: noisy: the ratio is known to ±9.1%, ±1.0% was requested" in shown
+    assert "Execution Time: noisy: the ratio is precise to ±9.1%, ±1.0% was requested" in shown
 
 
 def test_two_processes_are_said() -> None:

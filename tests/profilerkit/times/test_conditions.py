@@ -49,7 +49,7 @@ def test_signs_of_a_busy_machine(change: dict[str, float], text: str) -> None:
 def test_noise_and_a_busy_machine_are_both_said() -> None:
     noisy = Measurement((1.0, 3.0, 2.0, 2.0, 3.0, 1.0), precision=0.02, conditions=replace(QUIET, load_before=9.0))
     assert noisy.warnings == (
-        "noisy: the median is known to ±50.0%, ±2.0% was requested",
+        "noisy: the median is precise to ±50.0%, ±2.0% was requested",
         "busy machine: a load of 9.0 on 2 cores",
     )
     assert noisy.warning == "; ".join(noisy.warnings)

@@ -143,8 +143,8 @@ def test_samples_that_rise_all_the_time_have_a_range_only() -> None:
     assert rising.interval == (10, 29)
     assert rising.effective_samples < 6
     assert rising.warning is not None
-    assert rising.warning.startswith("noisy: 20 samples, alike in turn, say no more than ")
-    assert rising.warning.endswith(" independent ones: only their range is known; ±1.0% was requested")
+    assert rising.warning.startswith("noisy: 20 samples depend on each other and are worth ")
+    assert rising.warning.endswith(" independent ones, too few for an interval; ±1.0% was requested")
 
 
 def test_what_is_shown_of_a_mere_range_is_its_middle_half() -> None:
@@ -211,7 +211,7 @@ def test_a_noisy_measurement_says_so() -> None:
     assert few.noise == pytest.approx(0.5)  # (3 - 1) / 2 / 2
     assert few.warning == "noisy: 3 samples give only a range (75 %), ±50.0%; ±2.0% was requested"
     noisy = Measurement((1.0, 3.0, 2.0, 2.0, 3.0, 1.0), precision=0.02)
-    assert noisy.warning == "noisy: the median is known to ±50.0%, ±2.0% was requested"
+    assert noisy.warning == "noisy: the median is precise to ±50.0%, ±2.0% was requested"
     assert Measurement((1.0, 2.0, 3.0)).warning is None
 
 
@@ -397,7 +397,7 @@ def test_a_noisy_ratio_says_so() -> None:
     a = Measurement((1.0,) * 8, session=1, precision=0.02)
     b = Measurement((1.0, 1.2, 1.1, 1.1, 1.2, 1.0, 1.1, 1.1), session=1, precision=0.02)
     # The interval of 8 pairs is from the first to the last: P(all on one side) = 2 / 256; (1.2 - 1) / 2 / 1.1 = 9.1 %.
-    assert Ratio.of(a, b).warning == "noisy: the ratio is known to ±9.1%, ±1.0% was requested"
+    assert Ratio.of(a, b).warning == "noisy: the ratio is precise to ±9.1%, ±1.0% was requested"
     assert Ratio.of(replace(a, precision=None), b).warning is None, "nothing was requested"
 
 
