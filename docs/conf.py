@@ -27,6 +27,8 @@ python_maximum_signature_line_length = 100
 python_use_unqualified_type_names = True
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["page.css"]
 html_title = f"profilerkit {release}"
 # Nobody needs the sources twice.
 html_copy_source = False
