@@ -17,6 +17,7 @@ from profilerkit.devices.info import DeviceInfo
 from profilerkit.joining.reading import ProfileFile
 from profilerkit.joining.records import Recording
 from profilerkit.protocols import (
+    CountsNonzero,
     DeclaresInputs,
     JoinsProfiles,
     NamesDevices,
@@ -37,6 +38,7 @@ from .model.recognition import is_model
 from .model.subjects import subject_of
 from .running import devices
 from .running.runs import running
+from .trace.nonzero import trace_of_nonzero
 from .trace.tracing import trace_model, trace_step
 from .untouched.preservation import in_inference_mode, preserved
 from .versions import installed
@@ -48,6 +50,7 @@ T = TypeVar("T")
 
 class JaxBackend(
     Backend,
+    CountsNonzero,
     DeclaresInputs,
     JoinsProfiles,
     NamesDevices,
@@ -150,6 +153,10 @@ class JaxBackend(
     def zero_weights(self, model: Any) -> tuple[int, int]:
         """Return how many elements of the float parameters are zero, and how many there are."""
         return reading.zero_weights(subject_of(model))
+
+    def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
+        """Trace a pass, each operator's work in the proportion of the nonzero elements among its weights."""
+        return trace_of_nonzero(model, inputs.map(data.as_tensor))
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return what changes with the parameters of the model."""
