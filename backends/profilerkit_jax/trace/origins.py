@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import jax.numpy as jnp
+from jax.api_util import debug_info
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 
 from profilerkit import NotOfferedError
@@ -98,7 +99,8 @@ class Made(Origin):
             if not isinstance(variable, Literal) and variable not in variables:
                 variables.append(variable)
                 arrays.append(array)
-        jaxpr = Jaxpr((), variables, self.equation.outvars, [self.equation])
+        about = debug_info("a weight", jaxpr_as_fun, (), {}, result_paths_thunk=lambda: ())
+        jaxpr = Jaxpr((), variables, self.equation.outvars, [self.equation], debug_info=about)
         try:
             return jaxpr_as_fun(ClosedJaxpr(jaxpr, ()))(*arrays)[self.index]
         except Exception as error:
