@@ -20,6 +20,7 @@ from profilerkit.protocols import (
     CountsNonzero,
     DeclaresInputs,
     JoinsProfiles,
+    LimitsMetrics,
     NamesDevices,
     NoticesTraining,
     ReadsOptimizers,
@@ -47,12 +48,18 @@ __all__ = ["JaxBackend"]
 
 T = TypeVar("T")
 
+_FUSED = (
+    "XLA fuses operators, across layers too, so that none runs by itself; record a profile with jax.profiler.trace and "
+    "give it to profilerkit join, which has the time of each instruction that XLA made, and its layers"
+)
+
 
 class JaxBackend(
     Backend,
     CountsNonzero,
     DeclaresInputs,
     JoinsProfiles,
+    LimitsMetrics,
     NamesDevices,
     NoticesTraining,
     ReadsOptimizers,
@@ -63,7 +70,7 @@ class JaxBackend(
     """Profiles functions, jitted ones, `JaxModel`, modules of Flax's nnx and linen and of Equinox, and Keras on JAX.
 
     Models are counted along their jaxpr. They run as one function that ``jax.jit`` compiles. Single layers and
-    operators are not timed: XLA fuses them across layers.
+    operators are not timed: XLA fuses them across layers, and a profile of JAX's own says what it made of them.
     """
 
     name: ClassVar[str] = "jax"
@@ -165,6 +172,10 @@ class JaxBackend(
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return the bytes that an optimizer of optax stores for weights, or why that is not known."""
         return reading.optimizer_bytes(optimizer, weights)
+
+    def inapplicable(self, model: Any) -> Mapping[str, str]:
+        """Say that no layer and no operator runs by itself, and what to use instead."""
+        return {"layer_times": _FUSED, "operator_table": _FUSED}
 
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Take cost formulas of plugins by primitive, ``"my_kernel"``; all of them or none."""

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.costs import Cost, Shape
 from profilerkit.trace.records import TensorInfo
-
-if TYPE_CHECKING:
-    from .origins import Origin
 
 __all__ = ["Executed", "PendingChoice", "Value", "bytes_of"]
 
@@ -35,7 +32,7 @@ class Value:
         constant: Whether it is a weight, or a number of the program: no caller gives it.
         known: The number that all of its elements are, where that is known before the function runs.
         summands: How many elements were added up to each of its own; 0 where it is no sum.
-        origin: What its elements follow from, if a walk looks at values (`trace.origins`); None for an activation.
+        origin: Its `origins.Origin`, what its elements follow from, if a walk looks at values; None for an activation.
     """
 
     number: int
@@ -45,7 +42,7 @@ class Value:
     constant: bool = False
     known: Any = None
     summands: int = 0
-    origin: Origin | None = None
+    origin: Any = None
 
     @classmethod
     def of(cls, number: int, aval: Any, **facts: Any) -> Value:
