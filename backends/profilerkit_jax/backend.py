@@ -17,8 +17,10 @@ from profilerkit.devices.info import DeviceInfo
 from profilerkit.joining.reading import ProfileFile
 from profilerkit.joining.records import Recording
 from profilerkit.protocols import (
+    CountsNonzero,
     DeclaresInputs,
     JoinsProfiles,
+    LimitsMetrics,
     NamesDevices,
     NoticesTraining,
     ReadsOptimizers,
@@ -37,6 +39,7 @@ from .model.recognition import is_model
 from .model.subjects import subject_of
 from .running import devices
 from .running.runs import running
+from .trace.nonzero import trace_of_nonzero
 from .trace.tracing import trace_model, trace_step
 from .untouched.preservation import in_inference_mode, preserved
 from .versions import installed
@@ -45,11 +48,18 @@ __all__ = ["JaxBackend"]
 
 T = TypeVar("T")
 
+_FUSED = (
+    "XLA fuses operators, across layers too, so that none runs by itself; record a profile with jax.profiler.trace and "
+    "give it to profilerkit join, which has the time of each instruction that XLA made, and its layers"
+)
+
 
 class JaxBackend(
     Backend,
+    CountsNonzero,
     DeclaresInputs,
     JoinsProfiles,
+    LimitsMetrics,
     NamesDevices,
     NoticesTraining,
     ReadsOptimizers,
@@ -60,7 +70,7 @@ class JaxBackend(
     """Profiles functions, jitted ones, `JaxModel`, modules of Flax's nnx and linen and of Equinox, and Keras on JAX.
 
     Models are counted along their jaxpr. They run as one function that ``jax.jit`` compiles. Single layers and
-    operators are not timed: XLA fuses them across layers.
+    operators are not timed: XLA fuses them across layers, and a profile of JAX's own says what it made of them.
     """
 
     name: ClassVar[str] = "jax"
@@ -151,6 +161,10 @@ class JaxBackend(
         """Return how many elements of the float parameters are zero, and how many there are."""
         return reading.zero_weights(subject_of(model))
 
+    def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
+        """Trace a pass, each operator's work in the proportion of the nonzero elements among its weights."""
+        return trace_of_nonzero(model, inputs.map(data.as_tensor))
+
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return what changes with the parameters of the model."""
         return reading.fingerprint(subject_of(model), values)
@@ -158,6 +172,10 @@ class JaxBackend(
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return the bytes that an optimizer of optax stores for weights, or why that is not known."""
         return reading.optimizer_bytes(optimizer, weights)
+
+    def inapplicable(self, model: Any) -> Mapping[str, str]:
+        """Say that no layer and no operator runs by itself, and what to use instead."""
+        return {"layer_times": _FUSED, "operator_table": _FUSED}
 
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Take cost formulas of plugins by primitive, ``"my_kernel"``; all of them or none."""

@@ -71,6 +71,21 @@ def test_the_shared_architectures_give_their_closed_forms(name: str) -> None:
     assert layer_numbers(trace.table, built_by.KINDS) == described.layer_numbers(3, with_statistics=True)
 
 
+def test_work_on_zeros_is_left_out() -> None:
+    """Of a dense layer with 5 zeros among 12 weights, and of a recurrent one whose inputs' half of weights is zero."""
+    dense = stacked((4,), layers.Dense(3))
+    kernel = np.ones((4, 3), "float32")
+    kernel.reshape(-1)[:5] = 0
+    dense.layers[0].set_weights([kernel, np.ones(3, "float32")])
+    report = profile(dense, ones(2, 4), metrics=["effective_macs", "sparsity"])
+    assert (report["effective_macs"], report["sparsity"]) == (2 * 7, 5 / 15)
+    recurrent = stacked((STEPS, FEATURES), layers.SimpleRNN(UNITS))
+    shapes = [each.shape for each in recurrent.get_weights()]
+    recurrent.set_weights([np.zeros(shapes[0]), *(np.ones(shape) for shape in shapes[1:])])
+    report = profile(recurrent, ones(2, STEPS, FEATURES), metrics=["effective_macs"])
+    assert report["effective_macs"] == 2 * STEPS * UNITS * UNITS
+
+
 STEPS, FEATURES, UNITS = 6, 5, 4
 PRODUCTS = STEPS * UNITS * (FEATURES + UNITS)
 

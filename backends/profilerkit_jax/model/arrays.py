@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-__all__ = ["is_array", "is_float", "key_text", "struct_of"]
+__all__ = ["is_array", "is_float", "key_text", "nonzero", "struct_of"]
 
 
 def is_array(value: Any) -> bool:
@@ -20,6 +20,12 @@ def is_array(value: Any) -> bool:
 def is_float(value: Any) -> bool:
     """Return whether the elements of an array are floating-point or complex numbers."""
     return bool(jax.numpy.issubdtype(value.dtype, jax.numpy.inexact))
+
+
+def nonzero(array: Any) -> int:
+    """Return how many elements of an array are not zero; JAX counts in 32 bits, so those of each row are added here."""
+    counts = jax.numpy.count_nonzero(array, axis=tuple(range(1, array.ndim)))
+    return int(np.asarray(counts, np.int64).sum())
 
 
 def struct_of(value: Any) -> jax.ShapeDtypeStruct:

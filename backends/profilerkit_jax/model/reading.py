@@ -14,7 +14,7 @@ from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.error_text import shown
 from profilerkit.trace.records import WeightRecord, distinct
 
-from .arrays import is_float
+from .arrays import is_float, nonzero
 from .subject import Subject
 
 __all__ = ["Fingerprint", "fingerprint", "optimizer_bytes", "zero_weights"]
@@ -27,7 +27,7 @@ def zero_weights(subject: Subject) -> tuple[int, int]:
     """
     subject.require_values()
     arrays = {id(leaf.value): leaf.value for leaf in subject.leaves if leaf.is_parameter and is_float(leaf.value)}
-    zeros = sum(int(np.prod(value.shape)) - int(jax.numpy.count_nonzero(value)) for value in arrays.values())
+    zeros = sum(int(np.prod(value.shape)) - nonzero(value) for value in arrays.values())
     return zeros, sum(int(np.prod(value.shape)) for value in arrays.values())
 
 

@@ -67,7 +67,7 @@ def _count_activation(
     if cost is None or not equations or equations[-1].is_backward:
         return
     for each in equations:
-        each.macs = each.flops = 0
+        each.leave_work()
     equations[-1].operator, equations[-1].flops = name, cost.flops
 
 
@@ -91,7 +91,7 @@ def _branches(walk: Walk, equation: Any, inputs: list[Value], context: Context) 
         returned = walk.inside(branch, inputs[1:], context)
         sides.append((walk.executed[start:], walk.spans[first_span:], walk.choices[first_choice:], returned))
         del walk.executed[start:], walk.spans[first_span:], walk.choices[first_choice:]
-    work = [sum(each.flops * each.times for each in executed) for executed, *_ in sides]
+    work = [sum(each.all_flops for each in executed) for executed, *_ in sides]
     counted = work.index(max(work))
     executed, spans, _, returned = sides[counted]
     walk.executed.extend(executed)

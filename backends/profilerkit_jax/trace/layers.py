@@ -95,7 +95,7 @@ def count_whole_layers(executed: Sequence[Executed], subject: Subject, types: Ma
             continue
         times = max(each.times for each in equations)
         for each in equations:
-            each.macs = each.flops = 0
+            each.leave_work()
         last = equations[-1]
         last.operator, last.macs, last.flops, last.times = types[scope.path], cost.macs, cost.flops, times
 

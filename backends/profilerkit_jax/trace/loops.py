@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from jax.extend.core import Literal
 
+from .origins import Loop
 from .values import Value
 
 __all__ = ["scan", "while_loop"]
@@ -25,12 +26,12 @@ def scan(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> li
     body, length = params["jaxpr"], int(params["length"])
     consts, carried = params["num_consts"], params["num_carry"]
     variables = getattr(body, "jaxpr", body).invars
-    stacked = inputs[consts + carried :]
+    stacked, loop = inputs[consts + carried :], Loop(length)
     slices = [
-        walk.value(variable.aval, constant=value.constant, known=value.known)
+        walk.slice(variable.aval, value, loop)
         for variable, value in zip(variables[consts + carried :], stacked, strict=True)
     ]
-    state = [value.changing() for value in inputs[consts : consts + carried]]
+    state = _carried(body, consts, inputs[consts : consts + carried])
     sources = {piece.number: value.number for piece, value in zip(slices, stacked, strict=True)}
     if slices:
         walk.note("scan", stacked, slices, context.repeated(length), sources=sources)
@@ -39,7 +40,10 @@ def scan(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> li
     walk.spans.append((start, len(walk.executed)))
     whole = [walk.value(variable.aval) for variable in equation.outvars[carried:]]
     walk.note("scan", returned[carried:], whole, context)
-    return [*(value.changing() for value in returned[:carried]), *whole]
+    final = [
+        value if value is before else value.changing() for value, before in zip(returned[:carried], state, strict=True)
+    ]
+    return [*final, *whole]
 
 
 def while_loop(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
@@ -49,7 +53,7 @@ def while_loop(walk: Walk, equation: Any, inputs: list[Value], context: Context)
     of_cond, of_body = inputs[:cond_consts], inputs[cond_consts : cond_consts + body_consts]
     initial = inputs[cond_consts + body_consts :]
     trips = _trips(params["cond_jaxpr"], params["body_jaxpr"], of_cond, body_consts, initial)
-    state = [value.changing() for value in initial]
+    state = _carried(params["body_jaxpr"], body_consts, initial)
     start = len(walk.executed)
     walk.inside(params["cond_jaxpr"], [*of_cond, *state], context.repeated(1 if trips is None else trips + 1))
     returned = walk.inside(params["body_jaxpr"], [*of_body, *state], context.repeated(1 if trips is None else trips))
@@ -59,6 +63,15 @@ def while_loop(walk: Walk, equation: Any, inputs: list[Value], context: Context)
     sources = {out.number: value.number for out, value in zip(outputs, returned, strict=True)}
     walk.note("while", returned, outputs, context, missing=missing, sources=sources)
     return outputs
+
+
+def _carried(body: Any, consts: int, initial: Sequence[Value]) -> list[Value]:
+    """Return what a body gets of the values that it carries; one that it hands on as it is has the same elements."""
+    own = getattr(body, "jaxpr", body)
+    carried = [value.changing() for value in initial]
+    for value, before, variable, result in zip(carried, initial, own.invars[consts:], own.outvars, strict=False):
+        value.origin = before.origin if result is variable else None
+    return carried
 
 
 def _trips(cond: Any, body: Any, of_cond: Sequence[Value], body_consts: int, initial: Sequence[Value]) -> int | None:

@@ -32,9 +32,9 @@ MEMORY_NOTE = "along the jaxpr, as written; XLA fuses, orders and reuses otherwi
 Made = Callable[[Subject, Function], Callable[[Any, Any], Any]]
 
 
-def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
+def trace_model(model: Any, inputs: ModelInputs | None, walk: Callable[[Frames], Walk] = Walk) -> ModelTrace:
     """Trace one forward pass; without inputs, or if the model raises, the trace holds the layers alone."""
-    return _trace(model, inputs, lambda subject, call: forward_of(call), training=False)
+    return _trace(model, inputs, lambda subject, call: forward_of(call), training=False, make_walk=walk)
 
 
 def trace_step(model: Any, inputs: ModelInputs) -> ModelTrace:
@@ -42,12 +42,14 @@ def trace_step(model: Any, inputs: ModelInputs) -> ModelTrace:
     return _trace(model, inputs, step_of, training=True)
 
 
-def _trace(model: Any, inputs: ModelInputs | None, made: Made, training: bool) -> ModelTrace:
+def _trace(
+    model: Any, inputs: ModelInputs | None, made: Made, training: bool, make_walk: Callable[[Frames], Walk] = Walk
+) -> ModelTrace:
     subject = subject_of(model)
     if inputs is None:
         return _layers_alone(subject)
     try:
-        return _walked(subject, traced_pass(subject, inputs, made, training), training)
+        return _walked(subject, traced_pass(subject, inputs, made, training), training, make_walk)
     except Exception as error:  # whatever the model raises
         return _layers_alone(subject, failure_of(error, inputs, "jax", __package__ or ""))
 
@@ -57,18 +59,19 @@ def _layers_alone(subject: Subject, failure: Exception | None = None) -> ModelTr
     return ModelTrace(layer_records(types, weight_records(subject.leaves, types)), failure=failure)
 
 
-def _walked(subject: Subject, traced: Traced, training: bool) -> ModelTrace:
+def _walked(subject: Subject, traced: Traced, training: bool, make_walk: Callable[[Frames], Walk]) -> ModelTrace:
     met = traced.marks.types
     doubled = set(subject.scopes)
     if subject.kind == "flax.linen":
         doubled = {*met.values(), *(path.rpartition(".")[2] for path in met)}
-    walk = Walk(Frames(subject.types, doubled))
+    walk = make_walk(Frames(subject.types, doubled))
     jaxpr = traced.jaxpr.jaxpr
     held = [
         walk.constant(variable.aval, value)
         for variable, value in zip(jaxpr.constvars, traced.jaxpr.consts, strict=True)
     ]
-    weights = [walk.value(variable.aval, constant=True) for variable in jaxpr.invars[: traced.weights]]
+    stored = zip(jaxpr.invars[: traced.weights], subject.values, strict=True)
+    weights = [walk.weight(variable.aval, value) for variable, value in stored]
     inputs = [walk.value(variable.aval) for variable in jaxpr.invars[traced.weights :]]
     results = walk.over(jaxpr, [*held, *weights, *inputs], Context(instance=next(walk.instances)))
     types = ordered_types(subject, met, walk.frames.named)
@@ -114,8 +117,8 @@ def _record(each: Executed) -> OpRecord:
         each.operator,
         scope.path,
         scope.call,
-        each.macs * each.times,
-        each.flops * each.times,
+        each.all_macs,
+        each.all_flops,
         sum(value.bytes for value in each.inputs) * each.times,
         sum(value.bytes for value in each.outputs) * each.times,
         tuple(value.info for value in each.outputs),
@@ -172,5 +175,5 @@ def _work(executed: Sequence[Executed]) -> Mapping[str, tuple[int, int]]:
     for each in executed:
         path = each.chain[-1].path
         macs, flops = work.get(path, (0, 0))
-        work[path] = (macs + each.macs * each.times, flops + each.flops * each.times)
+        work[path] = (macs + each.all_macs, flops + each.all_flops)
     return work

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from profilerkit.backend_kit.scoped_calls import Scope
-from profilerkit.costs import Shape
+from profilerkit.costs import Cost, Shape
 from profilerkit.trace.records import TensorInfo
 
 __all__ = ["Executed", "PendingChoice", "Value", "bytes_of"]
@@ -32,6 +32,7 @@ class Value:
         constant: Whether it is a weight, or a number of the program: no caller gives it.
         known: The number that all of its elements are, where that is known before the function runs.
         summands: How many elements were added up to each of its own; 0 where it is no sum.
+        origin: Its `origins.Origin`, what its elements follow from, if a walk looks at values; None for an activation.
     """
 
     number: int
@@ -41,6 +42,7 @@ class Value:
     constant: bool = False
     known: Any = None
     summands: int = 0
+    origin: Any = None
 
     @classmethod
     def of(cls, number: int, aval: Any, **facts: Any) -> Value:
@@ -61,7 +63,7 @@ class Value:
 
     def changing(self) -> Value:
         """Return the same value, of which nothing is known: what is carried from one turn of a loop to the next."""
-        return replace(self, known=None, summands=0)
+        return replace(self, known=None, summands=0, origin=None)
 
 
 @dataclass(eq=False)
@@ -76,6 +78,7 @@ class Executed:
         times: How often it runs.
         macs: Multiply-accumulates of one run.
         flops: Floating-point operations of one run.
+        zero_macs: Those multiply-accumulates of all runs that are left out, as their weight is zero.
         missing: What is not counted of it, in words; empty where all is.
         is_backward: Whether it belongs to the backward pass.
         sources: The values whose buffers the outputs share, by the outputs' numbers.
@@ -88,9 +91,24 @@ class Executed:
     times: int = 1
     macs: int = 0
     flops: int = 0
+    zero_macs: int = 0
     missing: str = ""
     is_backward: bool = False
     sources: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def all_macs(self) -> int:
+        """The multiply-accumulates of all runs."""
+        return self.macs * self.times - self.zero_macs
+
+    @property
+    def all_flops(self) -> int:
+        """The floating-point operations of all runs."""
+        return self.flops * self.times - Cost.of_macs(self.zero_macs).flops
+
+    def leave_work(self) -> None:
+        """Count nothing of it: another equation has the work."""
+        self.macs = self.flops = self.zero_macs = 0
 
 
 @dataclass(eq=False)

@@ -15,6 +15,7 @@ from profilerkit.costs import Shape
 from .control_flow import HANDLERS
 from .folding import folded
 from .frames import Frame, Frames
+from .origins import Loop
 from .pricing import price
 from .values import Executed, PendingChoice, Value
 
@@ -95,6 +96,17 @@ class Walk:
         is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)
         return self.value(aval, constant=True, known=np.asarray(value)[()] if is_number else None)
 
+    def weight(self, aval: Any, value: Any) -> Value:
+        """Return the value of an array of the model, or of its shape."""
+        return self.value(aval, constant=True)
+
+    def slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
+        """Return what each turn of a loop gets of a value: the slice of the turn, along the first dimension."""
+        return self.value(aval, constant=stacked.constant, known=stacked.known)
+
+    def notice(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+        """Take notice of an equation that was gone over; a walk that looks at values does."""
+
     def over(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         """Go over the equations of an open jaxpr, with the values of its constants and inputs."""
         values = dict(zip((*jaxpr.constvars, *jaxpr.invars), inputs, strict=True))
@@ -107,7 +119,9 @@ class Walk:
             here = replace(context, frame=frame)
             given = [read(atom) for atom in equation.invars]
             handler: Callable[..., list[Value]] = HANDLERS.get(equation.primitive.name, _step)
-            values.update(zip(equation.outvars, handler(self, equation, given, here), strict=True))
+            outputs = handler(self, equation, given, here)
+            self.notice(equation, given, outputs)
+            values.update(zip(equation.outvars, outputs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
     def note(

@@ -162,6 +162,15 @@ def test_mistakes_of_evaluation_are_named() -> None:
         get_accuracy(JaxModel(lambda x: (x, x)), BATCHES)
 
 
+@pytest.mark.parametrize("metric", ["layer_times", "operator_table"])
+def test_times_of_single_layers_and_operators_do_not_apply_and_the_reason_says_what_does(metric: str) -> None:
+    status = profile(Linear(), X, metrics=[metric]).status(metric)
+    assert (status.value, status.completeness.value) == (None, "unavailable")
+    [reason] = status.missing
+    assert reason.startswith("does not apply to this model: XLA fuses operators, across layers too")
+    assert "record a profile with jax.profiler.trace and give it to profilerkit join" in reason
+
+
 def test_a_profile_has_times_and_counts() -> None:
     report = profile(Linear(), X, metrics=["macs", "execution_time", "first_call_time"])
     assert report["macs"] == 3 * 16

@@ -1,0 +1,133 @@
+"""The work on nonzero weights alone: the walk over the jaxpr, with the values of weights looked at where they are used.
+
+An operator's multiply-accumulates count in the proportion of the nonzero elements among its weights. A weight is what
+follows from the arrays that the model or the program holds alone, as it reaches the operator: masked, cast or turned.
+What a ``scan`` takes of a stack of weights counts in each turn by the slice of that turn.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from profilerkit import ModelInputs, ModelTrace
+
+from ..model.arrays import nonzero
+from ..model.subjects import subject_of
+from .origins import Loop, Origin, Slice, Stored, computed, made
+from .tracing import trace_model
+from .values import Value
+from .walk import Context, Walk
+
+__all__ = ["trace_of_nonzero"]
+
+_BOTH = (0, 1)
+#: Which inputs each primitive multiplies that may be weights; of any other primitive, all of its inputs. Attention is
+#: between activations.
+_FACTORS: dict[str, tuple[int, ...]] = {
+    "conv_general_dilated": (1,),
+    **dict.fromkeys(["dot_general", "ragged_dot_general"], _BOTH),
+    **dict.fromkeys(["scaled_dot", "scaled_matmul", "scaled_matmul_wrapper"], _BOTH),
+    "symmetric_product": (0,),
+    **dict.fromkeys(["dot_product_attention_fwd", "dot_product_attention_fwd_wrapper"], ()),
+}
+
+
+def trace_of_nonzero(model: Any, inputs: ModelInputs) -> ModelTrace:
+    """Return the trace of a pass whose operators do no work with weights that are zero; the model is not run.
+
+    Raises `WithoutValuesError` if shapes stand in place of weights, and `NotOfferedError` for a weight that is computed
+    by a primitive that cannot be run by itself.
+    """
+    subject_of(model).require_values()
+    counts = _Counts()
+    trace = trace_model(model, inputs, partial(_NonzeroWalk, counts=counts))
+    if counts.failed:
+        raise counts.failed[0]
+    return trace
+
+
+@dataclass
+class _Counts:
+    """Counts the elements of weights that are not zero, one weight at a time; the first error is kept in ``failed``."""
+
+    failed: list[Exception] = field(default_factory=list)
+    known: dict[Origin, tuple[int, int]] = field(default_factory=dict)
+
+    def of(self, weight: Value, origin: Origin) -> tuple[int, int]:
+        """Return how many elements of a weight are not zero, and all; in all turns of the loops that it depends on."""
+        if origin not in self.known:
+            try:
+                self.known[origin] = _counted(weight, origin)
+            except Exception as error:
+                self.failed.append(error)
+                raise
+        return self.known[origin]
+
+
+def _counted(weight: Value, origin: Origin) -> tuple[int, int]:
+    while isinstance(origin, Slice) and origin.inputs[0].origin is not None:  # all slices are the whole
+        [weight] = origin.inputs
+        origin = origin.inputs[0].origin
+    loops = list(origin.loops)
+    left = total = 0
+    for turn in itertools.product(*(range(loop.length) for loop in loops)):
+        array = computed(weight, dict(zip(loops, turn, strict=True)))
+        left, total = left + nonzero(array), total + array.size
+    return left, total
+
+
+@dataclass
+class _NonzeroWalk(Walk):
+    """A walk that takes the work on zeros from each operator's."""
+
+    counts: _Counts = field(default_factory=_Counts)
+
+    def weight(self, aval: Any, value: Any) -> Value:
+        """Return the value of an array of the model, with the array."""
+        return self.value(aval, constant=True, origin=Stored.of(value))
+
+    def constant(self, aval: Any, value: Any) -> Value:
+        """Return the value of an array that the program holds, with the array."""
+        held = super().constant(aval, value)
+        held.origin = Stored.of(value)
+        return held
+
+    def slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
+        """Return what each turn of a loop gets of a value, with its origin."""
+        piece = super().slice(aval, stacked, loop)
+        piece.origin = Slice.of(stacked, loop)
+        return piece
+
+    def notice(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+        """Note where the outputs of an equation come from."""
+        for index, value in enumerate(outputs):
+            if value.origin is None and value.known is None:
+                value.origin = made(equation, inputs, index)
+
+    def note(
+        self, operator: str, inputs: Sequence[Value], outputs: Sequence[Value], context: Context, **facts: Any
+    ) -> None:
+        """Note what one equation does, and how much of it is with weights that are zero."""
+        macs = facts.get("macs", 0) * context.times
+        zero = macs - self._nonzero_macs(operator, inputs, macs) if macs else 0
+        super().note(operator, inputs, outputs, context, zero_macs=zero, **facts)
+
+    def _nonzero_macs(self, operator: str, inputs: Sequence[Value], macs: int) -> int:
+        factors = [inputs[index] for index in _FACTORS.get(operator, range(len(inputs))) if index < len(inputs)]
+        weights = [
+            (value, value.origin)
+            for value in factors
+            if value.origin is not None and value.origin.is_stored and len(value.shape) > 1
+        ]
+        loops = frozenset[Loop]().union(*(origin.loops for _, origin in weights))
+        left = total = 0
+        for value, origin in weights:
+            again = math.prod(loop.length for loop in loops - origin.loops)
+            counts = self.counts.of(value, origin)
+            left, total = left + counts[0] * again, total + counts[1] * again
+        return macs * left // total if total else macs
