@@ -298,6 +298,9 @@ RULES: dict[str, Rule] = {
     "autocast": Rule("True, or a dtype such as torch.bfloat16 or 'bfloat16'", _autocast, optional=True),
     "num_threads": Rule("a whole number from 1, or None to leave them as they are", _whole(1), optional=True),
     "run_options": Rule("an instance of RunOptions, or its arguments by name: compile=True", _instance("run_options")),
+    "watched": Rule(
+        "the steps of a training loop, which Profiler.watch gives to functions", _instance("watched"), optional=True
+    ),
     # How often, and how long.
     "sampling": Rule("an instance of Sampling, or its arguments by name: num_iters=20", _instance("sampling")),
     "num_iters": Rule("a whole number from 1: at least one iteration is needed to measure", _whole(1), optional=True),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..arguments.rules import of_kind
 from ..inputs import ModelInputs
 from .layer_times import LayerTime
 
@@ -62,6 +63,9 @@ class WatchedSteps:
         which = f"step{'s' if several else ''} {', '.join(map(str, missed))} {'were' if several else 'was'} asked for"
         hint = "" if self.loop_steps else ": call step() at the end of each iteration"
         return f"{which}, the loop ended after {self.loop_steps} step{'s' if self.loop_steps != 1 else ''}{hint}"
+
+
+of_kind("watched", WatchedSteps)
 
 
 class StepRecorder(ABC):

@@ -101,7 +101,7 @@ def arguments_of_functions() -> dict[str, Any]:
         "split": "test",
         **QUICK,
     }
-    own = {"model", "data_splits", "backend", "profiler", "inputs", "trace", "watched"}
+    own = {"model", "data_splits", "backend", "profiler", "inputs", "trace"}
     return {name: known.get(name) for name in sorted(taken - own - set(_computed()))}
 
 
@@ -189,6 +189,9 @@ def cases() -> dict[str, Case]:
     both = {key: each for key, each in both.items() if key != "name"}
     held: dict[str, Case] = {
         "profile": Case(profile, of_profile),
+        "profile with options in one": Case(
+            profile, {**MODEL, "run_options": RunOptions, "sampling": lambda: Sampling(num_iters=2, warmup=0)}
+        ),
         "compare": Case(compared, {**both, "names": None, "metrics": lambda: ["macs", "execution_time"]}),
         "isolated": Case(isolated_alone, {**of_profile, **ISOLATION}),
         "isolated_comparison": Case(isolated_both, {**{key: both[key] for key in both if key != "name"}, **ISOLATION}),
@@ -478,7 +481,7 @@ NO_METHOD_CASES = {
 def test_every_argument_of_profile_and_compare_is_tried(name: str) -> None:
     parameters = inspect.signature(getattr(profilerkit, name)).parameters
     named = [each.name for each in parameters.values() if each.kind is each.KEYWORD_ONLY]
-    assert set(named) <= set(CASES[name].arguments)
+    assert set(named) <= {*CASES[name].arguments, *CASES["profile with options in one"].arguments}
 
 
 def test_the_walk_finds_what_comes_from_the_inside() -> None:

@@ -64,16 +64,26 @@ class _File(ctypes.Structure):
 
 
 def _library() -> Any:
+    """Return the library that Python's `sqlite3` calls: its own, or one that was loaded before and has the same names.
+
+    TensorFlow is such a one; two libraries of different versions do not know each other's layers.
+    """
     import _sqlite3
 
-    return ctypes.CDLL(_sqlite3.__file__)
+    for library in (ctypes.CDLL(None), ctypes.CDLL(_sqlite3.__file__)):
+        version = getattr(library, "sqlite3_libversion", None)
+        if version is not None:
+            version.restype = ctypes.c_char_p
+            if version() == _sqlite3.sqlite_version.encode():
+                return library
+    raise OSError("no library of the version that sqlite3 has")
 
 
 def available() -> bool:
     """Return whether the library that Python's `sqlite3` uses can be reached."""
     try:
         return hasattr(_library(), "sqlite3_vfs_register")
-    except (ImportError, OSError, AttributeError):
+    except (ImportError, OSError):
         return False
 
 

@@ -158,7 +158,7 @@ def test_a_report_is_read_as_from_a_file() -> None:
     progress.take(REPORT, to_json(report).encode())
     assert progress.report == report
     for content in (b"{}", b"\x80\x04pickled", to_json(report).replace('"net"', '"ten"').encode()):
-        with pytest.raises(ChannelError, match="what the process sent is no report of profilerkit"):
+        with pytest.raises(ChannelError, match="what the process sent is not a report of profilerkit"):
             progress.take(REPORT, content)
 
 
