@@ -5,8 +5,6 @@ from importlib import import_module
 from importlib.metadata import version as installed_version
 from types import FunctionType
 
-from sphinx.pycode.parser import VariableCommentPicker
-
 project = "profilerkit"
 author = "The profilerkit developers"
 copyright = f"2026, {author}"
@@ -42,6 +40,8 @@ def without_representations(app, what, name, obj, options, signature, returns):
 
 def setup(app):
     """Make signatures valid, and keep Napoleon from reading "Lower is better: ..." in an attribute as its type."""
+    from sphinx.pycode.parser import VariableCommentPicker
+
     written = {}
     # Overloads, and arguments that only a signature shows, are for editors; a page has them as "Keyword Arguments".
     VariableCommentPicker.is_overload = lambda picker, decorators: False

@@ -81,7 +81,7 @@ CASES = {
     ),
     "closes_descriptors": Expected(r"^the model closed the descriptor that results go through, or wrote to it"),
     "writes_into_descriptors": Expected(r"or wrote to it \(it begins with b'what a model prints'\), while computing"),
-    "forges_a_report": Expected(r"or wrote to it \(what the process sent is no report"),
+    "forges_a_report": Expected(r"or wrote to it \(what the process sent is not a report"),
     "raises": Expected(r"^KeyError: 'half-way'$|KeyError: 'half-way'"),
 }
 
