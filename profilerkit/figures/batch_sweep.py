@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments.checking import checks_arguments
 from ..piping.quantity import Scale
+from ..results.checked_tables import short
 from .canvas import COLOURS, finished, legend_above, new_figure, plain, reports_of, titled, unit_for, why_missing
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def _sweep(report: Report) -> _Rows:
         )
         raise ValueError(f"the report of {report.name} has no 'batch_sweep': {how}")
     rows: _Rows = record.value
+    if not isinstance(rows, (list, tuple)):
+        raise ValueError(f"the 'batch_sweep' of {report.name} is {short(rows)}: no rows of batch sizes to draw")
     if not len(rows):
         raise ValueError(f"the 'batch_sweep' of {report.name} has no rows to draw")
     return rows

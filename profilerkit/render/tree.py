@@ -33,7 +33,7 @@ def render(
     result: Report | Comparison,
     depth: int | None = None,
     top: int | None = None,
-    by: str = "macs",
+    by: str | None = None,
     configuration: bool = False,
 ) -> str:
     """Return the layers as a tree, one tree for each model.
@@ -46,13 +46,13 @@ def render(
         result: A report or a comparison.
         depth: Show no layers that lie deeper; None and -1 for those at any depth.
         top: Show so many of the innermost layers, those with the most of a column, and the layers around them.
-        by: That column, of `Report.layerwise`.
+        by: That column, of `Report.layerwise`; unless given the MACs, or the own forward time where none were counted.
         configuration: Also show how each layer is configured, ``kernel_size=(3, 3)``, where the backend tells.
     """
     return "\n\n".join("\n".join(_lines(report, depth, top, by, configuration)) for report in result.reports) + "\n"
 
 
-def _lines(report: Report, depth: int | None, top: int | None, by: str, configuration: bool) -> Iterator[str]:
+def _lines(report: Report, depth: int | None, top: int | None, by: str | None, configuration: bool) -> Iterator[str]:
     yield visible(f"{report.name}  ({report.backend})")
     layers = report.layerwise
     paths = None if top is None else _around(layers.top(top, by=by))

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from profilerkit import ProfilerKitError
+from profilerkit import IncompleteStatusError, ProfilerKitError
 from profilerkit.error_text import shown
 
 __all__ = ["WRONG", "complaint", "nested"]
@@ -66,6 +66,8 @@ def complaint(call: Callable[[], Any], name: str, value: Any) -> str:
 def unsaid(error: Exception, name: str, value: Any) -> str:
     """Return why a message is of no help: it names neither the argument nor its value, or it is endless."""
     message = str(error)
+    if name == "strict" and isinstance(error, IncompleteStatusError):
+        return ""  # what it is for
     if len(message) > 2000:
         return f"the message has {len(message)} characters: {message[:100]}"
     if any(word in message for word in words(name, value)):

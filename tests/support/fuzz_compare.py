@@ -35,7 +35,9 @@ LEFT_OUT = {
         _local_scalar_dense item is_nonzero equal""",
 }
 #: Operators whose further outputs are what the gradient needs, of sizes that depend on the kernel.
-_WITH_SCRATCH = {"aten::_embedding_bag"}
+_WITH_SCRATCH = {"aten::_embedding_bag", "aten::native_batch_norm"}
+#: Layers that torch runs as one kernel, where it may: a pass takes them apart.
+_FUSED_LAYERS = {"aten::_native_multi_head_attention", "aten::_transformer_encoder_layer_fwd"}
 _QUIET = {f"aten::{name}" for names in LEFT_OUT.values() for name in names.split()}
 
 
@@ -59,6 +61,7 @@ class Truth:
     params: tuple[int, int]
     paths: dict[str, str]
     shown: Counted | None = None
+    apart: Counted | None = None
     step: Counted | None = None
     step_state: Any = None
 
@@ -91,6 +94,9 @@ def truth_of(source: str, *, training: bool = False) -> Truth:
             _, model, inputs = _built(source)
             shown = counted_run(model, inputs, shown=True)
             truth.shown = shown if shown.own_macs == run.own_macs else None  # without it some take another way
+        if any(call.operator in _FUSED_LAYERS for call in run.calls):
+            _, model, inputs = _built(source)
+            truth.apart = counted_run(model, inputs, fused=False)
         if training:
             with suppress(Exception):  # or gradients
                 _, model, inputs = _built(source)
@@ -128,10 +134,23 @@ def differences(source: str, truth: Truth) -> tuple[list[Difference], str]:
             found += _training(model, inputs, truth.step)
             found += _harm(before, _surroundings(model, inputs))
         left = caches(names)
-        if left not in (empty, truth.caches):
+        restored = _put_back(truth.caches, list(zip(truth.inputs[1], content(inputs)[1], strict=True)))
+        if left not in (empty, truth.caches, restored):
             found.append(Difference("cache", f"{empty} became {left}"[:300]))
         found += _afterwards(model, inputs, truth)
     return found, trace.method if trace.failure is None else f"failed: {trace.failure}"
+
+
+def _put_back(value: Any, leaves: list[tuple[Any, Any]]) -> Any:
+    """Return what a cache holds after a run whose inputs got their values back: it may hold one of them."""
+    for written, restored in leaves:
+        if value == written:
+            return restored
+    if isinstance(value, dict):
+        return {key: _put_back(item, leaves) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_put_back(item, leaves) for item in value)
+    return value
 
 
 def _profiler(model: nn.Module, inputs: tuple[Any, ...]) -> Any:
@@ -203,7 +222,8 @@ def _counts(report: Any, trace: ModelTrace, truth: Truth) -> Iterator[Difference
     if {layer: n for layer, n in own.items() if n} != truth.run.own_macs:
         yield Difference("layers", f"{dict(own)}, the run has {truth.run.own_macs}")
     if truth.shown is not None:  # where a pass needs autograd, operators come in pieces, as in the run
-        yield from min((list(_operators(trace, run)) for run in (truth.shown, truth.run)), key=len)
+        runs = (run for run in (truth.shown, truth.run, truth.apart) if run is not None)
+        yield from min((list(_operators(trace, run)) for run in runs), key=len)
 
 
 def _listed(operator: OpRecord) -> str:

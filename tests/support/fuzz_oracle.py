@@ -331,17 +331,17 @@ def _left(stack: list[str]) -> None:
     stack.pop()
 
 
-def counted_run(model: nn.Module, inputs: tuple[Any, ...], *, shown: bool = False) -> Counted:
+def counted_run(model: nn.Module, inputs: tuple[Any, ...], *, shown: bool = False, fused: bool = True) -> Counted:
     """Return what one forward pass in eval mode without gradients does.
 
     It is the user's run, with all that torch takes apart in pieces; with ``shown``, one that leaves autograd out, where
-    the operators that the documentation names come whole.
+    the operators that the documentation names come whole. Without ``fused`` layers do not run as one kernel of torch's.
     """
     stack: list[str] = []
     counter = RunCounter(stack, shown)
     model.eval()
     fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(fast and not shown)
+    torch.backends.mha.set_fastpath_enabled(fast and fused and not shown)
     try:
         whole = torch._C._AutoDispatchBelowAutograd() if shown else nullcontext()
         with torch.no_grad(), whole, _followed(model, stack), counter:

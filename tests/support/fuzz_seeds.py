@@ -130,6 +130,36 @@ KEPT = (
         inputs="torch.ones(4, 3)",
     ),
     Kept(
+        "an input that is a view",
+        "what stands in for it was none: 16 MACs for none, complete",
+        "if x0._base is None:\n    return x0 @ x0.mT\nreturn x0 + 1",
+        inputs="torch.randn(4, 2).t()",
+    ),
+    Kept(
+        "an input that is a view, in a real run",
+        "what was given to the model was a tensor of its own: 16 MACs for none, complete",
+        "x0 = x0 * int(x0.sum() < 99) if x0._base is not None else x0 @ x0.mT\nreturn x0",
+        inputs="torch.randn(4, 2).t()",
+    ),
+    Kept(
+        "attention in a pass with autograd",
+        "on meta tensors torch spells it out there: every score in memory, which no run makes",
+        "if x0._is_view():\n    return x0\nreturn F.scaled_dot_product_attention(x0, x0, x0)",
+        inputs="torch.randn(2, 1, 4, 8)",
+    ),
+    Kept(
+        "attention of many heads in a pass with autograd",
+        "the same inside of torch's own function",
+        "if x0._is_view():\n    return x0\nreturn self.m(x0, x0, x0, need_weights=False)[0].sin()",
+        init="self.m = nn.MultiheadAttention(8, 2, batch_first=True)",
+        inputs="torch.randn(2, 4, 8)",
+    ),
+    Kept(
+        "one-hot numbers in a pass with autograd",
+        "on meta tensors torch compares with every class: 16 FLOPs for those of a search of both ends",
+        "if x0._is_view():\n    return x0\nreturn F.one_hot(x0.long().abs() % 4, 4)",
+    ),
+    Kept(
         "a bilinear product of nothing",
         "an empty batch counted as one sample: 72 MACs for 0, complete",
         "return F.bilinear(x0, x0, torch.ones(8, 3, 3))",

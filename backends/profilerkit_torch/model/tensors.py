@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-__all__ = ["elements_of", "has_storage", "has_values", "is_twin", "storage_key"]
+__all__ = ["elements_of", "has_storage", "has_values", "is_twin", "storage_key", "view_like"]
 
 
 def has_values(tensor: torch.Tensor) -> bool:
@@ -54,3 +54,8 @@ def elements_of(tensor: torch.Tensor) -> Any:
         return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
     except (NotImplementedError, RuntimeError):  # sparse tensors
         return None
+
+
+def view_like(tensor: torch.Tensor, original: torch.Tensor) -> torch.Tensor:
+    """Return a tensor as a view where the one that it stands for is a view, which a model may ask of its inputs."""
+    return tensor.view_as(tensor) if original._is_view() else tensor

@@ -183,7 +183,7 @@ def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iter
     ):
         here = _prepare(here, options)
         autocast = autocasting(options.autocast, target)
-        fed = on_device(called_as_keras_does(model, inputs, options.training), target)
+        fed = on_device(called_as_keras_does(model, inputs, options.training), target, views=not options.training)
         gradients = [parameter.grad for parameter in here.parameters if parameter.grad is not None]
         tensors = [leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor)]
         objects = InputObjects(fed)

@@ -191,7 +191,8 @@ class KnownValues:
             values = self.of(value)
             if values is None or not (is_view or _is_small(values)):
                 raise _UnknownError
-            return values
+            # Zeros that torch makes no memory for: its primitives would read there.
+            return values.clone() if values._is_zerotensor() else values
         if type(value) in (list, tuple):
             return type(value)(self._values_in(item, is_view) for item in value)
         return value

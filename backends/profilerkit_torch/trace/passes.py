@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from contextvars import copy_context
 from typing import Any, ClassVar
 
@@ -13,8 +14,9 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import failure_of
 from profilerkit.errors import BackendFailedError, ModelFailedError
 
-from ..model.modules import modules_of, set_inference_flags
+from ..model.modules import device_of, modules_of, set_inference_flags
 from ..untouched.caller_context import as_caller
+from .fused_attention import FusedAttention
 from .grad_modes import GradMode, PassError
 from .layers import LayerStack
 from .recorder import Recorder
@@ -38,7 +40,8 @@ class InferencePass:
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
         """Run what is to be recorded; errors of the model pass through."""
-        with as_caller(), recorder.questions():
+        in_pieces = recorder.on_meta and not recorder.below_autograd
+        with FusedAttention(device_of(model)) if in_pieces else nullcontext(), as_caller(), recorder.questions():
             copy_context().run(inputs.run, model)  # what it sets in context variables goes with the copy
 
     def notes(self) -> Iterable[str]:

@@ -28,6 +28,7 @@ from ..model.inventory import is_lazy
 from ..model.keras_layers import called_as_keras_does, holds_keras
 from ..model.modules import device_of, modules_of
 from ..model.scripted import frozen_weights, notes_on_scripts
+from ..model.tensors import view_like
 from ..model.wrapped import rank_share, with_wrapper
 from ..untouched.mutable_inputs import on_device
 from .conditions import conditions
@@ -114,7 +115,8 @@ def _on_meta(
         valued = isinstance(leaf, torch.Tensor) and not (leaf.is_floating_point() or leaf.is_complex())
         if valued or not isinstance(leaf, torch.Tensor):
             return leaf
-        return meta_twin(leaf).requires_grad_(leaf.requires_grad)
+        twin = meta_twin(leaf) if kind.grad_mode is torch.enable_grad else view_like(meta_twin(leaf), leaf)
+        return twin.requires_grad_(leaf.requires_grad)
 
     # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
     with collector_paused():
@@ -162,7 +164,7 @@ def _for_real(
             raise errors[0]
         return replace(left_behind.trace, notes=(*left_behind.trace.notes, str(left_behind)))
     reason = str(left_behind) if left_behind else f"on shapes alone {_first_line(errors[0])}"
-    placed = on_device(inputs, device_of(model))
+    placed = on_device(inputs, device_of(model), views=kind.grad_mode is not torch.enable_grad)
     trace = traced(model, placed, StandIns("a real run", None, lambda leaf: leaf, calls=calls), kind)
     note = f"counted in a real run: {reason}"
     return replace(trace, notes=(*trace.notes, note))

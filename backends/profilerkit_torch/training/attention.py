@@ -5,25 +5,18 @@ On meta tensors torch spells attention out, and keeps every score for the backwa
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FunctionType
 from typing import Any
 
 import torch
-from torch.nn import functional as F
-from torch.utils._python_dispatch import _disable_current_modes
 
-from profilerkit.process.cached import cached_property
 from profilerkit.process.locks import undone_in_child
 
-from ..trace.asked_names import PassMode
+from ..trace.fused_attention import FusedAttention
 from ..trace.higher_order import is_control_flow, run_higher_order
 
-__all__ = ["FusedAttention"]
-
-_FLASH = 1
+__all__ = ["StepAttention"]
 
 
 @contextmanager
@@ -41,95 +34,28 @@ def _without_onednn() -> Iterator[None]:
         torch._C._set_mkldnn_enabled(was_enabled)
 
 
-class FusedAttention(PassMode):
-    """While it is active, attention over meta tensors runs as one kernel where the device has one for it.
-
-    A model on the meta device is taken to be trained on an accelerator. There the kernels drop out too, on the CPU
-    they do not.
-    """
+class StepAttention(FusedAttention):
+    """That of a training step, with LSTMs as on an accelerator; conditions and loops run openly."""
 
     def __init__(self, device: torch.device, recorder: Any) -> None:
-        super().__init__()
-        self._on_cpu = device.type == "cpu"
+        super().__init__(device)
         self._recorder = recorder
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run attention over meta tensors by one kernel, conditions and loops openly, any other function as it is."""
+        """Run conditions and loops openly, an LSTM without oneDNN, any other function as in every pass."""
         kwargs = kwargs or {}
-        if func is F.scaled_dot_product_attention:
-            return self._attention(*args, **kwargs)
-        if func is F.multi_head_attention_forward:
-            return self._multi_head(*args, **kwargs)
         if func is torch.lstm:
             with _without_onednn():
                 return func(*args, **kwargs)
         if is_control_flow(func):
             with self:
                 return run_higher_order(self._recorder, func, args, kwargs)
-        return func(*args, **kwargs)
-
-    @cached_property
-    def _multi_head(self) -> Callable[..., Any]:
-        """Torch's Python function, which passes modes by, with attention replaced by `_attention`."""
-        function: Any = F.multi_head_attention_forward
-        names = {"has_torch_function": lambda tensors: False, "scaled_dot_product_attention": self._attention}
-        ours = FunctionType(function.__code__, {**function.__globals__, **names}, argdefs=function.__defaults__)
-        ours.__kwdefaults__ = function.__kwdefaults__
-        return ours
+        return super().__torch_function__(func, types, args, kwargs)
 
     def _attention(self, query: torch.Tensor, key: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         mask = args[1] if len(args) > 1 else kwargs.get("attn_mask")
         if mask is None or mask.dtype is not torch.bool:
-            return self._by_kernel(query, key, *args, **kwargs)
+            return super()._attention(query, key, *args, **kwargs)
         scores = query.shape[:-1].numel() * key.shape[-2]
         with self._recorder.choosing(scores):
-            return self._by_kernel(query, key, *args, **kwargs)
-
-    def _by_kernel(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        *,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> torch.Tensor:
-        dropped = dropout_p if self._on_cpu else 0.0
-        if not query.is_meta or not _is_fused(query, key, value, attn_mask, dropped, is_causal, enable_gqa):
-            return F.scaled_dot_product_attention(
-                query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-            )
-        if attn_mask is not None and attn_mask.dtype is torch.bool:
-            attn_mask = torch.where(attn_mask, 0.0, -math.inf).to(query.dtype)
-        fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-        output: torch.Tensor = fused(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
-        return output
-
-
-def _is_fused(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: torch.Tensor | None,
-    dropout: float,
-    is_causal: bool,
-    grouped: bool,
-) -> bool:
-    """Ask torch, with tensors on the CPU that look like these and take up one row, whether it has one kernel for it."""
-    with _disable_current_modes():
-        alike = [_lookalike(tensor) for tensor in (query, key, value)]
-        mask = None if mask is None else _lookalike(mask)
-        chosen = torch._fused_sdp_choice(alike[0], alike[1], alike[2], mask, dropout, is_causal, enable_gqa=grouped)
-    return bool(chosen == _FLASH)
-
-
-def _lookalike(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor on the CPU of the same shape and dtype, contiguous in the last dimension where the other is."""
-    if not tensor.dim():
-        return torch.empty((), dtype=tensor.dtype)
-    row = torch.empty(max(1, tensor.shape[-1]), dtype=tensor.dtype)
-    strides = (*[0] * (tensor.dim() - 1), min(1, tensor.stride(-1)))
-    return row.as_strided(tensor.shape, strides).requires_grad_(tensor.requires_grad)
+            return super()._attention(query, key, *args, **kwargs)

@@ -33,7 +33,7 @@ from ..trace.recorder import Recorder
 from ..trace.tracing import trace_model
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.preservation import substitute
-from .attention import FusedAttention
+from .attention import StepAttention
 from .layers import TrainedLayers, TrainingRecorder
 
 __all__ = ["trace_training"]
@@ -96,7 +96,7 @@ class TrainingPass(InferencePass):
             _without_global_backward_hooks(),
             _without_hooks([parameter for parameter in parameters_of(model) if id(parameter) in self._user_parameters]),
             torch.autograd.set_multithreading_enabled(False),
-            FusedAttention(self._device, recorder),
+            StepAttention(self._device, recorder),
         ):
             recorder.live.part = "activations"
             with as_caller(), recorder.questions():

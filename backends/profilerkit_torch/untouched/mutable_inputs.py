@@ -11,13 +11,18 @@ from profilerkit import ModelInputs
 from profilerkit.process.contents import slots_of
 
 from ..model.modules import CONTAINERS, reachable
+from ..model.tensors import view_like
 from .snapshots import SlotsSnapshot, copied, refill
 
 __all__ = ["InputObjects", "on_device"]
 
 
-def on_device(inputs: ModelInputs, device: torch.device) -> ModelInputs:
-    """Return the inputs on a device; what a model does to gradients of these does not reach the user's own tensors."""
+def on_device(inputs: ModelInputs, device: torch.device, *, views: bool = True) -> ModelInputs:
+    """Return the inputs on a device; what a model does to gradients of these does not reach the user's own tensors.
+
+    Views stay views with ``views``. A step of training has them as tensors of their own: a view that is written to
+    stays on the graph of that step.
+    """
     copies: dict[int, torch.Tensor] = {}
 
     def placed(leaf: object) -> object:
@@ -25,6 +30,7 @@ def on_device(inputs: ModelInputs, device: torch.device) -> ModelInputs:
             return leaf
         if id(leaf) not in copies:  # an input given twice stays one tensor
             moved = leaf.to(device).detach()
+            moved = view_like(moved, leaf) if views else moved
             copies[id(leaf)] = moved.requires_grad_() if leaf.requires_grad else moved
         return copies[id(leaf)]
 

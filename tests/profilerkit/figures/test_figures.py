@@ -432,6 +432,10 @@ LACKING: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: batch_sweep(of(batch_sweep=record("batch_sweep", None, missing=("out of memory",)))),
         "batch_sweep is unavailable: out of memory",
     ),
+    "a number for a sweep": (
+        lambda: batch_sweep(of(batch_sweep=record("batch_sweep", 1.5))),
+        "the 'batch_sweep' of net is 1.5: no rows of batch sizes to draw",
+    ),
     "empty sweep": (
         lambda: batch_sweep(of(batch_sweep=record("batch_sweep", []))),
         "the 'batch_sweep' of net has no rows to draw",

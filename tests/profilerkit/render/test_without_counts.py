@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -106,3 +107,13 @@ def test_no_form_shows_a_zero(form: str, made: str) -> None:
     if form == "layers-csv":
         header, *cells = [line.split(",") for line in shown[0].splitlines()]
         assert {row[header.index(column)] for row in cells for column in ("macs", "flops", "own_macs")} == {""}
+
+
+def test_the_tree_of_times_alone_shows_its_slowest_layers() -> None:
+    """Without a trace no layer has MACs: the innermost layers are ranked by their own time."""
+    report = profile(nn.Sequential(nn.Linear(8, 8), nn.ReLU()), torch.zeros(1, 8), metrics=["layer_times"])
+    without = replace(report, layers=None)
+    times = {row["path"]: row["own_forward_seconds"] for row in report["layer_times"] if row["is_leaf"]}
+    slowest = max(times, key=times.__getitem__)
+    text = render(without, "tree", top=1)
+    assert [line.split(":")[0].split()[-1] for line in text.splitlines()[2:]] == [slowest], text

@@ -10,8 +10,9 @@ import torch
 from fuzz_oracle import counted_run
 from torch import nn
 from torch.autograd import forward_ad
+from torch.nn import functional as F
 
-from profilerkit import ModelInputs, ModelTrace
+from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit_torch import TorchBackend
 from profilerkit_torch.trace.grad_modes import below_autograd
 
@@ -160,3 +161,34 @@ def test_operators_come_whole_and_no_tensor_is_of_inference_mode() -> None:
     assert layer(x).requires_grad
     trace = TorchBackend().trace(layer, ModelInputs(x))
     assert [operator.operator for operator in trace.operators] == ["aten.linear.default"]
+
+
+class AsksForViews(nn.Module):
+    """Attention, behind a question that a pass without autograd cannot answer."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x._is_view():
+            return x
+        return F.scaled_dot_product_attention(x, x, x)
+
+
+def test_attention_needs_no_scores_in_a_pass_with_autograd_either() -> None:
+    """In and out are 2 heads x 1,024 tokens x 8 numbers of 4 bytes, and a number a query; scores would be 8 MiB."""
+    metrics = ["macs", "memory_footprint"]
+    x = torch.zeros(1, 2, 1024, 8)
+    report = profile(AsksForViews(), x, metrics=metrics)
+    assert report["macs"] == 2 * 2 * 1024 * 1024 * 8
+    assert report["memory_footprint"] <= 2 * x.nbytes + 2 * 1024 * 4
+
+
+def test_an_input_that_is_a_view_is_one_in_a_run_to_be_timed() -> None:
+    asked: list[bool] = []
+
+    class Asks(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            asked.append(x._base is not None)
+            return x + 1
+
+    profile(Asks(), torch.zeros(4, 2).t(), metrics=["macs", "execution_time"], num_iters=2, warmup=1)
+    assert asked
+    assert all(asked)
