@@ -48,10 +48,8 @@ def pytest_collection_finish() -> None:
 def settings() -> dict[str, Any]:
     """The settings of this process that a test could leave changed for those after it."""
     # setuptools, which torch.compile imports, adds a folder of its own.
-    found: dict[str, Any] = {
-        "folder": os.getcwd(),
-        "sys.path": tuple(path for path in sys.path if "setuptools" not in path),
-    }  # noqa: PTH109
+    paths = tuple(path for path in sys.path if "setuptools" not in path)
+    found: dict[str, Any] = {"folder": os.getcwd(), "sys.path": paths}  # noqa: PTH109
     found["frameworks"] = _FRAMEWORKS & sys.modules.keys()
     found |= {f"${name}": value for name, value in os.environ.items() if name not in _ANY_TEST_SETS}
     torch = sys.modules.get("torch")
