@@ -19,7 +19,7 @@ __all__ = ["common_name", "name_layers_by_operators", "profiled_name"]
 _LEAST = 0.5
 
 #: What the name of an operator says of the library or device that runs it, and not of what it computes.
-_LIBRARIES = re.compile(r"^_?(?:cudnn|miopen|mkldnn|native|fused|thnn)_|^_(?=convolution$)")
+_LIBRARIES = re.compile(r"^_?(?:cudnn|miopen|mkldnn|native|fused|thnn)_|^_(?=convolution$|batch_norm_)")
 _VARIANTS = re.compile(r"_legit(?:_functional|_no_training)?$|_overrideable$|_with_update$|_no_update$")
 _ATTENTION = re.compile(r"^_scaled_dot_product_\w*attention\w*$")
 
