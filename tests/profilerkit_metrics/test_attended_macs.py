@@ -46,6 +46,8 @@ def test_without_a_mask_it_is_all() -> None:
 class Windowed(nn.Module):
     """Attention of each query to itself and the key before it: 1 + 2 + 2 + 2 + 2 = 9 of 25 scores."""
 
+    window: torch.Tensor
+
     def __init__(self, form: str) -> None:
         super().__init__()
         self.form = form
