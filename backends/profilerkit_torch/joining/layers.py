@@ -93,8 +93,9 @@ def name_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window
     if by.startswith("the names"):
         windows = _repeated(windows, tiles, frames, trace)
         pairs = name_layers_by_operators(frames, windows, trace)
-        if not any(frame.event.kind is Kind.PASS for frame in frames):
-            windows = [(_begin(pairs[0][0]), windows[0][1]), *windows[1:]]
+        begin = _begin(pairs[0][0])
+        if begin < windows[0][1] and not any(frame.event.kind is Kind.PASS for frame in frames):
+            windows = [(begin, windows[0][1]), *windows[1:]]
     else:
         _inherit(frames)
         pairs = list(_first_pairs(frames, windows, trace))
