@@ -16,7 +16,7 @@ __all__ = ["AttendedMacs", "ComputeAttendedMacs"]
 
 
 class AttendedMacs(Count):
-    """Multiply-accumulates of one forward pass without the scores that causal attention does not attend to.
+    """Multiply-accumulates of one forward pass without the scores that attention does not attend to.
 
     >>> import torch
     >>> from torch import nn
@@ -33,12 +33,15 @@ class AttendedMacs(Count):
     FRIENDLY_NAME = "Attended MACs"
     UNIT = "MACs"
     DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = "macs - those of the scores above the diagonal, for each operator with a causal mask"
-    OMISSIONS = (
-        "masks that are tensors, such as sliding windows: attention then counts in full, as an upper bound; "
-        "masks in attention that is written as matrix products"
+    FORMULA = (
+        "macs - those of the scores above the diagonal of causal attention, and of those that a mask takes away, such "
+        "as a sliding window"
     )
-    SOURCE = "scores up to the diagonal: L * (L + 1) / 2 of L * L"
+    OMISSIONS = (
+        "masks whose values are unknown, or take more than a mebibyte in a pass without values: attention then counts "
+        "in full, as an upper bound; masks in attention that is written as matrix products"
+    )
+    SOURCE = "scores up to the diagonal: L * (L + 1) / 2 of L * L; in a window W: the sum of min(i, W) over the queries"
 
 
 class ComputeAttendedMacs(ProfilerFunction):
@@ -48,9 +51,9 @@ class ComputeAttendedMacs(ProfilerFunction):
     ON_DEMAND = True
 
     def __call__(self, trace: ModelTrace) -> Any:
-        """Return the count; an upper bound where tensors mask attention."""
+        """Return the count; an upper bound where attention has masks of unknown values."""
         spared = sum(each.macs - each.attended_macs for each in trace.operators if each.attended_macs is not None)
-        masked = sum(each.is_masked for each in trace.operators)
+        masked = sum(each.is_masked and each.attended_macs is None for each in trace.operators)
         count: Any = trace.macs - spared
         if masked:
             missing = f"how much {masked} masks of attention leave, which depends on their values"
@@ -61,13 +64,16 @@ class ComputeAttendedMacs(ProfilerFunction):
 def _modes(trace: ModelTrace) -> Iterator[str]:
     """Yield how many operators of attention count in which way."""
     attention = [each for each in trace.operators if each.macs and "attention" in each.operator.lower()]
-    causal = sum(each.attended_macs is not None for each in attention)
-    masked = sum(each.is_masked for each in attention)
+    causal = sum(each.attended_macs is not None and not each.is_masked for each in attention)
+    known = sum(each.attended_macs is not None and each.is_masked for each in attention)
+    masked = sum(each.is_masked for each in attention) - known
     if causal:
         yield f"causal attention of {causal} operators: what it attends to"
+    if known:
+        yield f"attention of {known} operators under masks of known values, such as windows: what they leave"
     if masked:
-        yield f"attention of {masked} operators under a mask of numbers or booleans: in full"
-    if len(attention) - causal - masked:
-        yield f"attention of {len(attention) - causal - masked} operators without a mask: in full"
+        yield f"attention of {masked} operators under a mask of unknown values: in full"
+    if len(attention) - causal - known - masked:
+        yield f"attention of {len(attention) - causal - known - masked} operators without a mask: in full"
     if not attention:
         yield "no operator is attention; where it is written as products, it counts in full"

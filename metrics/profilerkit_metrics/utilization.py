@@ -330,7 +330,9 @@ def _counted_attention(trace: ModelTrace, attention: str) -> str:
     """Return in words which attention is counted."""
     if attention == "full":
         return "attention counts in full"
-    causal = sum(each.attended_macs is not None for each in trace.operators)
-    masked = sum(each.is_masked for each in trace.operators)
-    in_full = f", {masked} operators under a mask of numbers or booleans in full" if masked else ""
-    return f"attention counts as attended: {causal} causal operators up to the diagonal{in_full}"
+    causal = sum(each.attended_macs is not None and not each.is_masked for each in trace.operators)
+    known = sum(each.attended_macs is not None and each.is_masked for each in trace.operators)
+    masked = sum(each.is_masked for each in trace.operators) - known
+    inside = f", {known} operators inside of masks of known values" if known else ""
+    in_full = f", {masked} operators under masks of unknown values in full" if masked else ""
+    return f"attention counts as attended: {causal} causal operators up to the diagonal{inside}{in_full}"

@@ -29,8 +29,15 @@ __all__ = ["command"]
     callback=by_rule("num_threads"),
     help="Threads of an operator; the file is for models that run on as many.",
 )
+@click.option("--compiled", is_flag=True, help="Also run the networks compiled; some minutes more.")
 def command(
-    output: Path, backend: str, device: str | None, dtype: tuple[str, ...], seconds: float, num_threads: int | None
+    output: Path,
+    backend: str,
+    device: str | None,
+    dtype: tuple[str, ...],
+    seconds: float,
+    num_threads: int | None,
+    compiled: bool,
 ) -> None:
     """Measure this machine, and write it as a calibrated device to a TOML file.
 
@@ -53,6 +60,7 @@ def command(
             seconds,
             num_threads,
             lambda step: click.echo(f"measuring {step}", err=True),
+            compiled,
         )
     except ArgumentError as error:
         raise click.UsageError(str(error)) from error
@@ -61,8 +69,8 @@ def command(
     for dtype_name, peak in measured.dense_peaks.items():
         emit(f"  fastest product in {dtype_name}: {peak.value / 1e9:.4g} GFLOP/s")
     calibration = Calibration.of(measured)
-    for phase in ("forward", "training"):
-        if calibration is not None and any(network.phase == phase for network in calibration.networks):
+    for phase in dict.fromkeys(network.phase for network in calibration.networks) if calibration is not None else ():
+        if calibration is not None:
             middle, low, high = calibration.correction(phase)
             emit(
                 f"  {phase}: networks took {middle:.2f} times what their operators add up to; "

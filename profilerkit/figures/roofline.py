@@ -7,11 +7,12 @@ the ACM 52, 4).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arguments.checking import checks_arguments
 from ..piping.quantity import Scale, format_number, scale_value
+from ..trace.layer_table import LayerTable
 from .canvas import COLOURS, GREY, counted, finished, label_of, layers_of, new_figure, one_report, plain, require_column
 from .ceilings import Ceilings
 
@@ -49,11 +50,14 @@ class Point(NamedTuple):
 def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> Any:
     """Return a figure with a dot for each layer: FLOPs per second of its own forward time against FLOPs per byte.
 
+    Layers with a predicted time (`profilerkit.profile` with ``on=``) have a hollow diamond where that puts them. A
+    report without measured times has these alone, and the figure says that nothing was measured.
+
     The bytes are those that its operators read and write in the trace. Data that stays in a cache counts too, so a
     layer may be above the line of the memory. The area of a dot grows with the time of the layer.
 
     Args:
-        report: The report of one model, with operators and ``layer_times``.
+        report: The report of one model, with operators and ``layer_times`` or ``predicted_layers``.
         ceilings: The ceilings of the machine that it ran on, such as `Ceilings.measured` for this CPU. Without them no
             ceiling is drawn.
         top: The number of layers that are numbered and named: those that take the most time.
@@ -63,34 +67,74 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
         ImportError: matplotlib is missing.
     """
     report = one_report(report, "roofline")
-    points, left_out = _points(report)
+    predicted, kind = _predicted(report)
+    points, left_out = _points(report, predicted)
+    expected = _at(points, predicted)
+    is_measured = _is_measured(report)
     figure = new_figure(9.5, 5.6)
     axis = figure.subplots()
     axis.set_xscale("log")
     axis.set_yscale("log")
     if ceilings is not None:
-        _draw_ceilings(axis, points, ceilings)
-    _draw_points(axis, points, top)
+        _draw_ceilings(axis, [*points, *expected], ceilings)
+    if is_measured:
+        _draw_points(axis, points, top)
+    else:
+        _name_slowest(axis, points, top)
+    _draw_predicted(axis, expected, kind)
     for each, (start, end) in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
         each.set_major_formatter(lambda value, _: str(scale_value(value, "", Scale.SI)))
         few = end < 30 * start  # one power of ten or none is within
         each.set_minor_formatter(_between if few else lambda value, _: "")
     axis.set_xlabel("Arithmetic intensity (FLOPs per byte)")
-    axis.set_ylabel("Achieved FLOP/s")
+    speed = "Achieved FLOP/s" if is_measured else f"FLOP/s ({kind})"
+    axis.set_ylabel(speed)
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", fontsize="x-small", frameon=False)
     notes = [
         f"Not drawn, without FLOPs, bytes or time of their own: {counted(left_out, 'layer')}." if left_out else "",
-        _above(points, ceilings) if ceilings else "No ceilings were given; Ceilings.measured() has those of this CPU.",
+        _above(points, ceilings)
+        if ceilings
+        else "No ceilings were given; Ceilings.measured() has those of this CPU, Ceilings.of_device(name) of a device.",
     ]
-    return finished(figure, [report], "achieved FLOP/s of the layers", notes)
+    notes += [] if is_measured else ["Nothing was measured: these are predicted times of the layers."]
+    return finished(figure, [report], f"{speed[0].lower()}{speed[1:]} of the layers" if is_measured else speed, notes)
 
 
-def _points(report: Report) -> tuple[list[Point], int]:
+def _is_measured(report: Report) -> bool:
+    """Return whether the report has measured times of layers, or nothing else that could be drawn."""
+    return "own_forward_seconds" in layers_of(report)[0] or "predicted_layers" not in report
+
+
+def _predicted(report: Report) -> tuple[dict[str, float], str]:
+    """Return the predicted seconds of the layers by path, and of which kind they are; empty without a prediction."""
+    rows: Any = report["predicted_layers"] if "predicted_layers" in report else None
+    if not isinstance(rows, LayerTable):
+        return {}, ""
+    is_estimate = any(row["estimate_seconds"] is not None for row in rows)
+    column = "estimate_seconds" if is_estimate else "bound_seconds"
+    seconds = {row["path"]: row[column] for row in rows if row[column]}
+    return seconds, "predicted, an estimate" if is_estimate else "predicted, at most"
+
+
+def _at(points: Sequence[Point], seconds: Mapping[str, float]) -> list[Point]:
+    """Return points with other seconds: those that have some."""
+    return [point._replace(seconds=seconds[point.path]) for point in points if point.path in seconds]
+
+
+def _draw_predicted(axis: Any, points: Sequence[Point], kind: str) -> None:
+    if points:
+        speeds = [point.speed for point in points]
+        shown = {"marker": "D", "s": 26, "facecolors": "none", "edgecolors": "black", "linewidths": 0.9}
+        axis.scatter([point.intensity for point in points], speeds, label=kind, **shown)
+
+
+def _points(report: Report, predicted: Mapping[str, float]) -> tuple[list[Point], int]:
     """Return the layers that can be drawn, the slowest first, and the number of those that cannot."""
     layers = layers_of(report)
-    require_column(report, layers, "own_forward_seconds")
+    if _is_measured(report):
+        require_column(report, layers, "own_forward_seconds")
     if report.operators is None:
         raise ValueError(f"the report of {report.name} holds no operators, so no bytes: the model was not traced")
     flops: Counter[str] = Counter()
@@ -100,9 +144,11 @@ def _points(report: Report) -> tuple[list[Point], int]:
             flops[op["layer"]] += op["flops"]
             moved[op["layer"]] += op["bytes_read"] + op["bytes_written"]
     points = [
-        Point(row["path"], row["type"], flops[row["path"]], moved[row["path"]], row["own_forward_seconds"])
+        Point(row["path"], row["type"], flops[row["path"]], moved[row["path"]], seconds)
         for row in layers
-        if flops[row["path"]] and moved[row["path"]] and (row["own_forward_seconds"] or 0) > 0
+        if flops[row["path"]]
+        and moved[row["path"]]
+        and (seconds := row.get("own_forward_seconds", predicted.get(row["path"])) or 0) > 0
     ]
     if not points:
         raise ValueError(f"there is nothing to draw of {report.name}: no layer has FLOPs, bytes and a time of its own")

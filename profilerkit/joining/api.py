@@ -107,7 +107,7 @@ def _is_training(file: ProfileFile) -> bool:
     """Return whether the passes have gradients: what the script says, or whether nodes of a gradient's graph ran."""
     if "training" in file.metadata:
         return bool(file.metadata["training"])
-    return any(event["name"].startswith("autograd::engine::") for event in file.timed())
+    return any(event["name"].startswith(("autograd::engine::", "torch::autograd::")) for event in file.timed())
 
 
 def _require_layers(recording: Recording, trace: ModelTrace) -> None:

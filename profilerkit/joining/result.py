@@ -183,7 +183,8 @@ def _doubts(paths: tuple[str, ...], layers: LayerTable) -> list[str]:
     if products:
         notes.append(
             f"above 1 by products ({_listed(products)}): no device is faster than its peak. The profile is of other "
-            "inputs, of another device or dtype (dtype=, --dtype), or kernels of these layers are missing from it"
+            "inputs, of another device or dtype (dtype=, --dtype), or kernels of these layers are missing from it; or "
+            "a convolution ran by an algorithm with fewer products (Winograd, Fourier)"
         )
     if traffic:
         notes.append(

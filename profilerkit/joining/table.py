@@ -46,6 +46,7 @@ def layer_rows(trace: ModelTrace, recording: Recording, device: DeviceInfo | Non
             binds[row["path"]] = row["binds"]
     whole = _inclusive(own)
     total = sum(kernel.seconds for kernel in recording.kernels)
+    comparable = _gradients_have_layers(recording.kernels)
     around = set(nearest_around(own).values())
     return LayerTable(
         [
@@ -55,7 +56,7 @@ def layer_rows(trace: ModelTrace, recording: Recording, device: DeviceInfo | Non
                 "depth": layer.depth,
                 "is_leaf": layer.path not in around,
                 "calls": sum(call.times for call in layer.calls),
-                **_measured(whole[layer.path], total, device is not None),
+                **_measured(whole[layer.path], total, device is not None, comparable),
                 **{f"own_{name}": value for name, value in own[layer.path].items() if device or not _of_device(name)},
                 "binds": binds.get(layer.path, ""),
                 "remark": recording.remarks.get(layer.path, ""),
@@ -96,12 +97,21 @@ def _inclusive(own: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]
     return whole
 
 
-def _measured(values: Mapping[str, Any], total: float, has_device: bool) -> dict[str, Any]:
-    """Return the columns of a layer with those inside it; a rate without any time is None, not 0."""
+def _gradients_have_layers(kernels: Iterable[RecordedKernel]) -> bool:
+    """Whether the layers of gradients are known; if of none, counts of a step are not those of the layers' seconds."""
+    backward = [kernel.layer is not None for kernel in kernels if kernel.phase == "backward"]
+    return not backward or any(backward)
+
+
+def _measured(values: Mapping[str, Any], total: float, has_device: bool, comparable: bool) -> dict[str, Any]:
+    """Return the columns of a layer with those inside it; a rate without any time is None, not 0.
+
+    Nor has a layer a rate if its counts are not those of its seconds (`comparable` is False).
+    """
     seconds = values["seconds"]
-    per_second = None if not seconds else values["flops"] / seconds
+    per_second = values["flops"] / seconds if seconds and comparable else None
     shares: dict[str, float | None] = {"mfu": None, "roofline": None}
-    if has_device and seconds:
+    if has_device and seconds and comparable:
         shares = {"mfu": values["peak_seconds"] / seconds, "roofline": values["bound_seconds"] / seconds}
     counts = {name: value for name, value in values.items() if has_device or not _of_device(name)}
     return {**counts, "share": seconds / total if total else None, "flops_per_second": per_second, **shares}

@@ -18,6 +18,9 @@ __all__ = ["joined_text"]
 #: The width of notes, and how many kernels without a layer are listed.
 _WIDTH, _KERNELS = 100, 5
 
+#: How much of a kernel's name a table shows: with the arguments of its templates some have thousands of characters.
+_NAME = 60
+
 
 def joined_text(joined: JoinedProfile, depth: int | None = None, top: int | None = None) -> str:
     """Return the table of layers, the kernels without a layer, and notes."""
@@ -64,12 +67,16 @@ def _share(share: float | None) -> str:
 
 def _unattributed(joined: JoinedProfile) -> Grid:
     rows = tuple(
-        (row["kernel"], row["around"] or "-", f"{row['calls']:.4g}", _seconds(row["seconds"]))
+        (_short(row["kernel"]), _short(row["around"] or "-"), f"{row['calls']:.4g}", _seconds(row["seconds"]))
         for row in joined.unattributed[:_KERNELS]
     )
     more = len(joined.unattributed) - len(rows)
     title = "Kernels without a layer" + (f", the longest {len(rows)} of {len(rows) + more}" if more else "")
     return Grid(title, ("Kernel", "In", "Calls", "Time"), rows, frozenset((2, 3)))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
 def _summary(joined: JoinedProfile) -> Iterator[str]:

@@ -14,12 +14,14 @@ from ..errors import ArgumentError, DeviceFileError
 from ..process.cached import cached_property
 from .tables import EfficiencyTable, Point
 
-__all__ = ["Calibration", "Network", "content_of", "toml_of"]
+__all__ = ["COMPILED", "Calibration", "Network", "content_of", "toml_of"]
 
 #: The version of the tables in a file.
 _FORMAT = 1
 #: The share of networks that an interval is to hold.
 COVERED = 0.9
+#: What the phases of compiled networks end with.
+COMPILED = ", compiled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Network:
     Attributes:
         name: Its name.
         family: Its family: "convolutional".
-        phase: "forward" or "training".
+        phase: "forward" or "training", with ", compiled" for a compiled network.
         ratio: Measured seconds over predicted ones.
     """
 
@@ -119,8 +121,9 @@ class Calibration:
     def correction(self, phase: str) -> tuple[float, float, float]:
         """Return by which factor networks take longer than predicted, in the middle, and the two ends of an interval.
 
-        The middle is the median ratio of the networks in that phase. The ends hold 9 of 10 further networks if they
-        are like these (split conformal prediction: Vovk and others, Algorithmic Learning in a Random World, 2005);
+        The middle is the median ratio of the networks in that phase; that of compiled ones ends with ", compiled". The
+        ends hold 9 of 10 further networks if they are like these (split conformal prediction: Vovk and others,
+        Algorithmic Learning in a Random World, 2005);
         with fewer than nine networks the interval is widened to a factor of two.
         """
         ratios = sorted(math.log(network.ratio) for network in self.networks if network.phase == phase)

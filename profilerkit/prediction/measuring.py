@@ -14,7 +14,7 @@ from ..process.environment import machine
 from ..protocols import Calibrates, NamesDevices, Trains, implements, offered
 from ..times.sampling import Sampling, measure
 from ..trace.records import ModelTrace
-from .calibration import Calibration, Network, content_of
+from .calibration import COMPILED, Calibration, Network, content_of
 from .cases import CalibrationCase, CalibrationNetwork
 from .predicting import predict_trace
 from .regions import family_of, is_free, kind_of, moved_by, shape_of
@@ -38,6 +38,7 @@ def calibrate(
     seconds: float = 120.0,
     num_threads: int | None = None,
     progress: Callable[[str], object] = lambda step: None,
+    compiled: bool = False,
 ) -> DeviceInfo:
     """Measure a device of this machine, and return it as a calibrated one.
 
@@ -49,6 +50,7 @@ def calibrate(
         num_threads: How many threads an operator may use; those of the framework's setting for None. A calibration is
             for that number.
         progress: Called with a text at each step.
+        compiled: Also run the networks compiled by the framework's compiler, which takes some minutes more.
 
     Raises `NotOfferedError` if the backend provides nothing to measure, and `InputError` if nothing of it could be
     measured.
@@ -70,6 +72,9 @@ def calibrate(
     networks = list(provider.calibration_networks(device))
     progress(f"{len(networks)} networks")
     ratios = networks_of(backend, networks, measured, seconds * _OF_NETWORKS, threads, clock)
+    if compiled:
+        progress(f"{len(networks)} networks, compiled")
+        ratios += networks_of(backend, networks, measured, seconds * _OF_NETWORKS, threads, clock, compiled=True)
     calibration = replace(calibration, networks=ratios)
     return _device(info, calibration, time.perf_counter() - began)
 
@@ -144,8 +149,10 @@ def networks_of(
     seconds: float,
     num_threads: int | None = None,
     clock: Callable[[], float] = time.perf_counter,
+    *,
+    compiled: bool = False,
 ) -> tuple[Network, ...]:
-    """Predict and run networks, forward and in training steps, and return the ratios of both times.
+    """Predict and run networks, compiled or not, forward and in training steps, and return the ratios of both times.
 
     As for operators, the shortest of the measured times counts: what the machine takes if nothing else runs on it.
     """
@@ -159,11 +166,12 @@ def networks_of(
     for network in listed:
         for phase in phases:
             trace = _trace(backend, network, phase)
-            predicted = predict_trace(trace, uncorrected)
-            options = RunOptions(training=phase == "training", num_threads=num_threads)
+            predicted = predict_trace(trace, uncorrected, compiled=compiled)
+            options = RunOptions(training=phase == "training", compile=compiled, num_threads=num_threads)
             with backend.run(network.model, network.inputs, options) as run:
                 taken = measure(run, Sampling(max_seconds=each_seconds, clock=clock))
-            results.append(Network(network.name, network.family, phase, taken.min / predicted.seconds))
+            name = phase + COMPILED if compiled else phase
+            results.append(Network(network.name, network.family, name, taken.min / predicted.seconds))
     return tuple(results)
 
 

@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from ..trace.layer_table import LayerTable
 from ..trace.records import ModelTrace, OpRecord
 from .bound import Bound, bound_of, bytes_of, compulsory_bytes
-from .calibration import Calibration
+from .calibration import COMPILED, Calibration
 from .regions import Region, family_of, kind_of, regions_of, shape_of, with_whole_recurrences
 
 __all__ = ["Prediction", "predict_trace"]
@@ -115,7 +115,7 @@ def _estimated(
         host += len(trace.operators) * calibration.dispatch
     total = device_seconds + host if device.kind == "cpu" else max(device_seconds, host)
     total = max(total, bound.seconds)  # networks are corrected by what they took, however the tables add up
-    middle, low, high = calibration.correction(phase)
+    middle, low, high = calibration.correction(phase + COMPILED if compiled else phase)
     estimate = max(total * middle, bound.seconds)
     return Prediction(
         device,
@@ -226,6 +226,8 @@ def _notes(
             notes.append("the bandwidth of the device's memory is not known: products alone bound it")
     else:
         notes.append(f"by a calibration with {calibration.backend}{', as a compiled graph' if compiled else ''}")
+        if compiled and not any(network.phase.endswith(COMPILED) for network in calibration.networks):
+            notes.append("no compiled network was measured: the interval is wide; 'profilerkit calibrate --compiled'")
     if trace.uncounted:
         notes.append(f"without the cost of {', '.join(trace.missing)}")
     return tuple(notes)

@@ -85,9 +85,9 @@ class OpRecord:
         outputs: The tensors that it returned.
         phase: "forward" or, in a training step, "backward".
         recomputed: Whether it repeats work of the forward pass, as an activation checkpoint does in the backward pass.
-        attended_macs: Of attention with a causal mask, the multiply-accumulates of the scores that it leaves; ``macs``
-            counts all of them. None for any other operator.
-        is_masked: Whether attention has a mask whose values decide how many scores it leaves; ``macs`` counts all.
+        attended_macs: Of attention that is causal, or has a mask whose values are known, the multiply-accumulates of
+            the scores that it leaves; ``macs`` counts all of them. None for any other operator.
+        is_masked: Whether a tensor masks attention: how many scores it leaves depends on its values.
     """
 
     operator: str

@@ -43,13 +43,63 @@ def test_without_a_mask_it_is_all() -> None:
     assert report.status("attended_macs").note == "attention of 1 operators without a mask: in full"
 
 
-def test_a_window_is_an_upper_bound() -> None:
-    window = torch.ones(5, 5).tril().triu(-1).bool()
-    report = report_of(Attention(attn_mask=window))
+class Windowed(nn.Module):
+    """Attention of each query to itself and the key before it: 1 + 2 + 2 + 2 + 2 = 9 of 25 scores."""
+
+    window: torch.Tensor
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self.form = form
+        self.register_buffer("window", torch.ones(5, 5).tril().triu(-1).bool())
+
+    def forward(self, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        mask = self.window
+        if self.form == "computed":
+            at = torch.arange(5)
+            mask = (at[:, None] >= at) & (at[:, None] - at < 2)
+        elif self.form != "booleans":
+            least = float("-inf") if self.form == "minus infinity" else torch.finfo(query.dtype).min
+            mask = torch.zeros(5, 5, dtype=query.dtype).masked_fill(~mask, least)
+        return nn.functional.scaled_dot_product_attention(query, key, key, attn_mask=mask)
+
+
+@pytest.mark.parametrize("form", ["booleans", "computed", "minus infinity", "least number"])
+def test_a_window_of_known_values_leaves_its_scores(form: str) -> None:
+    """16 MACs for each of the 9 scores, in two sequences of three heads."""
+    report = report_of(Windowed(form))
+    assert report["macs"] == 2 * 3 * 25 * 16
+    assert report["attended_macs"] == 2 * 3 * 9 * 16
+    status = report.status("attended_macs")
+    assert status.completeness is Completeness.COMPLETE
+    assert status.note == "attention of 1 operators under masks of known values, such as windows: what they leave"
+
+
+def test_numbers_that_take_nothing_away_leave_everything() -> None:
+    """A bias by distance, as ALiBi has: 20 scores are lower, and none is left out."""
+
+    class Biased(nn.Module):
+        def forward(self, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+            at = torch.arange(5)
+            bias = -1e4 * (at[:, None] - at).abs().to(query.dtype)
+            return nn.functional.scaled_dot_product_attention(query, key, key, attn_mask=bias)
+
+    report = report_of(Biased())
+    assert report["attended_macs"] == report["macs"]
+    assert report.status("attended_macs").completeness is Completeness.COMPLETE
+
+
+def test_a_mask_of_unknown_values_is_an_upper_bound() -> None:
+    class FromScores(nn.Module):
+        def forward(self, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+            mask = query[..., :1] > key[..., 0].unsqueeze(-2)
+            return nn.functional.scaled_dot_product_attention(query, key, key, attn_mask=mask)
+
+    report = report_of(FromScores())
     assert report["attended_macs"] == report["macs"]
     status = report.status("attended_macs")
     assert status.sign == "\u2264 "
-    assert "attention of 1 operators under a mask of numbers or booleans: in full" in status.note
+    assert "attention of 1 operators under a mask of unknown values: in full" in status.note
 
 
 def test_attention_as_products_is_not_seen() -> None:

@@ -48,7 +48,7 @@ def test_mfu_sums_products_at_the_dense_peaks_of_their_dtypes() -> None:
 
 
 def test_attention_may_count_as_attended() -> None:
-    """Of 100 MACs of causal attention 60 are up to the diagonal; 50 under a mask of numbers count in full."""
+    """Of 100 MACs of causal attention 60 are up to the diagonal; 50 under a mask of unknown values count in full."""
     causal = product(100, "float32", attended_macs=60)
     masked = product(50, "float32", is_masked=True)
     full, attended = mfu(traced(causal, masked)), mfu(traced(causal, masked), attention="attended")
@@ -56,8 +56,8 @@ def test_attention_may_count_as_attended() -> None:
     assert attended.value.median == pytest.approx(2 * 110 / 1000)
     assert full.note.endswith("attention counts in full")
     assert attended.note.endswith(
-        "attention counts as attended: 1 causal operators up to the diagonal, 1 operators under a mask of numbers or "
-        "booleans in full"
+        "attention counts as attended: 1 causal operators up to the diagonal, 1 operators under masks of unknown "
+        "values in full"
     )
 
 

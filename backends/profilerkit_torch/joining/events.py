@@ -7,6 +7,7 @@ has the ``correlation`` of the driver's call that started it. Nothing here needs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -20,6 +21,8 @@ __all__ = ["LAYER_RANGE", "PASS_RANGE", "DeviceEvent", "Frame", "HostEvent", "Ki
 LAYER_RANGE, PASS_RANGE = "profilerkit layer: ", "profilerkit pass"
 _STEP = "ProfilerStep#"
 _ENGINE = "autograd::engine::evaluate_function: "
+#: What torch 1.8 calls nodes of the gradient's graph; later versions have the engine's event around them.
+_OLD_NODE = re.compile(r"torch::autograd::\w+|\w+Backward\d*")
 _MODULE = "nn.Module: "
 _OPERATORS = ("cpu_op", "Operator")
 _DRIVER = ("cuda_runtime", "cuda_driver", "Runtime", "xpu_runtime", "privateuse1_runtime")
@@ -139,6 +142,8 @@ def _kind(category: str, name: str, paths: frozenset[str]) -> tuple[Kind | None,
         return Kind.LAYER, name
     if name.startswith(_ENGINE):
         return Kind.NODE, name.removeprefix(_ENGINE)
+    if category == "Operator" and _OLD_NODE.fullmatch(name):
+        return Kind.NODE, name
     return (Kind.RANGE if category == "user_annotation" else Kind.OPERATOR), name
 
 

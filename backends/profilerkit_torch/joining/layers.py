@@ -16,7 +16,7 @@ from profilerkit.trace.records import OpRecord
 
 from .events import Frame, Kind
 from .modules import name_layers_by_modules
-from .sequence import name_layers_by_operators, profiled_name
+from .sequence import common_name, name_layers_by_operators, profiled_name
 from .shapes import require_equal_shapes
 
 __all__ = ["name_layers", "passes_of"]
@@ -54,13 +54,25 @@ def _is_inside_model(frame: Frame) -> bool:
 
 def _tiles(frames: Sequence[Frame], trace: ModelTrace) -> int:
     """Return how often the products of the trace stand in the profile one after the other."""
-    products = [profiled_name(each.operator) for each in trace.operators if each.macs and each.phase == "forward"]
-    known = frozenset(products)
-    profiled = 0
-    for frame in frames:
-        if frame.event.name in known and frame.event.kind is Kind.OPERATOR and not frame.is_backward:
-            profiled += not any(each.event.name in known for each in frame.around if each is not frame)
+    products = [_name(each) for each in trace.operators if each.macs and each.phase == "forward"]
+    profiled = len(_outer_operators(frames, frozenset(products)))
     return max(1, round(profiled / len(products))) if products else 1
+
+
+def _name(operator: OpRecord) -> str:
+    return common_name(profiled_name(operator.operator))
+
+
+def _outer_operators(frames: Sequence[Frame], known: frozenset[str]) -> list[Frame]:
+    """Return the operators of the forward pass with these names, of nested ones the outermost."""
+    return [
+        frame
+        for frame in frames
+        if frame.event.kind is Kind.OPERATOR
+        and common_name(frame.event.name) in known
+        and not frame.is_backward
+        and not any(common_name(each.event.name) in known for each in frame.around if each is not frame)
+    ]
 
 
 def name_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window], str]:
@@ -81,6 +93,9 @@ def name_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window
     if by.startswith("the names"):
         windows = _repeated(windows, tiles, frames, trace)
         pairs = name_layers_by_operators(frames, windows, trace)
+        begin = _begin(pairs[0][0])
+        if begin < windows[0][1] and not any(frame.event.kind is Kind.PASS for frame in frames):
+            windows = [(begin, windows[0][1]), *windows[1:]]
     else:
         _inherit(frames)
         pairs = list(_first_pairs(frames, windows, trace))
@@ -98,18 +113,16 @@ def _repeated(windows: list[Window], tiles: int, frames: Sequence[Frame], trace:
     """Return windows of one pass each, of one that holds several: they begin where their first products do."""
     if tiles < 2:
         return windows
-    name = next(profiled_name(each.operator) for each in trace.operators if each.macs and each.phase == "forward")
-    known = {name}
-    starts = [
-        frame.event.start
-        for frame in frames
-        if frame.event.name == name
-        and not frame.is_backward
-        and not any(each.event.name in known for each in frame.around if each is not frame)
-    ]
+    name = next(_name(each) for each in trace.operators if each.macs and each.phase == "forward")
+    starts = [frame.event.start for frame in _outer_operators(frames, frozenset((name,)))]
     each_has = len(starts) // tiles
     begins = [windows[0][0], *(starts[index * each_has] for index in range(1, tiles))]
     return list(zip(begins, [*begins[1:], windows[0][1]], strict=True))
+
+
+def _begin(first: Frame) -> float:
+    """Return when the outermost operator around the first of the model begins: before it, the model was made ready."""
+    return min(frame.event.start for frame in first.around if frame.event.kind is Kind.OPERATOR)
 
 
 def _by_ranges(frames: Sequence[Frame], trace: ModelTrace) -> None:
@@ -144,11 +157,11 @@ def _first_pairs(
     first: dict[tuple[str, str], OpRecord] = {}
     for operator in trace.operators:
         if operator.macs and operator.phase == "forward":
-            first.setdefault((operator.layer, profiled_name(operator.operator)), operator)
+            first.setdefault((operator.layer, _name(operator)), operator)
     for frame in frames:
         inside = windows[0][0] <= frame.event.start < windows[0][1] if windows else True
         if inside and frame.layer is not None and not frame.is_backward:
-            key = frame.layer, frame.event.name
+            key = frame.layer, common_name(frame.event.name)
             if key in first:
                 yield frame, first.pop(key)
 

@@ -11,6 +11,7 @@ from typing import Any
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.joining.reading import ProfileFile
 from profilerkit.joining.records import RecordedKernel, Recording
+from profilerkit.piping.quantity import Scale, scale_value
 
 from .events import DeviceEvent, Frame, Kind, frames_of, split_events
 from .layers import name_layers
@@ -42,7 +43,7 @@ def recording_in(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Reco
     windows, by = name_layers(frames, trace)
     if skip >= len(windows):
         raise ProfileFileError(f"skip={skip}: the profile has {len(windows)} passes; leave out fewer")
-    walk = _Sums(windows[skip:], by)
+    walk = _Sums(windows, by, skip, _notes(frames))
     if device:
         return walk.of_device(device, _launches(frames), _device_name(profile.header, device))
     return walk.of_host(frames)
@@ -51,8 +52,9 @@ def recording_in(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Reco
 class _Sums:
     """Adds kernels up over the passes."""
 
-    def __init__(self, windows: Sequence[tuple[float, float]], by: str) -> None:
-        self._windows, self._by = windows, by
+    def __init__(self, windows: Sequence[tuple[float, float]], by: str, skip: int, notes: Sequence[str]) -> None:
+        self._windows, self._by, self._skip, self._notes = windows, by, skip, tuple(notes)
+        self._outside: list[float] = []
         self._starts = [start for start, _ in windows]
         self._seconds: defaultdict[_Key, float] = defaultdict(float)
         self._calls: defaultdict[_Key, int] = defaultdict(int)
@@ -81,8 +83,11 @@ class _Sums:
     ) -> None:
         index = bisect_right(self._starts, at) - 1
         if frame is None:  # of which pass it is is not known, and it is not to be lost
-            index = max(index, 0)
+            index = max(index, self._skip)
         elif index < 0 or at >= self._windows[index][1]:
+            self._outside.append(seconds)
+            return
+        elif index < self._skip:
             return
         layer = None if frame is None else frame.layer
         phase = "backward" if frame is not None and frame.is_backward else "forward"
@@ -94,16 +99,31 @@ class _Sums:
     def _recording(self, on_device: bool, device: str = "", notes: Iterable[str] = ()) -> Recording:
         if not self._seconds:
             raise ProfileFileError("the passes of the profile have no operator in them")
-        count = len(self._windows)
+        count = len(self._windows) - self._skip
+        if self._outside:
+            what = "kernels" if on_device else "operators"
+            taken = scale_value(sum(self._outside), "s", Scale.TIME)
+            notes = [*notes, f"{len(self._outside)} {what} outside of the passes are left out; they took {taken}"]
         kernels = tuple(
             RecordedKernel(name, layer, seconds / count, self._calls[name, layer, phase, around] / count, phase, around)
             for (name, layer, phase, around), seconds in self._seconds.items()
         )
-        passes = tuple(_extent(self._spans[index]) for index in range(count))
+        passes = tuple(_extent(self._spans[self._skip + index]) for index in range(count))
         busy = sum(_covered(spans) for spans in self._spans.values()) / count
         return Recording(
-            kernels, passes, max(mean(passes) - busy, 0.0), device, on_device, self._by, notes=tuple(notes)
+            kernels, passes, max(mean(passes) - busy, 0.0), device, on_device, self._by, notes=(*self._notes, *notes)
         )
+
+
+def _notes(frames: Sequence[Frame]) -> list[str]:
+    """Return what has to be noted of the profile as a whole."""
+    nodes = [frame for frame in frames if frame.event.kind is Kind.NODE]
+    if not nodes or any(isinstance(frame.event.args.get("Sequence number"), int) for frame in nodes):
+        return []
+    return [
+        f"the {len(nodes)} nodes of gradients have no sequence numbers, as in profiles of torch 1.8: their layers are "
+        "not known, the time of gradients belongs to none, and layers of a training step have no rates"
+    ]
 
 
 def _launches(frames: Iterable[Frame]) -> dict[Any, Frame]:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import NamedTuple
 
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.trace.records import OpRecord
 
 from .events import Frame, Kind
 
-__all__ = ["name_layers_by_operators", "profiled_name"]
+__all__ = ["common_name", "name_layers_by_operators", "profiled_name"]
 
 #: The least share of the trace's products that a profile of the same model has.
 _LEAST = 0.5
+
+#: What the name of an operator says of the library or device that runs it, and not of what it computes.
+_LIBRARIES = re.compile(r"^_?(?:cudnn|miopen|mkldnn|native|fused|thnn)_|^_(?=convolution$|batch_norm_)")
+_VARIANTS = re.compile(r"_legit(?:_functional|_no_training)?$|_overrideable$|_with_update$|_no_update$")
+_ATTENTION = re.compile(r"^_scaled_dot_product_\w*attention\w*$")
 
 
 def profiled_name(traced: str) -> str:
@@ -26,6 +34,29 @@ def profiled_name(traced: str) -> str:
     return traced if "::" in traced or not rest else f"{space}::{rest.rpartition('.')[0] or rest}"
 
 
+def common_name(name: str) -> str:
+    """Return the name that an operator has on every device, in place or not: cuDNN's batch norm is a batch norm.
+
+    >>> common_name("aten::cudnn_batch_norm"), common_name("aten::native_batch_norm"), common_name("aten::mm")
+    ('aten::batch_norm', 'aten::batch_norm', 'aten::mm')
+    >>> common_name("aten::_scaled_dot_product_flash_attention")
+    'aten::scaled_dot_product_attention'
+    """
+    space, _, rest = name.rpartition("::")
+    if space != "aten":
+        return name
+    if _ATTENTION.match(rest):
+        return "aten::scaled_dot_product_attention"
+    return f"aten::{_VARIANTS.sub('', _LIBRARIES.sub('', rest)).rstrip('_') or rest}"
+
+
+class _Traced(NamedTuple):
+    """An operator of the trace, with the name that it has in profiles of every device."""
+
+    name: str
+    operator: OpRecord
+
+
 def name_layers_by_operators(
     frames: Sequence[Frame], windows: Sequence[tuple[float, float]], trace: ModelTrace
 ) -> list[tuple[Frame, OpRecord]]:
@@ -34,14 +65,17 @@ def name_layers_by_operators(
     Each pass is aligned with the trace: equal names in the same order are pairs. An operator between two pairs of one
     layer is that layer's too. Raises `ProfileFileError` if too few of the trace's products are in the profile.
     """
-    traced = [operator for operator in trace.operators if operator.phase == "forward"]
-    names = [profiled_name(operator.operator) for operator in traced]
-    known = frozenset(names)
+    traced = [
+        _Traced(common_name(profiled_name(operator.operator)), operator)
+        for operator in trace.operators
+        if operator.phase == "forward"
+    ]
+    known = frozenset(each.name for each in traced)
     pairs: list[tuple[Frame, OpRecord]] = []
     for start, end in windows:
         inside = [frame for frame in frames if start <= frame.event.start < end]
-        pairs += _aligned(_outermost(inside, known), traced, names, known)
-    products = sum(operator.macs > 0 for operator in traced) * len(windows)
+        pairs += _aligned(_outermost(inside, known), traced, known)
+    products = sum(each.operator.macs > 0 for each in traced) * len(windows)
     matched = sum(operator.macs > 0 for _, operator in pairs)
     if matched < _LEAST * products or not pairs:
         raise ProfileFileError(
@@ -56,32 +90,59 @@ def _outermost(frames: Sequence[Frame], known: frozenset[str]) -> list[Frame]:
     """Return the operators that the trace may have, of nested ones the outer, and outermost ones that it has not."""
     kept: list[Frame] = []
     taken: set[int] = set()
-    holders = {id(each) for frame in frames if frame.event.name in known for each in frame.around if each is not frame}
+    holders = {
+        id(each)
+        for frame in frames
+        if common_name(frame.event.name) in known
+        for each in frame.around
+        if each is not frame
+    }
     for frame in frames:
         if frame.event.kind is not Kind.OPERATOR or frame.is_backward:
             continue
         if any(id(each) in taken for each in frame.around):
             continue
-        if frame.event.name in known or id(frame) not in holders:
+        if common_name(frame.event.name) in known or id(frame) not in holders:
             kept.append(frame)
             taken.add(id(frame))
     return kept
 
 
-def _aligned(
-    frames: Sequence[Frame], traced: Sequence[OpRecord], names: Sequence[str], known: frozenset[str]
-) -> list[tuple[Frame, OpRecord]]:
-    anchors = [frame for frame in frames if frame.event.name in known]
-    blocks = SequenceMatcher(None, [frame.event.name for frame in anchors], names, autojunk=False)
-    pairs = [
-        (anchors[match.a + offset], traced[match.b + offset])
-        for match in blocks.get_matching_blocks()
-        for offset in range(match.size)
+def _aligned(frames: Sequence[Frame], traced: Sequence[_Traced], known: frozenset[str]) -> list[tuple[Frame, OpRecord]]:
+    """Return pairs of one pass and name their layers: the products first, then what lies between two of them.
+
+    A version of torch that has one operator more beside every product would otherwise move the pairs of products.
+    """
+    anchors = [frame for frame in frames if common_name(frame.event.name) in known]
+    products = frozenset(each.name for each in traced if each.operator.macs)
+    at = [index for index, frame in enumerate(anchors) if common_name(frame.event.name) in products]
+    of = [index for index, each in enumerate(traced) if each.name in products]
+    matched = [
+        (at[first], of[second])
+        for first, second in _equal_names(
+            [common_name(anchors[index].event.name) for index in at], [traced[index].name for index in of]
+        )
     ]
+    places = list[tuple[int, int]]()
+    edges = [(-1, -1), *matched, (len(anchors), len(traced))]
+    for (begin, first), (end, last) in pairwise(edges):
+        between = [common_name(frame.event.name) for frame in anchors[begin + 1 : end]]
+        of_trace = [each.name for each in traced[first + 1 : last]]
+        places += [(begin + 1 + one, first + 1 + other) for one, other in _equal_names(between, of_trace)]
+        places += [(end, last)] if end < len(anchors) else []
+    pairs = [(anchors[one], traced[other].operator) for one, other in places]
     for frame, operator in pairs:
         frame.layer = operator.layer
     _fill(frames, {id(frame) for frame, _ in pairs})
     return pairs
+
+
+def _equal_names(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the indexes of equal names in the same order; of equal lists every one."""
+    if first == second:
+        return [(index, index) for index in range(len(first))]
+    blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
+    return [(block.a + offset, block.b + offset) for block in blocks for offset in range(block.size)]
 
 
 def _fill(frames: Sequence[Frame], paired: set[int]) -> None:

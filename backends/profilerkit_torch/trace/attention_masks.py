@@ -1,10 +1,16 @@
-"""How much of an attention operator's work its mask leaves: of a causal one a part, of any other nobody knows."""
+"""How much of an attention operator's work its mask leaves: of a causal one by its shape, of others by their values."""
 
 from __future__ import annotations
 
-from typing import Any
+from math import prod
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["attended_macs", "is_masked"]
+import torch
+
+if TYPE_CHECKING:
+    from .known_values import KnownValues
+
+__all__ = ["attended_macs", "is_masked", "macs_under_mask"]
 
 _MASKS = ("attn_mask", "attn_bias", "bias")
 
@@ -34,5 +40,34 @@ def attended_macs(func: Any, args: Any, kwargs: Any, macs: int) -> int | None:
 
 def is_masked(func: Any, args: Any, kwargs: Any) -> bool:
     """Say whether a tensor masks attention: how many scores it leaves depends on its values."""
+    return bool(_masks(func, args, kwargs))
+
+
+def macs_under_mask(func: Any, args: Any, kwargs: Any, macs: int, values: KnownValues) -> int | None:
+    """Return the multiply-accumulates of the scores that a mask leaves, by its values; None where they are unknown.
+
+    A boolean mask leaves the scores where it is True, one of numbers those to which it does not add the least of its
+    dtype or minus infinity.
+    """
     arguments = _bound(func, args, kwargs)
-    return any(arguments.get(name) is not None for name in _MASKS)
+    masks = _masks(func, args, kwargs)
+    query, key = arguments.get("query"), arguments.get("key")
+    if len(masks) != 1 or not isinstance(query, torch.Tensor) or not isinstance(key, torch.Tensor) or query.is_nested:
+        return None
+    mask = values.of(masks[0])
+    if mask is None or not (mask.dtype is torch.bool or mask.is_floating_point()):
+        return None
+    scores = prod(query.shape[:-1]) * key.shape[-2]
+    if not mask.numel() or scores % mask.numel():
+        return None
+    return macs * int(values.real(_left, (mask,), {})) // mask.numel()
+
+
+def _left(mask: torch.Tensor) -> int:
+    attended = mask if mask.dtype is torch.bool else mask > torch.finfo(mask.dtype).min
+    return int(attended.sum())
+
+
+def _masks(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
+    arguments = _bound(func, args, kwargs)
+    return [arguments[name] for name in _MASKS if isinstance(arguments.get(name), torch.Tensor)]

@@ -26,6 +26,7 @@ from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord, Tenso
 from ..costs import Kind, classify, has_nested_kernel, module_cost
 from ..model.weights import size_of
 from ..untouched.write_guard import WriteGuard
+from .attention_masks import macs_under_mask
 from .grad_modes import AutocastError, GradientsError, PassError
 from .higher_order import run_higher_order
 from .kept_casts import KeptCasts
@@ -145,7 +146,7 @@ class Recorder(TorchDispatchMode):
             result = plan.replayed(args)
             if plan.has_values or (plan.in_place and self.values.storages) or id(args[0]) in self._twins:
                 self.values.follow(func, args, kwargs, result)
-            return self._ran(plan, result)
+            return self._ran(plan, result, (func, args, kwargs))
         return self._noticed(func, args, kwargs)
 
     def _noticed(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -217,7 +218,7 @@ class Recorder(TorchDispatchMode):
                 self._plans[key] = plan
         if model_args is not None and not known and any(map(self.values.stands_in, tensors_in((args, result)))):
             self.values.follow(func, model_args[0], model_args[1], result)
-        self._ran(plan, result)
+        self._ran(plan, result, (func, *(model_args or (args, kwargs))))
         if not plan.fresh:
             self.live.made_anew(tensors_in(result), _tensors_among(args, kwargs))
         return result
@@ -239,7 +240,7 @@ class Recorder(TorchDispatchMode):
         if self.guard is not None:
             self.guard.watch(func, args, kwargs)
 
-    def _ran(self, plan: Plan, result: Any) -> Any:
+    def _ran(self, plan: Plan, result: Any, call: tuple[Any, Any, Any]) -> Any:
         """Record an operator that was run or remembered."""
         if plan.single:
             self.live.add(result, None, plan.fresh)
@@ -251,8 +252,8 @@ class Recorder(TorchDispatchMode):
             self.uncounted[plan.schema] += 1
         self._record(plan.name, plan.cost, plan.bytes_read, plan.bytes_written, plan.outputs)
         if (plan.is_masked or plan.attended_macs is not None) and not self._covered:
-            operator = self.operators[-1]
-            self.operators[-1] = replace(operator, attended_macs=plan.attended_macs, is_masked=plan.is_masked)
+            left = macs_under_mask(*call, plan.cost.macs, self.values) if plan.is_masked else plan.attended_macs
+            self.operators[-1] = replace(self.operators[-1], attended_macs=left, is_masked=plan.is_masked)
         if plan.bytes_inside:
             self.live_bytes[-1] += plan.bytes_inside
         return result

@@ -149,12 +149,12 @@ class TrainingRecorder(Recorder):
             layers.current, layers.current_call = outside
             self._multiplies = None
 
-    def _ran(self, plan: Plan, result: Any) -> Any:
+    def _ran(self, plan: Plan, result: Any, call: tuple[Any, Any, Any]) -> Any:
         if self._multiplies is not None:
             plan = replace(plan, cost=product_of_gradient(self._multiplies, result))
         elif self._chosen_scores:
             plan = replace(plan, cost=without_mask(plan.name, plan.cost, self._chosen_scores))
-        return super()._ran(plan, result)
+        return super()._ran(plan, result, call)
 
     def _owner(self, node: Any) -> tuple[str, int]:
         weight = getattr(node, "variable", None)  # of a node that adds up a weight's gradient

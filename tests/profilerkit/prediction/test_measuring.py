@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,15 +11,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from profilerkit import DeviceInfo
+from profilerkit import DeviceInfo, RunOptions
 from profilerkit.cli import cli
 from profilerkit.devices import Figure, read_device
 from profilerkit.errors import ArgumentError, InputError, NotOfferedError
 from profilerkit.inputs import ModelInputs
 from profilerkit.prediction import Calibration, EfficiencyTable, Network, Point
 from profilerkit.prediction.calibration import content_of, toml_of
-from profilerkit.prediction.cases import CalibrationCase
-from profilerkit.prediction.measuring import calibrate, clock_of, tables_of
+from profilerkit.prediction.cases import CalibrationCase, CalibrationNetwork
+from profilerkit.prediction.measuring import calibrate, clock_of, networks_of, tables_of
 from profilerkit.prediction.regions import family_of, is_free, kind_of, moved_by, regions_of, shape_of
 from profilerkit.prediction.regions import with_whole_recurrences as whole
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
@@ -78,6 +80,27 @@ def test_nothing_to_measure_is_an_error() -> None:
         tables_of(backend_of(), [], 1.0)
     with pytest.raises(NotOfferedError, match="the made up backend provides nothing to calibrate a device with"):
         calibrate(backend_of())
+
+
+def test_networks_are_compiled_where_that_is_requested() -> None:
+    """A network of 1 ms by the table takes 1.5 ms, and 0.5 ms compiled."""
+    clock, compiles = Clock(), list[Any]()
+
+    @contextmanager
+    def run(model: Any, inputs: Any, options: RunOptions) -> Iterator[Any]:
+        compiles.append(options.compile)
+        yield clock.taking(0.5e-3 if options.compile else 1.5e-3)
+
+    backend = backend_of(operator("mm", (4, 5), 200))
+    backend.run = run
+    table = EfficiencyTable("product", "float32", (Point((1, 4, 5, 10), 400.0, 1e-3), Point((1, 8, 8, 8), 1e3, 2e-3)))
+    content = content_of(Calibration((table,), 1e-6, 0.0, (), "made up"))
+    device = DeviceInfo("here", kind="cpu", dense_peaks={"float32": Figure(1e9, "made up")}, calibration=content)
+    networks = [CalibrationNetwork("net", "dense", None, ModelInputs())]
+    ratios = [networks_of(backend, networks, device, 0.1, 1, clock, compiled=each)[0] for each in (False, True)]
+    assert compiles == [False, True]
+    assert [ratio.phase for ratio in ratios] == ["forward", "forward, compiled"]
+    assert ratios[0].ratio == pytest.approx(3 * ratios[1].ratio)
 
 
 def test_one_thread_of_a_cpu_is_timed_by_the_process() -> None:

@@ -165,6 +165,23 @@ def test_a_compiled_graph_fuses_what_follows_and_has_no_host() -> None:
     assert predicted.device_seconds == pytest.approx(1.4e-3, rel=1e-2)
 
 
+def test_compiled_graphs_are_corrected_by_compiled_networks() -> None:
+    """Eager networks took 3 times as long as predicted, compiled ones 2 times; without such, nobody knows."""
+    eager = tuple(replace(network(3.0), name=name) for name in "abc")
+    compiled = tuple(replace(each, phase="forward, compiled", ratio=2.0) for each in eager)
+    plain = predict_trace(linear(), calibrated(), compiled=True)
+    total = plain.device_seconds
+    assert total is not None
+    known = predict_trace(linear(), calibrated(networks=eager + compiled), compiled=True)
+    assert known.estimate == pytest.approx(2 * total)
+    assert not any("no compiled network" in note for note in known.notes)
+    unknown = predict_trace(linear(), calibrated(networks=eager), compiled=True)
+    assert unknown.estimate == pytest.approx(total)
+    assert unknown.high == pytest.approx(3 * total)
+    assert any("no compiled network was measured: the interval is wide" in note for note in unknown.notes)
+    assert predict_trace(linear(), calibrated(networks=eager)).estimate != unknown.estimate
+
+
 def test_intervals_hold_nine_of_ten_networks() -> None:
     """The middle of ten ratios around 2 is 2; rank 0.9 * (10 + 1) = 9.9, rounded up, is the largest offset."""
     networks = tuple(network(2 * math.exp(offset / 100)) for offset in range(-9, 10, 2))
