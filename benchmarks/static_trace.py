@@ -13,45 +13,54 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from trace_tools import MODELS, TOOLS
+import torch
+from trace_tools import MODELS, STATIC, TOOLS
 
-from profilerkit import Measurement, Ratio
+from profilerkit import Measurement, ModelInputs, Ratio
+from profilerkit_torch import TorchBackend
 
 HERE = Path(__file__).parent
-OURS = ("profilerkit", "profilerkit.profile")
+OURS = ("profilerkit.profile",)
 #: Rounds for each model at the least.
-SAMPLES, QUICK_SAMPLES = 3, 3
-WIDTH = 20
+SAMPLES, QUICK_SAMPLES = 5, 3
 
 
-def answers_of(tool: str, models: list[str], python: str, samples: int) -> tuple[dict[str, str], str]:
-    """Return the cells of a tool's row by model, and the last line of its error where it did not run."""
-    command = [python, str(HERE / "trace_tools.py"), tool, str(samples), *models]
+def answer_of(tool: str, model: str, python: str, samples: int) -> dict[str, Any]:
+    """Return what a tool's process has printed of a model, or its last line of error."""
+    command = [python, str(HERE / "trace_tools.py"), tool, str(samples), model]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    said = done.stderr.strip().splitlines()[-1] if done.returncode and done.stderr.strip() else ""
-    return {answer["model"]: cell(answer) for answer in answers}, said
+    said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+    return answers[0] if answers else {"error": said[0]}
 
 
-def cell(answer: dict[str, object]) -> str:
-    """Return the ratio of tool to forward pass, from the pairs, with its interval."""
-    if "error" in answer:
-        return str(answer["error"]).partition(":")[0]
-    forward, tool = (Measurement(answer[name], session=1) for name in ("forward", "tool"))  # type: ignore[arg-type]
-    ratio = Ratio.of(forward, tool)
-    return f"{ratio.value:.3g} [{ratio.low:.2g}, {ratio.high:.2g}]"
+def operators_of(name: str) -> int:
+    """Return how many operators a forward pass of a model has."""
+    model, x = MODELS[name]()
+    return len(TorchBackend().trace(model.eval(), ModelInputs(x)).operators)
 
 
-def rows(models: list[str], peers: str, samples: int) -> Iterator[str]:
+def rows(name: str, peers: str, samples: int) -> Iterator[str]:
     """Yield a line for each tool, as soon as it has run."""
-    yield f"{'':<20}" + "".join(f"{name:>{WIDTH}}" for name in models)
+    count = operators_of(name)
+    shown = False
     for tool in TOOLS:
-        cells, answer = answers_of(tool, models, sys.executable if tool in OURS else peers, samples)
-        if cells:
-            yield f"{tool:<20}" + "".join(f"{cells.get(name, '-'):>{WIDTH}}" for name in models)
-        else:
-            yield f"{tool:<20}  not run: {answer}"
+        answer = answer_of(tool, name, sys.executable if tool in OURS else peers, samples)
+        if "error" in answer:
+            yield f"  {tool:<24}  not measured: {answer['error'][:80]}"
+            continue
+        forward, warm = (Measurement(answer[which], session=1) for which in ("forward", "tool"))
+        ratio = Ratio.of(forward, warm)
+        if not shown:
+            yield f"{name}: {count} operators, forward pass {1e3 * float(forward):.3g} ms"
+            shown = True
+        yield (
+            f"  {tool:<24}{1e3 * answer['cold']:>9.1f} ms cold{1e3 * float(warm):>9.1f} ms warm"
+            f"{1e6 * float(warm) / count:>9.0f} us an operator{ratio.value:>9.3g} forward passes"
+            f" [{ratio.low:.2g}, {ratio.high:.2g}]"
+        )
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -59,11 +68,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--peers", metavar="PYTHON", default=sys.executable, help="the interpreter with other tools")
     parser.add_argument("--quick", action="store_true", help="fewer models and rounds")
+    parser.add_argument("models", nargs="*", help="names of models; all of them unless given")
     options = parser.parse_args(arguments or [])
     models = ["ResNet-50", "MobileNetV2", "200 tiny pairs"] if options.quick else list(MODELS)
-    print("time of the tool, in forward passes of the model (with its 95 % interval):\n")
-    for line in rows(models, options.peers, QUICK_SAMPLES if options.quick else SAMPLES):
-        print(line, flush=True)
+    print(f"wall time, {torch.get_num_threads()} threads; profilerkit computes {', '.join(STATIC)}\n")
+    for model in options.models or models:
+        for line in rows(model, options.peers, QUICK_SAMPLES if options.quick else SAMPLES):
+            print(line, flush=True)
     print(flush=True)
     for what in (["llama"], ["layers", "1000" if options.quick else "10000"]):
         done = subprocess.run([sys.executable, str(HERE / "trace_scaling.py"), *what], check=False)

@@ -1,7 +1,8 @@
 """One tool that counts a model's work, beside a forward pass of the same model: run by ``static_trace.py``.
 
-``python trace_tools.py TOOL SAMPLES MODEL...`` prints one line of JSON for each model: seconds of the samples, taken in
-turn. Every sample of the tool has a model of its own, for some leave hooks behind.
+``python trace_tools.py TOOL SAMPLES MODEL`` prints one line of JSON: wall seconds of the samples, taken in turn, with
+as many threads as torch takes, and of the first call with the tool's import. Every sample of the tool has a model of its
+own, for some leave hooks behind.
 """
 
 from __future__ import annotations
@@ -29,14 +30,6 @@ STATIC = ("total_params", "trainable_params", "model_size", "macs", "flops", "me
 Tool = Callable[[nn.Module, torch.Tensor], object]
 
 
-def _ours(model: nn.Module, x: torch.Tensor) -> object:
-    from profilerkit import ModelInputs
-    from profilerkit_torch import TorchBackend
-
-    trace = TorchBackend().trace(model, ModelInputs(x))
-    return trace.total_params, trace.size_bytes, trace.macs, trace.flops, trace.memory.peak_bytes(), trace.layers
-
-
 def _profile(model: nn.Module, x: torch.Tensor) -> object:
     from profilerkit import profile
 
@@ -48,6 +41,19 @@ def _flop_counter_mode(model: nn.Module, x: torch.Tensor) -> object:
 
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(x)
+    return counter.get_total_flops()
+
+
+def _over_fake_tensors(model: nn.Module, x: torch.Tensor) -> object:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.func import functional_call
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        held = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+        fake = {name: mode.from_tensor(tensor) for name, tensor in held.items()}
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            functional_call(model, fake, (mode.from_tensor(x),))
     return counter.get_total_flops()
 
 
@@ -94,9 +100,9 @@ def _moduleprofiler(model: nn.Module, x: torch.Tensor) -> object:
 
 #: By name: the module that must be there, and what to call.
 TOOLS: dict[str, tuple[str, Tool]] = {
-    "profilerkit": ("profilerkit_torch", _ours),
     "profilerkit.profile": ("profilerkit_torch", _profile),
     "FlopCounterMode": ("torch", _flop_counter_mode),
+    "the same, fake tensors": ("torch", _over_fake_tensors),
     "torchinfo": ("torchinfo", _torchinfo),
     "thop": ("thop", _thop),
     "fvcore": ("fvcore", _fvcore),
@@ -113,6 +119,18 @@ def tiny_layers(pairs: int = 200) -> nn.Module:
     return nn.Sequential(*(layer for _ in range(pairs) for layer in (nn.Linear(8, 8), nn.ReLU())))
 
 
+class LastOf(nn.Module):
+    """A recurrent network that returns its outputs alone, as tools expect."""
+
+    def __init__(self, inside: nn.Module) -> None:
+        super().__init__()
+        self.inside = inside
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the outputs of all steps."""
+        return self.inside(x)[0]  # type: ignore[no-any-return]
+
+
 def _of_images(name: str) -> Callable[[], tuple[nn.Module, torch.Tensor]]:
     return lambda: (getattr(importlib.import_module("models"), name)(), torch.randn(1, 3, 224, 224))
 
@@ -126,7 +144,7 @@ def _of_words(model: str, config: str, **settings: Any) -> Callable[[], tuple[nn
     return build
 
 
-#: Random weights, an input of one sample: an image of 224 x 224, or 128 words.
+#: Random weights, an input of one sample: an image of 224 x 224, 128 words, or 64 steps.
 MODELS: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
     "ResNet-18": _of_images("resnet18"),
     "ResNet-50": _of_images("resnet50"),
@@ -134,12 +152,13 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
     "ViT-B/16": _of_images("vit_b_16"),
     "BERT-base": _of_words("BertModel", "BertConfig", return_dict=False),
     "GPT-2": _of_words("GPT2LMHeadModel", "GPT2Config"),
+    "LSTM": lambda: (LastOf(nn.LSTM(128, 256, 2, batch_first=True)), torch.randn(1, 64, 128)),
     "200 tiny pairs": lambda: (tiny_layers(), torch.randn(1, 8)),
 }
 
 
-def timed(tool: Tool, model: nn.Module, x: torch.Tensor, samples: int) -> dict[str, list[float]]:
-    """Return seconds of forward pass and tool, taken in turn; the first round is left out.
+def timed(tool: Tool, model: nn.Module, x: torch.Tensor, samples: int) -> dict[str, Any]:
+    """Return seconds of forward pass and tool, taken in turn, and apart from these that of the first call of the tool.
 
     Small models get more rounds, for a second in all.
     """
@@ -156,22 +175,26 @@ def timed(tool: Tool, model: nn.Module, x: torch.Tensor, samples: int) -> dict[s
                 with torch.no_grad():
                     model(x)
             times[name].append(time.perf_counter() - start)
-    return {name: seconds[1:] for name, seconds in times.items()}
+    return {"cold": times["tool"][0], **{name: seconds[1:] for name, seconds in times.items()}}
 
 
-def main(tool: str, samples: str, *models: str) -> None:
-    """Print what was measured of each model, or why it was not."""
+def main(tool: str, samples: str, name: str) -> None:
+    """Print what was measured of a model, or why it was not."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     needed, call = TOOLS[tool]
-    importlib.import_module(needed)
-    for name in models:
-        torch.manual_seed(0)
-        try:
-            model, x = MODELS[name]()
-            print(json.dumps({"model": name, **timed(call, model.eval(), x, int(samples))}), flush=True)
-        except Exception as error:  # whatever a tool raises for a model
-            print(json.dumps({"model": name, "error": f"{type(error).__name__}: {error}"[:200]}), flush=True)
+    torch.manual_seed(0)
+    try:
+        model, x = MODELS[name]()
+        with torch.no_grad():  # the framework's own first call is no tool's
+            model.eval()(x)
+        start = time.perf_counter()
+        importlib.import_module(needed)
+        imported = time.perf_counter() - start
+        found = timed(call, model, x, int(samples))
+        print(json.dumps({**found, "cold": found["cold"] + imported}), flush=True)
+    except Exception as error:  # whatever a tool raises for a model
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"[:200]}), flush=True)
 
 
 if __name__ == "__main__":
