@@ -1,10 +1,20 @@
-"""Attention as one operator: ONNX's own, and those that onnxruntime's optimizer makes of a graph."""
+"""Attention as one operator: ONNX's own, and those that onnxruntime's optimizer makes of a graph.
+
+A mask of numbers is added to each score. One of booleans, or of the integers 0 and 1 or lengths in place of them,
+selects scores and costs nothing.
+"""
 
 from __future__ import annotations
 
 from profilerkit.costs import attention, constants, matmul
+from profilerkit.costs.numbers import is_float
 
 from .registry import Cost, NodeCall, register_op_cost
+
+
+def _is_added(call: NodeCall, *indices: int) -> bool:
+    """Return whether one of these inputs is a mask or bias of numbers."""
+    return any(call.has_input(index) and is_float(call.input_dtypes[index]) for index in indices)
 
 
 @register_op_cost("Attention")
@@ -23,7 +33,7 @@ def scaled_dot_product(call: NodeCall) -> Cost:
         keys, width = key[1] + past, query[2] // heads
         value_width = value[2] // call.attribute("kv_num_heads")
     scores = batch * heads * length * keys
-    cost = attention.attention(scores, width, value_width, call.has_input(3))
+    cost = attention.attention(scores, width, value_width, _is_added(call, 3))
     if not call.attribute("softcap", 0.0):
         return cost
     return cost.plus(Cost(0, scores * (constants.DIVIDE + constants.TANH + constants.MULTIPLY)))
@@ -39,7 +49,7 @@ def attention_with_projections(call: NodeCall) -> Cost:
     past = call.inputs[4][3] if call.has_input(4) else 0
     projected = batch * length * weight[1]
     scores = batch * heads * length * (length + past)
-    mask = call.has_input(3) or call.has_input(5)
+    mask = _is_added(call, 3, 5)
     attending = attention.attention(scores, sizes[0] // heads, sizes[2] // heads, mask)
     return matmul.product(projected * weight[0], projected if call.has_input(2) else 0).plus(attending)
 
@@ -52,7 +62,7 @@ def quantized_attention(call: NodeCall) -> Cost:
     past = call.inputs[8][3] if call.has_input(8) else 0
     projected = x[0] * x[1] * weight[1]
     scores = x[0] * heads * x[1] * (x[1] + past)
-    attending = attention.attention(scores, width // heads, width // heads, call.has_input(5))
+    attending = attention.attention(scores, width // heads, width // heads, _is_added(call, 5))
     return matmul.product(projected * x[2], projected).plus(attending)
 
 
@@ -72,7 +82,7 @@ def multi_head_attention(call: NodeCall) -> Cost:
         joined += query.numel
     past = call.inputs[6][2] if call.has_input(6) else 0
     scores = query[0] * heads * query[1] * (keys + past)
-    mask = call.has_input(4) or call.has_input(5)
+    mask = _is_added(call, 4, 5)
     biased = joined if call.has_input(3) else 0
     return attention.attention(scores, width, value_width, mask).plus(matmul.product(0, biased))
 
@@ -98,7 +108,7 @@ def group_query_attention(call: NodeCall) -> Cost:
     width = query[2] // heads if call.has_input(1) else query[2] // (heads + 2 * pairs)
     past = call.inputs[3][2] if call.has_input(3) else 0
     scores = batch * heads * length * (length + past)
-    cost = attention.attention(scores, width, width, call.has_input(10))
+    cost = attention.attention(scores, width, width, _is_added(call, 10))
     if call.attribute("softcap", 0.0):
         cost = cost.plus(Cost(0, scores * (constants.DIVIDE + constants.TANH + constants.MULTIPLY)))
     if not call.attribute("do_rotary", 0):

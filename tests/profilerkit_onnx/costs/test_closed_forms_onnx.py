@@ -90,6 +90,7 @@ CASES: list[tuple[str, list[Any], dict[str, Any], int, int]] = [
     # attention: 2 samples, 3 heads, 4 queries, 5 keys, widths 6 and 7: 120 scores, scaled, softmax of five
     ("Attention", [ones(2, 3, 4, 6), ones(2, 3, 5, 6), ones(2, 3, 5, 7)], {}, 120 * 13, 120 * 6),
     ("Attention", [ones(2, 3, 4, 6), ones(2, 3, 5, 6), ones(2, 3, 5, 7), ones(4, 5)], {}, 120 * 13, 120 * 7),
+    ("Attention", [ones(2, 3, 4, 6), ones(2, 3, 5, 6), ones(2, 3, 5, 7), ones(4, 5) > 0], {}, 120 * 13, 120 * 6),
     (
         "Attention",
         [ones(2, 4, 18), ones(2, 5, 18), ones(2, 5, 21)],

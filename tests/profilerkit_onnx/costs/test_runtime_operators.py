@@ -147,6 +147,22 @@ CASES: list[Case] = [
         280 * 7,
     ),
     (
+        "MultiHeadAttention",  # a mask of the integers 0 and 1 selects keys
+        [ones(2, 5, 12), ones(2, 7, 12), ones(2, 7, 12), None, ones(2, 7, dtype=np.int32)],
+        {"num_heads": 4},
+        (2, 5, 12),
+        280 * 6,
+        280 * 6,
+    ),
+    (
+        "Attention",  # so does one that is given as lengths
+        [ones(2, 5, 12), ones(12, 36), ones(36), np.asarray([5, 4], np.int32)],
+        {"num_heads": 4},
+        (2, 5, 12),
+        10 * 12 * 36 + 200 * 6,
+        10 * 36 + 200 * 6,
+    ),
+    (
         "MultiHeadAttention",  # a bias of each projection
         [ones(2, 5, 12), ones(2, 5, 12), ones(2, 5, 12), ones(36)],
         {"num_heads": 4},
