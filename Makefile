@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install $(QUIET) -c $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-all test-for gpu attack lint docs bench clean
+.PHONY: help demo test test-fast test-all test-for test-integrations gpu attack lint docs bench clean
 
 # One process for each core, of about 2 GiB; `make JOBS=1 test` for one.
 JOBS ?= auto
@@ -22,7 +22,7 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist worksteal
 help: ## print this help
 	@echo "usage: make <target> [PYTHON=python3] [VENV=.venv] [CONSTRAINTS=constraints.txt]"
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.installed ## compare models trained on handwritten digits, in PyTorch and in Keras
 	@$(BIN)/python examples/compare_digits.py
@@ -41,6 +41,10 @@ test-all: $(VENV)/.installed ## run all tests, slow ones too (browsers, fresh en
 
 test-for: $(VENV)/.installed ## list the tests that cover a file: make test-for FILE=profilerkit/trace/table.py
 	@$(BIN)/python tests/support/covering.py $(FILE)
+
+test-integrations: $(VENV)/.installed ## install trainers and trackers (Lightning, MLflow, W&B...) and run their tests and examples
+	@$(PIP_INSTALL) -e '.[test-integrations]'
+	@$(BIN)/python -m pytest tests/profilerkit_torch/callbacks tests/test_docs.py -k "callbacks or logging"
 
 gpu: $(VENV)/.installed ## run the tests and measurements that need a GPU; results go to gpu-results/
 	@$(BIN)/python -m pytest -m gpu --junitxml gpu-results/tests.xml tests

@@ -27,11 +27,16 @@ from profilerkit.plugging import offers
 from profilerkit.testing import FakeBackend
 
 ROOT = Path(__file__).parent.parent
-#: The functions with overloads, by the file that defines them.
+#: The functions and methods with overloads, by the file that defines them.
 OVERLOADED: dict[str, tuple[str, ...]] = {
     "profilerkit/api.py": ("profile", "compare"),
+    "profilerkit/computing.py": ("Computing.compute_status", "Computing.compute", "Computing.compute_each"),
     "profilerkit/isolation/api.py": ("isolated", "isolated_comparison"),
+    "profilerkit/profiler.py": ("Profiler.compute_network_status", "Profiler.compare"),
+    "profilerkit/times/watching.py": ("Watch.report",),
 }
+#: Those that have no arguments of their own for ``NAMED``, and pass them on too.
+PASSES_NAMED_ON = ("Computing.", "Profiler.")
 #: The arguments that these functions have themselves.
 NAMED = ("batch_size", "device")
 BEGIN = "# The arguments of {name} for editors, written by docs/make_keywords.py: begin"
@@ -230,20 +235,27 @@ def overloads(text: str, name: str) -> str:
     """Return the overloads of a function: with the well-known arguments alone, and with those of plugins beside them.
 
     The second one names the arguments too: a wrong value for one of them would be taken for a plugin's otherwise.
+    A method is called ``Class.method``.
     """
+    *classes, short = name.split(".")
+    nodes = ast.parse(text).body
+    if classes:
+        (nodes,) = [node.body for node in nodes if isinstance(node, ast.ClassDef) and node.name == classes[0]]
     (node,) = [
-        node
-        for node in ast.parse(text).body
-        if isinstance(node, ast.FunctionDef) and node.name == name and not _is_overload(node)
+        node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == short and not _is_overload(node)
     ]
-    own, further = [*_own(node.args)], [f"{key}: {options()[key][0]} = ..." for key in options() if key not in NAMED]
+    kind, left_out = ("ComputeOptions", ()) if name.startswith(PASSES_NAMED_ON) else ("ProfileOptions", NAMED)
+    own, further = [*_own(node.args)], [f"{key}: {options()[key][0]} = ..." for key in options() if key not in left_out]
     lines = ["# fmt: off"]
-    for last in (["**options: Unpack[ProfileOptions]"], [*further, "**of_plugins: Any"]):
+    star = [] if "*" in own or node.args.vararg else ["*"]
+    for last in ([f"**options: Unpack[{kind}]"], [*star, *further, "**of_plugins: Any"]):
         whole = ", ".join(parameter.replace(" ", "\0") for parameter in [*own, *last])  # no line ends inside of one
-        parameters = textwrap.wrap(whole, 116, break_long_words=False, break_on_hyphens=False)
+        width = 112 if classes else 116
+        parameters = textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
         wrapped = [f"    {line}".replace("\0", " ") for line in parameters]
-        lines += ["@overload", f"def {name}(", *wrapped, f") -> {ast.unparse(node.returns or ast.Constant(None))}: ..."]
-    return "\n".join([*lines, "# fmt: on"])
+        result = ast.unparse(node.returns or ast.Constant(None))
+        lines += ["@overload", f"def {short}(", *wrapped, f") -> {result}: ..."]
+    return textwrap.indent("\n".join([*lines, "# fmt: on"]), "    " if classes else "")
 
 
 def _is_overload(node: ast.FunctionDef) -> bool:
@@ -254,8 +266,12 @@ def _own(arguments: ast.arguments) -> Iterator[str]:
     """Yield the parameters of a function as an overload has them."""
     required = len(arguments.args) - len(arguments.defaults)
     for index, each in enumerate(arguments.args):
+        if each.arg == "self":
+            yield "self"
+            continue
         yield f"{each.arg}: {ast.unparse(each.annotation or ast.Name('Any'))}{'' if index < required else ' = ...'}"
-    yield f"*{arguments.vararg.arg}: Any" if arguments.vararg else "*"
+    if arguments.vararg or arguments.kwonlyargs:
+        yield f"*{arguments.vararg.arg}: Any" if arguments.vararg else "*"
     for each in arguments.kwonlyargs:
         yield f"{each.arg}: {ast.unparse(each.annotation or ast.Name('Any'))} = ...".replace("'", '"')
 
@@ -268,7 +284,8 @@ def with_overloads(path: str) -> str:
         if text.count(begin) != 1 or text.count(end) != 1:
             raise SystemExit(f"{path} has no place for the overloads of {name}: {begin!r} and {end!r}")
         before, rest = text.split(begin)
-        text = f"{before}{begin}\n{overloads(text, name)}\n{end}{rest.split(end)[1]}"
+        indent = "    " if "." in name else ""
+        text = f"{before}{begin}\n{overloads(text, name)}\n{indent}{end}{rest.split(end)[1]}"
     return text
 
 

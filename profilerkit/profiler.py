@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from .arguments.checking import checked, status_names
+from .arguments.keywords import ComputeOptions
 from .arguments.rules import of_kind
-from .backend import Backend
+from .arguments.showing import shows_options
+from .backend import Backend, DeviceLike
+from .computing import Computing
 from .inputs import DataLoader, ForwardPass, wrap_splits
-from .piping.computation import Computation, Remembered
+from .piping.computation import Remembered
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
-from .piping.in_order import compute_in_order
 from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, InputSource
 from .piping.options import ComputeRunOptions, ComputeSampling
 from .piping.registry import Binding, Registry, read_arguments
@@ -21,15 +23,25 @@ from .piping.values import values_of
 from .plugging import offers
 from .plugging.opening import open_model
 from .process.locks import PerThread
-from .process.progress import track
-from .protocols import Watches, WatchesLayers, kept_apart, offered
+from .protocols import Watches, WatchesLayers, offered
 from .render.display import log
 from .times.layer_times import LayerTimer
 from .times.watching import Watch
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from typing import Literal
+
+    from typing_extensions import Unpack
+
+    from .backend import RunOptions
+    from .devices import DeviceInfoLike
     from .results.comparison import Comparison
     from .results.report import Report
+    from .times.sampling import Sampling
+    from .times.steps import WatchedSteps
+    from .trace.ignoring import Ignored
 
 __all__ = ["Profiler"]
 
@@ -38,7 +50,7 @@ _UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
 P = TypeVar("P", bound="Profiler")
 
 
-class Profiler:
+class Profiler(Computing):
     """Computes status keys of one model by the functions registered for them.
 
     Args:
@@ -157,24 +169,32 @@ class Profiler:
             "ComputeEvalMetric(function, ...) first"
         )
 
-    # Computing --------------------------------------------------------------------------------------------------
+    # Computing all -----------------------------------------------------------------------------------------------
 
-    def compute_status(self, name: str, recompute: bool = False, **kwargs: Any) -> Any:
-        """Return the value of a status key, computed from ``kwargs`` or remembered from the same ones.
-
-        Raises `UnknownStatusError` for a name no function is registered for, `MissingArgumentError` where an argument
-        is missing, and whatever the function raises. A value that is not to be had here is None; ``status_get(name,
-        to_value=False)`` says why.
-        """
-        name = self._registry[name].key.NAME  # an unknown name is said before a misspelt argument
-        recompute = checked("recompute", recompute)
-        arguments = read_arguments(kwargs, [self._registry])
-        with kept_apart(self.backend):
-            status = self._computation(arguments, recompute).status(name)
-        if status.outcome.error is not None:
-            raise status.outcome.error
-        return status.value
-
+    # The arguments of Profiler.compute_network_status for editors, written by docs/make_keywords.py: begin
+    # fmt: off
+    @overload
+    def compute_network_status(
+        self, print_mode: str | None = ..., recompute: bool = ..., short_print: bool = ..., *, strict: bool = ...,
+        **options: Unpack[ComputeOptions]
+    ) -> dict[str, Any]: ...
+    @overload
+    def compute_network_status(
+        self, print_mode: str | None = ..., recompute: bool = ..., short_print: bool = ..., *, strict: bool = ...,
+        attention: Literal["full", "attended"] = ..., autocast: Any = ..., backward: bool = ...,
+        batch_size: int | None = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
+        call: Callable[..., Any] | None = ..., compile: bool | str | Mapping[str, Any] | None = ...,
+        confidence: float = ..., device: DeviceLike = ..., drop_first: int | None = ..., dtype: str | None = ...,
+        export: str | os.PathLike[str] | None = ..., ignore: Ignored = ..., include_weights: bool = ...,
+        max_seconds: float = ..., min_samples: int = ..., mode: str | None = ..., num_iters: int | None = ...,
+        num_threads: int | None = ..., on: DeviceInfoLike | None = ..., optimizer: Any = ..., passes: int = ...,
+        peaks_of: DeviceInfoLike | None = ..., relative_precision: float = ..., run_options: RunOptions = ...,
+        sampling: Sampling = ..., split: str | None = ..., training: bool = ..., warmup: int | None = ...,
+        watched: WatchedSteps | None = ..., **of_plugins: Any
+    ) -> dict[str, Any]: ...
+    # fmt: on
+    # The arguments of Profiler.compute_network_status for editors: end
+    @shows_options(ComputeOptions)
     def compute_network_status(
         self,
         print_mode: str | None = None,
@@ -196,57 +216,32 @@ class Profiler:
             self.display_status(print_mode=print_mode, short_print=short_print)
         return self.status_to_dict()
 
-    def compute(self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **kwargs: Any) -> None:
-        """Compute the named status keys, keeping failures on them unless ``strict``; arguments as in `profile`."""
-        arguments = read_arguments(kwargs, [self._registry], strict=checked("strict", strict))
-        requested = self._registry.requested(status_names("names", names) or [], arguments)
-        self._compute_all(requested, arguments, checked("recompute", recompute), strict)
-
-    def compute_each(
-        self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **kwargs: Any
-    ) -> Iterator[str]:
-        """Compute as `compute` does, one key after the other as the iteration goes on; yield each that is done.
-
-        Between two keys, while the caller's code runs, the process is as the caller has it.
-        """
-        arguments = read_arguments(kwargs, [self._registry], strict=checked("strict", strict))
-        requested = self._registry.requested(status_names("names", names) or [], arguments)
-        return self._each(requested, arguments, checked("recompute", recompute), strict)
-
-    def _each(self, names: Iterable[str], arguments: dict[str, Any], recompute: bool, strict: bool) -> Iterator[str]:
-        computing = self._computing_in_order(names, arguments, recompute, strict)
-        name: str | None = ""
-        while name is not None:
-            with kept_apart(self.backend):
-                name = next(computing, None)
-            if name is not None:
-                yield name
-
-    def _compute_all(
-        self, names: Iterable[str], arguments: dict[str, Any], recompute: bool = False, strict: bool = False
-    ) -> None:
-        computing = self._computing_in_order(names, arguments, recompute, strict)
-        with kept_apart(self.backend):
-            for _ in computing:
-                pass
-
-    def _computing_in_order(
-        self, names: Iterable[str], arguments: dict[str, Any], recompute: bool, strict: bool
-    ) -> Iterator[str]:
-        bindings = [self._registry[name] for name in names]  # unknown names raise before anything is computed
-        if arguments.get("device") is not None:  # and so does a device that does not exist
-            self.backend.resolve_device(self.model, arguments["device"])
-        self._arguments |= arguments
-        steps = track(bindings, f"Profiling {self.name}", lambda binding: binding.key.NAME)
-        return compute_in_order(self._computation(arguments, recompute), steps, self.name, strict)
-
-    def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
-        provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
-        path = self._computing.mine()
-        return Computation(self._registry, provided, self._memory, kwargs, recompute, path, self._once)
-
     # Comparing and showing --------------------------------------------------------------------------------------
 
+    # The arguments of Profiler.compare for editors, written by docs/make_keywords.py: begin
+    # fmt: off
+    @overload
+    def compare(
+        self, other: Profiler, print_mode: str | None = ..., recompute: bool = ..., short_print: bool = ..., *,
+        strict: bool = ..., **options: Unpack[ComputeOptions]
+    ) -> Comparison: ...
+    @overload
+    def compare(
+        self, other: Profiler, print_mode: str | None = ..., recompute: bool = ..., short_print: bool = ..., *,
+        strict: bool = ..., attention: Literal["full", "attended"] = ..., autocast: Any = ..., backward: bool = ...,
+        batch_size: int | None = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
+        call: Callable[..., Any] | None = ..., compile: bool | str | Mapping[str, Any] | None = ...,
+        confidence: float = ..., device: DeviceLike = ..., drop_first: int | None = ..., dtype: str | None = ...,
+        export: str | os.PathLike[str] | None = ..., ignore: Ignored = ..., include_weights: bool = ...,
+        max_seconds: float = ..., min_samples: int = ..., mode: str | None = ..., num_iters: int | None = ...,
+        num_threads: int | None = ..., on: DeviceInfoLike | None = ..., optimizer: Any = ..., passes: int = ...,
+        peaks_of: DeviceInfoLike | None = ..., relative_precision: float = ..., run_options: RunOptions = ...,
+        sampling: Sampling = ..., split: str | None = ..., training: bool = ..., warmup: int | None = ...,
+        watched: WatchedSteps | None = ..., **of_plugins: Any
+    ) -> Comparison: ...
+    # fmt: on
+    # The arguments of Profiler.compare for editors: end
+    @shows_options(ComputeOptions)
     def compare(
         self,
         other: Profiler,

@@ -22,7 +22,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "profilerkit compare net.py:teacher net.py:student --input-shape 3,32,32",
         "profilerkit compare old.json net.py:build --input-shape 3,32,32 --name before --name now",
     ),
-    "llm": ("profilerkit llm hf:llama --device h100,a100-80 --weights bf16,int4 --batch 1,8",),
+    "llm": ("profilerkit llm hf:llama --prompt 1024 --device h100,a100-80 --weights bf16,int4 --batch 1,8",),
     "show": ("profilerkit show report.json --format tree --depth 2",),
     "diff": ("profilerkit diff old.json net.py:build --input-shape 3,32,32",),
     "check": ("profilerkit check net.py:build --input-shape 3,32,32 --limit 'macs <= 5 G'",),

@@ -18,6 +18,7 @@ from profilerkit.arguments.keywords import ComputeOptions, FigureKind, FormName,
 from profilerkit.isolation import isolated_comparison
 from profilerkit.plugging.renderers import renderer
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel
+from profilerkit.times.watching import Watch
 
 ROOT = Path(__file__).parents[3]
 PUBLIC = [profilerkit.profile, profilerkit.compare, profilerkit.isolated, isolated_comparison]
@@ -40,6 +41,9 @@ def use(model: Any, further: dict[str, Any]) -> Report:
     print(report.plot("icicle", by="macs"), report.plot("of_a_plugin"), report.to_pandas("operators"))
     profiler = Profiler(model)
     profiler.compute_network_status(batch_size=1, device="cpu", max_seconds=1, of_a_plugin=2)
+    profiler.compute(["macs"], **further)
+    print(profiler.compute_status("macs", True, of_a_plugin=2), [*profiler.compute_each(["macs"], device="cpu")])
+    print(profiler.compare(profiler, None, warmup=2), profiler.watch().report(["mfu"], peaks_of="h100", of_a_plugin=2))
     return report
 """
 #: Each line has one mistake.
@@ -57,6 +61,12 @@ def use(model: Any, profiler: Profiler) -> None:
     compare(model, model, num_iters=2.5)
     isolated(model, start_method="thread")
     profile(model).to_pandas("layer")
+    profiler.compute_status("macs", max_seconds="1")
+    profiler.compute(["macs"], batch_size="8")
+    profiler.compute_each(["macs"], device=3)
+    profiler.compute_network_status(num_iters=2.5)
+    profiler.compare(profiler, warmup="x")
+    profiler.watch().report(peaks_of=3)
 """
 
 
@@ -98,6 +108,21 @@ def test_completion_offers_the_keywords() -> None:
     jedi = pytest.importorskip("jedi")
     script = jedi.Interpreter("profile(model, max_s", [{"profile": profilerkit.profile, "model": None}])
     assert "max_seconds=" in [each.name for each in script.complete()]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        *((getattr(Profiler, name), ComputeOptions) for name in ("compute", "compute_each", "compute_status")),
+        *((getattr(Profiler, name), ComputeOptions) for name in ("compute_network_status", "compare")),
+        (Watch.report, ProfileOptions),
+    ],
+)
+def test_signatures_of_methods_show_the_keywords(method: Any, options: Any) -> None:
+    parameters = inspect.signature(method).parameters
+    assert {*options.__annotations__} <= {*parameters}
+    assert next(iter(parameters)) == "self"
+    assert [*parameters.values()][-1].kind is inspect.Parameter.VAR_KEYWORD
 
 
 class Size(StatusKey):

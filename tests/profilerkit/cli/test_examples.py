@@ -27,6 +27,15 @@ def test_an_example_is_shown_and_can_be_parsed(line: str) -> None:
     assert {word for word in arguments if word.startswith("--")} <= options
 
 
+def test_the_example_of_a_language_model_runs() -> None:
+    """Its other words decide whether it can: a model takes so many tokens, and a device is known or not."""
+    pytest.importorskip("transformers")
+    for line in EXAMPLES["llm"]:
+        result = CliRunner().invoke(cli, shlex.split(line)[1:])
+        assert result.exit_code == 0, result.output
+        assert result.output.count("h100-sxm") == 4  # two types of weights, two batch sizes
+
+
 @pytest.mark.parametrize(
     ("spec", "name"),
     [
