@@ -1,8 +1,8 @@
 """One tool that counts a model's work, beside a forward pass of the same model: run by ``static_trace.py``.
 
 ``python trace_tools.py TOOL SAMPLES MODEL`` prints one line of JSON: wall seconds of the samples, taken in turn, with
-as many threads as torch takes, and of the first call with the tool's import. Every sample of the tool has a model of its
-own, for some leave hooks behind.
+as many threads as torch takes, and of the first call with the import of the tool. Every sample of the tool has a model
+of its own, for some leave hooks behind.
 """
 
 from __future__ import annotations
