@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 ATTACK = ROOT / "tests" / "attack"
 #: What is run in so many parts; every other file is one.
-SPLIT = {"untouched_torch": 24, "test_keras_attack.py": 8}
+SPLIT = {"untouched_torch": 24, "test_keras_attack.py": 8, "test_hostile_reports.py": 4}
 
 
 @dataclass(frozen=True)
