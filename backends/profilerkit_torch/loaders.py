@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -93,9 +94,18 @@ def load_from_timm(spec: str) -> LoadedModel:
     """Return the model that timm builds under a name, without weights, and the shape of image that it was made for."""
     timm, name = library_for("timm", "timm"), spec.partition(":")[2]
     _require_known(spec, name, timm.list_models())
-    model = timm.create_model(name, pretrained=False)
+    with _same_weights_each_time():
+        model = timm.create_model(name, pretrained=False)
     facts = getattr(model, "pretrained_cfg", None) or {}
     return LoadedModel(model, input_shape=tuple(facts.get("input_size", (3, 224, 224))), name=name)
+
+
+@contextmanager
+def _same_weights_each_time() -> Iterator[None]:
+    """Draw random weights from a seed of their own: what depends on them, such as routes to experts, is repeatable."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        yield
 
 
 def load_from_torchvision(spec: str) -> LoadedModel:
@@ -109,7 +119,8 @@ def load_from_torchvision(spec: str) -> LoadedModel:
         size = models.get_model_weights(name).DEFAULT.transforms().crop_size[0]
     except (AttributeError, IndexError, TypeError, ValueError):  # detection models are made for no one size
         size = 224
-    return LoadedModel(models.get_model(name, weights=None), input_shape=(3, size, size), name=name)
+    with _same_weights_each_time():
+        return LoadedModel(models.get_model(name, weights=None), input_shape=(3, size, size), name=name)
 
 
 def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
@@ -140,7 +151,8 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
             f"{' '.join(str(error).split())}; give a folder with a config.json that is whole"
         ) from error
     if sum(parameter.numel() for parameter in model.parameters()) < LARGE:
-        model = build(config)
+        with _same_weights_each_time():
+            model = build(config)
     return LoadedModel(model.eval(), input_shape=shapes_of(model, config), name=name)
 
 

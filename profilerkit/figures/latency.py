@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,10 @@ def _measured(report: Report, metric: str) -> StatusRecord:
     record = report.statuses.get(metric)
     if record is None or not isinstance(record.value, Measurement):
         raise ValueError(f"the report of {report.name} has no samples of {metric!r}: {why_missing(report, metric)}")
+    if not all(map(math.isfinite, record.value.samples)):
+        raise ValueError(
+            f"the samples of {metric!r} of {report.name} are not all finite: there is no axis to draw them on"
+        )
     return record
 
 

@@ -6,6 +6,7 @@ a file is read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -129,7 +130,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return value is None or (type(value) in (int, float) and not value < 0)
+    return value is None or (type(value) in (int, float) and 0 <= value < math.inf)
 
 
 def _is_shapes(value: Any) -> bool:

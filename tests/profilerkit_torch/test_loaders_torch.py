@@ -135,6 +135,15 @@ def test_a_folder_with_a_configuration(transformers: Any, tmp_path: Path) -> Non
     assert not any(parameter.is_meta for parameter in loaded.model.parameters())
 
 
+def test_random_weights_are_the_same_each_time(transformers: Any, tmp_path: Path) -> None:
+    """What depends on them, such as the experts that words go to, is the same in two audits; no draw is taken."""
+    small_bert(tmp_path / "tiny")
+    before = torch.get_rng_state()
+    first, second = (load_model(f"hf:{tmp_path / 'tiny'}").model.state_dict() for _ in range(2))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert torch.equal(before, torch.get_rng_state())
+
+
 def test_the_type_of_a_model(transformers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large models stay without values."""
     from profilerkit_torch import loaders

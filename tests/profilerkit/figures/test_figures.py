@@ -420,6 +420,10 @@ LACKING: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: latency(NOTHING),
         r"bare has no samples of 'execution_time': profile the model with metrics=\['execution_time'\]",
     ),
+    "samples without an end": (
+        lambda: latency(of(execution_time=record("execution_time", Measurement((1.0, float("inf"), 2.0)), "s"))),
+        "the samples of 'execution_time' of net are not all finite: there is no axis to draw them on",
+    ),
     "no samples of a count": (
         lambda: latency(of(macs=record("macs", 5)), "macs"),
         "no samples of 'macs': macs is complete: it holds no such values",

@@ -213,6 +213,10 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda c: cells(c["layers"], 2, depth=1_000_000),
         "layers.rows[2].depth is 1000000, but 'second' lies 1 deep",
     ),
+    "MACs without an end": (
+        lambda c: cells(c["layers"], 1, macs={"type": "float", "value": "inf"}),
+        "layers.rows[1].macs is inf, no number from 0",
+    ),
     "fewer than no MACs": (lambda c: cells(c["layers"], 1, macs=-1), "layers.rows[1].macs is -1, no number from 0"),
     "a text for a number": (
         lambda c: cells(c["layers"], 0, macs_share="all"),
