@@ -160,6 +160,18 @@ KEPT = (
         "if x0._is_view():\n    return x0\nreturn F.one_hot(x0.long().abs() % 4, 4)",
     ),
     Kept(
+        "a write to an expanded input",
+        "its values were not written back: torch refuses to, and the run that works was said to fail",
+        "x0.zero_()\nreturn (x0 + 1) * int(x0.sum() < 1)",
+        inputs="torch.randn(1, 3).expand(4, 3)",
+    ),
+    Kept(
+        "a write to an input whose windows overlap",
+        "the same",
+        "x0.as_strided((5,), (1,)).zero_()\nreturn (x0 + 1) * int(x0.sum() < 1)",
+        inputs="torch.randn(5).unfold(0, 3, 1)",
+    ),
+    Kept(
         "a bilinear product of nothing",
         "an empty batch counted as one sample: 72 MACs for 0, complete",
         "return F.bilinear(x0, x0, torch.ones(8, 3, 3))",

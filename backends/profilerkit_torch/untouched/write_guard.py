@@ -18,12 +18,29 @@ from ..model.tensors import has_storage, has_values, storage_key
 __all__ = ["WriteGuard", "restore_versions", "versions_of", "write_back", "written_by"]
 
 
+#: What torch answers for a tensor that it does not write to; where it cannot tell it writes.
+_OVERLAPS = 1
+
+
 def write_back(values: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
     """Give each tensor the values that were kept of it, where they have changed."""
     for tensor, value in values:
         with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
             if has_storage(tensor) and not _equal(tensor, value):
-                tensor.copy_(value)
+                _copy_to(tensor, value)
+
+
+def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    """Copy values to a tensor; several elements of it may be one in memory, as after ``expand``, which torch refuses."""
+    if tensor.layout is not torch.strided or torch._debug_has_internal_overlap(tensor) != _OVERLAPS:
+        tensor.copy_(value)
+        return
+    places = torch.full(tensor.shape, tensor.storage_offset(), device=tensor.device)
+    for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        steps = torch.arange(size, device=tensor.device) * stride
+        places += steps.reshape(-1, *[1] * (tensor.dim() - dimension - 1))
+    elements = tensor.as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
+    elements[places.flatten()] = value.flatten()
 
 
 def versions_of(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, int]]:
