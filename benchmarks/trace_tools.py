@@ -51,7 +51,7 @@ def _over_fake_tensors(model: nn.Module, x: torch.Tensor) -> object:
 
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         held = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-        fake = {name: mode.from_tensor(tensor) for name, tensor in held.items()}
+        fake: dict[str, torch.Tensor] = {name: mode.from_tensor(tensor) for name, tensor in held.items()}
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             functional_call(model, fake, (mode.from_tensor(x),))
     return counter.get_total_flops()

@@ -18,7 +18,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from profilerkit.arguments.rules import RULES
+from profilerkit.arguments.rules import RULES, SEVERAL
 from profilerkit.piping.function import ProfilerFunction
 from profilerkit.piping.intrinsic import INTRINSIC
 from profilerkit.piping.options import BUNDLES
@@ -86,6 +86,8 @@ def options() -> dict[str, tuple[str, str]]:
                 types.setdefault(name, []).extend(_members(parameter.annotation, module))
                 text = documented(type(function)).get(name, "")
                 texts[name] = texts.get(name) or ("" if text.startswith(_ELSEWHERE) else text)
+    for name, several in SEVERAL.items():
+        types[name] += types[several.argument]
     untold = sorted(name for name, text in texts.items() if not text)
     if untold:
         raise SystemExit(f"no function says under Args: what it does with {', '.join(untold)}")

@@ -57,8 +57,8 @@ class Computing:
     @overload
     def compute_status(
         self, name: KeyName | str, recompute: bool = ..., *, attention: Literal["full", "attended"] = ...,
-        autocast: Any = ..., backward: bool = ..., batch_size: int | None = ..., batch_sizes: Iterable[int] = ...,
-        cache_bytes: int = ..., call: Callable[..., Any] | None = ...,
+        autocast: Any = ..., backward: bool = ..., batch_size: int | Iterable[int] | None = ...,
+        batch_sizes: Iterable[int] = ..., cache_bytes: int = ..., call: Callable[..., Any] | None = ...,
         compile: bool | str | Mapping[str, Any] | None = ..., confidence: float = ..., device: DeviceLike = ...,
         drop_first: int | None = ..., dtype: str | None = ..., export: str | os.PathLike[str] | None = ...,
         ignore: Ignored = ..., include_weights: bool = ..., max_seconds: float = ..., min_samples: int = ...,
@@ -98,7 +98,7 @@ class Computing:
     def compute(
         self, names: Iterable[KeyName | str], *, recompute: bool = ..., strict: bool = ...,
         attention: Literal["full", "attended"] = ..., autocast: Any = ..., backward: bool = ...,
-        batch_size: int | None = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
+        batch_size: int | Iterable[int] | None = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
         call: Callable[..., Any] | None = ..., compile: bool | str | Mapping[str, Any] | None = ...,
         confidence: float = ..., device: DeviceLike = ..., drop_first: int | None = ..., dtype: str | None = ...,
         export: str | os.PathLike[str] | None = ..., ignore: Ignored = ..., include_weights: bool = ...,
@@ -130,7 +130,7 @@ class Computing:
     def compute_each(
         self, names: Iterable[KeyName | str], *, recompute: bool = ..., strict: bool = ...,
         attention: Literal["full", "attended"] = ..., autocast: Any = ..., backward: bool = ...,
-        batch_size: int | None = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
+        batch_size: int | Iterable[int] | None = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
         call: Callable[..., Any] | None = ..., compile: bool | str | Mapping[str, Any] | None = ...,
         confidence: float = ..., device: DeviceLike = ..., drop_first: int | None = ..., dtype: str | None = ...,
         export: str | os.PathLike[str] | None = ..., ignore: Ignored = ..., include_weights: bool = ...,

@@ -182,7 +182,7 @@ class Profiler(Computing):
     def compute_network_status(
         self, print_mode: str | None = ..., recompute: bool = ..., short_print: bool = ..., *, strict: bool = ...,
         attention: Literal["full", "attended"] = ..., autocast: Any = ..., backward: bool = ...,
-        batch_size: int | None = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
+        batch_size: int | Iterable[int] | None = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
         call: Callable[..., Any] | None = ..., compile: bool | str | Mapping[str, Any] | None = ...,
         confidence: float = ..., device: DeviceLike = ..., drop_first: int | None = ..., dtype: str | None = ...,
         export: str | os.PathLike[str] | None = ..., ignore: Ignored = ..., include_weights: bool = ...,
@@ -229,7 +229,7 @@ class Profiler(Computing):
     def compare(
         self, other: Profiler, print_mode: str | None = ..., recompute: bool = ..., short_print: bool = ..., *,
         strict: bool = ..., attention: Literal["full", "attended"] = ..., autocast: Any = ..., backward: bool = ...,
-        batch_size: int | None = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
+        batch_size: int | Iterable[int] | None = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
         call: Callable[..., Any] | None = ..., compile: bool | str | Mapping[str, Any] | None = ...,
         confidence: float = ..., device: DeviceLike = ..., drop_first: int | None = ..., dtype: str | None = ...,
         export: str | os.PathLike[str] | None = ..., ignore: Ignored = ..., include_weights: bool = ...,

@@ -201,7 +201,7 @@ class ProfileOptions(TypedDict, total=False):
 class ComputeOptions(ProfileOptions, total=False):
     """What the methods of a `Profiler` pass to functions by name: two more than `ProfileOptions` has."""
 
-    batch_size: int | None
+    batch_size: int | Iterable[int] | None
     """Samples in one forward pass; as many as the example inputs have unless given."""
     device: DeviceLike
     """Where to run; where the model is unless given."""

@@ -179,7 +179,7 @@ def _sweep(value: Mapping[str, Any], where: str) -> BatchSweep:
         if type(row.get("throughput")) not in (int, float) or "memory_footprint" not in row:
             raise ValueError(f"{where}.rows[{index}] has no throughput or no memory_footprint")
         memory, size = row["memory_footprint"], row["batch_size"]
-        if (memory is not None and (type(memory) not in (int, float) or memory < 0)) or size < 1:
+        if (memory is not None and (type(memory) not in (int, float) or memory < 0)) or not 1 <= size < 2**63:
             raise ValueError(f"{where}.rows[{index}] is for {size} samples in {short(memory)} bytes")
     return BatchSweep(rows)
 

@@ -31,11 +31,12 @@ def write_back(values: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
 
 
 def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
-    """Copy values to a tensor; several elements of it may be one in memory, as after ``expand``, which torch refuses."""
+    """Copy values to a tensor, several elements of which may be one in memory; torch refuses that after ``expand``."""
     if tensor.layout is not torch.strided or torch._debug_has_internal_overlap(tensor) != _OVERLAPS:
         tensor.copy_(value)
         return
-    places = torch.full(tensor.shape, tensor.storage_offset(), device=tensor.device)
+    places: torch.Tensor = torch.zeros(tensor.shape, dtype=torch.int64, device=tensor.device)
+    places += int(tensor.storage_offset())
     for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
         steps = torch.arange(size, device=tensor.device) * stride
         places += steps.reshape(-1, *[1] * (tensor.dim() - dimension - 1))
