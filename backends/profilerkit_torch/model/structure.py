@@ -8,9 +8,9 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy as is_unsized
 
+from profilerkit.backend_kit.keras_layers import keras_bookkeeping
 from profilerkit.process.contents import Contents, Identity
 
-from .keras_layers import keras_bookkeeping
 from .modules import modules_of
 
 __all__ = ["structure_of"]
