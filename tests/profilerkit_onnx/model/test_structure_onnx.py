@@ -82,10 +82,10 @@ def test_new_values_of_a_small_constant_are_another_structure() -> None:
 
 
 def zeros(size: int) -> ModelProto:
-    """Return a product with 64 x 64 weights, of which so many columns are zero."""
-    weights = np.ones((64, 64), F)
+    """Return a product with 256 x 256 weights, of which so many columns are zero."""
+    weights = np.ones((256, 256), F)
     weights[:, :size] = 0
-    return model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": np.ones((1, 64), F)}, {"w": weights})
+    return model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": np.ones((1, 256), F)}, {"w": weights})
 
 
 def sparsity_of(path: Path) -> Profiler:
@@ -94,11 +94,11 @@ def sparsity_of(path: Path) -> Profiler:
 
 def test_weights_in_a_file_beside_the_model_are_read_again_once_that_has_changed(tmp_path: Path) -> None:
     path, options = tmp_path / "model.onnx", {"location": "weights.bin", "size_threshold": 0}
-    onnx.save(zeros(16), path, save_as_external_data=True, **options)
+    onnx.save(zeros(64), path, save_as_external_data=True, **options)
     profiler = sparsity_of(path)
     assert profiler.compute_status("sparsity") == 1 / 4
     (tmp_path / "weights.bin").unlink()  # onnx appends to a file that is there
-    onnx.save(zeros(32), path, save_as_external_data=True, **options)
+    onnx.save(zeros(128), path, save_as_external_data=True, **options)
     assert profiler.compute_status("sparsity") == 1 / 2
     (tmp_path / "weights.bin").unlink()
     with pytest.raises(WithoutValuesError, match=r"'weights.bin' with the weights of the model is missing"):
@@ -108,17 +108,17 @@ def test_weights_in_a_file_beside_the_model_are_read_again_once_that_has_changed
 
 def test_weights_that_were_left_in_the_file_of_the_model_are_not_those_of_a_later_file(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    onnx.save(zeros(16), path)
+    onnx.save(zeros(64), path)
     profiler = sparsity_of(path)
     assert profiler.compute_status("sparsity") == 1 / 4
-    onnx.save(zeros(32), path)
+    onnx.save(zeros(128), path)
     with pytest.raises(InputError, match="has changed or is gone since the model was opened; give the path again"):
         profiler.compute_status("sparsity")
 
 
 def test_a_file_that_stays_is_no_change(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    onnx.save(zeros(16), path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    onnx.save(zeros(64), path, save_as_external_data=True, location="weights.bin", size_threshold=0)
     model = BACKEND.opened(str(path))
     assert BACKEND.fingerprint(model) == BACKEND.fingerprint(BACKEND.opened(str(path)))
     model.graph.initializer[0].external_data[0].value = "no\0name"
