@@ -22,14 +22,16 @@ def structure_of(model: Any) -> list[Any]:
     """Return what changes when a model does, to be compared with ``==``: its objects, and the attributes of each.
 
     Layers, modules, trackers and what they lead to are written down by their identity, with the names and values of
-    their attributes; lists, dicts and sets with what is in them. Values of variables and states of random generators
-    are left out. What a `tf.function` keeps of its traces is too: it grows whenever the function is called.
+    their attributes and those of their classes; lists, dicts and sets with what is in them. Values of variables and
+    states of random generators are left out. What a `tf.function` keeps of its traces is too: it grows whenever the
+    function is called.
     """
     held = _Structure(model)
     contents = Contents()
     written = contents.written
     for value, kind, names, values in held.objects:
         written += (Identity(value), kind, names)
+        contents.add_class(type(value))
         _add_all(values, contents)
     for value, slots in held.slotted:
         written += (Identity(value), tuple(slots))

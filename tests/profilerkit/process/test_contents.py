@@ -133,7 +133,7 @@ class Counting:
 
     @property
     def length(self) -> int:
-        return sum(map(lambda _: _count(), "a"))
+        return sum(_count() for _ in "a")
 
 
 def _count() -> int:
