@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.types import core
 
+from profilerkit.backend_kit.keras_layers import is_keras
 from profilerkit.process.contents import Contents, Identity
 
 from ..untouched.held_state import HeldState
@@ -16,6 +17,9 @@ __all__ = ["structure_of"]
 
 #: Values that are compared by what they are.
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), tf.DType, tf.TensorShape)
+
+#: What is walked for itself where it belongs to the model, or keeps its traces.
+_WALKED = (tf.Module, tf.Variable, core.PolymorphicFunction, core.ConcreteFunction)
 
 
 def structure_of(model: Any) -> list[Any]:
@@ -27,7 +31,7 @@ def structure_of(model: Any) -> list[Any]:
     function is called.
     """
     held = _Structure(model)
-    contents = Contents()
+    contents = Contents(_special, reads_globals=True)
     written = contents.written
     for value, kind, names, values in held.objects:
         written += (Identity(value), kind, names)
@@ -52,6 +56,14 @@ class _Structure(HeldState):
         if issubclass(kind, (core.PolymorphicFunction, core.ConcreteFunction, tf.Variable)):
             return None
         return super().visit_of(kind)
+
+
+def _special(value: Any, contents: Contents) -> bool:
+    """Write down by its identity what is walked for itself, where the code of a class names it."""
+    if is_keras(value) or isinstance(value, _WALKED):
+        contents.written.append(Identity(value))
+        return True
+    return False
 
 
 def _add_all(values: Iterable[Any], contents: Contents) -> None:

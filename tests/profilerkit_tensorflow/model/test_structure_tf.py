@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -127,6 +128,26 @@ def _of_class(base: type, inputs: Any) -> Any:
 def test_an_attribute_of_a_class(base: type) -> None:
     inputs = tf.zeros((4, 8))
     CHANGES_OF.assert_noticed(_of_class(base, inputs), inputs, lambda net: setattr(type(net), "times", 2))
+
+
+TIMES = 1
+
+
+class ReadsGlobal(tf.Module):  # type: ignore[misc]
+    def __call__(self, x: Any) -> Any:
+        return _repeated(x)
+
+
+def _repeated(x: Any) -> Any:
+    for _ in range(TIMES):
+        x = tf.nn.softmax(x)
+    return x
+
+
+def test_a_global_variable_of_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    CHANGES_OF.assert_noticed(
+        ReadsGlobal(), tf.zeros((4, 8)), lambda _: monkeypatch.setattr(sys.modules[__name__], "TIMES", 2)
+    )
 
 
 def test_a_call_patched_on_a_layer() -> None:
