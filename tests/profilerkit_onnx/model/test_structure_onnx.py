@@ -92,13 +92,18 @@ def sparsity_of(path: Path) -> Profiler:
     return Profiler(str(path)).register_defaults()
 
 
+def save_apart(model: ModelProto, path: Path) -> None:
+    """Save a model with its weights in a file beside it; onnx appends to one that is there."""
+    (path.parent / "weights.bin").unlink(missing_ok=True)
+    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+
+
 def test_weights_in_a_file_beside_the_model_are_read_again_once_that_has_changed(tmp_path: Path) -> None:
-    path, options = tmp_path / "model.onnx", {"location": "weights.bin", "size_threshold": 0}
-    onnx.save(zeros(64), path, save_as_external_data=True, **options)
+    path = tmp_path / "model.onnx"
+    save_apart(zeros(64), path)
     profiler = sparsity_of(path)
     assert profiler.compute_status("sparsity") == 1 / 4
-    (tmp_path / "weights.bin").unlink()  # onnx appends to a file that is there
-    onnx.save(zeros(128), path, save_as_external_data=True, **options)
+    save_apart(zeros(128), path)
     assert profiler.compute_status("sparsity") == 1 / 2
     (tmp_path / "weights.bin").unlink()
     with pytest.raises(WithoutValuesError, match=r"'weights.bin' with the weights of the model is missing"):
@@ -118,7 +123,7 @@ def test_weights_that_were_left_in_the_file_of_the_model_are_not_those_of_a_late
 
 def test_a_file_that_stays_is_no_change(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    onnx.save(zeros(64), path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    save_apart(zeros(64), path)
     model = BACKEND.opened(str(path))
     assert BACKEND.fingerprint(model) == BACKEND.fingerprint(BACKEND.opened(str(path)))
     model.graph.initializer[0].external_data[0].value = "no\0name"

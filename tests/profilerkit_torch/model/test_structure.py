@@ -172,7 +172,7 @@ def _repeated(x: torch.Tensor) -> torch.Tensor:
 
 
 def _replaced(net: nn.Module) -> None:
-    type(net).forward = lambda self, x: x.softmax(-1) @ x.mT  # type: ignore[method-assign]
+    type(net).forward = lambda self, x: x.softmax(-1) @ x.mT
 
 
 OF_CODE: dict[str, Callable[[nn.Module, dict[str, int]], Any]] = {
