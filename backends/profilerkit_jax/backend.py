@@ -16,6 +16,7 @@ from profilerkit.declared_inputs import DeclaredInput, made_from
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.joining.reading import ProfileFile
 from profilerkit.joining.records import Recording
+from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
     CountsNonzero,
     DeclaresInputs,
@@ -36,6 +37,7 @@ from .costs.registry import COSTS
 from .joining.recording import recording_in
 from .model import reading
 from .model.recognition import is_model
+from .model.structure import structure_of
 from .model.subjects import subject_of
 from .running import devices
 from .running.runs import running
@@ -166,8 +168,11 @@ class JaxBackend(
         return trace_of_nonzero(model, inputs.map(data.as_tensor))
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
-        """Return what changes with the parameters of the model."""
-        return reading.fingerprint(subject_of(model), values)
+        """Return what changes with the arrays of a model, its modules and functions, and registered cost formulas.
+
+        See `model.structure`. No value of an array of JAX is read for it.
+        """
+        return structure_of(model, values), contents_of(COSTS.own())
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return the bytes that an optimizer of optax stores for weights, or why that is not known."""

@@ -39,7 +39,7 @@ from . import data
 from .costs.registry import COSTS, register_op_cost
 from .joining.recording import recording_in
 from .layer_timing import timer
-from .loaders import is_program, opened, reading
+from .loaders import is_program, opened, reading, stamps_of
 from .model.declared_inputs import declared_inputs
 from .model.scopes import name_of
 from .model.structure import fingerprint
@@ -219,8 +219,12 @@ class OnnxBackend(
         COSTS.register_whole(costs, register_op_cost)
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
-        """Return a digest of the graph and its constants: a ``ModelProto`` may be changed in place."""
-        return fingerprint(opened(model), values), contents_of(COSTS.own())
+        """Return a digest of the graph and its constants: a ``ModelProto`` may be changed in place.
+
+        Of files that hold its weights it has their sizes, times of modification and inodes.
+        """
+        proto = opened(model)
+        return fingerprint(proto, values), stamps_of(proto), contents_of(COSTS.own())
 
     def environment(self) -> Mapping[str, str]:
         """Return the versions of onnx and, where it is installed, of onnxruntime, and what that can run on."""

@@ -19,7 +19,7 @@ from profilerkit import InputError, WithoutValuesError
 from .model.external_data import LEFT, external_files, tensors_of
 from .model.large_tensors import MalformedError, copied, fill, with_elements, without_elements
 
-__all__ = ["damage_of", "folder_of", "folder_of_weights", "is_program", "opened", "reading", "whole"]
+__all__ = ["damage_of", "folder_of", "folder_of_weights", "is_program", "opened", "reading", "stamps_of", "whole"]
 
 #: Under which a model that was read from a file keeps the path of that file, in whose folder its weights may lie, and
 #: what tells whether the file is still the same. Messages of protobuf take no attributes, and no weak references. No
@@ -122,7 +122,7 @@ def _read(path: Path) -> tuple[ModelProto, str]:
     if path.suffix != ".onnx":  # onnx has other formats, by the endings of their files
         return onnx.load(path, load_external_data=False), ""
     with path.open("rb") as file:
-        stamp = _stamp(file.fileno())
+        stamp = _stamp(os.fstat(file.fileno()))
         try:
             content = without_elements(file)
         except MalformedError:
@@ -131,9 +131,26 @@ def _read(path: Path) -> tuple[ModelProto, str]:
     return onnx.load_from_string(content), stamp
 
 
-def _stamp(file: int) -> str:
-    status = os.fstat(file)
+def _stamp(status: os.stat_result) -> str:
     return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
+
+
+def stamps_of(model: ModelProto) -> list[tuple[str, str]]:
+    """Return what tells each file that holds weights of a model from a later one; an empty text for one that is gone.
+
+    That is its device, inode, size and time of modification. The elements that were left in the file of the model
+    itself are among them.
+    """
+    folder, path = folder_of(model), _entry(model, _PATH)
+    files = {name: Path(path or "") if name == LEFT else (folder or Path()) / name for name in external_files(model)}
+    return [(name, _stamp_of(file)) for name, file in files.items()]
+
+
+def _stamp_of(file: Path) -> str:
+    try:
+        return _stamp(file.stat())
+    except (OSError, ValueError):  # gone, or no name of a file
+        return ""
 
 
 def whole(model: ModelProto) -> ModelProto:
@@ -188,7 +205,7 @@ def _file_of(model: ModelProto) -> Iterator[BinaryIO | None]:
     except OSError:
         raise _changed(model) from None
     with file:
-        if _stamp(file.fileno()) != _entry(model, _STAMP):
+        if _stamp(os.fstat(file.fileno())) != _entry(model, _STAMP):
             raise _changed(model)
         yield file
 

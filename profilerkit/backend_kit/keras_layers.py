@@ -26,6 +26,7 @@ __all__ = [
     "is_legacy_keras",
     "is_shipped",
     "keras_backend",
+    "keras_bookkeeping",
     "own_states",
     "own_variables",
     "variable_name",
@@ -33,11 +34,23 @@ __all__ = [
 
 #: Prefixes of Keras' internal attributes, which also hold layers, but under names that are not the user's.
 _BOOKS = ("_self_", "_tracker", "_layers", "_inbound", "_outbound", "_functional", "_operations", "_modules")
+#: Attributes of a Keras layer that lead to its graph, and to what trains it: a forward pass needs none of them.
+_NOT_CALLED = frozenset(
+    (
+        *("_inbound_nodes", "_outbound_nodes", "_nodes", "_nodes_by_depth", "_operations", "_operations_by_depth"),
+        *("optimizer", "_optimizer", "_metrics", "_loss_tracker", "_compile_loss", "_compile_metrics"),
+    )
+)
 
 
 def is_keras(value: Any) -> bool:
     """Return whether a value is a layer or model of Keras 3."""
     return _is_layer_of("keras", value)
+
+
+def keras_bookkeeping(layer: Any) -> frozenset[str]:
+    """Return the names of the attributes in which a Keras layer keeps what does not belong to its forward pass."""
+    return _NOT_CALLED if is_keras(layer) else frozenset()
 
 
 def is_legacy_keras(value: Any) -> bool:

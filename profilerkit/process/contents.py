@@ -6,12 +6,15 @@ copies plain values and the structure of containers, and remembers all else by i
 
 from __future__ import annotations
 
+import logging
+import sys
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import partial
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from sysconfig import get_paths
+from types import BuiltinFunctionType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 from weakref import ref
 
@@ -21,7 +24,9 @@ __all__ = ["Contents", "Identity", "contents_of", "slots_of"]
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice})
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 #: What is remembered by its identity alone.
-_WHOLE = (type, ModuleType, BuiltinFunctionType, Enum)
+_WHOLE = (type, ModuleType, BuiltinFunctionType, Enum, logging.Logger)
+#: Where Python and packages are installed, whose functions keep caches and the like in global variables.
+_INSTALLED = tuple({get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 #: How many steps objects and containers are followed.
 _DEPTH = 6
 #: Of longer containers, vocabularies and the like, the length alone is looked at.
@@ -54,11 +59,14 @@ class Contents:
     """Writes down what values hold, one after the other, into a flat list; each object is followed once.
 
     ``special`` may write down a value itself: it is called with the value and this object, and returns whether it has.
+    Of a function it is the variables that it closes over; with ``reads_globals`` the global ones that its code names
+    too, unless it belongs to Python or to an installed package.
     """
 
-    def __init__(self, special: Callable[[Any, Contents], bool] | None = None) -> None:
+    def __init__(self, special: Callable[[Any, Contents], bool] | None = None, *, reads_globals: bool = False) -> None:
         self.written: list[Any] = []
         self._special = special
+        self._reads_globals = reads_globals
         self._met: dict[int, Any] = {}
 
     def add(self, value: Any, depth: int = _DEPTH) -> None:
@@ -95,6 +103,27 @@ class Contents:
         )
         if type(array).__module__ == "numpy" and array.nbytes <= _MOST_BYTES and not array.dtype.hasobject:
             self.written.append(zlib.crc32(array.tobytes()))
+
+    def add_class(self, kind: type) -> None:
+        """Write down the attributes of a class and of its bases; of Python's and installed ones without their contents.
+
+        A class is written once, whatever the number of its instances.
+        """
+        if not self._is_new(kind):
+            return
+        for base in kind.__mro__[:-1]:
+            attributes = {name: value for name, value in vars(base).items() if not _is_bookkeeping(name, value)}
+            if _is_installed(base):
+                self._add_identities(attributes)
+            else:
+                self.add_attributes(attributes)
+
+    def _add_identities(self, attributes: Mapping[str, Any]) -> None:
+        written = self.written
+        for name, value in attributes.items():
+            kind = type(value)
+            if kind is FunctionType or kind in _PLAIN:
+                written += (name, Identity(value) if kind is FunctionType else value)
 
     def _is_new(self, value: Any) -> bool:
         """Note that a value is followed; one that was is written down by where it was met."""
@@ -136,6 +165,12 @@ class Contents:
         elif isinstance(value, partial):
             self.written.append(kind)
             self.add([value.func, value.args, value.keywords], depth)
+        elif isinstance(value, (staticmethod, classmethod)):
+            self.written.append(kind)
+            self.add(value.__func__, depth)
+        elif isinstance(value, property):
+            self.written.append(kind)
+            self.add(value.fget, depth)
         else:
             self._add_instance(value, kind, depth)
 
@@ -149,6 +184,11 @@ class Contents:
             except ValueError:  # not filled yet
                 self.written.append(None)
         self.add(function.__defaults__, depth - 1)
+        self.add(function.__kwdefaults__, depth - 1)
+        if self._reads_globals:
+            for name, value in _globals_of(function):
+                self.written.append(name)
+                self.add(value, depth - 1)
 
     def _add_instance(self, value: Any, kind: type, depth: int) -> None:
         attributes = _read(value, "__dict__")
@@ -182,6 +222,32 @@ def contents_of(value: Any, special: Callable[[Any, Contents], bool] | None = No
     contents = Contents(special)
     contents.add(value)
     return contents.written
+
+
+def _is_installed(kind: type) -> bool:
+    """Return whether a class belongs to Python or to an installed package."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return isinstance(file, str) and file.startswith(_INSTALLED)
+
+
+def _is_bookkeeping(name: str, value: Any) -> bool:
+    """Return whether an attribute of a class is one that Python makes, such as its annotations."""
+    return name.startswith("__") and name.endswith("__") and type(value) is not FunctionType
+
+
+def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield the global variables that the code of a function names, and those of the functions inside of it."""
+    waiting = [function.__code__]
+    if waiting[0].co_filename.startswith(_INSTALLED):
+        return
+    names: dict[str, None] = {}
+    while waiting:
+        code = waiting.pop()
+        names.update(dict.fromkeys(code.co_names))
+        waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
+    for name in names:
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
 
 
 def _is_value(kind: type) -> bool:

@@ -1,5 +1,7 @@
 """What an operation costs on complex numbers and on integers: by hand, and the same in each framework.
 
+Torch and TensorFlow are called beside each definition; JAX and ONNX where they can spell it, under its name.
+
 A complex multiplication is 4 real ones and 2 additions, a complex addition is 2. So a complex multiply-accumulate is 4
 real ones, and 8 operations. Of integers the multiply-accumulates count, with two operations each, and nothing else.
 """
@@ -151,6 +153,67 @@ DEFINITIONS = {
 }
 
 
+#: The same in JAX, called with ``jax`` and the arguments.
+JAX: dict[str, Callable[..., Any]] = {
+    "complex product": lambda jax, a, b: a @ b,
+    "complex products in a batch": lambda jax, a, b: a @ b,
+    "complex einsum": lambda jax, a, b: jax.numpy.einsum("ij,jk->ik", a, b),
+    "complex product with a bias": lambda jax, a, b, c: a @ b + c,
+    "complex linear": lambda jax, a, b, c: a @ b.T + c,
+    "complex convolution": lambda jax, x, w, b: (
+        jax.lax.conv_general_dilated(x, w, (1, 1), "VALID") + b[None, :, None, None]
+    ),
+    "complex scalar product": lambda jax, x, y: jax.numpy.dot(x, y),
+    "x + y": lambda jax, x, y: x + y,
+    "x - y": lambda jax, x, y: x - y,
+    "x * y": lambda jax, x, y: x * y,
+    "x / y": lambda jax, x, y: x / y,
+    "1 / x": lambda jax, x: jax.numpy.reciprocal(x),
+    "-x": lambda jax, x: -x,
+    "abs": lambda jax, x: jax.numpy.abs(x),
+    "angle": lambda jax, x: jax.numpy.angle(x),
+    "sign": lambda jax, x: jax.numpy.sign(x),
+    "exp": lambda jax, x: jax.numpy.exp(x),
+    "log": lambda jax, x: jax.numpy.log(x),
+    "sqrt": lambda jax, x: jax.numpy.sqrt(x),
+    "rsqrt": lambda jax, x: jax.lax.rsqrt(x),
+    "sin": lambda jax, x: jax.numpy.sin(x),
+    "cosh": lambda jax, x: jax.numpy.cosh(x),
+    "tanh": lambda jax, x: jax.numpy.tanh(x),
+    "sigmoid": lambda jax, x: jax.nn.sigmoid(x),
+    "asinh": lambda jax, x: jax.numpy.arcsinh(x),
+    "x ** y": lambda jax, x, y: jax.numpy.power(x, y),
+    "sum": lambda jax, x: jax.numpy.sum(x),
+    "mean": lambda jax, x: jax.numpy.mean(x),
+    "prod": lambda jax, x: jax.numpy.prod(x),
+    "variance": lambda jax, x: jax.numpy.var(x),
+    # without the root of the sum, one operation, which is a primitive of its own
+    "norm": lambda jax, x: (x * jax.numpy.conj(x)).real.sum(),
+    "x + value * a * b": lambda jax, x, a, b: x + 0.5 * a * b,
+    "a real factor is converted first": lambda jax, x, y: x * y,
+    "made of real numbers": lambda jax, x, y: jax.lax.complex(x, y),
+    "rotary embedding": lambda jax, x, w: jax.lax.complex(x[..., 0], x[..., 1]) * w,
+    "transform": lambda jax, x: jax.numpy.fft.fft(x),
+    "solution": lambda jax, a, b: jax.numpy.linalg.solve(a + a, b),
+    "integer product": lambda jax, a, b: a @ b,
+    "integer product with a bias": lambda jax, a, b, c: a @ b + c,
+    "integer einsum": lambda jax, a, b: jax.numpy.einsum("ij,jk->ik", a, b),
+    "integer convolution": lambda jax, x, w, b: jax.lax.conv_general_dilated(x, w, (1,), "VALID") + b[None, :, None],
+    "integer sum": lambda jax, x: jax.numpy.sum(x),
+    "integer x * y": lambda jax, x, y: x * y,
+}
+#: The same as one operator of ONNX, with its attributes; it has no arithmetic of complex numbers but transforms.
+ONNX: dict[str, tuple[str, Callable[..., tuple[Any, ...]], dict[str, Any]]] = {
+    "transform": ("DFT", lambda x: (np.stack([x.real, x.imag], -1),), {}),
+    "integer product": ("MatMul", lambda a, b: (a, b), {}),
+    "integer product with a bias": ("Gemm", lambda a, b, c: (a, b, c), {}),
+    "integer einsum": ("Einsum", lambda a, b: (a, b), {"equation": "ij,jk->ik"}),
+    "integer convolution": ("ConvInteger", lambda x, w, b: (x.astype("uint8"), w.astype("uint8")), {}),
+    "integer sum": ("ReduceSum", lambda x: (x,), {}),
+    "integer x * y": ("Mul", lambda x, y: (x, y), {}),
+}
+
+
 @pytest.mark.parametrize("name", [name for name, definition in DEFINITIONS.items() if definition.torch])
 def test_in_torch(name: str) -> None:
     torch = pytest.importorskip("torch")
@@ -182,6 +245,29 @@ def test_in_tensorflow(name: str) -> None:
 
     trace = TFBackend().trace(Net(), ModelInputs(*map(tf.constant, definition.inputs)))
     assert (trace.failure, dict(trace.uncounted)) == (None, {})
+    assert (trace.macs, trace.flops) == (definition.macs, definition.flops)
+
+
+@pytest.mark.parametrize("name", JAX)
+def test_in_jax(name: str) -> None:
+    jax = pytest.importorskip("jax")
+    from profilerkit_jax.backend import JaxBackend
+
+    definition = DEFINITIONS[name]
+    inputs = ModelInputs(*map(jax.numpy.asarray, definition.inputs))
+    trace = JaxBackend().trace(lambda *x: JAX[name](jax, *x), inputs)
+    assert (trace.failure, dict(trace.uncounted)) == (None, {})
+    assert (trace.macs, trace.flops) == (definition.macs, definition.flops)
+
+
+@pytest.mark.parametrize("name", ONNX)
+def test_in_onnx(name: str) -> None:
+    pytest.importorskip("onnx")
+    from onnx_graphs import trace_of
+
+    definition, (operator, arguments, attributes) = DEFINITIONS[name], ONNX[name]
+    trace = trace_of(operator, *arguments(*definition.inputs), **attributes)
+    assert dict(trace.uncounted) == {}
     assert (trace.macs, trace.flops) == (definition.macs, definition.flops)
 
 

@@ -21,6 +21,7 @@ if os.environ.get("KERAS_BACKEND") != "jax":
 import jax
 import keras
 import numpy as np
+from structure_changes import StructureChanges
 
 from profilerkit import ModelInputs, ModelTrace, WithoutValuesError, profile
 from profilerkit.testing.architectures import ARCHITECTURES, layer_numbers
@@ -251,3 +252,50 @@ def test_a_restless_model_comes_back_as_it_was(run: Callable[[Any, Any], None], 
     with suppress(RuntimeError):
         run(model, ones(2, 4))
     assert facts(model) == before
+
+
+CHANGES_OF = StructureChanges(JaxProfiler, lambda text: ["softmax"] if text == "relu" else [])
+
+
+class Repeated(keras.Model):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = layers.Dense(8, activation="relu")
+        self.repeats = [1]
+        self.again = 0
+
+    def call(self, x: Any) -> Any:
+        for _ in range(sum(self.repeats) + self.again):
+            x = self.body(x)
+        return x
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "an attribute": lambda net: setattr(net, "again", 3),
+    "a list changed in place": lambda net: net.repeats.append(2),
+    "a function of a layer": lambda net: setattr(net.body, "activation", keras.activations.softmax),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_structure_is_noticed(change: str) -> None:
+    net = Repeated()
+    net(ones(2, 8))
+    CHANGES_OF.assert_noticed(net, ones(2, 8), CHANGES[change])
+
+
+def test_what_did_not_change_is_remembered() -> None:
+    net = Repeated()
+    net(ones(2, 8))
+    CHANGES_OF.assert_remembered(net, ones(2, 8), lambda net: net(ones(2, 8)))
+    functional = keras.Sequential([keras.Input((8,)), layers.Dense(4), layers.BatchNormalization()])
+    CHANGES_OF.assert_remembered(functional, ones(2, 8), lambda net: net(ones(2, 8)))
+
+
+def test_a_frozen_layer_is_noticed() -> None:
+    net = Repeated()
+    net(ones(2, 8))
+    profiler = JaxProfiler(net, inputs=ones(2, 8)).register_defaults()
+    assert profiler.compute_status("trainable_params") == 72
+    net.body.trainable = False
+    assert profiler.compute_status("trainable_params") == 0

@@ -11,8 +11,13 @@ from .registry import Cost, PrimitiveCall, Shape, UnknownCostError, register_op_
 
 @register_op_cost("dot_general")
 def dot_general(call: PrimitiveCall) -> Cost:
-    """Each output element sums over the contracted dimensions; without any, it is one product."""
+    """Each output element sums over the contracted dimensions; without any, it is one product.
+
+    In a backward pass that is the gradient of ``W @ v`` with respect to ``W``, which has as many MACs as ``W @ v``.
+    """
     (contracted, _), _ = call.params["dimension_numbers"]
+    if call.is_backward and not contracted:
+        return matmul.product(call.outputs[0].numel)
     return _products(call.outputs[0].numel, call.inputs[0], contracted)
 
 

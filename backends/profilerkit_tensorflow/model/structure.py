@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.types import core
 
+from profilerkit.backend_kit.keras_layers import is_keras
 from profilerkit.process.contents import Contents, Identity
 
 from ..untouched.held_state import HeldState
@@ -17,19 +18,24 @@ __all__ = ["structure_of"]
 #: Values that are compared by what they are.
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), tf.DType, tf.TensorShape)
 
+#: What is walked for itself where it belongs to the model, or keeps its traces.
+_WALKED = (tf.Module, tf.Variable, core.PolymorphicFunction, core.ConcreteFunction)
+
 
 def structure_of(model: Any) -> list[Any]:
     """Return what changes when a model does, to be compared with ``==``: its objects, and the attributes of each.
 
     Layers, modules, trackers and what they lead to are written down by their identity, with the names and values of
-    their attributes; lists, dicts and sets with what is in them. Values of variables and states of random generators
-    are left out. What a `tf.function` keeps of its traces is too: it grows whenever the function is called.
+    their attributes and those of their classes; lists, dicts and sets with what is in them. Values of variables and
+    states of random generators are left out. What a `tf.function` keeps of its traces is too: it grows whenever the
+    function is called.
     """
     held = _Structure(model)
-    contents = Contents()
+    contents = Contents(_special, reads_globals=True)
     written = contents.written
     for value, kind, names, values in held.objects:
         written += (Identity(value), kind, names)
+        contents.add_class(type(value))
         _add_all(values, contents)
     for value, slots in held.slotted:
         written += (Identity(value), tuple(slots))
@@ -50,6 +56,14 @@ class _Structure(HeldState):
         if issubclass(kind, (core.PolymorphicFunction, core.ConcreteFunction, tf.Variable)):
             return None
         return super().visit_of(kind)
+
+
+def _special(value: Any, contents: Contents) -> bool:
+    """Write down by its identity what is walked for itself, where the code of a class names it."""
+    if is_keras(value) or isinstance(value, _WALKED):
+        contents.written.append(Identity(value))
+        return True
+    return False
 
 
 def _add_all(values: Iterable[Any], contents: Contents) -> None:

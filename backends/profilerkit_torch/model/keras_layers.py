@@ -34,7 +34,6 @@ __all__ = [
     "holds_keras",
     "is_mirror",
     "is_unbuilt",
-    "keras_bookkeeping",
     "keras_buffers",
     "keras_device",
     "keras_layers_in",
@@ -48,18 +47,6 @@ __all__ = [
 
 #: Where Keras lets torch see a layer's weights a second time.
 _MIRROR = "_torch_params"
-#: Attributes of a Keras layer that lead to its graph, and to what trains it: a forward pass needs none of them.
-_BOOKS = frozenset(
-    (
-        *("_inbound_nodes", "_outbound_nodes", "_nodes", "_nodes_by_depth", "_operations", "_operations_by_depth"),
-        *("optimizer", "_optimizer", "_metrics", "_loss_tracker", "_compile_loss", "_compile_metrics"),
-    )
-)
-
-
-def keras_bookkeeping(module: nn.Module) -> frozenset[str]:
-    """Return the names of the attributes in which a Keras layer keeps what does not belong to its forward pass."""
-    return _BOOKS if is_keras(module) else frozenset()
 
 
 def keras_layers_in(module: nn.Module) -> list[Any]:

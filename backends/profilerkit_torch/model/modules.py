@@ -19,13 +19,12 @@ import torch
 from torch import nn
 
 from profilerkit.backend_kit import call_stack as layering
-from profilerkit.backend_kit.keras_layers import is_keras
+from profilerkit.backend_kit.keras_layers import is_keras, keras_bookkeeping
 from profilerkit.process.contents import slots_of
 
 from .keras_layers import (
     holds_keras,
     is_mirror,
-    keras_bookkeeping,
     keras_buffers,
     keras_layers_in,
     keras_parameters,

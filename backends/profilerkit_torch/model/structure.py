@@ -8,9 +8,9 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy as is_unsized
 
+from profilerkit.backend_kit.keras_layers import keras_bookkeeping
 from profilerkit.process.contents import Contents, Identity
 
-from .keras_layers import keras_bookkeeping
 from .modules import modules_of
 
 __all__ = ["structure_of"]
@@ -35,16 +35,18 @@ def structure_of(model: nn.Module, flags: bool = True) -> list[Any]:
 
     It has each module's identity and class, the tensors it owns (which, how large, how often written to), its hooks, a
     ``forward`` of its own, and every other attribute: plain values and the contents of containers and of further
-    objects. It is one walk over the attributes, and reads no values of tensors.
+    objects. Of each class it has the attributes too, and of functions what they close over and the global variables
+    that they name. It is one walk over the attributes, and reads no values of tensors.
 
     The training flags are part of it with ``flags``, and where they differ: a pass for inference is made without any of
     them, and one for training with all of them, unless only some are set.
     """
-    contents = Contents(_special)
+    contents = Contents(_special, reads_globals=True)
     training: list[Any] = []
     for module in modules_of(model):
         kind = type(module)
-        contents.written += (Identity(module), kind, _forward_of(kind))
+        contents.written += (Identity(module), kind)
+        contents.add_class(kind)
         ignored = keras_bookkeeping(module)
         attributes = module.__dict__
         training.append(attributes.get("training"))
@@ -53,11 +55,6 @@ def structure_of(model: nn.Module, flags: bool = True) -> list[Any]:
     if flags or len(set(training)) > 1:
         contents.written.append(training)
     return contents.written
-
-
-def _forward_of(kind: type) -> Any:
-    """Return the ``forward`` of a class as it was written: that of scripts, asked for through the class, raises."""
-    return next((vars(base)["forward"] for base in kind.__mro__ if "forward" in vars(base)), None)
 
 
 def _special(value: Any, contents: Contents) -> bool:

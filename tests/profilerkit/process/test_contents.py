@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profilerkit.process.contents import contents_of
+from profilerkit.process.contents import Contents, contents_of
 
 
 @dataclass
@@ -113,6 +115,79 @@ def test_what_was_looked_at_is_not_kept_alive() -> None:
     before = contents_of(value)
     value.part = Raising()
     assert contents_of(value) != before
+
+
+COUNT = {"a": 1}
+LOG = logging.getLogger(__name__)
+
+
+class Counting:
+    size = 1
+
+    def __init__(self) -> None:
+        self.size = COUNT["a"]
+
+    @classmethod
+    def made(cls) -> int:
+        return len(LOG.name) + GET()
+
+    @property
+    def length(self) -> int:
+        return sum(_count() for _ in "a")
+
+
+def _count() -> int:
+    return COUNT["a"]
+
+
+def _written(kind: type, reads_globals: bool = True) -> list[Any]:
+    contents = Contents(reads_globals=reads_globals)
+    contents.add_class(kind)
+    return contents.written
+
+
+OF_CLASSES: dict[str, Callable[[pytest.MonkeyPatch], Any]] = {
+    "an attribute": lambda patch: patch.setattr(Counting, "size", 2),
+    "a method": lambda patch: patch.setattr(Counting, "__init__", lambda self: None),
+    "a class method": lambda patch: patch.setattr(Counting, "made", classmethod(lambda cls: 2)),
+    "a new attribute": lambda patch: patch.setattr(Counting, "width", 2, raising=False),
+    "a global variable": lambda patch: patch.setitem(COUNT, "a", 2),
+    "a global function": lambda patch: patch.setattr(sys.modules[__name__], "_count", lambda: 2),
+}
+
+
+@pytest.mark.parametrize("inherits", [False, True])
+@pytest.mark.parametrize("change", OF_CLASSES)
+def test_a_change_of_a_class_or_of_what_its_methods_name_is_seen(
+    change: str, inherits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = type("Inherits", (Counting,), {}) if inherits else Counting
+    before = _written(kind)
+    assert _written(kind) == before
+    OF_CLASSES[change](monkeypatch)
+    assert _written(kind) != before
+
+
+def test_global_variables_are_read_on_request() -> None:
+    before = _written(Counting, False)
+    COUNT["a"] += 1
+    assert _written(Counting, False) == before
+
+
+def test_what_a_logger_notes_is_no_change() -> None:
+    before = _written(Counting)
+    LOG.isEnabledFor(logging.DEBUG)
+    logging.getLogger(f"{__name__}.inner")
+    assert _written(Counting) == before
+
+
+def test_installed_code_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its caches change whenever it runs; an attribute that is replaced is a change all the same."""
+    before = _written(OrderedDict), _written(logging.Formatter)
+    assert (_written(OrderedDict), _written(logging.Formatter)) == before
+    assert len(before[1]) < 100
+    monkeypatch.setattr(logging.Formatter, "format", lambda self, record: "")
+    assert _written(logging.Formatter) != before[1]
 
 
 class Proxy:

@@ -127,3 +127,15 @@ def test_more_is_alive_in_a_training_step() -> None:
     inputs = jnp.ones((64, 4))
     forward = JaxBackend().trace(Network(), ModelInputs(inputs)).memory.peak_bytes()
     assert stepped(Network(), inputs).memory.peak_bytes() > forward
+
+
+@pytest.mark.parametrize(("function", "size"), [(lambda w, v: w @ v, 5), (lambda w, v: v @ w, 4)])
+def test_the_gradient_of_a_matrix_times_a_vector_is_a_product(function: Any, size: int) -> None:
+    """4 x 5 products forward, and as many for the gradient of the matrix."""
+    trace = stepped(JaxModel(function, jnp.ones((4, 5))), jnp.ones(size))
+    assert (trace.macs, trace.flops) == (40, 80)
+
+
+def test_an_outer_product_has_no_macs() -> None:
+    trace = JaxBackend().trace(lambda a, b: jnp.einsum("i,j->ij", a, b), ModelInputs(jnp.ones(4), jnp.ones(5)))
+    assert (trace.macs, trace.flops) == (0, 20)

@@ -1,17 +1,19 @@
-"""A ``ModelProto`` that is changed in place is profiled anew."""
+"""A ``ModelProto`` that is changed in place is profiled anew, and one whose weights change in their files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("onnx")
 import numpy as np
+import onnx
 from onnx import ModelProto, helper, numpy_helper
 from onnx_graphs import BACKEND, F, model_of
 
-from profilerkit import Profiler
+from profilerkit import InputError, Profiler, WithoutValuesError
 from profilerkit_metrics import ComputeFlops
 
 X = np.ones((1, 3, 8, 8), F)
@@ -77,3 +79,52 @@ def test_new_values_of_a_small_constant_are_another_structure() -> None:
     before = BACKEND.fingerprint(model, values=False)
     model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.asarray([64, 3]), "shape"))
     assert BACKEND.fingerprint(model, values=False) != before
+
+
+def zeros(size: int) -> ModelProto:
+    """Return a product with 256 x 256 weights, of which so many columns are zero."""
+    weights = np.ones((256, 256), F)
+    weights[:, :size] = 0
+    return model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": np.ones((1, 256), F)}, {"w": weights})
+
+
+def sparsity_of(path: Path) -> Profiler:
+    return Profiler(str(path)).register_defaults()
+
+
+def save_apart(model: ModelProto, path: Path) -> None:
+    """Save a model with its weights in a file beside it; onnx appends to one that is there."""
+    (path.parent / "weights.bin").unlink(missing_ok=True)
+    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+
+
+def test_weights_in_a_file_beside_the_model_are_read_again_once_that_has_changed(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    save_apart(zeros(64), path)
+    profiler = sparsity_of(path)
+    assert profiler.compute_status("sparsity") == 1 / 4
+    save_apart(zeros(128), path)
+    assert profiler.compute_status("sparsity") == 1 / 2
+    (tmp_path / "weights.bin").unlink()
+    with pytest.raises(WithoutValuesError, match=r"'weights.bin' with the weights of the model is missing"):
+        BACKEND.zero_weights(profiler.model)
+    assert profiler.compute_status("sparsity") is None
+
+
+def test_weights_that_were_left_in_the_file_of_the_model_are_not_those_of_a_later_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(zeros(64), path)
+    profiler = sparsity_of(path)
+    assert profiler.compute_status("sparsity") == 1 / 4
+    onnx.save(zeros(128), path)
+    with pytest.raises(InputError, match="has changed or is gone since the model was opened; give the path again"):
+        profiler.compute_status("sparsity")
+
+
+def test_a_file_that_stays_is_no_change(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    save_apart(zeros(64), path)
+    model = BACKEND.opened(str(path))
+    assert BACKEND.fingerprint(model) == BACKEND.fingerprint(BACKEND.opened(str(path)))
+    model.graph.initializer[0].external_data[0].value = "no\0name"
+    assert BACKEND.fingerprint(model)

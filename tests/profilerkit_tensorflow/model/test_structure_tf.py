@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -108,6 +109,45 @@ def test_a_change_of_structure(change: str, make: Callable[[], Any]) -> None:
     net, inputs = make(), tf.zeros((4, 8))
     net(inputs)
     CHANGES_OF.assert_noticed(net, inputs, CHANGES[change])
+
+
+def _of_class(base: type, inputs: Any) -> Any:
+    """Return an instance of a new class, which repeats an operation as often as its attribute says."""
+
+    def call(self: Any, x: Any) -> Any:
+        for _ in range(self.times):
+            x = tf.nn.softmax(x)
+        return x
+
+    net = type("Repeating", (base,), {"call" if base is keras.Model else "__call__": call, "times": 1})()
+    net(inputs)
+    return net
+
+
+@pytest.mark.parametrize("base", [keras.Model, tf.Module])
+def test_an_attribute_of_a_class(base: type) -> None:
+    inputs = tf.zeros((4, 8))
+    CHANGES_OF.assert_noticed(_of_class(base, inputs), inputs, lambda net: setattr(type(net), "times", 2))
+
+
+TIMES = 1
+
+
+class ReadsGlobal(tf.Module):  # type: ignore[misc]
+    def __call__(self, x: Any) -> Any:
+        return _repeated(x)
+
+
+def _repeated(x: Any) -> Any:
+    for _ in range(TIMES):
+        x = tf.nn.softmax(x)
+    return x
+
+
+def test_a_global_variable_of_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    CHANGES_OF.assert_noticed(
+        ReadsGlobal(), tf.zeros((4, 8)), lambda _: monkeypatch.setattr(sys.modules[__name__], "TIMES", 2)
+    )
 
 
 def test_a_call_patched_on_a_layer() -> None:

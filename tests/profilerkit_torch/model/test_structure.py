@@ -144,6 +144,55 @@ def test_a_change_of_structure(change: str) -> None:
     CHANGES_OF.assert_noticed(Net(), torch.zeros(4, 8, dtype=dtype), CHANGES[change])
 
 
+GLOBAL = {"again": 1}
+
+
+def _closing(held: dict[str, int]) -> type[nn.Module]:
+    def again() -> int:
+        return held["again"]
+
+    class Read(nn.Module):
+        number = 1
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(held["again"] * self.number * self.static() * self.through):
+                x = x.softmax(-1)
+            return _repeated(x)
+
+        static = staticmethod(again)
+        through = property(lambda self: again())
+
+    return Read
+
+
+def _repeated(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(GLOBAL["again"]):
+        x = x + 1
+    return x
+
+
+def _replaced(net: nn.Module) -> None:
+    type(net).forward = lambda self, x: x.softmax(-1) @ x.mT
+
+
+OF_CODE: dict[str, Callable[[nn.Module, dict[str, int]], Any]] = {
+    "an attribute of the class": lambda net, held: setattr(type(net), "number", 2),
+    "a variable that methods close over": lambda net, held: held.update(again=2),
+    "a global variable of a function": lambda net, held: GLOBAL.update(again=2),
+    "a method of the class": lambda net, held: _replaced(net),
+}
+
+
+@pytest.mark.parametrize("change", OF_CODE)
+@pytest.mark.parametrize("inherits", [False, True])
+def test_a_change_of_what_the_code_reads(change: str, inherits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(GLOBAL, "again", 1)
+    held = {"again": 1}
+    kind = _closing(held)
+    model = type("Inherits", (kind,), {})() if inherits else kind()
+    CHANGES_OF.assert_noticed(nn.Sequential(model), torch.zeros(8, 8), lambda net: OF_CODE[change](net[0], held))
+
+
 def test_the_values_of_the_issue_by_hand() -> None:
     conv = nn.Conv2d(3, 4, 3, padding=1, bias=False)
     profiler = profiler_of(conv, torch.zeros(1, 3, 6, 6))

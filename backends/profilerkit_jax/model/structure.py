@@ -1,0 +1,156 @@
+"""What a model is made of right now, to notice that it was changed: its arrays, its modules, its functions."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from types import MethodType
+from typing import Any
+
+import jax
+import numpy as np
+
+from profilerkit.backend_kit.keras_layers import is_keras, keras_bookkeeping
+from profilerkit.process.contents import Contents, Identity, slots_of
+
+from .jax_model import JaxModel
+from .subject import Leaf
+from .subjects import subject_of
+
+__all__ = ["structure_of"]
+
+#: The base classes of modules, by the modules that they come from.
+_MODULES = {
+    ("flax", "nnx", "Module"),
+    ("flax", "nnx", "Object"),
+    ("flax", "nnx", "Pytree"),
+    ("flax", "linen", "Module"),
+}
+#: The base classes of variables, of nnx and of Keras.
+_VARIABLES = ("KerasVariable", "Variable")
+#: What Flax keeps in a module about itself: in which trace it was made, and where it is bound.
+_LEFT_OUT = frozenset({"_id", "_parent_ref", "_pytree__nodes", "_pytree__state", "_state", "parent", "scope"})
+#: What Keras keeps in a layer of its calls.
+_OF_KERAS = frozenset({"_called", "_lock", "_losses", "_loss_ids", "_tracker"})
+
+
+def structure_of(model: Any, values: bool = True) -> list[Any]:
+    """Return what changes when a model does, to be compared with ``==``.
+
+    It has the path, shape and dtype of each array, and which array it is with ``values``: JAX never writes to one.
+    Arrays of numpy are summed up by CRC-32 instead. Of modules, functions and what they lead to it has the identity
+    and the attributes, of functions the variables that they close over and the global ones that they name.
+    """
+    leaves = subject_of(model).leaves
+    walk = _Walk(leaves)
+    for leaf in leaves:
+        walk.contents.written += _facts(leaf, values)
+    walk.follow(model)
+    return walk.contents.written
+
+
+def _facts(leaf: Leaf, values: bool) -> tuple[Any, ...]:
+    value = leaf.value
+    facts = (leaf.path, tuple(value.shape), str(value.dtype), leaf.is_parameter, leaf.trainable)
+    if not (values and leaf.persistent):
+        return facts
+    return (*facts, zlib.crc32(value.tobytes()) if isinstance(value, (np.ndarray, np.generic)) else Identity(value))
+
+
+class _Walk:
+    """Goes over the modules of a model, each once, and over what their attributes lead to."""
+
+    def __init__(self, leaves: Iterable[Leaf]) -> None:
+        self.contents = Contents(self._special, reads_globals=True)
+        self._leaves = {id(leaf.value) for leaf in leaves}
+        self._met: dict[int, Any] = {}
+        self._waiting: list[Any] = []
+        self._kinds: dict[type, str] = {}
+
+    def follow(self, model: Any) -> None:
+        """Write down a model and all that it leads to."""
+        self.contents.add(model)
+        while self._waiting:
+            module = self._waiting.pop()
+            self.contents.written.append(Identity(module))
+            self.contents.add_class(type(module))
+            left_out = _LEFT_OUT
+            if is_keras(module):
+                left_out = _OF_KERAS | keras_bookkeeping(module)
+            attributes = vars(module)
+            self.contents.add_attributes({name: attributes[name] for name in attributes if name not in left_out})
+
+    def _special(self, value: Any, contents: Contents) -> bool:
+        """Write down what has a form of its own in JAX; modules when their turn comes."""
+        if id(value) in self._leaves:
+            contents.written.append("leaf")
+            return True
+        kind = self._kinds.get(type(value))
+        if kind is None:
+            kind = self._kinds[type(value)] = _kind_of(value)
+        add = {"array": contents.add_array, "model": self._add_model, "module": self._wait_for}.get(kind)
+        if add is not None:
+            add(value)
+        elif kind == "variable":
+            self._add_variable(value)
+        elif kind == "method":
+            contents.add(value.__func__)
+            contents.add(value.__self__)
+        elif kind == "jitted":
+            contents.written.append(Identity(value))
+            contents.add(value.__wrapped__)
+        return bool(kind)
+
+    def _add_model(self, model: JaxModel) -> None:
+        """Write down a function with its parameters: what they are besides arrays, however deep they are nested."""
+        self.contents.written += (Identity(model), model.name)
+        self.contents.add(model.function)
+        values, tree = jax.tree.flatten(model.params)
+        self.contents.written.append(tree)
+        for value in values:
+            if id(value) not in self._leaves:
+                self.contents.add(value)
+        self.contents.add(model.params)  # what JAX takes for part of the tree: the attributes of modules
+        self.contents.add(model.rngs)
+
+    def _wait_for(self, module: Any) -> None:
+        self.contents.written.append(Identity(module))
+        if id(module) not in self._met:
+            self._met[id(module)] = module
+            self._waiting.append(module)
+
+    def _add_variable(self, variable: Any) -> None:
+        """Write down a variable of nnx or of Keras: its class and what it is told, and its array if that is no leaf."""
+        self.contents.written.append(type(variable))
+        self.contents.add_attributes(dict(_stored_in(variable)))
+
+
+def _stored_in(variable: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the attributes that a variable itself has; those of its array seem to be its own too."""
+    for name in ("__dict__", *(slot.__name__ for slot in slots_of(type(variable)))):
+        try:
+            value = object.__getattribute__(variable, name)
+        except AttributeError:  # not set
+            continue
+        if name == "__dict__":
+            yield from value.items()
+        elif name != "_trace_state":
+            yield name, value
+
+
+def _kind_of(value: Any) -> str:
+    """Return of which of the kinds a value is that `_Walk` writes down itself; empty for all others."""
+    kind = type(value)
+    if isinstance(value, jax.Array):
+        return "array"
+    if isinstance(value, MethodType):
+        return "method"
+    if kind.__module__.partition(".")[0] == "jaxlib" and hasattr(value, "__wrapped__"):
+        return "jitted"
+    bases = {(*base.__module__.split(".")[:2], base.__name__) for base in kind.__mro__}
+    if isinstance(value, JaxModel):
+        return "model"
+    if is_keras(value) or bases & _MODULES or any(base[0] == "equinox" and base[-1] == "Module" for base in bases):
+        return "module"
+    is_variable = any(base[0] in ("flax", "keras") and base[-1] in _VARIABLES for base in bases)
+    return "variable" if is_variable else ""
