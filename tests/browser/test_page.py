@@ -234,10 +234,11 @@ def test_the_state_of_the_machine_stands_below_the_samples(visit: Open) -> None:
     """Two reports of one model are told apart by it; what is unknown is left out, and what is hostile is text."""
 
     def measured(name: str, conditions: Conditions | None) -> Report:
-        report = small(name)
+        report: Report = small(name)
         record = report.statuses["execution_time"]
         value = replace(record.value, conditions=conditions)
-        return replace(report, statuses={**report.statuses, "execution_time": replace(record, value=value)})
+        changed: Report = replace(report, statuses={**report.statuses, "execution_time": replace(record, value=value)})
+        return changed
 
     quiet = Conditions(2.0, 1.5, 8, 0.4, 0.5, 2, 3, "performance")
     script = "[...document.querySelectorAll('#latency .left-out p')].map((each) => each.textContent)"
@@ -246,8 +247,8 @@ def test_the_state_of_the_machine_stands_below_the_samples(visit: Open) -> None:
     )
     first, second = page.evaluate(script)
     assert first == (
-        "Quiet. The machine during the samples: Processor time 1.5 s in 2 s; Interruptions 8; Threads of the process 3; "
-        "Frequency governor performance; Load of the machine 0.4 before, 0.5 after on 2 cores."
+        "Quiet. The machine during the samples: Processor time 1.5 s in 2 s; Interruptions 8; "
+        "Threads of the process 3; Frequency governor performance; Load of the machine 0.4 before, 0.5 after on 2 cores."
     )
     assert second == "Busy. The machine during the samples: Processor time 4 s in 2 s."
     assert visit(measured("Unknown", None)).evaluate(script) == []
