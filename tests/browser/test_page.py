@@ -248,7 +248,8 @@ def test_the_state_of_the_machine_stands_below_the_samples(visit: Open) -> None:
     first, second = page.evaluate(script)
     assert first == (
         "Quiet. The machine during the samples: Processor time 1.5 s in 2 s; Interruptions 8; "
-        "Threads of the process 3; Frequency governor performance; Load of the machine 0.4 before, 0.5 after on 2 cores."
+        "Threads of the process 3; Frequency governor performance; "
+        "Load of the machine 0.4 before, 0.5 after on 2 cores."
     )
     assert second == "Busy. The machine during the samples: Processor time 4 s in 2 s."
     assert visit(measured("Unknown", None)).evaluate(script) == []
