@@ -5,6 +5,9 @@ from importlib import import_module
 from importlib.metadata import version as installed_version
 from types import FunctionType
 
+from profilerkit import Profiler
+from profilerkit.times.watching import Watch
+
 project = "profilerkit"
 author = "The profilerkit developers"
 copyright = f"2026, {author}"
@@ -45,8 +48,9 @@ def setup(app):
     written = {}
     # Overloads, and arguments that only a signature shows, are for editors; a page has them as "Keyword Arguments".
     VariableCommentPicker.is_overload = lambda picker, decorators: False
-    for module in ("profilerkit.api", "profilerkit.isolation.api"):
-        for function in vars(import_module(module)).values():
+    modules = [import_module(name) for name in ("profilerkit.api", "profilerkit.isolation.api")]
+    for owner in (*modules, *Profiler.__mro__, Watch):
+        for function in vars(owner).values():
             if isinstance(function, FunctionType):
                 vars(function).pop("__signature__", None)
 

@@ -19,6 +19,7 @@ from ..trace.records import LayerTable
 from ..trace.rows import nearest_around
 from .grids import visible
 from .page_parts import packed
+from .time_grids import machine_facts
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -302,6 +303,7 @@ def _measured(record: StatusRecord) -> dict[str, Any]:
         "interval": [_plain(low), _plain(high)],
         "intervalName": value.interval_name,
         "percentiles": percentiles,
+        "conditions": [visible(f"{name} {fact}") for name, fact in machine_facts(value.conditions).items()],
     }
 
 

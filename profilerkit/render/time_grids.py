@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["environment_grids", "legend", "measurement_grids", "sweep_grids"]
+__all__ = ["environment_grids", "legend", "machine_facts", "measurement_grids", "sweep_grids"]
 
 
 def sweep_grids(reports: Sequence[Report]) -> Iterator[Grid]:
@@ -88,7 +88,7 @@ def _statistics(value: Measurement, unit: str) -> dict[str, str]:
         "Largest": shown(value.max),
         **{f"p{percent}": shown(value.percentile(percent)) for percent in PERCENTILES if percent > 50},
         "Samples": f"{len(value.samples)} after {len(value.warmup)} left out{_alike(value)}",
-        **_machine(value.conditions),
+        **machine_facts(value.conditions),
     }
 
 
@@ -97,7 +97,7 @@ def _alike(value: Measurement) -> str:
     return f"; neighbors are alike: they say as much as {value.effective_samples:.1f}" if fewer else ""
 
 
-def _machine(machine: Conditions | None) -> dict[str, str]:
+def machine_facts(machine: Conditions | None) -> dict[str, str]:
     """Return what the machine did during a measurement; what could not be read is left out."""
     if machine is None:
         return {}

@@ -10,9 +10,10 @@ import pytest
 from browsing import Open, browser, column, visit
 from page_reports import HOSTILE_NAMES, empty, hostile, many, odd_numbers, pair, small
 
-from profilerkit import Comparison
+from profilerkit import Comparison, Report
 from profilerkit.render import render
 from profilerkit.render.grids import visible
+from profilerkit.times.conditions import Conditions
 
 pytestmark = pytest.mark.slow
 
@@ -227,6 +228,33 @@ def test_samples_have_percentiles(visit: Open) -> None:
     cells = page.locator("#latency tbody td, #latency tbody th").all_inner_texts()
     assert cells[:4] == ["Teacher", "40", "1", "2.06 ms"]
     assert page.locator("#latency .sample").count() == 40
+
+
+def test_the_state_of_the_machine_stands_below_the_samples(visit: Open) -> None:
+    """Two reports of one model are told apart by it; what is unknown is left out, and what is hostile is text."""
+
+    def measured(name: str, conditions: Conditions | None) -> Report:
+        report: Report = small(name)
+        record = report.statuses["execution_time"]
+        value = replace(record.value, conditions=conditions)
+        changed: Report = replace(report, statuses={**report.statuses, "execution_time": replace(record, value=value)})
+        return changed
+
+    quiet = Conditions(2.0, 1.5, 8, 0.4, 0.5, 2, 3, "performance")
+    script = "[...document.querySelectorAll('#latency .left-out p')].map((each) => each.textContent)"
+    page = visit(
+        Comparison(measured("Quiet", quiet), (measured("Unknown", None), measured("Busy", Conditions(2.0, 4.0))))
+    )
+    first, second = page.evaluate(script)
+    assert first == (
+        "Quiet. The machine during the samples: Processor time 1.5 s in 2 s; Interruptions 8; "
+        "Threads of the process 3; Frequency governor performance; "
+        "Load of the machine 0.4 before, 0.5 after on 2 cores."
+    )
+    assert second == "Busy. The machine during the samples: Processor time 4 s in 2 s."
+    assert visit(measured("Unknown", None)).evaluate(script) == []
+    hostile_governor = replace(quiet, governor="<img src=x onerror=alert(1)>")
+    assert "Frequency governor <img src=x" in visit(measured("Hostile", hostile_governor)).evaluate(script)[0]
 
 
 def test_printed_pages_have_all_rows_of_a_small_model(visit: Open) -> None:

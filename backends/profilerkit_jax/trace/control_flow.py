@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from profilerkit.backend_kit.branch_memory import Fork, Side
 from profilerkit.costs import Shape
 
 from ..costs.activation import activation_cost
@@ -40,6 +41,40 @@ _CALLS = {
     "checkpoint": ("jaxpr",),
     "run_state": ("jaxpr",),
 }
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What a branch runs, whose first equation has the index ``start``, and the values that it returns."""
+
+    start: int
+    executed: list[Executed]
+    spans: list[tuple[int, int]]
+    choices: list[PendingChoice]
+    forks: list[Fork]
+    returned: list[Value]
+
+    def side(self, *handing_on: Executed) -> Side:
+        """Return it as one side of a fork."""
+        spans = [(start - self.start, end - self.start) for start, end in self.spans]
+        return Side([*self.executed, *handing_on], spans, [fork.moved(-self.start) for fork in self.forks])
+
+    def instead_of(self, counted: _Tried) -> Side | None:
+        """Return it as the side that hands its values on as those of another; None where that one makes none of them.
+
+        A branch may return what it is given, which is alive besides, so that nothing is known of the peak behind it.
+        """
+        made = {value.number for each in counted.executed for value in each.outputs}
+        handing_on = []
+        for value, result in zip(self.returned, counted.returned, strict=True):
+            if result.number in made:
+                made.discard(result.number)
+                sources = {result.number: value.number}
+                chain = counted.executed[0].chain
+                handing_on.append(Executed("cond", chain, (value,), (result,), sources=sources))
+            elif result.number != value.number:
+                return None
+        return self.side(*handing_on)
 
 
 def _call(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
@@ -85,21 +120,33 @@ def _branches(walk: Walk, equation: Any, inputs: list[Value], context: Context) 
         chosen = min(max(int(index), 0), len(branches) - 1)
         outputs: list[Value] = walk.inside(branches[chosen], inputs[1:], context)
         return outputs
-    start, first_span, first_choice = len(walk.executed), len(walk.spans), len(walk.choices)
-    sides: list[tuple[list[Executed], list[Any], list[PendingChoice], list[Value]]] = []
+    starts = len(walk.executed), len(walk.spans), len(walk.choices), len(walk.forks)
+    sides = []
     for branch in branches:
         returned = walk.inside(branch, inputs[1:], context)
-        sides.append((walk.executed[start:], walk.spans[first_span:], walk.choices[first_choice:], returned))
-        del walk.executed[start:], walk.spans[first_span:], walk.choices[first_choice:]
-    work = [sum(each.all_flops for each in executed) for executed, *_ in sides]
+        executed, spans, choices, forks = _cut(walk, starts)
+        sides.append(_Tried(starts[0], executed, spans, choices, forks, returned))
+    work = [sum(each.all_flops for each in side.executed) for side in sides]
     counted = work.index(max(work))
-    executed, spans, _, returned = sides[counted]
-    walk.executed.extend(executed)
-    walk.spans.extend(spans)
+    taken = sides[counted]
+    walk.executed.extend(taken.executed)
+    walk.spans.extend(taken.spans)
     reason = f"which of {len(branches)} branches of a cond runs is known only while it runs; the dearest is counted"
-    lists, choices = [side[0] for side in sides], [side[2] for side in sides]
-    walk.choices.append(PendingChoice(lists, choices, counted, reason))
-    return [value.changing() for value in returned]
+    walk.choices.append(PendingChoice([s.executed for s in sides], [s.choices for s in sides], counted, reason))
+    others = [side for index, side in enumerate(sides) if index != counted]
+    instead = [side.instead_of(taken) for side in others]
+    walk.knows_peaks &= None not in instead
+    walk.forks.append(Fork(starts[0], taken.side(), [side for side in instead if side is not None], reason))
+    return [value.changing() for value in taken.returned]
+
+
+def _cut(walk: Walk, starts: Sequence[int]) -> list[list[Any]]:
+    """Return what a walk has noted in its lists from these indices on, and take it away there."""
+    lists = walk.executed, walk.spans, walk.choices, walk.forks
+    noted = [each[start:] for each, start in zip(lists, starts, strict=True)]
+    for each, start in zip(lists, starts, strict=True):
+        del each[start:]
+    return noted
 
 
 def _shard_map(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from profilerkit import ModelInputs, ModelTrace
+from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import failure_of
 from profilerkit.backend_kit.scoped_calls import layer_calls, layer_records
-from profilerkit.trace.bounds import Branch, Choice
+from profilerkit.trace.bounds import Branch, Choice, PeakSpread
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
 
 from ..model.calls import Function, forward_of
@@ -88,6 +89,7 @@ def _walked(subject: Subject, traced: Traced, training: bool, make_walk: Callabl
         METHOD,
         tuple(_notes(walk, traced)),
         choices=tuple(map(_choice, walk.choices)),
+        peak_spread=_peak_spread(walk, inputs, results) if walk.knows_peaks else None,
     )
 
 
@@ -138,6 +140,13 @@ def _memory(walk: Walk, inputs: Sequence[Value], results: Sequence[Value], weigh
     every = {record.identity: record.bytes for lists in weights.values() for each in lists for record in each}
     live = bytes_along(walk.executed, inputs, results, walk.spans)
     return MemoryTimeline(sum(every.values()), sum(value.bytes for value in inputs), live, MEMORY_NOTE)
+
+
+def _peak_spread(walk: Walk, inputs: Sequence[Value], results: Sequence[Value]) -> PeakSpread:
+    def timeline(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> Sequence[int]:
+        return bytes_along(executed, inputs, results, spans)
+
+    return spread_of_forks(walk.executed, walk.spans, walk.forks, timeline, sum(value.bytes for value in inputs))
 
 
 def _notes(walk: Walk, traced: Traced) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jax.extend.core import Literal
 
+from profilerkit.backend_kit.branch_memory import Fork
 from profilerkit.costs import Shape
 
 from .conjugates import follow_conjugates
@@ -60,6 +61,8 @@ class Walk:
         frames: Finds the layers of each equation.
         executed: What runs, in order.
         choices: The branches that only the inputs' values decide.
+        forks: The same branches, for the bytes alive.
+        knows_peaks: Whether the forks tell what is alive on every side.
         spans: The ranges of ``executed`` that run more than once.
         notes: What a reader of the numbers must know besides.
         folded: How many equations work on single numbers that are known before the function runs.
@@ -69,6 +72,8 @@ class Walk:
     frames: Frames
     executed: list[Executed] = field(default_factory=list)
     choices: list[PendingChoice] = field(default_factory=list)
+    forks: list[Fork] = field(default_factory=list)
+    knows_peaks: bool = True
     spans: list[tuple[int, int]] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
     folded: int = 0

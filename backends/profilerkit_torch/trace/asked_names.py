@@ -3,6 +3,8 @@
 A pass has function modes of its own, and may have fake tensors. Code that asks ``has_torch_function((x,))`` or
 ``isinstance(x, FakeTensor)``, as transformers does before it makes a mask, would learn of them. So for as long as code
 of the model's runs, these names lead to answers that leave out what belongs to a pass. Torch's own code gets the truth.
+The types of tensors (``torch.FloatTensor``) know what a tensor is in a run, and ``to_dlpack``, which is written in C,
+asks the modes of the pass.
 """
 
 from __future__ import annotations
@@ -52,6 +54,20 @@ def _without_pass_modes(function: Callable[..., bool]) -> Callable[..., bool]:
     return answer
 
 
+def _seen_by_passes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that is written in C, and that no mode sees, which asks the mode of a pass."""
+
+    @wraps(function)
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        modes: list[Any] = [mode for mode in _get_current_function_mode_stack() if isinstance(mode, PassMode)]
+        if not modes or _asked_by_torch():
+            return function(*args, **kwargs)
+        with torch._C.DisableTorchFunction():
+            return modes[-1].__torch_function__(function, (), args, kwargs)
+
+    return ask
+
+
 class _WithoutThoseOfPasses(type):
     """Has the fake tensors of a pass be no instances of `FakeTensor`."""
 
@@ -71,30 +87,90 @@ class _FakeTensor(metaclass=_WithoutThoseOfPasses):
     """Stands for `FakeTensor`."""
 
 
+class _TypeOfTensors(type):
+    """Has the tensors that a pass has in place of those of a run be instances of a type such as `torch.FloatTensor`."""
+
+    original: Any
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        if isinstance(value, cls.original) or _asked_by_torch() or not isinstance(value, torch.Tensor):
+            return isinstance(value, cls.original)
+        return bool(value.type() == cls.__name__)  # a mode of the pass answers
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        with torch._C.DisableTorchFunction():  # as no mode sees it, what records its operators would be answered
+            return cls.original(*args, **kwargs)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.original, name)
+
+    def __eq__(cls, other: object) -> bool:
+        return bool(cls.original is _ORIGINALS.get(id(other), other))
+
+    def __hash__(cls) -> int:
+        return hash(cls.original)
+
+    def __repr__(cls) -> str:
+        return repr(cls.original)
+
+
+def _type_of_tensors(original: Any) -> _TypeOfTensors:
+    """Return what stands for a type of tensors; ``Tensor.type`` takes it by its name."""
+    return _TypeOfTensors(f"{original.__module__}.{original.__name__}", (), {"original": original})
+
+
+def _with_originals(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of torch's that takes nothing but the types themselves."""
+
+    @wraps(function)
+    def call(*args: Any) -> Any:
+        return function(*(_ORIGINALS.get(id(each), each) for each in args))
+
+    return call
+
+
 _FUNCTIONS = (
     torch.overrides.has_torch_function,
     torch.overrides.has_torch_function_unary,
     torch.overrides.has_torch_function_variadic,
 )
+_TO_DLPACK: Any = vars(torch.utils.dlpack)["to_dlpack"]
+_DEFAULT_TYPE: Any = torch._C._set_default_tensor_type
+#: ``torch.FloatTensor`` and the like.
+_TYPES: tuple[Any, ...] = tuple(torch._tensor_classes)
 #: What a name leads to outside of a pass, and in one.
 _PAIRS: tuple[tuple[Any, Any], ...] = (
     *((each, _without_pass_modes(each)) for each in _FUNCTIONS),
     (FakeTensor, _FakeTensor),
+    (_TO_DLPACK, _seen_by_passes(_TO_DLPACK)),
+    (_DEFAULT_TYPE, _with_originals(_DEFAULT_TYPE)),
+    *((kind, _type_of_tensors(kind)) for kind in _TYPES),
 )
 _ANSWERS: dict[int, Any] = {id(original): answer for original, answer in _PAIRS}
 _ORIGINALS: dict[int, Any] = {id(answer): original for original, answer in _PAIRS}
 #: Where others find these names in torch. ``torch._subclasses.fake_tensor`` makes tensors by a name of its own.
-_OF_TORCH: tuple[tuple[dict[str, Any], str], ...] = tuple(
-    (space, name)
-    for space in (vars(torch.overrides), vars(torch._subclasses))
-    for name, value in space.items()
-    if id(value) in _ANSWERS
+_OF_TORCH: tuple[tuple[dict[str, Any], str], ...] = (
+    *(
+        (space, name)
+        for space in (vars(torch.overrides), vars(torch._subclasses))
+        for name, value in space.items()
+        if id(value) in _ANSWERS
+    ),
+    (vars(torch), "to_dlpack"),
+    (vars(torch.utils.dlpack), "to_dlpack"),
+    (vars(torch._C), "_set_default_tensor_type"),
+    *((vars(sys.modules[kind.__module__]), kind.__name__) for kind in _TYPES if kind.__module__ in sys.modules),
 )
 
 
 def namespaces_of(modules: Iterable[nn.Module], function: Any = None) -> list[dict[str, Any]]:
-    """Return the namespaces of the files that the model's classes, or a function, come from."""
+    """Return the namespaces of the files that the model's classes and its hooks, or a function, come from."""
+    modules = list(modules)
     files = {id(space): space for kind in set(map(type, modules)) for space in _files_of(kind)}
+    for module in modules:
+        for hook in (*module._forward_pre_hooks.values(), *module._forward_hooks.values()):
+            if isinstance(space := getattr(hook, "__globals__", None), dict):
+                files[id(space)] = space
     if isinstance(function, FunctionType):
         files[id(function.__globals__)] = function.__globals__
     return list(files.values())

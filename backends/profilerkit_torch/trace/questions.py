@@ -105,6 +105,11 @@ class Questions(PassMode):
             return self._unknown(func, args, kwargs)
         return _OF_DEVICE[func](func(*args, **kwargs), self._device)
 
+    def _on_cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Answer as a tensor on the CPU does; what one elsewhere answers only a run can tell."""
+        here = torch.empty(0) if self._device == _CPU and not self._moved and args[0].is_meta else None
+        return self._unknown(func, args, kwargs) if here is None else func(here, *args[1:], **kwargs)
+
     def _unknown(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Note a question that only the tensors of a run can answer, unless it is asked of one."""
         if _stands_in(args[0]):
@@ -154,6 +159,8 @@ class Questions(PassMode):
         if recorder.values.is_overwritten(tensor):
             recorder.unanswered.append(_name(func))
         try:
+            if func in _OF_DLPACK and isinstance(tensor, FakeTensor):  # another library would read at address 0
+                raise BufferError(f"{_name(func)}: a fake tensor has no values")
             return func(*args, **kwargs)
         except Exception:
             recorder.unanswered.append(_name(func))
@@ -178,7 +185,7 @@ def _stands_in(tensor: Any) -> bool:
 
 def _name(func: Any) -> str:
     asked = func.__self__.__name__ if func.__name__ == "__get__" else func.__name__
-    return f"Tensor.{asked}"
+    return f"Tensor.{asked}" if hasattr(torch.Tensor, asked) else f"torch.{asked.lstrip('_')}"
 
 
 def _is_kind(kind: str) -> Callable[..., bool]:
@@ -205,12 +212,14 @@ _OF_DEVICE: dict[Any, Callable[[Any, torch.device], Any]] = {
 }
 _WHERE_ALL_ARE: dict[Any, Handler] = {
     **dict.fromkeys(_OF_DEVICE, Questions._on_device),
+    **dict.fromkeys((_TENSOR.__dlpack_device__, _TENSOR.__cuda_array_interface__.__get__), Questions._on_cpu),
     _TENSOR.to: Questions._move,
     **dict.fromkeys((_TENSOR.cpu, _TENSOR.cuda), Questions._move_to_kind),
     **dict.fromkeys((torch.tensor, torch.as_tensor, torch.asarray, _TENSOR.new_tensor), Questions._make_of_values),
 }
+_OF_DLPACK: tuple[Any, ...] = (_TENSOR.__dlpack__, vars(torch.utils.dlpack)["to_dlpack"])
 _OF_VALUES: dict[Any, Handler] = {
-    **dict.fromkeys((_TENSOR.numpy, _TENSOR.tolist, _TENSOR.__array__, _TENSOR.__dlpack__), Questions._read),
+    **dict.fromkeys((_TENSOR.numpy, _TENSOR.tolist, _TENSOR.__array__, *_OF_DLPACK), Questions._read),
     **dict.fromkeys((_TENSOR.__repr__, _TENSOR.__format__), Questions._format),
 }
 _VARIABLE_FUNCTIONS: Any = torch._C._VariableFunctions
@@ -218,7 +227,11 @@ _OF_AUTOGRAD: dict[Any, Handler] = {
     **dict.fromkeys((_TENSOR._is_view, _TENSOR._base.__get__), Questions._ask_for_view),
     _VARIABLE_FUNCTIONS._make_dual: Questions._make_dual,
 }
-#: Of addresses.
+#: Of addresses, and of the memory that a tensor is in.
+_OF_ADDRESS = (
+    *("data_ptr", "const_data_ptr", "untyped_storage", "storage", "_typed_storage", "storage_type"),
+    *("is_pinned", "is_shared"),
+)
 _NOT_ANSWERED: dict[Any, Handler] = dict.fromkeys(
-    (_TENSOR.data_ptr, _TENSOR.untyped_storage, _TENSOR.storage, _TENSOR._typed_storage), Questions._unknown
+    (getattr(_TENSOR, name) for name in _OF_ADDRESS if hasattr(_TENSOR, name)), Questions._unknown
 )

@@ -15,7 +15,8 @@ class Samples {
     this.table = el("div", { class: "scroll short", tabindex: "0", role: "region", "aria-label": "Percentiles of the samples" });
     this.lead = el("p", { class: "lead" });
     this.few = el("p", { class: "left-out" });
-    place.replaceChildren(this.lead, this.plot, this.table, this.few);
+    this.machine = el("div", { class: "left-out" });
+    place.replaceChildren(this.lead, this.plot, this.table, this.few, this.machine);
     this.redraw = redrawn(this.plot, (width) => this.draw(width));
     this.set(this.key);
   }
@@ -43,6 +44,8 @@ class Samples {
     const line = (tag, cells) => el("tr", {}, ...cells.map((cell, place) => el(place && tag === "td" ? "td" : "th", { class: place ? "number" : "name", scope: tag === "th" ? "col" : place ? null : "row" }, cell)));
     const few = this.taken.some((one) => Object.values(one.percentiles).includes(null));
     this.few.textContent = few ? "A hyphen: there are too few samples for that percentile." : "";
+    const known = this.taken.filter((one) => one.conditions.length);
+    this.machine.replaceChildren(...known.map((one) => el("p", {}, `${this.taken.length > 1 ? `${one.name}. ` : ""}The machine during the samples: ${one.conditions.join("; ")}.`)));
     this.table.replaceChildren(el("table", { class: "plain" }, el("thead", {}, line("th", heads)), el("tbody", {}, ...rows.map((cells) => line("td", cells)))));
   }
 

@@ -22,6 +22,9 @@ from profilerkit_torch.trace.asked_names import answered_names, namespaces_of
 FILE = globals()
 #: What these names lead to outside of a pass.
 ORIGINAL = (has_torch_function, has_torch_function_unary, FakeTensor)
+#: Names that torch does not export for checkers of types.
+_torch: Any = torch
+TYPES = (_torch.FloatTensor, _torch.cuda.LongTensor, _torch.to_dlpack)
 Question = Callable[[Any], Any]
 OVERRIDDEN: dict[str, Question] = {
     "by module": lambda x: torch.overrides.has_torch_function((x,)),
@@ -59,6 +62,8 @@ def names_come_back() -> Iterator[None]:
     assert (has_torch_function, has_torch_function_unary, FakeTensor) == ORIGINAL
     assert torch.overrides.has_torch_function is ORIGINAL[0]
     assert torch._subclasses.FakeTensor is ORIGINAL[2]
+    assert (_torch.FloatTensor, _torch.cuda.LongTensor, _torch.to_dlpack) == TYPES
+    assert type(_torch.FloatTensor).__name__ == "tensortype"
 
 
 @pytest.fixture
@@ -178,3 +183,57 @@ def test_another_thread_gets_the_truth_meanwhile() -> None:
 
     assert _macs(TorchBackend().trace(Asking(question), ModelInputs(torch.randn(4, 8)))) == 512
     assert answers == [False, True]
+
+
+class Typed(nn.Module):
+    """Uses the types of tensors as models of PyTorch 0.4 do."""
+
+    def __init__(self, used: list[Any]) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.use = used.append
+
+    def forward(self, x: torch.Tensor) -> Any:
+        kind: Any = _torch.cuda.FloatTensor if x.is_cuda else _torch.FloatTensor
+        grid = torch.arange(8).repeat(2, 1).type(kind)
+        self.use((grid.dtype, kind(2, 3).shape, float(kind([1, 2]).sum()), kind.dtype, kind, {_torch.LongTensor: 1}))
+        torch.set_default_tensor_type("torch.FloatTensor")
+        torch.set_default_tensor_type(_torch.FloatTensor)
+        self.use((isinstance(grid, (kind, _torch.LongTensor)), issubclass(kind, _torch.FloatTensor), repr(kind)))
+        return self.layer(x) if isinstance(x, kind) else x
+
+
+@pytest.mark.filterwarnings("ignore:torch.set_default_tensor_type")
+def test_types_of_tensors_are_used_as_before() -> None:
+    used: list[Any] = []
+    x = torch.randn(4, 8)
+    trace = TorchBackend().trace(Typed(used), ModelInputs(x))
+    assert (_macs(trace), trace.method) == (256, "meta tensors")
+    (dtype, shape, total, of_kind, kind, by_kind), (is_instance, is_subclass, text) = used
+    assert (dtype, shape, total, of_kind) == (torch.float32, (2, 3), 3.0, torch.float32)
+    assert (is_instance, is_subclass, text) == (True, True, "<class 'torch.FloatTensor'>")
+    # What is left of them after the pass is as the types themselves.
+    assert kind == _torch.FloatTensor
+    assert _torch.FloatTensor == kind
+    assert hash(kind) == hash(_torch.FloatTensor)
+    assert by_kind[_torch.LongTensor] == 1
+    assert isinstance(x, kind)
+    assert not isinstance(x.to("meta"), kind)
+
+
+def test_other_threads_have_the_types_too() -> None:
+    seen: list[Any] = []
+
+    class Waiting(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            def look() -> None:
+                seen.extend((_torch.FloatTensor([1]).tolist(), isinstance(torch.ones(1), _torch.FloatTensor)))
+                seen.append(isinstance(torch.ones(1, device="meta"), _torch.FloatTensor))
+
+            thread = threading.Thread(target=look)
+            thread.start()
+            thread.join()
+            return x @ x.mT
+
+    TorchBackend().trace(Waiting(), ModelInputs(torch.randn(4, 8)))
+    assert seen == [[1.0], True, False]

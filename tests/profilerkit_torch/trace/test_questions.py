@@ -14,6 +14,9 @@ from profilerkit import ModelFailedError, ModelInputs, ModelTrace, profile
 from profilerkit_torch import TorchBackend
 from profilerkit_torch.trace import tracing
 
+#: Names that torch does not export for checkers of types.
+_torch: Any = torch
+to_dlpack = _torch.to_dlpack
 Question = Callable[[torch.Tensor], Any]
 
 #: Of the device: each is true of a tensor on the CPU, and the trace can answer it on shapes alone.
@@ -28,6 +31,16 @@ OF_DEVICE: dict[str, Question] = {
     "get_device": lambda x: x.get_device() == -1,
     "torch.get_device": lambda x: torch.get_device(x) == -1,
     "type": lambda x: x.type() == "torch.FloatTensor",
+    "isinstance": lambda x: isinstance(x, _torch.FloatTensor),
+    "isinstance of a GPU's": lambda x: not isinstance(x, _torch.cuda.FloatTensor),
+    "isinstance of others": lambda x: (
+        not isinstance(x, (_torch.DoubleTensor, _torch.LongTensor, _torch.sparse.FloatTensor))
+    ),
+    "isinstance of what is made": lambda x: isinstance(torch.arange(3, device=x.device), _torch.LongTensor),
+    "isinstance of a number": lambda x: not isinstance(x.shape[0], _torch.FloatTensor),
+    "the type for its device": lambda x: isinstance(x, _torch.cuda.FloatTensor if x.is_cuda else _torch.FloatTensor),
+    "__dlpack_device__": lambda x: x.__dlpack_device__() == (1, 0),
+    "__cuda_array_interface__": lambda x: not hasattr(x, "__cuda_array_interface__"),
     "cpu": lambda x: x.cpu() is x,
     "to": lambda x: x.to("cpu") is x,
     "to device": lambda x: x.to(device=x.device) is x,
@@ -50,6 +63,8 @@ OF_KNOWN_VALUES: dict[str, Question] = {
     "tolist": lambda x: torch.tensor([1, 2], device=x.device).tolist() == [1, 2],
     "new_tensor": lambda x: x.new_tensor([1, 2]).tolist() == [1, 2],
     "numpy": lambda x: int(torch.arange(4, device=x.device).numpy().sum()) == 6,
+    "from_dlpack": lambda x: int(_torch.from_dlpack(torch.arange(4, device=x.device)).sum()) == 6,
+    "to_dlpack": lambda x: to_dlpack(torch.arange(4, device=x.device)) is not None,
     "view": lambda x: int(_written_through_a_view(x, 7).sum()) == 14,
     "triu": lambda x: bool(torch.ones(3, 3, device=x.device).triu(1)[0, 1] == 1),
     "repr": lambda x: repr(torch.arange(3, device=x.device)) == "tensor([0, 1, 2])",
@@ -61,6 +76,13 @@ OF_A_RUN: dict[str, Question] = {
     "data_ptr": lambda x: x.data_ptr() != 0,
     "untyped_storage": lambda x: x.untyped_storage().data_ptr() != 0,
     "storage": lambda x: x._typed_storage()._data_ptr() != 0,
+    "const_data_ptr": lambda x: _torch.Tensor.const_data_ptr(x) != 0,
+    "is_pinned": lambda x: not x.is_pinned(),
+    "is_shared": lambda x: not x.is_shared(),
+    "to_dlpack": lambda x: to_dlpack(x) is not None,
+    "torch.to_dlpack": lambda x: _torch.to_dlpack(x) is not None,
+    "to_dlpack of its module": lambda x: _torch.utils.dlpack.to_dlpack(x) is not None,
+    "from_dlpack": lambda x: float(_torch.from_dlpack(x.abs()).sum()) >= 0,
     "item": lambda x: x.abs().sum().item() >= 0,
     "bool": lambda x: bool(x.abs().sum() >= 0),
     "int": lambda x: int(x.abs().sum()) >= 0,
