@@ -7,13 +7,13 @@ copies plain values and the structure of containers, and remembers all else by i
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import zlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import partial
-from sysconfig import get_paths
 from types import BuiltinFunctionType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 from weakref import ref
@@ -26,7 +26,8 @@ _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 #: What is remembered by its identity alone.
 _WHOLE = (type, ModuleType, BuiltinFunctionType, Enum, logging.Logger)
 #: Where Python and packages are installed, whose functions keep caches and the like in global variables.
-_INSTALLED = tuple({get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # pathlib is imported for it alone
+_PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 #: How many steps objects and containers are followed.
 _DEPTH = 6
 #: Of longer containers, vocabularies and the like, the length alone is looked at.
@@ -227,7 +228,7 @@ def contents_of(value: Any, special: Callable[[Any, Contents], bool] | None = No
 def _is_installed(kind: type) -> bool:
     """Return whether a class belongs to Python or to an installed package."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return isinstance(file, str) and file.startswith(_INSTALLED)
+    return isinstance(file, str) and _is_of_package(file)
 
 
 def _is_bookkeeping(name: str, value: Any) -> bool:
@@ -235,10 +236,14 @@ def _is_bookkeeping(name: str, value: Any) -> bool:
     return name.startswith("__") and name.endswith("__") and type(value) is not FunctionType
 
 
+def _is_of_package(file: str) -> bool:
+    return file.startswith(_STANDARD_LIBRARY) or any(folder in file for folder in _PACKAGES)
+
+
 def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield the global variables that the code of a function names, and those of the functions inside of it."""
     waiting = [function.__code__]
-    if waiting[0].co_filename.startswith(_INSTALLED):
+    if _is_of_package(waiting[0].co_filename):
         return
     names: dict[str, None] = {}
     while waiting:
