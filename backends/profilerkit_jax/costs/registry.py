@@ -68,7 +68,7 @@ class PrimitiveCall(OperatorCall):
         input_dtypes: Names of the inputs' dtypes: ``"float32"``.
         output_dtypes: Names of the outputs' dtypes.
         params: The parameters of the equation, by name.
-        is_backward: Whether it belongs to the backward pass of a training step.
+        is_backward: Whether it computes a gradient; what ``jax.checkpoint`` computes again does not.
         divides_sum: Whether it divides a sum by the number of its summands: then it is the division of a mean.
         axis_sizes: How many devices each named axis has, inside of a ``shard_map``.
         value: Returns the value of an input by its index, where it is a single number that is known before the function

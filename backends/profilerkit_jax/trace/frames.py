@@ -19,15 +19,21 @@ __all__ = ["NAMED_SCOPE", "Frame", "Frames"]
 
 #: The type of a layer that is a scope of the user's.
 NAMED_SCOPE = "named_scope"
+#: The scope that JAX opens around what ``jax.checkpoint`` computes again.
+_RECOMPUTED = "rematted_computation"
 Chain = tuple[Scope, ...]
 Key = tuple[Any, ...]
 
 
 class Frame(NamedTuple):
-    """Where an equation stands: the calls of layers that it is in, and whether it belongs to the backward pass."""
+    """Where an equation stands: the calls of layers that it is in, and whether it belongs to the backward pass.
+
+    ``is_recomputed`` is a forward equation that the backward pass runs again, inside of ``jax.checkpoint``.
+    """
 
     chain: Chain = (Scope(""),)
     is_backward: bool = False
+    is_recomputed: bool = False
 
 
 class Frames:
@@ -69,7 +75,8 @@ class Frames:
             chain.append(self._scope(key, path, again, is_backward))
             keys.append(key)
         self._previous[instance] = keys
-        return Frame(tuple(chain), is_backward)
+        is_recomputed = around.is_recomputed or any(str(element.name) == _RECOMPUTED for element in stack)
+        return Frame(tuple(chain), is_backward, is_recomputed)
 
     def _names(self, stack: Sequence[Any]) -> Iterator[tuple[str, tuple[str, int] | None]]:
         """Yield the scopes that are layers, each with what its mark says; None for a scope of the user's."""

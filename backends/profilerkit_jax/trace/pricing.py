@@ -27,7 +27,7 @@ def price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], cont
         tuple(value.dtype for value in inputs),
         tuple(value.dtype for value in outputs),
         equation.params,
-        context.frame.is_backward,
+        context.frame.is_backward and not context.frame.is_recomputed,
         len(inputs) > 1 and inputs[0].summands > 0 and _equal(inputs[1].known, inputs[0].summands),
         context.axis_sizes,
         value=lambda index: inputs[index].known,

@@ -104,6 +104,17 @@ def test_what_remat_computes_again_is_counted_again() -> None:
     assert again.macs == plain.macs + 2 * BATCH * 16
 
 
+def test_a_product_of_vectors_that_is_computed_again_is_still_one_of_elements() -> None:
+    """It sums nothing, so it has no MACs, and 4 x 3 FLOPs; only a gradient of ``W @ v`` has MACs without a sum."""
+
+    def outer(weight: Any, x: Any) -> Any:
+        return jnp.sin(jnp.einsum("i,j->ij", x, weight))
+
+    plain = stepped(JaxModel(outer, S((4,), "float32")), S((BATCH,), "float32"))
+    again = stepped(JaxModel(jax.checkpoint(outer), S((4,), "float32")), S((BATCH,), "float32"))
+    assert (again.macs, again.flops) == (plain.macs, plain.flops + BATCH * 4)
+
+
 class Trained(nnx.Module):
     def __init__(self) -> None:
         rngs = nnx.Rngs(0)
