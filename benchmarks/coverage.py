@@ -1,6 +1,7 @@
 """How often the interval of a ratio holds the truth: a model against itself, and one that has 1 % more to do.
 
-``python benchmarks/coverage.py TRIALS [--model mlp|resnet50|stack] [--neighbor] [--slower] [--seconds S] [--apart]``
+``python benchmarks/coverage.py TRIALS [--model mlp|resnet50|stack] [--neighbor] [--slower] [--seconds S]
+[--precision P] [--apart]``
 
 Each trial is one comparison, as `profilerkit.compare` makes it. With ``--neighbor`` another process for each core
 sleeps and works meanwhile, for random times of 3 to 300 ms. With ``--slower`` the second model is the first with one
@@ -90,6 +91,7 @@ def one_trial(arguments: argparse.Namespace) -> tuple[Ratio, int, float]:
         "metrics": ["execution_time"],
         "num_threads": 1,  # of several, each waits for the one that another program has stopped
         "max_seconds": arguments.seconds,
+        "relative_precision": arguments.precision,
     }
     start = time.perf_counter()
     if arguments.apart:
@@ -126,6 +128,7 @@ def main() -> None:
     parser.add_argument("--slower", action="store_true")
     parser.add_argument("--apart", action="store_true")
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--precision", type=float, default=0.02, help="relative_precision; 0.01 to look for 1 %%")
     arguments = parser.parse_args()
     if arguments.slower:
         arguments.model = "stack"
