@@ -58,10 +58,7 @@ class FusedAttention(PassMode):
         ours.__kwdefaults__ = function.__kwdefaults__
         return ours
 
-    def _attention(self, query: torch.Tensor, key: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        return self._by_kernel(query, key, *args, **kwargs)
-
-    def _by_kernel(
+    def _attention(
         self,
         query: torch.Tensor,
         key: torch.Tensor,
