@@ -101,12 +101,19 @@ def forget_tensors(made: Iterable[weakref.ref[Any]]) -> tuple[Holder, ...]:
     graphs = [graph for reference in made if (graph := reference()) is not None]
     if any(type(graph).__name__.endswith("GradFuncGraph") or "__backward_" in graph.name for graph in graphs):
         return ()  # of gradients of loops TensorFlow keeps more references; a forward pass fills the same caches
-    suspects = [tensor for graph in graphs for tensor in _held_elsewhere(graph, graphs)]
-    if not suspects:
+    if not _suspects(graphs):
         return ()
-    gc.collect()  # garbage holds nothing
+    gc.collect()
+    suspects = _suspects(graphs)
+    if not suspects:  # garbage held them
+        return ()
     with frozen_objects_found():
-        return tuple(dict.fromkeys(_forget(*each) for each in _Search(graphs, suspects[:_MOST_TENSORS]).holders()))
+        del suspects[_MOST_TENSORS:]
+        return tuple(dict.fromkeys(_forget(*each) for each in _Search(graphs, suspects).holders()))
+
+
+def _suspects(graphs: Sequence[Any]) -> list[Any]:
+    return [tensor for graph in graphs for tensor in _held_elsewhere(graph, graphs)]
 
 
 def _held_elsewhere(graph: Any, graphs: Sequence[Any]) -> list[Any]:
@@ -158,6 +165,7 @@ class _Search:
         #: Each holder with the tensors that it holds, by its id; and the holders below each object passed, by ids.
         self._holders: dict[int, tuple[Any, list[Any]]] = {}
         self._below: dict[int, set[int]] = {}
+        self._not_the_users.add(id(self._holders))
         #: The names of the holders, by their ids; and of those that an object of the user owns.
         self._names: dict[int, str] = {}
         self.owned: dict[int, str] = {}
@@ -206,7 +214,8 @@ class _Search:
         tensors = [child for child in children if not self._below.get(id(child))]
         below: set[int] = set().union(*(self._below.get(id(child), set()) for child in children))
         if tensors and not issubclass(type(referrer), tuple):
-            self._holders[id(referrer)] = referrer, tensors
+            self._holders[id(referrer)] = found = (referrer, tensors)
+            self._not_the_users |= {id(found), id(tensors)}
             below.add(id(referrer))
         self._below[id(referrer)] = below
 

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import compress
 from opcode import opmap
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -269,20 +270,14 @@ def remove_leftovers(alive: Callable[[], set[int]], surroundings: Surroundings) 
     ``alive`` returns the addresses of the storages that were made for the pass and are still alive.
     """
     left = _alive_after_collection(alive)
-    if not left:
-        return [], False
-    with frozen_objects_found():
-        return _removed(left, alive, surroundings)
-
-
-def _removed(left: set[int], alive: Callable[[], set[int]], surroundings: Surroundings) -> tuple[list[str], bool]:
-    if not _has_tensors(left):
+    if not left or not _has_tensors(left):
         return [], False
     names = [*_restored(left, surroundings)]
     surroundings.forget()
     left = _alive_after_collection(alive)
     if left:
-        names += forget_in_caches(_tensors(left))
+        with frozen_objects_found():
+            names += forget_in_caches(_tensors(left))
         left = _alive_after_collection(alive)
     return sorted(set(names)), bool(left) and _has_tensors(left)
 
@@ -348,10 +343,18 @@ def _is_left(value: Any, left: set[int]) -> bool:
 
 
 def _tensors(left: set[int]) -> list[torch.Tensor]:
-    base = torch._C.TensorBase
-    return [tensor for tensor in gc.get_objects() if issubclass(type(tensor), base) and _is_left(tensor, left)]
+    """Return the tensors of these storages that the garbage collector has noted.
+
+    There may be millions of objects of some thousands of types: no Python code runs for each of them.
+    """
+    objects = gc.get_objects()
+    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, torch._C.TensorBase)}
+    return [each for each in compress(objects, map(kinds.__contains__, map(type, objects))) if _is_left(each, left)]
 
 
 def _has_tensors(left: set[int]) -> bool:
     """Return whether Python can reach any of the tensors left: one that only a graph holds does no harm."""
-    return bool(_tensors(left))
+    if _tensors(left):
+        return True
+    with frozen_objects_found():  # only a pass that calls `gc.freeze` itself hides its tensors
+        return bool(_tensors(left))
