@@ -36,8 +36,8 @@ sys.path.remove(str(DOCS))
 PAGES = make_outputs.PAGES
 
 
-#: Pages that start several frameworks.
-SLOW = ("four-formats.rst",)
+#: Pages whose examples start several frameworks or processes.
+SLOW = ("four-formats.rst", "tensorflow.rst", "mfu.rst", "audits.rst", "isolation.rst")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from source_tree import SUPPORT
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="what a process holds is read in /proc")
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_what_was_profiled(tmp_path: Path) -> None:
     """In a process of its own, with one thread: models, their classes, weights and inputs, descriptors and threads."""
     pytest.importorskip("torch")

@@ -88,6 +88,7 @@ def test_a_torch_loader_gives_tensors() -> None:
     assert [target.numpy().tolist() for target in targets] == [[0, 1], [2, 3], [4]]
 
 
+@pytest.mark.slow
 def test_torch_is_not_imported_to_look_for_its_tensors() -> None:
     code = (
         "import sys, numpy; from profilerkit_tensorflow.data import as_tensor; as_tensor(numpy.ones(1)); "
@@ -312,6 +313,7 @@ def test_without_a_gpu() -> None:
         resolve_device(None, Device.GPU)
 
 
+@pytest.mark.slow
 def test_a_second_device_by_its_number_and_by_the_model_on_it() -> None:
     code = """
 import keras, tensorflow as tf

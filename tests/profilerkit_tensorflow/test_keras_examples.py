@@ -251,6 +251,7 @@ def untrained(monkeypatch: pytest.MonkeyPatch, *examples: ModuleType) -> None:
         monkeypatch.setattr(example, "distil", lambda *args, **kwargs: None)
 
 
+@pytest.mark.slow
 def test_the_demo_compares_each_pair_and_both_students(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,6 +43,7 @@ def by_spec(rows: Any) -> dict[str, Row]:
     return {row.spec.rpartition(":")[2]: row for row in rows}
 
 
+@pytest.mark.slow
 def test_every_model_is_a_row_and_what_is_there_is_not_run_again(tmp_path: Path) -> None:
     write_nets(tmp_path, 2, BAD)
     names = ["net_01", "net_02", "crash", "hang", "missing", "breaks", "nowhere"]

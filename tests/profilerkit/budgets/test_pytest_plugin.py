@@ -45,6 +45,7 @@ def test_a_budget_that_is_not_kept_fails_the_test_and_names_the_layers(pytester:
     assert "def check_budget" not in result.stdout.str(), "where our code stands helps nobody"
 
 
+@pytest.mark.slow
 def test_an_error_shows_the_frames_of_the_test_and_of_the_model_alone(pytester: pytest.Pytester) -> None:
     result = outcome(pytester, 'budget(model(), macs="5 G", **given)')
     result.stdout.fnmatch_lines([">*budget(model(), macs=*", "E *BudgetError: macs = '5 G' is no limit*"])
@@ -116,6 +117,7 @@ budget(model({first}), macs="<= 1.02x", baseline="budgets/net.json", **given)
 """
 
 
+@pytest.mark.slow
 def test_a_baseline_is_recorded_with_the_machine_and_read_again(pytester: pytest.Pytester) -> None:
     result = outcome(pytester, RECORDED.format(first=100))
     result.assert_outcomes(failed=1)

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from slow_ones import slow_ones
 from structure_changes import StructureChanges
 
 from profilerkit_tensorflow import TFProfiler
@@ -55,7 +56,9 @@ def attributes_that_count(name: str) -> int:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(
+    "name", slow_ones(LAYERS, ["Conv2D", "DepthwiseConv2D", "BatchNormalization", "Conv2DTranspose"])
+)
 def test_every_plain_attribute_of_every_layer(name: str) -> None:
     attributes_that_count(name)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from slow_ones import slow_ones
 
 pytest.importorskip("tensorflow")
 
@@ -55,7 +56,7 @@ print(json.dumps(result))
 """
 
 
-@pytest.mark.parametrize("strategy", ["mirrored", "workers"])
+@pytest.mark.parametrize("strategy", slow_ones(["mirrored", "workers"], ["workers"]))
 def test_one_replica_is_counted(strategy: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, strategy],

@@ -146,6 +146,7 @@ else:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="this system does not report the peak of a process")
 def test_seven_billion_parameters_take_little_memory() -> None:
     done = subprocess.run(

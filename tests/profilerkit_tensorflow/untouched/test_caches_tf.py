@@ -29,6 +29,11 @@ X = np.ones((2, 4), "float32")
 
 
 @pytest.fixture(autouse=True)
+def frozen_objects_are_left_out() -> None:
+    """Leave in the search what was imported: the caches of this file are among it."""
+
+
+@pytest.fixture(autouse=True)
 def _empty() -> None:
     for cache in (caching.NAMED, caching.LISTED, caching.QUEUED, caching.HIDDEN, caching.HIDDEN_LIST):
         cache.clear()

@@ -82,6 +82,7 @@ def answers():
 """
 
 
+@pytest.mark.slow
 def test_the_child_waits_for_no_lock_and_has_the_model_as_it_was() -> None:
     answers, errors = answers_of_forks(SCRIPT, REQUESTS, TF_CPP_MIN_LOG_LEVEL="2")
     assert answers == dict.fromkeys(REQUESTS, ("('child', [], [True, True])", "parent True 0")), errors

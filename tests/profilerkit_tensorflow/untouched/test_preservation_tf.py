@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
 import tensorflow as tf
-from restless import MODELS, RUNS, X, call, trained
+from restless import MODELS, RUNS, X, call, trained, used
 
 from profilerkit_tensorflow.untouched.preservation import preserved
 
@@ -84,9 +84,20 @@ def facts(model: Any) -> Facts:
     return Facts(model)
 
 
+#: Models of which the run that fits, evaluates and predicts is not left to the slow tests.
+QUICK = ("keras functional", "tf_keras functional", "module", "callable")
+
+
 @pytest.mark.filterwarnings("ignore:`build..` was called on layer")
-@pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(
+    ("kind", "run"),
+    [
+        pytest.param(kind, run, marks=pytest.mark.slow if run is used and kind not in QUICK else (), id=name)
+        for kind in MODELS
+        for run in RUNS
+        if (name := f"{kind}-{run.__name__}")
+    ],
+)
 def test_a_model_comes_back_as_it_was(kind: str, run: Callable[[Any], None]) -> None:
     model = MODELS[kind]()
     before, attributes = facts(model), dict(vars(type(model)))

@@ -19,11 +19,15 @@ import keras
 import tensorflow as tf
 import tf_keras
 from restless import MODELS, X, call, trained, used
+from slow_ones import slow_ones
 
 from profilerkit_tensorflow.untouched.preservation import preserved
 
 
-@pytest.mark.parametrize("kind", ["keras fitted", "tf_keras fitted", "keras stateful", "module"])
+@pytest.mark.parametrize(
+    "kind",
+    slow_ones(["keras fitted", "tf_keras fitted", "keras stateful", "module"], ["keras fitted", "tf_keras fitted"]),
+)
 def test_what_came_back_works_as_it_did(kind: str) -> None:
     twice = []
     for measured in (False, True):
@@ -200,6 +204,7 @@ def test_a_frozen_layer_and_another_class_come_back() -> None:
     assert len(layer.trainable_weights) == 2
 
 
+@pytest.mark.slow
 def test_tf_keras_is_not_imported_to_ask() -> None:
     code = """
 import sys, tensorflow as tf

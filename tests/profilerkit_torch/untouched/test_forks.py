@@ -69,6 +69,7 @@ def answers():
 """
 
 
+@pytest.mark.slow
 def test_the_child_has_the_model_as_it_was_and_profiles_it() -> None:
     """With one thread: else torch itself waits in the child for its threads of the parent."""
     answers, errors = answers_of_forks(SCRIPT, REQUESTS, OMP_NUM_THREADS="1")

@@ -38,6 +38,11 @@ TABLE: Any = None
 IS_READY = False
 
 
+@pytest.fixture(autouse=True)
+def frozen_objects_are_left_out() -> None:
+    """Leave in the search what was imported: the caches of this file are among it."""
+
+
 class Holder:
     def __init__(self) -> None:
         self.kept: Any = None

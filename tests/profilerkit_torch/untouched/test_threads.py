@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 TWO_TRACES = """
 import threading
 import torch
@@ -36,6 +38,7 @@ print(found, len(compilations), torch.backends.mha.get_fastpath_enabled())
 """
 
 
+@pytest.mark.slow
 def test_what_is_compiled_stays_compiled_after_traces_in_two_threads() -> None:
     """In a process of its own: torch's stance towards compiled code, left behind, would make all of it eager."""
     done = subprocess.run([sys.executable, "-c", TWO_TRACES], capture_output=True, text=True, check=True)
