@@ -142,6 +142,7 @@ _WITHOUT_NETWORKS = 3.0
 #: Kinds that stand in for one that was not measured.
 _INSTEAD = {
     "depthwise convolution": ("convolution",),
+    "depthwise convolution gradient": ("convolution gradient", "depthwise convolution", "convolution", "product"),
     "convolution gradient": ("convolution", "product"),
     "recurrent gradient": ("recurrent", "product"),
     "stepwise recurrent": ("recurrent", "product"),

@@ -39,6 +39,7 @@ class HostSeconds:
         layer_call: Seconds for the call of one layer.
         view_call: Seconds for an operator that moves no bytes, such as a transposition.
         gradient_call: Seconds that automatic differentiation takes for each operator of a backward pass.
+        backward_call: Seconds that it takes to start a backward pass.
         graph_call: Seconds for the call of a compiled graph; None if that was not measured.
         kernel_call: Seconds for the call of a kernel that a compiler generated; None if that was not measured.
     """
@@ -46,6 +47,7 @@ class HostSeconds:
     layer_call: float
     view_call: float = 0.0
     gradient_call: float = 0.0
+    backward_call: float = 0.0
     graph_call: float | None = None
     kernel_call: float | None = None
 

@@ -138,8 +138,9 @@ def _host_seconds(
 ) -> float:
     """Return what the host takes besides the operators.
 
-    Eager, that is calls of layers, views of the forward pass, and automatic differentiation for each operator of the
-    backward pass, whose views are in that. A compiled forward pass is one call of a graph, a training step two.
+    Eager, that is calls of layers, views of the forward pass, the start of a backward pass, and automatic
+    differentiation for each of its operators, whose views are in that. A compiled forward pass is one call of a graph,
+    a training step two.
     """
     host = calibration.host
     if compiled:
@@ -147,7 +148,8 @@ def _host_seconds(
     calls = sum(len(layer.calls) for layer in trace.layers)
     views = sum(is_free(operator) for operator in operators if operator.phase == "forward")
     gradients = sum(not is_free(operator) for operator in operators if operator.phase == "backward")
-    return calls * host.layer_call + views * host.view_call + gradients * host.gradient_call
+    start = host.backward_call if gradients else 0.0
+    return calls * host.layer_call + views * host.view_call + gradients * host.gradient_call + start
 
 
 def _timed(

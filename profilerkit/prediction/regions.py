@@ -44,6 +44,8 @@ KINDS: tuple[tuple[str, str], ...] = (
 #: Convolutions of one channel for each output channel: their depth is that of one small kernel.
 _DEPTHWISE = "depthwise convolution"
 _DEPTHWISE_DEPTHS = frozenset({9, 25, 49})
+#: Their gradients, by the image and by the kernel, have twice that.
+_DEPTHWISE_GRADIENT_DEPTHS = frozenset({18, 50, 98})
 
 #: The families of traffic, each with the pattern of its names; the first that matches counts.
 FAMILIES: tuple[tuple[str, str], ...] = (
@@ -61,6 +63,8 @@ FAMILIES: tuple[tuple[str, str], ...] = (
     ("movement", r"clone|contiguous|copy|cat|stack|pad|reshape|repeat|roll|flip|fill|zeros|ones|full|arange|transpose"),
     ("element-wise", r""),
 )
+#: Averages of so many elements are reductions: those of whole images.
+_MANY = 32
 #: The families whose gradients have tables of their own, as "pooling gradient".
 _WITH_GRADIENTS = frozenset(
     ("average pooling", "upsampling", "pooling", "softmax", "batch normalization", "normalization", "activation")
@@ -92,6 +96,8 @@ def kind_of(operator: OpRecord) -> str:
     kind = next(kind for kind, pattern in KINDS if re.search(pattern, name))
     if kind == "convolution" and shape_of(operator)[3] in _DEPTHWISE_DEPTHS:
         return _DEPTHWISE
+    if kind == "convolution gradient" and shape_of(operator)[3] in _DEPTHWISE_GRADIENT_DEPTHS:
+        return f"{_DEPTHWISE} gradient"
     return kind
 
 
@@ -101,6 +107,8 @@ def family_of(operator: OpRecord) -> str:
     if _ELEMENTWISE.search(name):
         return "element-wise"
     family = next(family for family, pattern in FAMILIES if re.search(pattern, name))
+    if family == "average pooling" and operator.bytes_read >= _MANY * operator.bytes_written:
+        return "reduction"
     return f"{family} gradient" if family in _WITH_GRADIENTS and "backward" in name else family
 
 

@@ -53,6 +53,7 @@ _MORE_CONVOLUTIONS = (
     *((1, 3, 4, 4, 3, 1), (1, 4, 4, 4, 1, 1), (1, 8, 16, 16, 3, 1), (4, 16, 16, 32, 1, 1), (1, 4, 4, 4, 3, 1)),
     *((16, 3, 32, 8, 3, 1), (16, 3, 64, 32, 3, 1), (16, 8, 32, 16, 3, 1), (16, 32, 32, 64, 3, 1)),
     *((4, 24, 56, 48, 3, 1), (16, 64, 14, 64, 1, 1), (16, 96, 28, 96, 1, 1)),
+    *((8, 48, 48, 3, 3, 1), (1, 24, 32, 3, 3, 1), (16, 16, 64, 16, 3, 1), (8, 64, 24, 64, 3, 1)),
 )
 #: Depthwise convolutions: batch, channels, size, kernel.
 _DEPTHWISE = (
@@ -175,16 +176,18 @@ def _convolutions(random: _Random) -> _Made:
     for batch, channels, size, kernel in _DEPTHWISE:
         x, weight = random(batch, channels, size, size), random(channels, 1, kernel, kernel)
         yield f"depthwise {x.shape}", _convolution(1, kernel // 2, channels), (x, weight, random(channels))
+        y = random(batch, channels, size, size)
+        yield f"gradient of depthwise {x.shape}", _convolution_gradient(kernel // 2, channels, channels), (y, x, weight)
 
 
 def _convolution(stride: int, padding: int, groups: int) -> Callable[..., Any]:
     return lambda x, weight, bias: functional.conv2d(x, weight, bias, stride, padding, 1, groups)
 
 
-def _convolution_gradient(padding: int, out: int) -> Callable[..., Any]:
+def _convolution_gradient(padding: int, out: int, groups: int = 1) -> Callable[..., Any]:
     gradients = [True, True, True]
     return lambda y, x, weight: torch.ops.aten.convolution_backward(
-        y, x, weight, [out], [1, 1], [padding, padding], [1, 1], False, [0, 0], 1, gradients
+        y, x, weight, [out], [1, 1], [padding, padding], [1, 1], False, [0, 0], groups, gradients
     )
 
 

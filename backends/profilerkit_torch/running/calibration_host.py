@@ -43,17 +43,18 @@ def host_seconds(device: torch.device, compiled: bool) -> HostSeconds:
     """Return what the host takes besides operators; what concerns compiled graphs with ``compiled`` alone.
 
     A link of a chain of products, forward and backward, takes what three products take (one forward, two for the
-    gradients), the view of a transposition, and twice what differentiation takes for an operator.
+    gradients), the view of a transposition, and twice what differentiation takes for an operator. What a step without
+    links would take, more than a pass without, is the start of the backward pass.
     """
     x = torch.ones(_SIZE, _SIZE, device=device)
     short, long = (_Chain(links, False, device) for links in (_SHORT, _LONG))
     with torch.no_grad():
         view = _shortest(x.t, device)
-        forward = _slope(_shortest(lambda: short(x), device), _shortest(lambda: long(x), device))
-    step = _slope(_shortest(lambda: _step(short, x), device), _shortest(lambda: _step(long, x), device))
+        forward, none = _line(_shortest(lambda: short(x), device), _shortest(lambda: long(x), device))
+    step, start = _line(_shortest(lambda: _step(short, x), device), _shortest(lambda: _step(long, x), device))
     gradient = max(0.0, (step - 3 * forward - view) / 2)
     graph, kernel = _compiled_calls(x, device) if compiled else (None, None)
-    return HostSeconds(_layer_call(x, device), view, gradient, graph, kernel)
+    return HostSeconds(_layer_call(x, device), view, gradient, max(0.0, start - none), graph, kernel)
 
 
 def _layer_call(x: torch.Tensor, device: torch.device) -> float:
@@ -77,8 +78,7 @@ def _compiled_calls(x: torch.Tensor, device: torch.device) -> tuple[float, float
         _compiled(_Chain(links, relu, device), x, device)
         for links, relu in ((_SHORT, False), (_LONG, False), (_LONG, True))
     )
-    graph = short - _SHORT * _slope(short, long)
-    return max(0.0, graph), max(0.0, (with_kernels - long) / _LONG)
+    return _line(short, long)[1], max(0.0, (with_kernels - long) / _LONG)
 
 
 def _compiled(model: nn.Module, x: torch.Tensor, device: torch.device) -> float:
@@ -95,9 +95,10 @@ def _step(model: nn.Module, x: torch.Tensor) -> None:
         weight.grad = None
 
 
-def _slope(short: float, long: float) -> float:
-    """Return what a link takes."""
-    return max(0.0, (long - short) / (_LONG - _SHORT))
+def _line(short: float, long: float) -> tuple[float, float]:
+    """Return what a link takes, and what a chain takes without any."""
+    link = max(0.0, (long - short) / (_LONG - _SHORT))
+    return link, max(0.0, short - _SHORT * link)
 
 
 def _shortest(call: Callable[[], object], device: torch.device, calls: int = 100) -> float:
