@@ -129,7 +129,9 @@ def shape_of(operator: OpRecord) -> tuple[int, int, int, int]:
 
     The depth is the multiply-accumulates for each element of the output; the columns are the channels of an image or
     else the last dimension; the batch is that of batched products, and of recurrent layers, which are taken to have the
-    batch first and the steps, their rows, second; it is 1 for others.
+    batch first and the steps, their rows, second. In its place convolutions have their multiply-accumulates for each
+    value that is read or written: with the same rows, columns and depth it is greater for larger kernels. It is 1 for
+    others.
 
     >>> from profilerkit.trace.records import TensorInfo
     >>> shape_of(OpRecord("mm", "", 0, 24, 48, 0, 0, (TensorInfo((2, 3), "float32"),)))
@@ -140,13 +142,17 @@ def shape_of(operator: OpRecord) -> tuple[int, int, int, int]:
     name = plain_name(operator.operator)
     is_image = "conv" in name and len(shape) > 2
     columns = max(1, shape[1 if is_image else -1]) if shape else 1
+    depth = max(1, operator.macs // elements)
     if len(shape) == 3 and re.search(r"lstm|gru|rnn|recurrent", name):
-        return max(1, shape[0]), max(1, shape[1]), columns, max(1, operator.macs // elements)
+        return max(1, shape[0]), max(1, shape[1]), columns, depth
+    if is_image:
+        moved = (operator.bytes_read + operator.bytes_written) / element_bytes(operator.outputs[0].dtype)
+        return max(1, round(operator.macs / max(1.0, moved))), max(1, elements // columns), columns, depth
     batch = 1
     if len(shape) > 2 and re.search(r"\bbmm|baddbmm|batch_?matmul|einsum", name):
         batch = max(1, math.prod(shape[:-2]))
     rows = max(1, elements // columns // batch)
-    return batch, rows, columns, max(1, operator.macs // elements)
+    return batch, rows, columns, depth
 
 
 @dataclass(frozen=True, slots=True)

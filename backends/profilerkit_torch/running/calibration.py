@@ -50,10 +50,16 @@ _CONVOLUTIONS = (
 )
 #: The smallest tell what a call takes however little it does; many samples have many rows.
 _MORE_CONVOLUTIONS = (
-    *((1, 3, 4, 4, 3, 1), (1, 4, 4, 4, 1, 1), (1, 8, 16, 16, 3, 1), (4, 16, 16, 32, 1, 1), (1, 4, 4, 4, 3, 1)),
+    *((2, 3, 4, 4, 3, 1), (2, 4, 4, 4, 1, 1), (1, 8, 16, 16, 3, 1), (4, 16, 16, 32, 1, 1), (2, 4, 4, 4, 3, 1)),
     *((16, 3, 32, 8, 3, 1), (16, 3, 64, 32, 3, 1), (16, 8, 32, 16, 3, 1), (16, 32, 32, 64, 3, 1)),
     *((4, 24, 56, 48, 3, 1), (16, 64, 14, 64, 1, 1), (16, 96, 28, 96, 1, 1)),
     *((8, 48, 48, 3, 3, 1), (1, 24, 32, 3, 3, 1), (16, 16, 64, 16, 3, 1), (8, 64, 24, 64, 3, 1)),
+    *(
+        (batch, channels, size, channels, kernel, 1)
+        for channels, size in ((16, 24), (32, 16), (48, 32), (64, 28), (128, 14))
+        for kernel in (1, 3)
+        for batch in (1, 8)
+    ),
 )
 #: Depthwise convolutions: batch, channels, size, kernel.
 _DEPTHWISE = (
@@ -161,7 +167,8 @@ def _products(random: _Random) -> _Made:
         for rows in _FEW_ROWS if (columns, depth) == _LARGE else _ROWS:
             yield f"linear {rows} x {columns} x {depth}", functional.linear, (random(rows, depth), weight, bias)
     for (rows, columns), depth in product(*_SHALLOW):
-        yield f"mm {rows} x {columns} x {depth}", torch.mm, (random(rows, depth), random(depth, columns))
+        tensors = random(rows, depth), random(columns, depth), random(columns)
+        yield f"linear {rows} x {columns} x {depth}", functional.linear, tensors
     for batch, rows, columns, depth in _BATCHED:
         yield f"bmm {batch} x {rows}", torch.bmm, (random(batch, rows, depth), random(batch, depth, columns))
 
