@@ -14,7 +14,7 @@ from profilerkit.prediction.cases import HostSeconds
 
 from .compiling import compiled as compiled_model
 
-__all__ = ["host_seconds"]
+__all__ = ["gradients_of", "host_seconds"]
 
 #: The lengths of two chains, whose difference tells what a link takes.
 _SHORT, _LONG = 4, 20
@@ -40,21 +40,31 @@ class _Chain(nn.Module):
 
 
 def host_seconds(device: torch.device, compiled: bool) -> HostSeconds:
-    """Return what the host takes besides operators; what concerns compiled graphs with ``compiled`` alone.
-
-    A link of a chain of products, forward and backward, takes what three products take (one forward, two for the
-    gradients), the view of a transposition, and twice what differentiation takes for an operator. What a step without
-    links would take, more than a pass without, is the start of the backward pass.
-    """
+    """Return what the host takes besides operators; what concerns compiled graphs with ``compiled`` alone."""
     x = torch.ones(_SIZE, _SIZE, device=device)
     short, long = (_Chain(links, False, device) for links in (_SHORT, _LONG))
     with torch.no_grad():
         view = _shortest(x.t, device)
-        forward, none = _line(_shortest(lambda: short(x), device), _shortest(lambda: long(x), device))
-    step, start = _line(_shortest(lambda: _step(short, x), device), _shortest(lambda: _step(long, x), device))
-    gradient = max(0.0, (step - 3 * forward - view) / 2)
+        passes = _shortest(lambda: short(x), device), _shortest(lambda: long(x), device)
+    steps = _shortest(lambda: _step(short, x), device), _shortest(lambda: _step(long, x), device)
     graph, kernel = _compiled_calls(x, device) if compiled else (None, None)
-    return HostSeconds(_layer_call(x, device), view, gradient, max(0.0, start - none), graph, kernel)
+    return HostSeconds(_layer_call(x, device), view, *gradients_of(view, passes, steps), graph, kernel)
+
+
+def gradients_of(view: float, passes: tuple[float, float], steps: tuple[float, float]) -> tuple[float, float]:
+    """Return what differentiation takes for an operator of the backward pass, and what that takes to start.
+
+    A link of a chain of products, forward and backward, takes what three products take (one forward, two for the
+    gradients), the view of a transposition, and twice what differentiation takes for an operator. What a step without
+    links would take, more than a pass without, is the start.
+
+    Args:
+        view: Seconds of a view.
+        passes: Seconds of a forward pass of the short chain, and of the long one.
+        steps: Seconds of a training step of both.
+    """
+    (product, without), (link, step_without) = _line(*passes), _line(*steps)
+    return max(0.0, (link - 3 * product - view) / 2), max(0.0, step_without - without)
 
 
 def _layer_call(x: torch.Tensor, device: torch.device) -> float:
