@@ -24,6 +24,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -163,26 +164,30 @@ def _calibration(where: DeviceInfo) -> Calibration:
     return calibration
 
 
+def _percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
 #: The columns of the page: what they are called, of which number, and how it is written.
 COLUMNS = (
-    ("Rows", "networks", "{:.0f}"),
-    ("Median error", "median error", "{:.1%}"),
-    ("Nine of ten below", "nine of ten below", "{:.0%}"),
-    ("Uncorrected", "median error without correction", "{:.1%}"),
-    ("In the interval", "covered", "{:.0%}"),
-    ("Ratio of its ends", "median ratio of the ends", "{:.2f}"),
+    ("Rows", "networks", "{:.0f}".format),
+    ("Median error", "median error", partial(_percent, digits=1)),
+    ("Nine of ten below", "nine of ten below", _percent),
+    ("Uncorrected", "median error without correction", partial(_percent, digits=1)),
+    ("In the interval", "covered", _percent),
+    ("Ratio of its ends", "median ratio of the ends", "{:.2f}".format),
 )
 
 
 def page(operators: dict[str, float], results: dict[str, dict[str, float]]) -> str:
     """Return the tables of the documentation's page, as reStructuredText."""
-    lines = [f"- {name}: {number:.1%}" for name, number in operators.items() if name != "operators"]
+    lines = [f"- {name}: {_percent(number, 1)}" for name, number in operators.items() if name != "operators"]
     lines = [f"Median errors of {operators['operators']:.0f} operators:", "", *lines, "", ".. list-table::"]
     lines += ["   :header-rows: 1", "", "   * - Phase", *(f"     - {title}" for title, _, _ in COLUMNS)]
     for phase, numbers in results.items():
-        cells = [form.format(numbers[name]).replace("%", " %") for _, name, form in COLUMNS]
+        cells = [shown(numbers[name]) for _, name, shown in COLUMNS]
         lines += [f"   * - {phase}", *(f"     - {cell}" for cell in cells)]
-    return "\n".join(lines).replace("%:", " %:")
+    return "\n".join(lines)
 
 
 def options_of(command: list[str] | None = None) -> argparse.Namespace:
