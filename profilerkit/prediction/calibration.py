@@ -12,7 +12,7 @@ from ..devices.products import element_bytes
 from ..error_text import shown
 from ..errors import ArgumentError, DeviceFileError
 from ..process.cached import cached_property
-from .cases import HostSeconds
+from .cases import CompiledSeconds, HostSeconds
 from .tables import EfficiencyTable, Point
 
 __all__ = ["COMPILED", "Calibration", "Network", "content_of", "toml_of"]
@@ -75,7 +75,7 @@ class Calibration:
             return cls(
                 tuple(map(_table, content["tables"])),
                 float(content["dispatch"]),
-                HostSeconds(**{name: float(content["host"][name]) for name in content["host"]}),
+                _host(content["host"], content.get("compiled")),
                 tuple(Network(**network) for network in content.get("networks", ())),
                 str(content.get("backend", "")),
             )
@@ -195,7 +195,8 @@ def content_of(calibration: Calibration) -> dict[str, Any]:
         "format": _FORMAT,
         "backend": calibration.backend,
         "dispatch": calibration.dispatch,
-        "host": _known(calibration.host),
+        "host": {name: each for name, each in vars(calibration.host).items() if name != "compiled"},
+        **({} if calibration.host.compiled is None else {"compiled": dict(vars(calibration.host.compiled))}),
         "networks": [{name: getattr(each, name) for name in Network.__slots__} for each in calibration.networks],
         "tables": [
             {
@@ -208,9 +209,10 @@ def content_of(calibration: Calibration) -> dict[str, Any]:
     }
 
 
-def _known(host: HostSeconds) -> dict[str, float]:
-    """Return what was measured of the host, by name."""
-    return {name: seconds for name, seconds in vars(host).items() if seconds is not None}
+def _host(content: Mapping[str, Any], compiled: Mapping[str, Any] | None) -> HostSeconds:
+    """Return what the host takes, from the tables of a file."""
+    of_graphs = None if compiled is None else CompiledSeconds(**{name: float(compiled[name]) for name in compiled})
+    return HostSeconds(**{name: float(content[name]) for name in content}, compiled=of_graphs)
 
 
 def toml_of(device: DeviceInfo) -> str:
@@ -225,7 +227,10 @@ def toml_of(device: DeviceInfo) -> str:
     lines += ["", "[facts]", *(f"{_text(name)} = {_text(fact)}" for name, fact in device.facts.items())]
     lines += ["", "[calibration]", f"format = {_FORMAT}", f"backend = {_text(calibration.backend)}"]
     lines.append(f"dispatch = {calibration.dispatch!r}")
-    lines += ["", "[calibration.host]", *(f"{name} = {each!r}" for name, each in _known(calibration.host).items())]
+    content = content_of(calibration)
+    for name in ("host", "compiled"):
+        if name in content:
+            lines += ["", f"[calibration.{name}]", *(f"{key} = {each!r}" for key, each in content[name].items())]
     for network in calibration.networks:
         texts = [f"{name} = {_text(getattr(network, name))}" for name in ("name", "family", "phase")]
         lines += ["", "[[calibration.networks]]", *texts, f"ratio = {network.ratio!r}"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..inputs import ModelInputs
 
-__all__ = ["CalibrationCase", "CalibrationNetwork", "HostSeconds"]
+__all__ = ["CalibrationCase", "CalibrationNetwork", "CompiledSeconds", "HostSeconds"]
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,33 @@ class HostSeconds:
         view_call: Seconds for an operator that moves no bytes, such as a transposition.
         gradient_call: Seconds that automatic differentiation takes for each operator of a backward pass.
         backward_call: Seconds that it takes to start a backward pass.
-        graph_call: Seconds for the call of a compiled graph; None if that was not measured.
-        kernel_call: Seconds for the call of a kernel that a compiler generated; None if that was not measured.
+        compiled: What it takes for compiled graphs; None if that was not measured.
     """
 
     layer_call: float
     view_call: float = 0.0
     gradient_call: float = 0.0
     backward_call: float = 0.0
-    graph_call: float | None = None
-    kernel_call: float | None = None
+    compiled: CompiledSeconds | None = None
+
+
+@dataclass(frozen=True)
+class CompiledSeconds:
+    """What the host takes for compiled graphs.
+
+    Attributes:
+        graph_call: Seconds for the call of a graph.
+        graph_weight: Seconds for each weight of it, which is checked and passed on.
+        step_call: Seconds for the calls of the graphs of a training step.
+        step_weight: Seconds for each trainable weight of it, its gradient's assignment among them.
+        kernel_call: Seconds for the call of a kernel that the compiler generated.
+    """
+
+    graph_call: float
+    graph_weight: float
+    step_call: float
+    step_weight: float
+    kernel_call: float
 
 
 @dataclass(frozen=True)

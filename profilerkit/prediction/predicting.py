@@ -13,6 +13,7 @@ from ..trace.layer_table import LayerTable
 from ..trace.records import ModelTrace, OpRecord
 from .bound import Bound, bound_of, bytes_of, compulsory_bytes
 from .calibration import COMPILED, Calibration
+from .cases import CompiledSeconds
 from .regions import Region, family_of, is_free, kind_of, regions_of, shape_of, with_whole_recurrences
 
 __all__ = ["Prediction", "predict_trace"]
@@ -139,17 +140,24 @@ def _host_seconds(
     """Return what the host takes besides the operators.
 
     Eager, that is calls of layers, views of the forward pass, the start of a backward pass, and automatic
-    differentiation for each of its operators, whose views are in that. A compiled forward pass is one call of a graph,
-    a training step two.
+    differentiation for each of its operators, whose views are in that. Compiled, it is the call of a graph.
     """
     host = calibration.host
     if compiled:
-        return (host.graph_call or 0.0) * (2 if phase == "training" else 1)
+        return _graph_seconds(trace, host.compiled, phase) if host.compiled is not None else 0.0
     calls = sum(len(layer.calls) for layer in trace.layers)
     views = sum(is_free(operator) for operator in operators if operator.phase == "forward")
     gradients = sum(not is_free(operator) for operator in operators if operator.phase == "backward")
     start = host.backward_call if gradients else 0.0
     return calls * host.layer_call + views * host.view_call + gradients * host.gradient_call + start
+
+
+def _graph_seconds(trace: ModelTrace, host: CompiledSeconds, phase: str) -> float:
+    """Return what the call of one graph, or of those of a training step, takes the host, with the weights."""
+    weights = trace.parameters
+    if phase == "forward":
+        return host.graph_call + len(weights) * host.graph_weight
+    return host.step_call + sum(1 for weight in weights if weight.trainable) * host.step_weight
 
 
 def _timed(
@@ -162,8 +170,8 @@ def _timed(
     each = [_by_table(operator, region.moved_bytes, calibration, device, dtype) for operator in region.operators]
     slowest = max(each, key=lambda timed: timed[0] - timed[1])
     head, (seconds, start) = region.head, slowest
-    if compiled and not head.macs and calibration.host.kernel_call is not None:
-        seconds += calibration.host.kernel_call - start
+    if compiled and not head.macs and calibration.host.compiled is not None:
+        seconds += calibration.host.compiled.kernel_call - start
     rate = calibration.best_bandwidth(region.moved_bytes) or float("inf")
     if seconds <= 1.5 * calibration.dispatch:
         return _Timed(region, seconds, "dispatch")

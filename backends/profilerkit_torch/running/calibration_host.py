@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from profilerkit.prediction.cases import HostSeconds
+from profilerkit.prediction.cases import CompiledSeconds, HostSeconds
 
 from .compiling import compiled as compiled_model
 
@@ -46,9 +48,9 @@ def host_seconds(device: torch.device, compiled: bool) -> HostSeconds:
     with torch.no_grad():
         view = _shortest(x.t, device)
         passes = _shortest(lambda: short(x), device), _shortest(lambda: long(x), device)
-    steps = _shortest(lambda: _step(short, x), device), _shortest(lambda: _step(long, x), device)
-    graph, kernel = _compiled_calls(x, device) if compiled else (None, None)
-    return HostSeconds(_layer_call(x, device), view, *gradients_of(view, passes, steps), graph, kernel)
+    steps = [_shortest(partial(_step, chain, x, tuple(chain.parameters())), device) for chain in (short, long)]
+    of_graphs = _compiled_seconds(x, device) if compiled else None
+    return HostSeconds(_layer_call(x, device), view, *gradients_of(view, passes, (steps[0], steps[1])), of_graphs)
 
 
 def gradients_of(view: float, passes: tuple[float, float], steps: tuple[float, float]) -> tuple[float, float]:
@@ -79,29 +81,35 @@ def _layer_call(x: torch.Tensor, device: torch.device) -> float:
     return max(0.0, (layers - operators) / 2)
 
 
-def _compiled_calls(x: torch.Tensor, device: torch.device) -> tuple[float, float]:
-    """Return the seconds of the call of a compiled graph, and of a generated kernel in it.
+def _compiled_seconds(x: torch.Tensor, device: torch.device) -> CompiledSeconds:
+    """Return what the host takes for compiled graphs.
 
-    A graph of n products takes ``graph + n * product``; with a kernel after each it takes ``n * kernel`` more.
+    A graph of n products, each with a weight, takes ``graph_call + n * (product + graph_weight)``; with a kernel after
+    each it takes ``n * kernel_call`` more. A training step of it has three times the products.
     """
-    short, long, with_kernels = (
-        _compiled(_Chain(links, relu, device), x, device)
-        for links, relu in ((_SHORT, False), (_LONG, False), (_LONG, True))
-    )
-    return _line(short, long)[1], max(0.0, (with_kernels - long) / _LONG)
+    chains = _Chain(_SHORT, False, device), _Chain(_LONG, False, device)
+    with torch.no_grad():
+        product = _shortest(partial(functional.linear, x, chains[0].weights[0]), device)
+        passes = [_compiled(chain, x, device, is_step=False) for chain in chains]
+        with_kernels = _compiled(_Chain(_LONG, True, device), x, device, is_step=False)
+    steps = [_compiled(chain, x, device, is_step=True) for chain in chains]
+    (link, graph), (step_link, step) = _line(*passes), _line(*steps)
+    weights = max(0.0, link - product), max(0.0, step_link - 3 * product)
+    return CompiledSeconds(graph, weights[0], step, weights[1], max(0.0, (with_kernels - passes[1]) / _LONG))
 
 
-def _compiled(model: nn.Module, x: torch.Tensor, device: torch.device) -> float:
-    """Return the seconds of a compiled model."""
-    with torch.no_grad(), compiled_model(model, True) as call:
-        call(x)
-        return _shortest(lambda: call(x), device)
+def _compiled(model: _Chain, x: torch.Tensor, device: torch.device, is_step: bool) -> float:
+    """Return the seconds of a pass or a training step of a compiled model."""
+    with compiled_model(model, True) as call:
+        timed = partial(_step, call, x, tuple(model.parameters())) if is_step else partial(call, x)
+        timed()
+        return _shortest(timed, device)
 
 
-def _step(model: nn.Module, x: torch.Tensor) -> None:
+def _step(model: Callable[..., Any], x: torch.Tensor, weights: Iterable[torch.Tensor]) -> None:
     with torch.enable_grad():
         model(x).sum().backward()
-    for weight in model.parameters():
+    for weight in weights:
         weight.grad = None
 
 

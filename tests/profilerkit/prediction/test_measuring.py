@@ -18,7 +18,7 @@ from profilerkit.errors import ArgumentError, InputError, NotOfferedError
 from profilerkit.inputs import ModelInputs
 from profilerkit.prediction import Calibration, EfficiencyTable, Network, Point
 from profilerkit.prediction.calibration import content_of, toml_of
-from profilerkit.prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
+from profilerkit.prediction.cases import CalibrationCase, CalibrationNetwork, CompiledSeconds, HostSeconds
 from profilerkit.prediction.measuring import calibrate, clock_of, networks_of, tables_of
 from profilerkit.prediction.regions import family_of, is_free, kind_of, moved_by, regions_of, shape_of
 from profilerkit.prediction.regions import with_whole_recurrences as whole
@@ -123,8 +123,9 @@ def test_the_file_of_a_calibration_is_read_back(tmp_path: Path) -> None:
     table = EfficiencyTable(
         "product", "float32", (Point((1, 2, 3, 4), 48.0, 1e-6, 0.03), Point((1, 8, 8, 8), 1e3, 2e-6))
     )
+    host = HostSeconds(2e-6, 1e-6, 3e-6, 9e-6, CompiledSeconds(1e-5, 1e-6, 7e-5, 5e-6, 5e-7))
     networks = (Network('a "net"', "dense", "forward", 1.25),)
-    calibration = Calibration((table,), 1e-6, HostSeconds(2e-6, 1e-6, kernel_call=5e-7), networks, "torch 1")
+    calibration = Calibration((table,), 1e-6, host, networks, "torch 1")
     device = DeviceInfo(
         "here",
         "This machine",

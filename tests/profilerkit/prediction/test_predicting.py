@@ -13,7 +13,7 @@ from profilerkit.devices import Figure, UnknownPeakError
 from profilerkit.errors import ArgumentError, DeviceFileError
 from profilerkit.prediction import Calibration, EfficiencyTable, Network, Point, compulsory_bytes, predict_trace
 from profilerkit.prediction.calibration import content_of
-from profilerkit.prediction.cases import HostSeconds
+from profilerkit.prediction.cases import CompiledSeconds, HostSeconds
 from profilerkit.trace.records import (
     LayerCall,
     LayerRecord,
@@ -184,20 +184,20 @@ def test_a_compiled_graph_fuses_traffic_and_the_host_calls_it_once() -> None:
     """A product of 1.4 ms by itself. Two sums of 240 bytes are one kernel: 320 bytes move at 1e6 a second, 0.32 ms.
 
     That kernel starts in 1 ms as an operator does, or in 0.02 ms where that was measured; the call of the graph takes
-    0.5 ms, and a training step two.
+    0.5 ms and 0.03 ms for its weight, that of a training step 2 ms and 0.07 ms.
     """
     add = operator("add", 0, (4, 5), "head", bytes_read=160, bytes_written=80)
     trace = linear(*linear().operators, add, add)
     predicted = predict_trace(trace, calibrated(), compiled=True)
     assert predicted.host_seconds == 0.0
     assert predicted.device_seconds == pytest.approx(1.4e-3 + 1.32e-3, rel=1e-2)
-    host = HostSeconds(2e-4, 1e-4, 1e-4, graph_call=5e-4, kernel_call=2e-5)
+    host = HostSeconds(2e-4, 1e-4, 1e-4, 1e-4, CompiledSeconds(5e-4, 3e-5, 2e-3, 7e-5, 2e-5))
     predicted = predict_trace(trace, calibrated(host=host), compiled=True)
-    assert predicted.host_seconds == pytest.approx(5e-4)
+    assert predicted.host_seconds == pytest.approx(5.3e-4)
     assert predicted.device_seconds == pytest.approx(1.4e-3 + 0.34e-3, rel=1e-2)
-    assert predicted.estimate == pytest.approx(1.4e-3 + 0.34e-3 + 5e-4, rel=1e-2)
+    assert predicted.estimate == pytest.approx(1.4e-3 + 0.34e-3 + 5.3e-4, rel=1e-2)
     step = predict_trace(linear(*trace.operators, backward()), calibrated(host=host), compiled=True)
-    assert step.host_seconds == pytest.approx(2 * 5e-4)
+    assert step.host_seconds == pytest.approx(2.07e-3)
 
 
 def test_a_fused_region_takes_what_the_slowest_of_its_families_takes() -> None:
@@ -205,7 +205,11 @@ def test_a_fused_region_takes_what_the_slowest_of_its_families_takes() -> None:
     slow = EfficiencyTable(
         "activation", "float32", tuple(Point((b,), b, 2e-3 + b / 1e5) for b in (0.001, 1e3, 1e4, 1e5))
     )
-    content = content_of(Calibration((PRODUCTS, TRAFFIC, slow), 1e-4, HostSeconds(0.0, kernel_call=1e-4)))
+    content = content_of(
+        Calibration(
+            (PRODUCTS, TRAFFIC, slow), 1e-4, HostSeconds(0.0, compiled=CompiledSeconds(0.0, 0.0, 0.0, 0.0, 1e-4))
+        )
+    )
     device = replace(calibrated(), calibration=content)
     each = [operator(name, 0, (4, 5), bytes_read=160, bytes_written=80) for name in ("add", "aten.gelu.default", "add")]
     predicted = predict_trace(linear(*each[:2]), device, compiled=True)

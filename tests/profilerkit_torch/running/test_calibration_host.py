@@ -15,16 +15,20 @@ CPU = torch.device("cpu")
 
 
 def test_the_call_of_a_compiled_graph_and_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A graph of 10 us with n products of 2 us takes 10 + 2 n; with a kernel of 0.5 us after each 10 + 2.5 n."""
+    """All in us: n products of 2 take 10 + n * (2 + 0.7), with a kernel of 0.5 after each 10 + 3.2 n.
 
-    def seconds(model: Any, x: torch.Tensor, device: torch.device) -> float:
+    A training step of n takes 60 + n * (3 * 2 + 5).
+    """
+
+    def seconds(model: Any, x: torch.Tensor, device: torch.device, is_step: bool) -> float:
         links = len(model.weights)
-        return (10 + (2.5 if model.relu else 2.0) * links) * 1e-6
+        return 60 + 11.0 * links if is_step else 10 + (3.2 if model.relu else 2.7) * links
 
     monkeypatch.setattr(calibration_host, "_compiled", seconds)
-    host = host_seconds(CPU, compiled=True)
-    assert host.graph_call == pytest.approx(10e-6)
-    assert host.kernel_call == pytest.approx(0.5e-6)
+    monkeypatch.setattr(calibration_host, "_shortest", lambda call, device: 2.0)
+    measured = host_seconds(CPU, compiled=True).compiled
+    assert measured is not None
+    assert list(vars(measured).values()) == pytest.approx([10, 0.7, 60, 5, 0.5])
 
 
 def test_what_differentiation_takes() -> None:
