@@ -114,7 +114,7 @@ def _estimated(
     device_seconds = sum(each.seconds for each in timed)
     host = _host_seconds(trace, operators, calibration, phase, compiled)
     if device.kind != "cpu" and not compiled:
-        host += len(operators) * calibration.dispatch
+        host += sum(not is_free(operator) for operator in operators) * calibration.dispatch
     total = device_seconds + host if device.kind == "cpu" else max(device_seconds, host)
     total = max(total, bound.seconds)  # networks are corrected by what they took, however the tables add up
     middle, low, high = calibration.correction(phase + COMPILED if compiled else phase)
