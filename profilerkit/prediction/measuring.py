@@ -141,7 +141,7 @@ def _seconds(call: Callable[[], object], seconds: float, clock: Callable[[], flo
         for _ in range(repeats):
             call()
 
-    taken = measure(several, Sampling(max_seconds=seconds, min_samples=20, relative_precision=0.01, clock=clock))
+    taken = measure(several, Sampling(max_seconds=seconds, min_samples=20, relative_precision=0.003, clock=clock))
     return taken.min / repeats, taken.median / taken.min - 1
 
 
