@@ -5,9 +5,14 @@ are predicted and run, each at three batch sizes, forward and in training steps,
 compiled. The correction and the interval of each network come from networks of the other families alone: its own
 family is left out as a whole. Compiled networks are corrected by compiled ones.
 
-``--networks 9`` takes a sample, ``--compiled 45`` compiles all of them (270 times; without a cache that takes most of
-an hour, the default about ten minutes), ``--compiled 0`` none. ``--seconds`` is the time for each measurement. Let
-nothing else run meanwhile, and say so if something did.
+``--networks 9`` takes a sample, ``--only encoder`` (again and again) some families or networks. ``--compiled 45``
+compiles all of them (270 times; without a cache that takes most of an hour, the default about ten minutes),
+``--compiled 0`` none. ``--seconds`` is the time for each measurement. Let nothing else run meanwhile, and say so if
+something did.
+
+``--output rows.json`` keeps every row. ``--measured rows.json`` takes the measured times from there, and runs nothing:
+it says what another calibration or version of profilerkit predicts for the same measurements. ``--page`` prints the
+tables of ``docs/devices.rst``.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,27 +55,43 @@ class Row(NamedTuple):
     measured: float
 
 
-def rows_of(where: DeviceInfo, count: int, compiled: int, seconds: float) -> Iterable[Row]:
+#: Measured seconds by the name of a network, phase and batch size.
+Times = dict[tuple[str, str, int], float]
+
+
+def rows_of(where: DeviceInfo, options: argparse.Namespace, measured: Times | None) -> Iterable[Row]:
     """Yield every network's times; the prediction is that of the tables alone, without any correction."""
     backend: Any = backend_named("torch")
     plain = replace(where, calibration={**(where.calibration or {}), "networks": []})
-    listed = list(subjects())
-    to_compile = {subject.name for subject in _sample(listed, compiled)}
-    for subject in _sample(listed, count):
-        for batch_size in BATCH_SIZES:
+    listed = [each for each in subjects() if not options.only or {each.name, each.family} & set(options.only)]
+    to_compile = {subject.name for subject in _sample(listed, options.compiled)}
+    for subject in _sample(listed, options.networks):
+        for batch_size in options.batch_sizes or BATCH_SIZES:
             inputs = ModelInputs(subject.inputs(batch_size))
             for phase in PHASES:
                 is_compiled = phase.endswith(COMPILED)
-                if is_compiled and subject.name not in to_compile:
+                key = subject.name, phase, batch_size
+                if (is_compiled and subject.name not in to_compile) if measured is None else key not in measured:
                     continue
                 training = phase.startswith("training")
                 trace = (backend.trace_training if training else backend.trace)(subject.model, inputs)
                 predicted = predict_trace(trace, plain, compiled=is_compiled)
-                options = RunOptions(training=training, compile=is_compiled, num_threads=torch.get_num_threads())
-                with backend.run(subject.model, inputs, options) as run:
-                    taken = measure(run, Sampling(max_seconds=seconds, clock=clock_of(where, torch.get_num_threads())))
+                if measured is None:
+                    how = RunOptions(training=training, compile=is_compiled, num_threads=options.threads)
+                    taken = _measured(backend, subject.model, inputs, how, where, options)
+                else:
+                    taken = measured[key]
                 names = subject.name, subject.family, phase, batch_size
-                yield Row(*names, predicted.seconds, predicted.bound.seconds, taken.min)
+                yield Row(*names, predicted.seconds, predicted.bound.seconds, taken)
+
+
+def _measured(
+    backend: Any, model: Any, inputs: ModelInputs, how: RunOptions, where: DeviceInfo, options: argparse.Namespace
+) -> float:
+    """Return the shortest seconds of a pass."""
+    with backend.run(model, inputs, how) as run:
+        taken = measure(run, Sampling(max_seconds=options.seconds, clock=clock_of(where, options.threads)))
+    return taken.min
 
 
 def _sample(listed: Sequence[Any], count: int) -> Sequence[Any]:
@@ -79,9 +101,7 @@ def _sample(listed: Sequence[Any], count: int) -> Sequence[Any]:
 
 def judged(rows: Sequence[Row], where: DeviceInfo) -> dict[str, dict[str, float]]:
     """Return errors, coverage and width by phase, each family judged by what the others taught."""
-    calibration = Calibration.of(where)
-    if calibration is None:
-        raise SystemExit(f"{where.name} has no calibration: give the file of 'profilerkit calibrate'")
+    calibration = _calibration(where)
     results = {}
     for phase in PHASES:
         mine = [row for row in rows if row.phase == phase]
@@ -119,36 +139,99 @@ def _quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, math.floor(share * len(ordered)))]
 
 
-def main() -> None:
+def operator_errors(where: DeviceInfo) -> dict[str, float]:
+    """Return the median errors of the calibration's operators: each from the others, and by peak and bandwidth alone.
+
+    Peak and bandwidth are the best that were measured, as a data sheet would have them.
+    """
+    calibration = _calibration(where)
+    plain = []
+    for table in calibration.tables:
+        peak, rate = calibration.peak(table.dtype) or math.inf, where.bandwidth or math.inf
+        is_product = len(table.points[0].sizes) > 1
+        plain += [abs(point.work / (peak if is_product else rate) / point.seconds - 1) for point in table.points]
+    return {
+        "operators": len(plain),
+        "by the tables, each from the others": math.expm1(calibration.log_error),
+        "by peak and bandwidth alone": _quantile(plain, 0.5),
+    }
+
+
+def _calibration(where: DeviceInfo) -> Calibration:
+    calibration = Calibration.of(where)
+    if calibration is None:
+        raise SystemExit(f"{where.name} has no calibration: give the file of 'profilerkit calibrate'")
+    return calibration
+
+
+def _percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+#: The columns of the page: what they are called, of which number, and how it is written.
+COLUMNS = (
+    ("Rows", "networks", "{:.0f}".format),
+    ("Median error", "median error", partial(_percent, digits=1)),
+    ("Nine of ten below", "nine of ten below", _percent),
+    ("Uncorrected", "median error without correction", partial(_percent, digits=1)),
+    ("In the interval", "covered", _percent),
+    ("Ratio of its ends", "median ratio of the ends", "{:.2f}".format),
+)
+
+
+def page(operators: dict[str, float], results: dict[str, dict[str, float]]) -> str:
+    """Return the tables of the documentation's page, as reStructuredText."""
+    lines = [f"- {name}: {_percent(number, 1)}" for name, number in operators.items() if name != "operators"]
+    lines = [f"Median errors of {operators['operators']:.0f} operators:", "", *lines, "", ".. list-table::"]
+    lines += ["   :header-rows: 1", "", "   * - Phase", *(f"     - {title}" for title, _, _ in COLUMNS)]
+    for phase, numbers in results.items():
+        cells = [shown(numbers[name]) for _, name, shown in COLUMNS]
+        lines += [f"   * - {phase}", *(f"     - {cell}" for cell in cells)]
+    return "\n".join(lines)
+
+
+def options_of(command: list[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("calibration", help="the file of 'profilerkit calibrate'")
     parser.add_argument("--networks", type=int, default=45, help="so many of the 45 networks")
+    parser.add_argument("--only", action="append", help="a family, or a network; repeat it for several")
+    parser.add_argument("--batch-sizes", type=int, nargs="*", help="these instead of 1, 4 and 16")
     parser.add_argument("--compiled", type=int, default=9, help="so many of them also compiled")
     parser.add_argument("--seconds", type=float, default=0.5, help="seconds for each measurement")
     parser.add_argument("--threads", type=int, default=1, help="as many as the calibration was made with")
     parser.add_argument("--output", type=Path, help="write every row as JSON")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    where = device(arguments.calibration)
-    rows = list(rows_of(where, arguments.networks, arguments.compiled, arguments.seconds))
+    parser.add_argument("--measured", type=Path, help="such a file, whose measured times are used instead of runs")
+    parser.add_argument("--page", action="store_true", help="print the tables of the documentation")
+    return parser.parse_args(command)
+
+
+def main() -> None:
+    options = options_of()
+    torch.set_num_threads(options.threads)
+    where = device(options.calibration)
+    measured: Times | None = None
+    if options.measured:
+        kept = json.loads(options.measured.read_text(encoding="utf-8"))["rows"]
+        measured = {(row["name"], row["phase"], row["batch_size"]): row["measured"] for row in kept}
+    rows = list(rows_of(where, options, measured))
+    results, operators = judged(rows, where), operator_errors(where)
+    if options.output:
+        content = {"rows": [row._asdict() for row in rows], "results": results, "operators": operators}
+        options.output.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    if options.page:
+        print(page(operators, results))
+        return
     by_family: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in rows:
         by_family[row.family, row.phase].append(row.measured / row.predicted)
     print(f"load of the machine: {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
     for (family, phase), ratios in sorted(by_family.items()):
         print(f"{family:<20} {phase:<18} measured / predicted: {min(ratios):.2f} to {max(ratios):.2f}")
-    calibration = Calibration.of(where)
-    if calibration is not None:
-        error = math.expm1(calibration.log_error)
-        print(f"operators of the calibration, each from the others: median error {error:.3g}")
-    results = judged(rows, where)
-    for phase, numbers in results.items():
-        print(phase)
+    for title, numbers in {"operators of the calibration, median errors": operators, **results}.items():
+        print(title)
         for name, number in numbers.items():
-            print(f"  {name:<34} {number:.3g}")
-    if arguments.output:
-        content = {"rows": [row._asdict() for row in rows], "results": results}
-        arguments.output.write_text(json.dumps(content, indent=1), encoding="utf-8")
+            print(f"  {name:<36} {number:.3g}")
 
 
 if __name__ == "__main__":

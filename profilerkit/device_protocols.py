@@ -11,7 +11,7 @@ from .backend import DeviceLike
 
 if TYPE_CHECKING:
     from .devices.info import DeviceInfo
-    from .prediction.cases import CalibrationCase, CalibrationNetwork
+    from .prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
 
 __all__ = ["Calibrates", "NamesDevices"]
 
@@ -46,5 +46,5 @@ class Calibrates(Protocol):
         """Return a context in which cases run on so many threads, or as they are for None; it yields the number."""
 
     @abstractmethod
-    def layer_call_seconds(self) -> float:
-        """Return the seconds that the host takes to call a layer that does nothing."""
+    def host_seconds(self, device: DeviceLike, compiled: bool) -> HostSeconds:
+        """Return what the host takes besides operators: calls of layers, views, gradients; with ``compiled`` graphs."""

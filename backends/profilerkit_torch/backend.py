@@ -17,7 +17,7 @@ from profilerkit.declared_inputs import DeclaredInput, made_from
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.joining.reading import ProfileFile
 from profilerkit.joining.records import Recording
-from profilerkit.prediction.cases import CalibrationCase, CalibrationNetwork
+from profilerkit.prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
 from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
     Calibrates,
@@ -61,7 +61,7 @@ from .model.scripted import type_name
 from .model.structure import structure_of
 from .model.wrapped import inner_model, rank_share
 from .operator_timing.passes import times_of_operators
-from .running import calibration, calibration_networks, runs, zeros
+from .running import calibration, calibration_host, calibration_networks, runs, zeros
 from .running.measured_memory import measured_peak
 from .trace.conditions import conditions
 from .trace.tracing import trace_model
@@ -159,9 +159,9 @@ class TorchBackend(
         """Return a script that makes such a profile with torch alone."""
         return script_text()
 
-    def layer_call_seconds(self) -> float:
-        """Return what the call of a module takes that does nothing."""
-        return calibration.layer_call_seconds()
+    def host_seconds(self, device: DeviceLike, compiled: bool) -> HostSeconds:
+        """Return what Python and torch take besides operators."""
+        return calibration_host.host_seconds(runs.resolve_device(torch.nn.Module(), device), compiled)
 
     def is_tensor(self, value: Any) -> bool:
         """Return whether a value is a torch tensor."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -16,7 +17,7 @@ from ..errors import ArgumentError, InputError
 from ..plugging.extension import LoadedModel
 from ..plugging.loaders import load_model
 from ..plugging.offers import backend_named, find_backend
-from ..process.collector import collector_paused
+from ..process.collector import collector_paused, objects_aged
 from ..protocols import FollowsLanguageModels, offered
 from .caching import CacheBytes, cache_bytes, slope_of
 from .comparison import LanguageModelComparison
@@ -32,6 +33,8 @@ __all__ = ["kv_bytes", "kv_bytes_per_token", "llm"]
 
 #: The short names of dtypes.
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
+#: A library with its dependencies has more modules than this.
+_LIBRARY = 300
 
 
 def llm(
@@ -131,9 +134,11 @@ class _Followed:
     """A model that was loaded, with the backend that follows it."""
 
     def __init__(self, model: Any, dtype: str | None, backend: Any, name: str | None, trust: bool) -> None:
-        self.name, is_loaded = name, isinstance(model, str)
+        self.name, is_loaded, imported_before = name, isinstance(model, str), len(sys.modules)
         if is_loaded:
             model = load_model(model, trust=trust)
+            if len(sys.modules) - imported_before > _LIBRARY:
+                objects_aged()  # what was imported stays
         if isinstance(model, LoadedModel):
             self.name = name or model.name
             model = model.model

@@ -12,12 +12,13 @@ from ..devices.products import element_bytes
 from ..error_text import shown
 from ..errors import ArgumentError, DeviceFileError
 from ..process.cached import cached_property
+from .cases import CompiledSeconds, HostSeconds
 from .tables import EfficiencyTable, Point
 
 __all__ = ["COMPILED", "Calibration", "Network", "content_of", "toml_of"]
 
 #: The version of the tables in a file.
-_FORMAT = 1
+_FORMAT = 2
 #: The share of networks that an interval is to hold.
 COVERED = 0.9
 #: What the phases of compiled networks end with.
@@ -48,14 +49,14 @@ class Calibration:
     Attributes:
         tables: A table for each kind of product or family of traffic and dtype.
         dispatch: Seconds that the host takes for one operator.
-        layer_call: Seconds that the host takes for the call of one layer.
+        host: Seconds that the host takes for calls of layers, views, gradients and compiled graphs.
         networks: Networks that were both measured and predicted; intervals and the correction follow from them.
         backend: The framework, with its version.
     """
 
     tables: tuple[EfficiencyTable, ...]
     dispatch: float
-    layer_call: float
+    host: HostSeconds
     networks: tuple[Network, ...] = ()
     backend: str = ""
 
@@ -74,7 +75,7 @@ class Calibration:
             return cls(
                 tuple(map(_table, content["tables"])),
                 float(content["dispatch"]),
-                float(content["layer_call"]),
+                _host(content["host"], content.get("compiled")),
                 tuple(Network(**network) for network in content.get("networks", ())),
                 str(content.get("backend", "")),
             )
@@ -141,7 +142,11 @@ _WITHOUT_NETWORKS = 3.0
 #: Kinds that stand in for one that was not measured.
 _INSTEAD = {
     "depthwise convolution": ("convolution",),
+    "depthwise convolution gradient": ("convolution gradient", "depthwise convolution", "convolution", "product"),
     "convolution gradient": ("convolution", "product"),
+    "recurrent gradient": ("recurrent", "product"),
+    "stepwise recurrent": ("recurrent", "product"),
+    "stepwise recurrent gradient": ("recurrent gradient", "stepwise recurrent", "recurrent", "product"),
     "convolution": ("product",),
     "attention": ("batched product", "product"),
     "recurrent": ("product",),
@@ -149,6 +154,16 @@ _INSTEAD = {
     "pooling": ("normalization", "element-wise"),
     "softmax": ("normalization", "activation", "element-wise"),
     "batch normalization": ("normalization", "element-wise"),
+    "batch statistics": ("batch normalization", "normalization", "element-wise"),
+    "average pooling": ("pooling", "normalization", "element-wise"),
+    "upsampling": ("pooling", "normalization", "element-wise"),
+    "pooling gradient": ("pooling", "normalization", "element-wise"),
+    "average pooling gradient": ("average pooling", "pooling", "normalization", "element-wise"),
+    "upsampling gradient": ("upsampling", "pooling", "normalization", "element-wise"),
+    "softmax gradient": ("softmax", "normalization", "activation", "element-wise"),
+    "batch normalization gradient": ("batch normalization", "normalization", "element-wise"),
+    "normalization gradient": ("normalization", "activation", "element-wise"),
+    "activation gradient": ("activation", "element-wise"),
     "normalization": ("activation", "element-wise"),
     "random": ("activation", "element-wise"),
     "activation": ("element-wise",),
@@ -180,7 +195,8 @@ def content_of(calibration: Calibration) -> dict[str, Any]:
         "format": _FORMAT,
         "backend": calibration.backend,
         "dispatch": calibration.dispatch,
-        "layer_call": calibration.layer_call,
+        "host": {name: each for name, each in vars(calibration.host).items() if name != "compiled"},
+        **({} if calibration.host.compiled is None else {"compiled": dict(vars(calibration.host.compiled))}),
         "networks": [{name: getattr(each, name) for name in Network.__slots__} for each in calibration.networks],
         "tables": [
             {
@@ -191,6 +207,12 @@ def content_of(calibration: Calibration) -> dict[str, Any]:
             for table in calibration.tables
         ],
     }
+
+
+def _host(content: Mapping[str, Any], compiled: Mapping[str, Any] | None) -> HostSeconds:
+    """Return what the host takes, from the tables of a file."""
+    of_graphs = None if compiled is None else CompiledSeconds(**{name: float(compiled[name]) for name in compiled})
+    return HostSeconds(**{name: float(content[name]) for name in content}, compiled=of_graphs)
 
 
 def toml_of(device: DeviceInfo) -> str:
@@ -204,7 +226,11 @@ def toml_of(device: DeviceInfo) -> str:
     lines += ["", "[dense_peaks]", *(f"{dtype} = {_figure(each)}" for dtype, each in device.dense_peaks.items())]
     lines += ["", "[facts]", *(f"{_text(name)} = {_text(fact)}" for name, fact in device.facts.items())]
     lines += ["", "[calibration]", f"format = {_FORMAT}", f"backend = {_text(calibration.backend)}"]
-    lines += [f"dispatch = {calibration.dispatch!r}", f"layer_call = {calibration.layer_call!r}"]
+    lines.append(f"dispatch = {calibration.dispatch!r}")
+    content = content_of(calibration)
+    for name in ("host", "compiled"):
+        if name in content:
+            lines += ["", f"[calibration.{name}]", *(f"{key} = {each!r}" for key, each in content[name].items())]
     for network in calibration.networks:
         texts = [f"{name} = {_text(getattr(network, name))}" for name in ("name", "family", "phase")]
         lines += ["", "[[calibration.networks]]", *texts, f"ratio = {network.ratio!r}"]

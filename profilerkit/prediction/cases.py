@@ -8,7 +8,7 @@ from typing import Any
 
 from ..inputs import ModelInputs
 
-__all__ = ["CalibrationCase", "CalibrationNetwork"]
+__all__ = ["CalibrationCase", "CalibrationNetwork", "CompiledSeconds", "HostSeconds"]
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,53 @@ class CalibrationCase:
         call: Runs it once, and returns when the device is done.
         model: A model that does the same and nothing else: the backend's trace of it tells the kind, sizes and work.
         inputs: What ``model`` is called with.
+        is_gradient: Whether ``call`` computes the gradients of the model's one operator, which have twice its
+            multiply-accumulates, instead of that operator.
     """
 
     name: str
     call: Callable[[], object]
     model: Any
     inputs: ModelInputs
+    is_gradient: bool = False
+
+
+@dataclass(frozen=True)
+class HostSeconds:
+    """What the host takes besides the operators themselves.
+
+    Attributes:
+        layer_call: Seconds for the call of one layer.
+        view_call: Seconds for an operator that moves no bytes, such as a transposition.
+        gradient_call: Seconds that automatic differentiation takes for each operator of a backward pass.
+        backward_call: Seconds that it takes to start a backward pass.
+        compiled: What it takes for compiled graphs; None if that was not measured.
+    """
+
+    layer_call: float
+    view_call: float = 0.0
+    gradient_call: float = 0.0
+    backward_call: float = 0.0
+    compiled: CompiledSeconds | None = None
+
+
+@dataclass(frozen=True)
+class CompiledSeconds:
+    """What the host takes for compiled graphs.
+
+    Attributes:
+        graph_call: Seconds for the call of a graph.
+        graph_weight: Seconds for each weight of it, which is checked and passed on.
+        step_call: Seconds for the calls of the graphs of a training step.
+        step_weight: Seconds for each trainable weight of it, its gradient's assignment among them.
+        kernel_call: Seconds for the call of a kernel that the compiler generated.
+    """
+
+    graph_call: float
+    graph_weight: float
+    step_call: float
+    step_weight: float
+    kernel_call: float
 
 
 @dataclass(frozen=True)

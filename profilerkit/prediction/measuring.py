@@ -17,7 +17,7 @@ from ..trace.records import ModelTrace
 from .calibration import COMPILED, Calibration, Network, content_of
 from .cases import CalibrationCase, CalibrationNetwork
 from .predicting import predict_trace
-from .regions import family_of, is_free, kind_of, moved_by, shape_of
+from .regions import family_of, is_free, kind_of, moved_by, plain_name, shape_of
 from .tables import EfficiencyTable, Point
 
 __all__ = ["calibrate", "networks_of", "tables_of"]
@@ -63,11 +63,11 @@ def calibrate(
     with provider.calibrating(num_threads) as threads:
         clock = clock_of(info, threads)
         tables = tables_of(backend, cases, seconds * _OF_OPERATORS, clock)
-        layer_call = provider.layer_call_seconds()
+        host = provider.host_seconds(device, compiled)
     dispatch = min(table.least_seconds for table in tables)
     version = ", ".join(f"{name} {value}" for name, value in list(backend.environment().items())[:2])
     name = f"{backend.name} ({version}) on {threads} thread{'s' if threads != 1 else ''}"
-    calibration = Calibration(tables, dispatch, layer_call, backend=name)
+    calibration = Calibration(tables, dispatch, host, backend=name)
     measured = _device(info, calibration, time.perf_counter() - began)
     networks = list(provider.calibration_networks(device))
     progress(f"{len(networks)} networks")
@@ -117,6 +117,9 @@ def _measured(
     moved = moved_by(operator)
     once, spread = _seconds(case.call, seconds, clock)
     dtype = operator.outputs[0].dtype
+    if case.is_gradient:
+        name = f"{plain_name(operator.operator)}_backward"
+        operator = replace(operator, operator=name, macs=2 * operator.macs, phase="backward")
     if operator.macs:
         return kind_of(operator), dtype, Point(shape_of(operator), 2.0 * operator.macs, once, spread)
     return family_of(operator), dtype, Point((max(1.0, moved),), max(1.0, moved), once, spread)
@@ -138,7 +141,7 @@ def _seconds(call: Callable[[], object], seconds: float, clock: Callable[[], flo
         for _ in range(repeats):
             call()
 
-    taken = measure(several, Sampling(max_seconds=seconds, min_samples=20, relative_precision=0.01, clock=clock))
+    taken = measure(several, Sampling(max_seconds=seconds, min_samples=20, relative_precision=0.003, clock=clock))
     return taken.min / repeats, taken.median / taken.min - 1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,8 @@ from ..trace.layer_table import LayerTable
 from ..trace.records import ModelTrace, OpRecord
 from .bound import Bound, bound_of, bytes_of, compulsory_bytes
 from .calibration import COMPILED, Calibration
-from .regions import Region, family_of, kind_of, regions_of, shape_of, with_whole_recurrences
+from .cases import CompiledSeconds
+from .regions import Region, family_of, is_free, kind_of, regions_of, shape_of, with_whole_recurrences
 
 __all__ = ["Prediction", "predict_trace"]
 
@@ -30,7 +31,8 @@ class Prediction:
         high: The upper end; None if it is not known.
         binds: What decides the time: "products", "traffic" or "dispatch".
         device_seconds: The estimate of the device's own time, None without a calibration.
-        host_seconds: The estimate of what the host takes to dispatch; None without one. 0 for a compiled graph.
+        host_seconds: The estimate of what the host takes besides; None without one. Of a compiled graph it is that of
+            the call of the graph.
         layers: A row for each layer: ``estimate_seconds`` and ``bound_seconds`` of its own operators, what ``binds``.
         phase: "forward" or "training".
         notes: What a reader must know besides.
@@ -75,7 +77,7 @@ def predict_trace(
 
     With a data sheet only it is a bound: ``max(products at peak, compulsory bytes at bandwidth)``. With a calibration
     it is an estimate too: the sum over regions of operators of their time by the tables, and what the host takes; on a
-    device of its own (a GPU) the longer of both. A compiled graph has fused regions, and no host's time.
+    device of its own (a GPU) the longer of both. A compiled graph has fused regions, and of the host one call.
 
     Args:
         trace: A trace of a forward pass or of a training step.
@@ -106,13 +108,13 @@ def _estimated(
     """Return the prediction by a calibration."""
     bandwidth = calibration.best_bandwidth(compulsory_bytes(trace))
     bound = bound_of(trace, device, dtype, bandwidth)
-    regions = regions_of(with_whole_recurrences(trace), fused=compiled)
-    timed = [_timed(region, calibration, device, dtype) for region in regions]
-    calls = sum(len(layer.calls) for layer in trace.layers)
+    operators = tuple(with_whole_recurrences(trace))
+    regions = regions_of(operators, fused=compiled)
+    timed = [_timed(region, calibration, device, dtype, compiled) for region in regions]
     device_seconds = sum(each.seconds for each in timed)
-    host = 0.0 if compiled else calls * calibration.layer_call
+    host = _host_seconds(trace, operators, calibration, phase, compiled)
     if device.kind != "cpu" and not compiled:
-        host += len(trace.operators) * calibration.dispatch
+        host += sum(not is_free(operator) for operator in operators) * calibration.dispatch
     total = device_seconds + host if device.kind == "cpu" else max(device_seconds, host)
     total = max(total, bound.seconds)  # networks are corrected by what they took, however the tables add up
     middle, low, high = calibration.correction(phase + COMPILED if compiled else phase)
@@ -132,11 +134,58 @@ def _estimated(
     )
 
 
-def _timed(region: Region, calibration: Calibration, device: DeviceInfo, dtype: str | None) -> _Timed:
-    """Return the seconds of a region by the tables."""
-    head = region.head
+def _host_seconds(
+    trace: ModelTrace, operators: Sequence[OpRecord], calibration: Calibration, phase: str, compiled: bool
+) -> float:
+    """Return what the host takes besides the operators.
+
+    Eager, that is calls of layers, views of the forward pass, the start of a backward pass, and automatic
+    differentiation for each of its operators, whose views are in that. Compiled, it is the call of a graph.
+    """
+    host = calibration.host
+    if compiled:
+        return _graph_seconds(trace, host.compiled, phase) if host.compiled is not None else 0.0
+    calls = sum(len(layer.calls) for layer in trace.layers)
+    views = sum(is_free(operator) for operator in operators if operator.phase == "forward")
+    gradients = sum(not is_free(operator) for operator in operators if operator.phase == "backward")
+    start = host.backward_call if gradients else 0.0
+    return calls * host.layer_call + views * host.view_call + gradients * host.gradient_call + start
+
+
+def _graph_seconds(trace: ModelTrace, host: CompiledSeconds, phase: str) -> float:
+    """Return what the call of one graph, or of those of a training step, takes the host, with the weights."""
+    weights = trace.parameters
+    if phase == "forward":
+        return host.graph_call + len(weights) * host.graph_weight
+    return host.step_call + sum(1 for weight in weights if weight.trainable) * host.step_weight
+
+
+def _timed(
+    region: Region, calibration: Calibration, device: DeviceInfo, dtype: str | None, compiled: bool = False
+) -> _Timed:
+    """Return the seconds of a region by the tables: of a fused one, those of the slowest of its operators' families.
+
+    A generated kernel starts in the time that was measured for such, where it was.
+    """
+    each = [_by_table(operator, region.moved_bytes, calibration, device, dtype) for operator in region.operators]
+    slowest = max(each, key=lambda timed: timed[0] - timed[1])
+    head, (seconds, start) = region.head, slowest
+    if compiled and not head.macs and calibration.host.compiled is not None:
+        seconds += calibration.host.compiled.kernel_call - start
+    rate = calibration.best_bandwidth(region.moved_bytes) or float("inf")
+    if seconds <= 1.5 * calibration.dispatch:
+        return _Timed(region, seconds, "dispatch")
+    peak = calibration.peak(_dtype(head, dtype)) or float("inf")
+    is_products = bool(head.macs) and 2.0 * head.macs / peak >= region.moved_bytes / rate
+    return _Timed(region, seconds, "products" if is_products else "traffic")
+
+
+def _by_table(
+    head: OpRecord, moved_bytes: float, calibration: Calibration, device: DeviceInfo, dtype: str | None
+) -> tuple[float, float]:
+    """Return the seconds of an operator by its table, and how many of them are the start of any call."""
     name = _dtype(head, dtype)
-    sizes: tuple[float, ...] = shape_of(head) if head.macs else (max(1.0, region.moved_bytes),)
+    sizes: tuple[float, ...] = shape_of(head) if head.macs else (max(1.0, moved_bytes),)
     work, peak = (2.0 * head.macs, calibration.peak(name) or 0.0) if head.macs else (sizes[0], float("inf"))
     table = calibration.table(kind_of(head) if head.macs else family_of(head), name)
     table = table or calibration.table("product" if head.macs else "element-wise", "float32")
@@ -144,12 +193,7 @@ def _timed(region: Region, calibration: Calibration, device: DeviceInfo, dtype: 
         raise ArgumentError(
             f"the calibration of {device.name} has no table for {head.operator} in {name}; make it with --dtype {name}"
         )
-    seconds = table.seconds(sizes, max(work, 1.0), peak)
-    rate = calibration.best_bandwidth(region.moved_bytes) or float("inf")
-    if seconds <= 1.5 * calibration.dispatch:
-        return _Timed(region, seconds, "dispatch")
-    is_products = bool(head.macs) and work / peak >= region.moved_bytes / rate
-    return _Timed(region, seconds, "products" if is_products else "traffic")
+    return table.seconds(sizes, max(work, 1.0), peak), table.least_seconds
 
 
 def _dtype(operator: OpRecord, dtype: str | None) -> str:

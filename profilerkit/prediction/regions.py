@@ -34,18 +34,26 @@ KINDS: tuple[tuple[str, str], ...] = (
     ("convolution gradient", r"conv\w*backward|conv\w*gradient|conv2dbackprop|backprop(input|filter)"),
     ("convolution", r"conv"),
     ("attention", r"attention|sdpa"),
-    ("recurrent", r"lstm|gru|rnn|recurrent"),
+    ("recurrent gradient", r"(lstm|recurrent)\w*(backward|gradient)"),
+    ("stepwise recurrent gradient", r"(gru|rnn)\w*(backward|gradient)"),
+    ("recurrent", r"lstm|recurrent"),
+    ("stepwise recurrent", r"gru|rnn"),
     ("batched product", r"\bbmm|baddbmm|batch_?matmul|einsum"),
     ("product", r""),
 )
 #: Convolutions of one channel for each output channel: their depth is that of one small kernel.
 _DEPTHWISE = "depthwise convolution"
 _DEPTHWISE_DEPTHS = frozenset({9, 25, 49})
+#: Their gradients, by the image and by the kernel, have twice that.
+_DEPTHWISE_GRADIENT_DEPTHS = frozenset({18, 50, 98})
 
 #: The families of traffic, each with the pattern of its names; the first that matches counts.
 FAMILIES: tuple[tuple[str, str], ...] = (
-    ("pooling", r"pool|upsample|interpolate|resize"),
+    ("average pooling", r"avg_?pool|average_?pool|mean_?pool"),
+    ("upsampling", r"upsample|interpolate|resize"),
+    ("pooling", r"pool"),
     ("softmax", r"softmax|logsumexp"),
+    ("batch statistics", r"native_batch_norm$"),
     ("batch normalization", r"batch_?norm|instance_?norm"),
     ("normalization", r"norm"),
     ("random", r"dropout|bernoulli|rand|multinomial"),
@@ -55,8 +63,15 @@ FAMILIES: tuple[tuple[str, str], ...] = (
     ("movement", r"clone|contiguous|copy|cat|stack|pad|reshape|repeat|roll|flip|fill|zeros|ones|full|arange|transpose"),
     ("element-wise", r""),
 )
-#: ReLU and what torch calls relu6 are no exponential, though "elu" is in their names.
-_ELEMENTWISE = re.compile(r"relu|threshold|hardtanh|hardswish|hardsigmoid|clamp")
+#: Averages of so many elements are reductions: those of whole images.
+_MANY = 32
+#: The families whose gradients have tables of their own, as "pooling gradient".
+_WITH_GRADIENTS = frozenset(
+    ("average pooling", "upsampling", "pooling", "softmax", "batch normalization", "normalization", "activation")
+)
+#: ReLU and what torch calls relu6 are no exponential, though "elu" is in their names; the gradients of sigmoid and tanh
+#: take their results, and no exponential either.
+_ELEMENTWISE = re.compile(r"relu|threshold|hardtanh|hardswish|hardsigmoid|clamp|(sigmoid|tanh)_(backward|grad)")
 #: What makes no byte move: views, and tensors without values.
 _FREE = re.compile(
     r"_unsafe_view|view|empty(_like|_strided)?|new_empty|unsafe_split|split(_with_sizes)?|chunk|detach|alias|expand|t"
@@ -81,6 +96,8 @@ def kind_of(operator: OpRecord) -> str:
     kind = next(kind for kind, pattern in KINDS if re.search(pattern, name))
     if kind == "convolution" and shape_of(operator)[3] in _DEPTHWISE_DEPTHS:
         return _DEPTHWISE
+    if kind == "convolution gradient" and shape_of(operator)[3] in _DEPTHWISE_GRADIENT_DEPTHS:
+        return f"{_DEPTHWISE} gradient"
     return kind
 
 
@@ -89,7 +106,10 @@ def family_of(operator: OpRecord) -> str:
     name = plain_name(operator.operator)
     if _ELEMENTWISE.search(name):
         return "element-wise"
-    return next(family for family, pattern in FAMILIES if re.search(pattern, name))
+    family = next(family for family, pattern in FAMILIES if re.search(pattern, name))
+    if family == "average pooling" and operator.bytes_read >= _MANY * operator.bytes_written:
+        return "reduction"
+    return f"{family} gradient" if family in _WITH_GRADIENTS and "backward" in name else family
 
 
 def is_free(operator: OpRecord) -> bool:
@@ -108,7 +128,10 @@ def shape_of(operator: OpRecord) -> tuple[int, int, int, int]:
     """Return batch, rows, columns and depth of a product, as far as its first output and its count tell them.
 
     The depth is the multiply-accumulates for each element of the output; the columns are the channels of an image or
-    else the last dimension; the batch is that of batched products, 1 for others.
+    else the last dimension; the batch is that of batched products, and of recurrent layers, which are taken to have the
+    batch first and the steps, their rows, second. In its place convolutions have their multiply-accumulates for each
+    value that is read or written: with the same rows, columns and depth it is greater for larger kernels. It is 1 for
+    others.
 
     >>> from profilerkit.trace.records import TensorInfo
     >>> shape_of(OpRecord("mm", "", 0, 24, 48, 0, 0, (TensorInfo((2, 3), "float32"),)))
@@ -119,32 +142,39 @@ def shape_of(operator: OpRecord) -> tuple[int, int, int, int]:
     name = plain_name(operator.operator)
     is_image = "conv" in name and len(shape) > 2
     columns = max(1, shape[1 if is_image else -1]) if shape else 1
+    depth = max(1, operator.macs // elements)
+    if len(shape) == 3 and re.search(r"lstm|gru|rnn|recurrent", name):
+        return max(1, shape[0]), max(1, shape[1]), columns, depth
+    if is_image:
+        moved = (operator.bytes_read + operator.bytes_written) / element_bytes(operator.outputs[0].dtype)
+        return max(1, round(operator.macs / max(1.0, moved))), max(1, elements // columns), columns, depth
     batch = 1
     if len(shape) > 2 and re.search(r"\bbmm|baddbmm|batch_?matmul|einsum", name):
         batch = max(1, math.prod(shape[:-2]))
     rows = max(1, elements // columns // batch)
-    return batch, rows, columns, max(1, operator.macs // elements)
+    return batch, rows, columns, depth
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Operators that run as one: the first, and those that a compiler fuses into it; the bytes that they move."""
+    """Operators that run as one kernel: one, or several that a compiler fuses; the bytes that they move."""
 
     operators: tuple[OpRecord, ...]
     moved_bytes: float
 
     @property
     def head(self) -> OpRecord:
-        """The operator whose kind or family decides the time: the one with most multiply-accumulates, or the first."""
-        return max(self.operators, key=lambda operator: operator.macs)
+        """The first operator; one with multiply-accumulates is a region by itself."""
+        return self.operators[0]
 
 
 def regions_of(operators: Iterable[OpRecord], *, fused: bool) -> Iterator[Region]:
     """Yield the regions of a trace: each operator by itself, or as a compiler fuses them.
 
-    The rule of fusion: an operator without products joins the region before it if it runs in the same phase, moves
-    bytes, and its first output has as many elements as that of the operator before. What the region passes on inside
-    is neither written nor read: each join takes the bytes of that output off twice.
+    The rule of fusion: an operator with products is a kernel of a library, by itself. Another operator joins the region
+    before it if that has no products, it runs in the same phase, moves bytes, and its first output has as many elements
+    as that of the operator before. What the region passes on inside is neither written nor read: each join takes the
+    bytes of that output off twice.
     """
     group: list[OpRecord] = []
     moved = 0.0
@@ -179,18 +209,23 @@ def with_whole_recurrences(trace: ModelTrace) -> Iterator[OpRecord]:
         macs, flops = sum(each.macs for each in operators), sum(each.flops for each in operators)
         weights = sum(weight.bytes for weight in layers[path].parameters)
         moved = weights + math.prod(outputs[0].shape) * element_bytes(outputs[0].dtype)
-        yield OpRecord("recurrent", path, 0, macs, flops, int(weights), int(moved - weights), outputs[:1], phase)
+        name = layers[path].type.lower() + ("_backward" if phase == "backward" else "")
+        yield OpRecord(name, path, 0, macs, flops, int(weights), int(moved - weights), outputs[:1], phase)
 
 
 #: The types of layers that run as one kernel.
-_WHOLE = frozenset({"LSTM"})
+_WHOLE = frozenset({"LSTM", "GRU", "RNN"})
+
+
+#: The families of operators that do not join the region before them.
+_ALONE = frozenset(("gather", "pooling", "average pooling", "upsampling", "reduction", "random"))
 
 
 def _passed_on(before: OpRecord, operator: OpRecord) -> float | None:
     """Return the bytes that an operator takes over from the one before it in a region; None if it does not join."""
-    if operator.macs or operator.phase != before.phase or not before.outputs or not operator.outputs:
+    if operator.macs or before.macs or operator.phase != before.phase or not before.outputs or not operator.outputs:
         return None
-    if family_of(operator) in ("gather", "pooling", "reduction", "random"):
+    if family_of(operator) in _ALONE:
         return None
     elements = math.prod(before.outputs[0].shape)
     if elements != math.prod(operator.outputs[0].shape) or elements < 1:

@@ -87,7 +87,7 @@ METHODS: dict[str, Callable[[], Any]] = {
 }
 #: Those that only look, or are told something.
 HARMLESS = {
-    *("cast", "calibrating", "calibration_cases", "calibration_networks", "device_info", "layer_call_seconds"),
+    *("cast", "calibrating", "calibration_cases", "calibration_networks", "device_info", "host_seconds"),
     *("recording_in", "profile_script"),
     *("generate", "language_model", "language_model_cache", "longest_context", "with_language_head"),
     *("opened", "accepts", "resolve_device", "is_tensor", "as_tensor", "model_name", "ranks", "add_costs"),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from typing import Any
 
 import torch
@@ -16,13 +15,17 @@ from profilerkit import ModelInputs
 from profilerkit.prediction.cases import CalibrationCase
 from profilerkit.process.locks import undone_in_child
 
-__all__ = ["cases", "layer_call_seconds", "on_threads"]
+from .calibration_gradients import RECURRENT, gradients, gru, lstm, recurrences, recurrent_inputs
+
+__all__ = ["cases", "on_threads"]
 
 #: Products: rows, and (columns, depth).
 _ROWS = (1, 4, 16, 64, 256, 1024)
 _WEIGHTS = ((16, 16), (64, 64), (256, 64), (64, 256), (256, 256), (768, 768), (3072, 768), (768, 3072))
 #: A matrix that no cache holds (256 MiB in float32), and the rows it is multiplied with: as language models decode.
 _LARGE, _FEW_ROWS = (8192, 8192), (1, 4, 16)
+#: Products of little depth, as gradients of weights are for few samples: rows and columns, depths.
+_SHALLOW = ((64, 64), (256, 256), (1024, 256), (1024, 1024)), (1, 4, 16)
 #: Batched products: batch, rows, columns, depth.
 _BATCHED = (
     (4, 16, 16, 16),
@@ -45,8 +48,24 @@ _CONVOLUTIONS = (
         (8, 256, 7, 256, 1, 1),
     ),
 )
+#: The smallest tell what a call takes however little it does; many samples have many rows.
+_MORE_CONVOLUTIONS = (
+    *((2, 3, 4, 4, 3, 1), (2, 4, 4, 4, 1, 1), (1, 8, 16, 16, 3, 1), (4, 16, 16, 32, 1, 1), (2, 4, 4, 4, 3, 1)),
+    *((16, 3, 32, 8, 3, 1), (16, 3, 64, 32, 3, 1), (16, 8, 32, 16, 3, 1), (16, 32, 32, 64, 3, 1)),
+    *((4, 24, 56, 48, 3, 1), (16, 64, 14, 64, 1, 1), (16, 96, 28, 96, 1, 1)),
+    *((8, 48, 48, 3, 3, 1), (1, 24, 32, 3, 3, 1), (16, 16, 64, 16, 3, 1), (8, 64, 24, 64, 3, 1)),
+    *(
+        (batch, channels, size, channels, kernel, 1)
+        for channels, size in ((16, 24), (32, 16), (48, 32), (64, 28), (128, 14))
+        for kernel in (1, 3)
+        for batch in (1, 8)
+    ),
+)
 #: Depthwise convolutions: batch, channels, size, kernel.
 _DEPTHWISE = (
+    (1, 4, 4, 3),
+    (1, 16, 16, 3),
+    (16, 48, 28, 3),
     (1, 32, 56, 3),
     (1, 96, 28, 3),
     (1, 192, 14, 7),
@@ -65,8 +84,6 @@ _ATTENTION = (
     (4, 8, 128, 64),
     (1, 8, 512, 64),
 )
-#: Recurrent layers: batch, steps, features in, features.
-_RECURRENT = ((1, 8, 16, 32), (1, 32, 64, 64), (8, 32, 64, 64), (8, 16, 128, 256), (32, 16, 64, 128), (1, 64, 256, 256))
 #: The elements of traffic.
 _ELEMENTS = (64, 2**10, 2**13, 2**15, 2**17, 2**19, 2**21, 2**23)
 
@@ -90,7 +107,7 @@ def cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
     def random(*sizes: int) -> torch.Tensor:
         return torch.randn(*sizes, device=device, dtype=kind)
 
-    makers = (_products, _convolutions, _attention, _recurrent, _traffic, _images)
+    makers = (_products, _convolutions, _attention, _recurrent, _traffic, _images, gradients)
     for name, function, tensors in (each for maker in makers for each in maker(random)):
         yield CalibrationCase(
             f"{name} in {dtype}",
@@ -98,16 +115,25 @@ def cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
             _Function(function),
             ModelInputs(*tensors),
         )
+    for name, call, function, tensors in recurrences(random):
+        inputs = ModelInputs(*tensors)
+        yield CalibrationCase(
+            f"{name} in {dtype}", _synchronized(call, synchronized), _Function(function), inputs, True
+        )
 
 
 @contextmanager
 def on_threads(num_threads: int | None) -> Iterator[int]:
-    """Run operators on so many threads inside; yield how many these are."""
+    """Run operators on so many threads inside, without gradients; yield how many threads these are.
+
+    To switch gradients off at each call would take as long as a small operator.
+    """
     threads = torch.get_num_threads()
     try:
         with undone_in_child(lambda: torch.set_num_threads(threads)):
             torch.set_num_threads(num_threads or threads)
-            yield torch.get_num_threads()
+            with torch.no_grad():
+                yield torch.get_num_threads()
     finally:
         torch.set_num_threads(threads)
 
@@ -115,14 +141,20 @@ def on_threads(num_threads: int | None) -> Iterator[int]:
 def _called(
     function: Callable[..., Any], tensors: tuple[torch.Tensor, ...], synchronize: Callable[[], Any] | None
 ) -> Callable[[], object]:
-    def call() -> object:
-        with torch.no_grad():
-            result = function(*tensors)
-        if synchronize is not None:
-            synchronize()
+    return _synchronized(lambda: function(*tensors), synchronize)
+
+
+def _synchronized(call: Callable[[], object], synchronize: Callable[[], Any] | None) -> Callable[[], object]:
+    """Return a call that returns when the device is done."""
+    if synchronize is None:
+        return call
+
+    def synchronized() -> object:
+        result = call()
+        synchronize()
         return result
 
-    return call
+    return synchronized
 
 
 _Random = Callable[..., torch.Tensor]
@@ -134,12 +166,15 @@ def _products(random: _Random) -> _Made:
         weight, bias = random(columns, depth), random(columns)
         for rows in _FEW_ROWS if (columns, depth) == _LARGE else _ROWS:
             yield f"linear {rows} x {columns} x {depth}", functional.linear, (random(rows, depth), weight, bias)
+    for (rows, columns), depth in product(*_SHALLOW):
+        tensors = random(rows, depth), random(columns, depth), random(columns)
+        yield f"linear {rows} x {columns} x {depth}", functional.linear, tensors
     for batch, rows, columns, depth in _BATCHED:
         yield f"bmm {batch} x {rows}", torch.bmm, (random(batch, rows, depth), random(batch, depth, columns))
 
 
 def _convolutions(random: _Random) -> _Made:
-    for batch, channels, size, out, kernel, stride in _CONVOLUTIONS:
+    for batch, channels, size, out, kernel, stride in (*_CONVOLUTIONS, *_MORE_CONVOLUTIONS):
         x, weight = random(batch, channels, size, size), random(out, channels, kernel, kernel)
         yield f"convolution {x.shape} {weight.shape}", _convolution(stride, kernel // 2, 1), (x, weight, random(out))
         if channels > 3 and stride == 1:
@@ -148,16 +183,18 @@ def _convolutions(random: _Random) -> _Made:
     for batch, channels, size, kernel in _DEPTHWISE:
         x, weight = random(batch, channels, size, size), random(channels, 1, kernel, kernel)
         yield f"depthwise {x.shape}", _convolution(1, kernel // 2, channels), (x, weight, random(channels))
+        y = random(batch, channels, size, size)
+        yield f"gradient of depthwise {x.shape}", _convolution_gradient(kernel // 2, channels, channels), (y, x, weight)
 
 
 def _convolution(stride: int, padding: int, groups: int) -> Callable[..., Any]:
     return lambda x, weight, bias: functional.conv2d(x, weight, bias, stride, padding, 1, groups)
 
 
-def _convolution_gradient(padding: int, out: int) -> Callable[..., Any]:
+def _convolution_gradient(padding: int, out: int, groups: int = 1) -> Callable[..., Any]:
     gradients = [True, True, True]
     return lambda y, x, weight: torch.ops.aten.convolution_backward(
-        y, x, weight, [out], [1, 1], [padding, padding], [1, 1], False, [0, 0], 1, gradients
+        y, x, weight, [out], [1, 1], [padding, padding], [1, 1], False, [0, 0], groups, gradients
     )
 
 
@@ -168,14 +205,10 @@ def _attention(random: _Random) -> _Made:
 
 
 def _recurrent(random: _Random) -> _Made:
-    for batch, steps, features, width in _RECURRENT:
-        weights = (random(4 * width, features), random(4 * width, width), random(4 * width), random(4 * width))
-        start = random(1, batch, width), random(1, batch, width)
-        yield f"lstm {batch} x {steps}", _lstm, (random(batch, steps, features), *start, *weights)
-
-
-def _lstm(x: torch.Tensor, h: torch.Tensor, c: torch.Tensor, *weights: torch.Tensor) -> Any:
-    return torch.lstm(x, (h, c), weights, True, 1, 0.0, False, False, True)
+    for sizes in RECURRENT:
+        batch, steps = sizes[:2]
+        yield f"lstm {batch} x {steps}", lstm, recurrent_inputs(random, 4, *sizes)
+        yield f"gru {batch} x {steps}", gru, recurrent_inputs(random, 3, *sizes)
 
 
 def _traffic(random: _Random) -> _Made:
@@ -214,11 +247,12 @@ def _random_bits(x: torch.Tensor) -> torch.Tensor:
 
 
 def _images(random: _Random) -> _Made:
-    for channels, size in ((8, 8), (16, 16), (32, 32), (64, 56), (64, 112)):
-        x, each = random(1, channels, size, size), random(channels)
+    for samples, channels, size in ((1, 8, 8), (1, 16, 16), (1, 32, 32), (1, 64, 56), (16, 64, 28), (16, 32, 64)):
+        x, each = random(samples, channels, size, size), random(channels)
         yield f"batch norm {x.shape}", _batch_norm, (x, each, each.abs(), each, each)
         yield f"max pool {x.shape}", _max_pool, (x,)
         yield f"average pool {x.shape}", _average_pool, (x,)
+        yield f"upsampling {x.shape}", _upsampling, (x,)
     for rows, width in ((64, 16), (1024, 64), (8192, 256)):
         indices = torch.randint(0, rows, (rows // 4,))
         yield f"embedding {rows} x {width}", functional.embedding, (indices.to(random(1).device), random(rows, width))
@@ -238,12 +272,5 @@ def _average_pool(x: torch.Tensor) -> Any:
     return functional.avg_pool2d(x, 2)
 
 
-def layer_call_seconds(calls: int = 2000) -> float:
-    """Return the seconds that the call of a module takes that does nothing: the shortest of several runs."""
-    layer, x, shortest = nn.Identity(), torch.zeros(1), math.inf
-    for _ in range(5):
-        began = time.perf_counter()
-        for _ in range(calls):
-            layer(x)
-        shortest = min(shortest, (time.perf_counter() - began) / calls)
-    return shortest
+def _upsampling(x: torch.Tensor) -> Any:
+    return torch.ops.aten.upsample_nearest2d.vec(x, None, [2.0, 2.0])

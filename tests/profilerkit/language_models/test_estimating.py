@@ -16,6 +16,7 @@ from profilerkit.language_models.serving import SAMPLED, serving
 from profilerkit.language_models.shapes import AttentionShape, ProductShape, StepShapes, TrafficShape
 from profilerkit.prediction import Calibration, EfficiencyTable, Network, Point
 from profilerkit.prediction.calibration import content_of
+from profilerkit.prediction.cases import HostSeconds
 
 #: 1,000 and 100 multiply-accumulates for a token, 6 for a pair, and two norms of 40 bytes for a token.
 SHAPES = StepShapes(
@@ -44,7 +45,7 @@ def calibrated(product_rate: float = 1e6, networks: tuple[Network, ...] = (), pe
         sparse_peaks={"bfloat16": Figure(2 * peak, "made up")},
         figures={"memory_bandwidth": Figure(1e6, "made up")},
         tier="calibrated",
-        calibration=content_of(Calibration(tables, 1e-4, 2e-4, networks, "a test")),
+        calibration=content_of(Calibration(tables, 1e-4, HostSeconds(2e-4), networks, "a test")),
     )
 
 

@@ -18,7 +18,7 @@ from profilerkit.errors import ArgumentError, InputError, NotOfferedError
 from profilerkit.inputs import ModelInputs
 from profilerkit.prediction import Calibration, EfficiencyTable, Network, Point
 from profilerkit.prediction.calibration import content_of, toml_of
-from profilerkit.prediction.cases import CalibrationCase, CalibrationNetwork
+from profilerkit.prediction.cases import CalibrationCase, CalibrationNetwork, CompiledSeconds, HostSeconds
 from profilerkit.prediction.measuring import calibrate, clock_of, networks_of, tables_of
 from profilerkit.prediction.regions import family_of, is_free, kind_of, moved_by, regions_of, shape_of
 from profilerkit.prediction.regions import with_whole_recurrences as whole
@@ -69,6 +69,16 @@ def test_tables_hold_the_shortest_time_of_each_case() -> None:
     assert [first.spread, second.spread] == pytest.approx([0.0, 0.0])
 
 
+def test_a_gradient_is_a_kind_of_its_own_with_twice_the_products() -> None:
+    """A GRU of 2 x 3 x 4 outputs and 120 multiply-accumulates: 5 for each output, its gradient 10; 480 FLOPs."""
+    clock = Clock()
+    model = (operator("aten.gru.input", (2, 3, 4), 120),)
+    case = CalibrationCase("gradient of gru", clock.taking(4e-3), model, ModelInputs(), is_gradient=True)
+    (table,) = tables_of(backend_of(), [case], 0.1, clock)
+    assert table.kind == "stepwise recurrent gradient"
+    assert (table.points[0].sizes, table.points[0].work) == ((2, 3, 4, 10), 480.0)
+
+
 def test_a_case_that_is_no_single_operator_is_an_error() -> None:
     case = CalibrationCase("two", lambda: None, (operator("mm", (4, 5), 200), operator("add", (4, 5))), ModelInputs())
     with pytest.raises(InputError, match="the case 'two' of a calibration is not one operator; it runs mm, add"):
@@ -94,7 +104,7 @@ def test_networks_are_compiled_where_that_is_requested() -> None:
     backend = backend_of(operator("mm", (4, 5), 200))
     backend.run = run
     table = EfficiencyTable("product", "float32", (Point((1, 4, 5, 10), 400.0, 1e-3), Point((1, 8, 8, 8), 1e3, 2e-3)))
-    content = content_of(Calibration((table,), 1e-6, 0.0, (), "made up"))
+    content = content_of(Calibration((table,), 1e-6, HostSeconds(0.0), (), "made up"))
     device = DeviceInfo("here", kind="cpu", dense_peaks={"float32": Figure(1e9, "made up")}, calibration=content)
     networks = [CalibrationNetwork("net", "dense", None, ModelInputs())]
     ratios = [networks_of(backend, networks, device, 0.1, 1, clock, compiled=each)[0] for each in (False, True)]
@@ -113,8 +123,9 @@ def test_the_file_of_a_calibration_is_read_back(tmp_path: Path) -> None:
     table = EfficiencyTable(
         "product", "float32", (Point((1, 2, 3, 4), 48.0, 1e-6, 0.03), Point((1, 8, 8, 8), 1e3, 2e-6))
     )
+    host = HostSeconds(2e-6, 1e-6, 3e-6, 9e-6, CompiledSeconds(1e-5, 1e-6, 7e-5, 5e-6, 5e-7))
     networks = (Network('a "net"', "dense", "forward", 1.25),)
-    calibration = Calibration((table,), 1e-6, 2e-6, networks, "torch 1")
+    calibration = Calibration((table,), 1e-6, host, networks, "torch 1")
     device = DeviceInfo(
         "here",
         "This machine",
@@ -148,6 +159,10 @@ def test_the_file_of_a_calibration_is_read_back(tmp_path: Path) -> None:
         ("aten.convolution_backward.default", (1, 8, 4, 4), 128 * 54, "convolution gradient"),
         ("aten.scaled_dot_product_attention.default", (1, 2, 4, 8), 64 * 8, "attention"),
         ("aten.lstm.input", (1, 4, 8), 32 * 8, "recurrent"),
+        ("lstm_backward", (1, 4, 8), 32 * 8, "recurrent gradient"),
+        ("aten.gru.input", (1, 4, 8), 32 * 8, "stepwise recurrent"),
+        ("gru_backward", (1, 4, 8), 32 * 8, "stepwise recurrent gradient"),
+        ("aten.convolution_backward.default", (1, 8, 4, 4), 128 * 18, "depthwise convolution gradient"),
         ("Conv", (1, 8, 4, 4), 128 * 27, "convolution"),
         ("dot_general", (4, 4), 64, "product"),
     ],
@@ -165,6 +180,13 @@ def test_kinds_of_products(name: str, shape: tuple[int, ...], macs: int, kind: s
         ("aten.batch_norm.default", "batch normalization"),
         ("aten.native_layer_norm.default", "normalization"),
         ("aten.max_pool2d.default", "pooling"),
+        ("aten.max_pool2d_with_indices_backward.default", "pooling gradient"),
+        ("aten.avg_pool2d.default", "average pooling"),
+        ("aten.upsample_nearest2d.vec", "upsampling"),
+        ("aten.native_batch_norm.default", "batch statistics"),
+        ("aten.native_batch_norm_backward.default", "batch normalization gradient"),
+        ("aten.gelu_backward.default", "activation gradient"),
+        ("aten.tanh_backward.default", "element-wise"),
         ("aten.embedding.default", "gather"),
         ("aten.sum.dim_IntList", "reduction"),
         ("aten.clone.default", "movement"),
@@ -178,7 +200,15 @@ def test_families_of_traffic(name: str, family: str) -> None:
 def test_sizes_of_products() -> None:
     assert shape_of(operator("aten.linear.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (1, 6, 4, 5)
     assert shape_of(operator("aten.bmm.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (2, 3, 4, 5)
-    assert shape_of(operator("aten.conv2d.default", (2, 8, 4, 4), 2 * 8 * 16 * 27)) == (1, 32, 8, 27)
+    # A convolution's 6,912 multiply-accumulates, for 600 bytes or 150 values: 46 for each.
+    assert shape_of(operator("aten.conv2d.default", (2, 8, 4, 4), 2 * 8 * 16 * 27)) == (46, 32, 8, 27)
+    assert shape_of(operator("aten.gru.input", (2, 3, 4), 2 * 3 * 4 * 5)) == (2, 3, 4, 5)
+
+
+def test_the_average_of_a_whole_image_is_a_reduction() -> None:
+    assert (
+        family_of(operator("aten.adaptive_avg_pool2d.default", (2, 8, 1, 1), read=64 * 64, written=64)) == "reduction"
+    )
 
 
 def test_views_move_nothing_and_tables_their_rows() -> None:
@@ -188,16 +218,17 @@ def test_views_move_nothing_and_tables_their_rows() -> None:
 
 
 def test_regions_of_a_compiled_graph() -> None:
-    """A product of 4 x 5 floats, 80 bytes: GELU joins it, the pooling does not."""
+    """A product is a kernel by itself. Of 4 x 5 floats, 80 bytes, the sum joins GELU, the pooling does not."""
     operators = [
         operator("mm", (4, 5), 200, read=360, written=80),
         operator("aten.gelu.default", (4, 5), read=80, written=80),
+        operator("aten.add.Tensor", (4, 5), read=160, written=80),
         operator("aten.max_pool2d.default", (4, 5), read=80, written=80),
     ]
-    assert [region.moved_bytes for region in regions_of(operators, fused=False)] == [440, 160, 160]
+    assert [region.moved_bytes for region in regions_of(operators, fused=False)] == [440, 160, 240, 160]
     fused = list(regions_of(operators, fused=True))
-    assert [region.moved_bytes for region in fused] == [440 + 160 - 2 * 80, 160]
-    assert fused[0].head.operator == "mm"
+    assert [region.moved_bytes for region in fused] == [440, 160 + 240 - 2 * 80, 160]
+    assert [region.head.operator for region in fused[:2]] == ["mm", "aten.gelu.default"]
 
 
 def test_a_recurrent_layer_that_is_traced_step_by_step_is_one_operator() -> None:

@@ -13,6 +13,7 @@ from profilerkit.devices import Figure, UnknownPeakError
 from profilerkit.errors import ArgumentError, DeviceFileError
 from profilerkit.prediction import Calibration, EfficiencyTable, Network, Point, compulsory_bytes, predict_trace
 from profilerkit.prediction.calibration import content_of
+from profilerkit.prediction.cases import CompiledSeconds, HostSeconds
 from profilerkit.trace.records import (
     LayerCall,
     LayerRecord,
@@ -125,8 +126,11 @@ TRAFFIC = EfficiencyTable(
 )
 
 
-def calibrated(kind: str = "cpu", networks: tuple[Network, ...] = ()) -> DeviceInfo:
-    calibration = Calibration((PRODUCTS, TRAFFIC), 1e-4, 2e-4, networks, "test 1 on 1 thread")
+HOST = HostSeconds(2e-4)
+
+
+def calibrated(kind: str = "cpu", networks: tuple[Network, ...] = (), host: HostSeconds = HOST) -> DeviceInfo:
+    calibration = Calibration((PRODUCTS, TRAFFIC), 1e-4, host, networks, "test 1 on 1 thread")
     return DeviceInfo(
         "here",
         kind=kind,
@@ -157,12 +161,60 @@ def test_on_a_device_of_its_own_the_longer_of_device_and_host_counts() -> None:
     assert predicted.estimate == pytest.approx(max(1.4e-3, 5e-4, predicted.bound.seconds), rel=1e-2)
 
 
-def test_a_compiled_graph_fuses_what_follows_and_has_no_host() -> None:
-    """The sum joins the product: its output of 80 bytes is not written and not read, and there is one start."""
+def backward(name: str = "add", macs: int = 0) -> OpRecord:
+    """600 bytes of traffic in a backward pass."""
+    return operator(name, macs, (4, 5), "head", phase="backward")
+
+
+def test_views_and_gradients_take_the_host_some_time() -> None:
+    """Two calls of layers of 0.2 ms, one view of 0.03 ms, two operators of a backward pass of 0.05 ms after 0.4 ms.
+
+    Views of the backward pass are in what its operators take.
+    """
+    host = HostSeconds(2e-4, view_call=3e-5, gradient_call=5e-5, backward_call=4e-4)
+    view = operator("aten.t.default", 0, (5, 4), "head")
+    operators = (*linear().operators, view, backward(), backward(), backward("aten.t.default"))
+    predicted = predict_trace(linear(*operators), calibrated(host=host))
+    assert predicted.host_seconds == pytest.approx(2 * 2e-4 + 3e-5 + 2 * 5e-5 + 4e-4)
+    forward = predict_trace(linear(*linear().operators, view), calibrated(host=host))
+    assert forward.host_seconds == pytest.approx(2 * 2e-4 + 3e-5)
+
+
+def test_a_compiled_graph_fuses_traffic_and_the_host_calls_it_once() -> None:
+    """A product of 1.4 ms by itself. Two sums of 240 bytes are one kernel: 320 bytes move at 1e6 a second, 0.32 ms.
+
+    That kernel starts in 1 ms as an operator does, or in 0.02 ms where that was measured; the call of the graph takes
+    0.5 ms and 0.03 ms for its weight, that of a training step 2 ms and 0.07 ms.
+    """
     add = operator("add", 0, (4, 5), "head", bytes_read=160, bytes_written=80)
-    predicted = predict_trace(linear(*linear().operators, add), calibrated(), compiled=True)
+    trace = linear(*linear().operators, add, add)
+    predicted = predict_trace(trace, calibrated(), compiled=True)
     assert predicted.host_seconds == 0.0
-    assert predicted.device_seconds == pytest.approx(1.4e-3, rel=1e-2)
+    assert predicted.device_seconds == pytest.approx(1.4e-3 + 1.32e-3, rel=1e-2)
+    host = HostSeconds(2e-4, 1e-4, 1e-4, 1e-4, CompiledSeconds(5e-4, 3e-5, 2e-3, 7e-5, 2e-5))
+    predicted = predict_trace(trace, calibrated(host=host), compiled=True)
+    assert predicted.host_seconds == pytest.approx(5.3e-4)
+    assert predicted.device_seconds == pytest.approx(1.4e-3 + 0.34e-3, rel=1e-2)
+    assert predicted.estimate == pytest.approx(1.4e-3 + 0.34e-3 + 5.3e-4, rel=1e-2)
+    step = predict_trace(linear(*trace.operators, backward()), calibrated(host=host), compiled=True)
+    assert step.host_seconds == pytest.approx(2.07e-3)
+
+
+def test_a_fused_region_takes_what_the_slowest_of_its_families_takes() -> None:
+    """240 bytes of sums at 1e6 a second, of activations at 1e5: the kernel's 320 bytes take 3.2 ms after its start."""
+    slow = EfficiencyTable(
+        "activation", "float32", tuple(Point((b,), b, 2e-3 + b / 1e5) for b in (0.001, 1e3, 1e4, 1e5))
+    )
+    content = content_of(
+        Calibration(
+            (PRODUCTS, TRAFFIC, slow), 1e-4, HostSeconds(0.0, compiled=CompiledSeconds(0.0, 0.0, 0.0, 0.0, 1e-4))
+        )
+    )
+    device = replace(calibrated(), calibration=content)
+    each = [operator(name, 0, (4, 5), bytes_read=160, bytes_written=80) for name in ("add", "aten.gelu.default", "add")]
+    predicted = predict_trace(linear(*each[:2]), device, compiled=True)
+    assert predicted.device_seconds == pytest.approx(1e-4 + 3.2e-3, rel=1e-2)
+    assert predict_trace(linear(*each[:2]), device).device_seconds == pytest.approx(1.24e-3 + 4.4e-3, rel=1e-2)
 
 
 def test_compiled_graphs_are_corrected_by_compiled_networks() -> None:
@@ -220,10 +272,10 @@ def test_a_dtype_without_a_table_is_an_error() -> None:
 
 def test_a_calibration_of_another_format_is_an_error() -> None:
     odd = replace(calibrated(), calibration={"format": 9})
-    with pytest.raises(DeviceFileError, match="of here has format 9, and this version reads 1; make it anew"):
+    with pytest.raises(DeviceFileError, match="of here has format 9, and this version reads 2; make it anew"):
         predict_trace(linear(), odd)
     with pytest.raises(DeviceFileError, match="the calibration of here cannot be read .*'tables'.*; make it anew"):
-        predict_trace(linear(), replace(calibrated(), calibration={"format": 1}))
+        predict_trace(linear(), replace(calibrated(), calibration={"format": 2}))
 
 
 def test_predict_takes_any_model() -> None:
@@ -243,18 +295,18 @@ def test_one_row_times_a_matrix_may_read_faster_than_traffic_that_writes() -> No
     """
     points = (Point((1, 1, 1000, 1000), 2e6, 1e-3), Point((1, 1, 100, 100), 2e4, 1e-6))
     copies = EfficiencyTable("movement", "float32", (Point((4e6,), 4e6, 4e-3),))
-    calibration = Calibration((EfficiencyTable("product", "float32", points), copies), 1e-5, 1e-5)
+    calibration = Calibration((EfficiencyTable("product", "float32", points), copies), 1e-5, HostSeconds(1e-5))
     assert calibration.best_bandwidth(1e5) == pytest.approx(4.008e9)
     assert calibration.best_bandwidth(8e4) == pytest.approx(40_800 / 1e-6)
     assert calibration.best_bandwidth(1e12) == pytest.approx(4.008e9)  # more than any traffic: all from memory
-    assert Calibration((copies,), 1e-5, 1e-5).best_bandwidth(4e6) == pytest.approx(1e9)
+    assert Calibration((copies,), 1e-5, HostSeconds(1e-5)).best_bandwidth(4e6) == pytest.approx(1e9)
 
 
 def test_where_tables_are_faster_than_the_bound_the_interval_is_about_the_bound() -> None:
     """Products at 1e9 FLOP/s by the table, but 400 FLOPs at a peak of 100 take 4 s; networks took twice as long."""
     fast = EfficiencyTable("product", "float32", (Point((1, 5, 4, 4), 1e6, 1e-3), Point((1, 50, 4, 4), 2e6, 2e-3)))
     networks = tuple(network(ratio) for ratio in (1.9, 1.95, 2.0, 2.05, 2.1))
-    content = content_of(Calibration((fast, TRAFFIC), 1e-4, 0.0, networks, "a test"))
+    content = content_of(Calibration((fast, TRAFFIC), 1e-4, HostSeconds(0.0), networks, "a test"))
     slow = DeviceInfo("slow", kind="cpu", dense_peaks={"float32": Figure(100.0, "made up")}, calibration=content)
     predicted = predict_trace(linear(), slow)
     assert predicted.bound.seconds == pytest.approx(4.0)

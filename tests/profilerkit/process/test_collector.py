@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from profilerkit.process.collector import collector_paused, frozen_objects_found
+from profilerkit.process.collector import collector_paused, frozen_objects_found, objects_aged
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +54,31 @@ def test_where_nothing_is_frozen_nothing_is() -> None:
     with frozen_objects_found():
         assert not gc.get_freeze_count()
     assert not gc.get_freeze_count()
+
+
+def _is_young(value: object) -> bool:
+    return any(each is value for each in gc.get_objects(generation=0))
+
+
+@pytest.mark.usefixtures("nothing_is_frozen")
+def test_aged_objects_are_old_and_nothing_is_frozen() -> None:
+    with collector_paused():
+        value: list[object] = []
+        assert _is_young(value)
+        objects_aged()
+        assert not _is_young(value)
+        assert any(each is value for each in gc.get_objects(generation=2))
+        assert _is_young(later := [value])
+        assert later
+    assert not gc.get_freeze_count()
+
+
+@pytest.mark.usefixtures("nothing_is_frozen")
+def test_what_a_server_has_frozen_stays_frozen() -> None:
+    gc.freeze()
+    count = gc.get_freeze_count()
+    with collector_paused():
+        value: list[object] = []
+        objects_aged()
+        assert _is_young(value)
+    assert gc.get_freeze_count() == count

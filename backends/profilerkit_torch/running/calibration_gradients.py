@@ -1,0 +1,117 @@
+"""Operators of training that a calibration measures: gradients, and normalization by the statistics of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+__all__ = ["RECURRENT", "gradients", "gru", "lstm", "recurrences", "recurrent_inputs"]
+
+_ATEN = torch.ops.aten
+#: The elements of traffic.
+_ELEMENTS = (64, 2**13, 2**17, 2**20, 2**22)
+#: Images: samples, channels, size.
+_IMAGES = ((1, 8, 8), (4, 32, 16), (4, 64, 28), (16, 64, 32))
+#: Recurrent layers: batch, steps, features in, features.
+RECURRENT = (
+    *((1, 8, 16, 32), (1, 32, 64, 64), (8, 32, 64, 64), (16, 8, 64, 64), (4, 48, 96, 96)),
+    *((8, 16, 128, 256), (32, 16, 64, 128), (1, 64, 256, 256)),
+)
+
+_Random = Callable[..., torch.Tensor]
+_Made = Iterator[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]]
+
+
+def gradients(random: _Random) -> _Made:
+    """Yield gradients of activations, normalization and pooling, each a name, a function and its inputs."""
+    for elements in _ELEMENTS:
+        rows, width = max(1, elements // 64), min(elements, 64)
+        x, y, scale, row = random(rows, width), random(rows, width), random(width), random(rows, 1)
+        yield f"gradient of gelu {elements}", _ATEN.gelu_backward, (y, x)
+        yield f"gradient of layer norm {elements}", _layer_norm, (y, x, row, row, scale, scale)
+        yield f"gradient of softmax {elements}", _softmax, (y, x)
+    for samples, channels, size in _IMAGES:
+        x, y, each = random(samples, channels, size, size), random(samples, channels, size, size), random(channels)
+        halved = random(samples, channels, size // 2, size // 2)
+        indices = torch.zeros(halved.shape, dtype=torch.int64, device=x.device)
+        yield f"statistics {x.shape}", _statistics, (x, each, each, each, each.abs())
+        yield f"gradient of batch norm {x.shape}", _batch_norm, (y, x, each, each, each.abs(), each, each.abs())
+        yield f"gradient of max pool {x.shape}", _max_pool, (halved, x, indices)
+        yield f"gradient of upsampling {x.shape}", _upsampling, (x,)
+
+
+def _layer_norm(y: Any, x: Any, mean: Any, deviation: Any, weight: Any, bias: Any) -> Any:
+    needed = [True, True, True]
+    return _ATEN.native_layer_norm_backward(y, x, [x.shape[-1]], mean, deviation, weight, bias, needed)
+
+
+def _softmax(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    result: torch.Tensor = _ATEN._softmax_backward_data(y, x, -1, x.dtype)
+    return result
+
+
+def _statistics(x: Any, weight: Any, bias: Any, mean: Any, variance: Any) -> Any:
+    return _ATEN.native_batch_norm(x, weight, bias, mean, variance, True, 0.1, 1e-5)
+
+
+def _batch_norm(y: Any, x: Any, weight: Any, mean: Any, variance: Any, saved: Any, inverse: Any) -> Any:
+    needed = [True, True, True]
+    return _ATEN.native_batch_norm_backward(y, x, weight, mean, variance, saved, inverse, True, 1e-5, needed)
+
+
+def _max_pool(y: torch.Tensor, x: torch.Tensor, indices: torch.Tensor) -> Any:
+    return _ATEN.max_pool2d_with_indices_backward(y, x, [2, 2], [2, 2], [0, 0], [1, 1], False, indices)
+
+
+def _upsampling(y: torch.Tensor) -> Any:
+    samples, channels, height, width = y.shape
+    return _ATEN.upsample_nearest2d_backward(y, [height, width], [samples, channels, height // 2, width // 2], 2.0, 2.0)
+
+
+def recurrences(random: _Random) -> Iterator[tuple[str, Callable[[], object], Any, tuple[torch.Tensor, ...]]]:
+    """Yield gradients of recurrent layers: a name, what computes them, the function itself, and its inputs.
+
+    The forward pass runs once, and its graph is kept.
+    """
+    for kind, function, gates in (("lstm", lstm, 4), ("gru", gru, 3)):
+        for batch, steps, features, width in RECURRENT:
+            inputs = recurrent_inputs(random, gates, batch, steps, features, width)
+            yield f"gradient of {kind} {batch} x {steps}", _gradient_of(function, inputs), function, inputs
+
+
+def recurrent_inputs(
+    random: _Random, gates: int, batch: int, steps: int, features: int, width: int
+) -> tuple[torch.Tensor, ...]:
+    """Return the inputs, the first states and the weights of an LSTM (4 gates) or a GRU (3)."""
+    rows = gates * width
+    weights = random(rows, features), random(rows, width), random(rows), random(rows)
+    states = tuple(random(1, batch, width) for _ in range(2 if gates == 4 else 1))
+    return (random(batch, steps, features), *states, *weights)
+
+
+def _gradient_of(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> Callable[[], object]:
+    """Return a call that computes the gradients of the first output by the inputs and the weights."""
+    kept: list[Any] = []
+    leaves = [each.detach().requires_grad_() for each in inputs]
+    wanted = [leaves[0], *leaves[-4:]]
+
+    def call() -> object:
+        with torch.enable_grad():
+            if not kept:
+                result = function(*leaves)[0]
+                kept.extend((result, torch.ones_like(result)))
+            return torch.autograd.grad(kept[0], wanted, kept[1], retain_graph=True)
+
+    return call
+
+
+def lstm(x: torch.Tensor, h: torch.Tensor, c: torch.Tensor, *weights: torch.Tensor) -> Any:
+    """Run a layer of an LSTM over inputs that begin with the batch."""
+    return torch.lstm(x, (h, c), weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)
+
+
+def gru(x: torch.Tensor, h: torch.Tensor, *weights: torch.Tensor) -> Any:
+    """Run a layer of a GRU over inputs that begin with the batch."""
+    return torch.gru(x, h, weights, True, 1, 0.0, False, False, True)

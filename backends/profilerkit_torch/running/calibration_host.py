@@ -1,0 +1,133 @@
+"""What torch's host takes besides the operators themselves: calls of layers, views, gradients and compiled graphs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from profilerkit.prediction.cases import CompiledSeconds, HostSeconds
+
+from .compiling import compiled as compiled_model
+
+__all__ = ["gradients_of", "host_seconds"]
+
+#: The lengths of two chains, whose difference tells what a link takes.
+_SHORT, _LONG = 4, 20
+#: The rows and columns of the matrices in chains: the work itself is nothing.
+_SIZE = 16
+
+
+class _Chain(nn.Module):
+    """Products, one after the other, each followed by a ReLU or not."""
+
+    def __init__(self, links: int, relu: bool, device: torch.device) -> None:
+        super().__init__()
+        # Weights that torch initializes would draw from its generator.
+        self.weights = nn.ParameterList(torch.full((_SIZE, _SIZE), 1 / _SIZE, device=device) for _ in range(links))
+        self.relu = relu
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for weight in self.weights:
+            x = functional.linear(x, weight)
+            if self.relu:
+                x = torch.relu(x)
+        return x
+
+
+def host_seconds(device: torch.device, compiled: bool) -> HostSeconds:
+    """Return what the host takes besides operators; what concerns compiled graphs with ``compiled`` alone."""
+    x = torch.ones(_SIZE, _SIZE, device=device)
+    short, long = (_Chain(links, False, device) for links in (_SHORT, _LONG))
+    with torch.no_grad():
+        view = _shortest(x.t, device)
+        passes = _shortest(lambda: short(x), device), _shortest(lambda: long(x), device)
+    steps = [_shortest(partial(_step, chain, x, tuple(chain.parameters())), device) for chain in (short, long)]
+    of_graphs = _compiled_seconds(x, device) if compiled else None
+    return HostSeconds(_layer_call(x, device), view, *gradients_of(view, passes, (steps[0], steps[1])), of_graphs)
+
+
+def gradients_of(view: float, passes: tuple[float, float], steps: tuple[float, float]) -> tuple[float, float]:
+    """Return what differentiation takes for an operator of the backward pass, and what that takes to start.
+
+    A link of a chain of products, forward and backward, takes what three products take (one forward, two for the
+    gradients), the view of a transposition, and twice what differentiation takes for an operator. What a step without
+    links would take, more than a pass without, is the start.
+
+    Args:
+        view: Seconds of a view.
+        passes: Seconds of a forward pass of the short chain, and of the long one.
+        steps: Seconds of a training step of both.
+    """
+    (product, without), (link, step_without) = _line(*passes), _line(*steps)
+    return max(0.0, (link - 3 * product - view) / 2), max(0.0, step_without - without)
+
+
+def _layer_call(x: torch.Tensor, device: torch.device) -> float:
+    """Return what the call of a layer takes besides its operator: the mean of a product and an activation."""
+    weight, bias = torch.zeros(_SIZE, _SIZE, device=device), torch.zeros(_SIZE, device=device)
+    linear = nn.Linear(_SIZE, _SIZE, device="meta")
+    linear.weight, linear.bias = nn.Parameter(weight), nn.Parameter(bias)
+    activation = nn.ReLU()
+    with torch.no_grad():
+        layers = _shortest(lambda: linear(x), device) + _shortest(lambda: activation(x), device)
+        operators = _shortest(lambda: functional.linear(x, weight, bias), device) + _shortest(x.relu, device)
+    return max(0.0, (layers - operators) / 2)
+
+
+def _compiled_seconds(x: torch.Tensor, device: torch.device) -> CompiledSeconds:
+    """Return what the host takes for compiled graphs.
+
+    A graph of n products, each with a weight, takes ``graph_call + n * (product + graph_weight)``; with a kernel after
+    each it takes ``n * kernel_call`` more. A training step of it has three times the products.
+    """
+    chains = _Chain(_SHORT, False, device), _Chain(_LONG, False, device)
+    with torch.no_grad():
+        product = _shortest(partial(functional.linear, x, chains[0].weights[0]), device)
+        passes = [_compiled(chain, x, device, is_step=False) for chain in chains]
+        with_kernels = _compiled(_Chain(_LONG, True, device), x, device, is_step=False)
+    steps = [_compiled(chain, x, device, is_step=True) for chain in chains]
+    (link, graph), (step_link, step) = _line(*passes), _line(*steps)
+    weights = max(0.0, link - product), max(0.0, step_link - 3 * product)
+    return CompiledSeconds(graph, weights[0], step, weights[1], max(0.0, (with_kernels - passes[1]) / _LONG))
+
+
+def _compiled(model: _Chain, x: torch.Tensor, device: torch.device, is_step: bool) -> float:
+    """Return the seconds of a pass or a training step of a compiled model."""
+    with compiled_model(model, True) as call:
+        timed = partial(_step, call, x, tuple(model.parameters())) if is_step else partial(call, x)
+        timed()
+        return _shortest(timed, device)
+
+
+def _step(model: Callable[..., Any], x: torch.Tensor, weights: Iterable[torch.Tensor]) -> None:
+    with torch.enable_grad():
+        model(x).sum().backward()
+    for weight in weights:
+        weight.grad = None
+
+
+def _line(short: float, long: float) -> tuple[float, float]:
+    """Return what a link takes, and what a chain takes without any."""
+    link = max(0.0, (long - short) / (_LONG - _SHORT))
+    return link, max(0.0, short - _SHORT * link)
+
+
+def _shortest(call: Callable[[], object], device: torch.device, calls: int = 100) -> float:
+    """Return the seconds of a call: the shortest mean of several runs."""
+    clock = time.process_time if device.type == "cpu" else time.perf_counter
+    shortest = math.inf
+    for _ in range(20):
+        began = clock()
+        for _ in range(calls):
+            call()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        shortest = min(shortest, (clock() - began) / calls)
+    return shortest

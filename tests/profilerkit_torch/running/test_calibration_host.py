@@ -1,0 +1,76 @@
+"""What the host takes besides operators, from chains of two lengths; the gradients that a calibration measures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from profilerkit_torch.running import calibration_host
+from profilerkit_torch.running.calibration_gradients import gru, lstm, recurrences, recurrent_inputs
+from profilerkit_torch.running.calibration_host import gradients_of, host_seconds
+
+CPU = torch.device("cpu")
+
+
+def test_the_call_of_a_compiled_graph_and_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All in us: n products of 2 take 10 + n * (2 + 0.7), with a kernel of 0.5 after each 10 + 3.2 n.
+
+    A training step of n takes 60 + n * (3 * 2 + 5).
+    """
+
+    def seconds(model: Any, x: torch.Tensor, device: torch.device, is_step: bool) -> float:
+        links = len(model.weights)
+        return 60 + 11.0 * links if is_step else 10 + (3.2 if model.relu else 2.7) * links
+
+    monkeypatch.setattr(calibration_host, "_compiled", seconds)
+    monkeypatch.setattr(calibration_host, "_shortest", lambda call, device: 2.0)
+    measured = host_seconds(CPU, compiled=True).compiled
+    assert measured is not None
+    assert list(vars(measured).values()) == pytest.approx([10, 0.7, 60, 5, 0.5])
+
+
+def test_what_differentiation_takes() -> None:
+    """Of 4 and 20 products a pass takes 3 + 2 n, a view 1, a step 43 + 15 n.
+
+    The 15 are three products of 2, the view, and twice 4; the start is 43 - 3.
+    """
+    operator, start = gradients_of(1.0, (11.0, 43.0), (103.0, 343.0))
+    assert operator == pytest.approx(4.0)
+    assert start == pytest.approx(40.0)
+
+
+def test_the_host_of_this_machine_takes_some_time_and_draws_no_random_numbers() -> None:
+    state = torch.get_rng_state()
+    host = host_seconds(CPU, compiled=False)
+    assert host.view_call > 0
+    assert host.backward_call >= 0
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(("gates", "function", "kind"), [(4, lstm, torch.nn.LSTM), (3, gru, torch.nn.GRU)])
+def test_recurrent_layers_are_those_of_torch(gates: int, function: Any, kind: Any) -> None:
+    inputs = recurrent_inputs(torch.randn, gates, 2, 5, 3, 4)
+    layer = kind(3, 4, batch_first=True)
+    with torch.no_grad():
+        for parameter, value in zip(layer.parameters(), inputs[-4:], strict=True):
+            parameter.copy_(value)
+        states = inputs[1:-4]
+        expected = layer(inputs[0], states if gates == 4 else states[0])[0]
+        assert torch.allclose(function(*inputs)[0], expected, atol=1e-6)
+
+
+def test_gradients_of_recurrent_layers_are_those_of_their_outputs_sum() -> None:
+    """Of the first LSTM and the first GRU: by the inputs and the four weights."""
+    torch.manual_seed(0)
+    made = list(recurrences(torch.randn))
+    for name in ("gradient of lstm 1 x 8", "gradient of gru 1 x 8"):
+        _, call, function, inputs = next(each for each in made if each[0] == name)
+        leaves = [each.clone().requires_grad_() for each in inputs]
+        function(*leaves)[0].sum().backward()
+        results: Any = call()
+        assert len(results) == 5
+        for result, leaf in zip(results, [leaves[0], *leaves[-4:]], strict=True):
+            assert leaf.grad is not None
+            assert torch.allclose(result, leaf.grad, atol=1e-5)
