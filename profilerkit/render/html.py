@@ -6,6 +6,7 @@ nothing (its content security policy forbids it), and what it says of values is 
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -72,13 +73,19 @@ def _metrics(result: Report | Comparison) -> tuple[Grid, Notes]:
     return grid, notes
 
 
+def _tensors(inputs: str) -> str:
+    """Return the text of inputs without the name of the class that holds them."""
+    found = re.fullmatch(r"ModelInputs\((.*)\)", inputs, re.DOTALL)
+    return found[1] if found else inputs
+
+
 def _about(report: Report) -> dict[str, Any]:
     facts = {
         "Backend": report.backend,
         "Model type": report.model_type,
         "Batch size": "" if report.batch_size is None else str(report.batch_size),
-        "Inputs": report.inputs,
-        "Created": report.created,
+        "Inputs": _tensors(report.inputs),
+        "Created": report.created.replace("T", " ").replace("+00:00", " UTC"),
         "Fingerprint": report.fingerprint,
     }
     more = {**{f"Argument {key}": value for key, value in report.arguments.items()}, **report.environment}

@@ -263,6 +263,19 @@ def test_a_notebook_takes_no_name_for_markup() -> None:
     assert "&lt;script&gt;" in hostile()._repr_html_()
 
 
+@pytest.mark.parametrize(
+    ("inputs", "shown"),
+    [
+        ("ModelInputs(Tensor(1, 3), mask=Tensor(1,))", "Tensor(1, 3), mask=Tensor(1,)"),
+        ("TensorSpec(1, 3)", "TensorSpec(1, 3)"),
+    ],
+)
+def test_inputs_and_the_time_of_a_report_are_written_for_readers(inputs: str, shown: str) -> None:
+    page = render(replace(small(), inputs=inputs, created="2026-11-24T06:39:30+00:00"), "html")
+    assert f">{shown}</" in page
+    assert ">2026-11-24 06:39:30 UTC</" in page
+
+
 def test_a_reason_stands_on_its_card() -> None:
     for state, value, said in (
         (Completeness.PARTIAL, 3, '<p class="reason">Not counted: one; two</p>'),
