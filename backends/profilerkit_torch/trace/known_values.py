@@ -195,7 +195,7 @@ class KnownValues:
             return values.clone() if values._is_zerotensor() else values
         if type(value) in (list, tuple):
             return type(value)(self._values_in(item, is_view) for item in value)
-        return value
+        return _CPU if isinstance(value, torch.device) else value  # ``to.device`` takes it by position
 
     def _follow_write(self, func: Any, args: Any, kwargs: Any) -> None:
         targets = list(written_by(func, args, kwargs))
@@ -220,6 +220,8 @@ class KnownValues:
         earlier = self.twins.get(id(tensor))
         if isinstance(earlier, _Twin):
             self._forget(earlier)
+        if values.device != _CPU:  # an operator that names its device in a way of its own: it has no values
+            return
         twin = _Twin(tensor, self._freed)
         twin.key, twin.values, twin.storage = id(tensor), values, storage_key(tensor)
         self.twins[twin.key] = twin

@@ -2,9 +2,44 @@
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Callable
+from typing import Any
 
-from profilerkit_torch.trace.known_values import KnownValues
+import pytest
+import torch
+from tiny import BACKEND
+from torch import nn
+
+from profilerkit import ModelInputs
+from profilerkit_torch.trace.known_values import FakeValues, KnownValues
+
+#: Ways in which a model brings a mask to the device of its input.
+MOVES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "to a device": lambda mask, x: mask.to(x.device),
+    "to a device by name": lambda mask, x: mask.to(str(x.device)),
+    "to a device and type": lambda mask, x: mask.to(x.device, torch.bool),
+    "to a device by keyword": lambda mask, x: mask.to(device=x.device, dtype=torch.int64),
+    "to a device, not waiting": lambda mask, x: mask.to(x.device, non_blocking=True),
+    "like another tensor": lambda mask, x: mask.to(x),
+    "to the type of another": lambda mask, x: mask.type_as(x),
+    "to the CPU": lambda mask, x: mask.cpu(),
+    "anew with its type": lambda mask, x: torch.ones_like(mask, device=x.device),
+    "anew by a method": lambda mask, x: mask.new_ones(mask.shape, device=x.device),
+}
+
+
+class _Masked(nn.Module):
+    """Three products of a layer where its mask leaves nothing out, one otherwise."""
+
+    def __init__(self, move: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.move = move
+
+    def forward(self, x: torch.Tensor) -> Any:
+        mask = self.move(torch.ones(4, 5, device=x.device), x).flatten(1)
+        x = self.layer(x)
+        return self.layer(self.layer(x)) if mask.all() else x
 
 
 def test_zeros_without_memory_get_some() -> None:
@@ -13,3 +48,17 @@ def test_zeros_without_memory_get_some() -> None:
     assert zeros.data_ptr() == 0
     product = KnownValues()._computed(torch.ops.prims.mul.default, (zeros, torch.ones(1, 2)), {})
     assert product.tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+@pytest.mark.parametrize("move", MOVES)
+def test_a_mask_that_is_moved_keeps_its_values(move: str, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the pass on the meta device is enough, and none on fake tensors follows."""
+    monkeypatch.setattr(FakeValues, "__init__", _refused)
+    trace = BACKEND.trace(_Masked(MOVES[move]).to(device), ModelInputs(torch.zeros(2, 8, device=device)))
+    assert trace.macs == 3 * 2 * 8 * 8
+    assert trace.notes == ()
+
+
+def _refused(self: Any) -> None:
+    raise AssertionError("a second pass, on fake tensors")
