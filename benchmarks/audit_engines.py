@@ -91,7 +91,8 @@ def audited(count: int, engine: str = "local", warm: bool = True, watch: Watch |
         models = [{"spec": f"{folder}/nets.py:net", "batch_sizes": list(range(1, count + 1))}]
         finished = audit({**content, "models": models}, Path(folder) / "runs.db", engine=engine, watch=watch)
         if finished.counts != {"complete": count}:
-            raise RuntimeError(f"the audit did not measure all models: {finished.counts}")
+            others = [f"{row.settings}: {row.end.value}, {row.reason}" for row in finished.rows() if row.reason]
+            raise RuntimeError("\n".join(["the audit did not measure all models:", str(finished.counts), *others]))
 
 
 def one(batch_size: int) -> float:
