@@ -14,7 +14,7 @@ PROFILE = """
 import tensorflow
 import torch
 from profilerkit import profile
-print(profile(torch.nn.Linear(4, 2), torch.ones(1, 4), metrics=["macs"]).macs)
+print(profile(torch.nn.Linear(4, 2), torch.ones(1, 4), metrics=["macs"])["macs"])
 """
 
 
