@@ -5,6 +5,8 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,11 @@ from profilerkit.times import conditions
 
 if TYPE_CHECKING:
     from frameworks import Framework
+
+# CUDA builds of torch bring Triton, which crashes the process if TensorFlow 2.20 or 2.21 was imported before it:
+# https://github.com/tensorflow/tensorflow/issues/124205
+with suppress(ImportError):
+    import_module("triton")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

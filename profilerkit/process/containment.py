@@ -108,11 +108,12 @@ def offering_plugin(function: object) -> NamedPlugin | None:
 
 
 def _add_note(error: BaseException, note: str) -> None:
-    """Add a note to an error; Python 3.10 has no notes, and the text is written to standard error there."""
+    """Add a note to an error; Python 3.10 shows no notes, so the text is also written to standard error there."""
     if note in getattr(error, "__notes__", ()):
         return
     add_note = getattr(error, "add_note", None)
     if add_note is not None:
         add_note(note)
     else:
+        error.__notes__ = [*getattr(error, "__notes__", ()), note]
         sys.stderr.write(f"{note}\n")

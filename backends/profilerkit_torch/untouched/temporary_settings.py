@@ -12,6 +12,7 @@ from torch import nn
 from profilerkit.process.locks import undone_in_child
 
 from .preservation import one_at_a_time
+from .triton_import import answer_for_triton
 
 __all__ = ["deeper_recursion", "operator_by_operator", "uncompiled"]
 
@@ -19,6 +20,7 @@ __all__ = ["deeper_recursion", "operator_by_operator", "uncompiled"]
 @contextmanager
 def uncompiled() -> Iterator[None]:
     """Have compiled code run as it was written, in the whole process."""
+    answer_for_triton()
     stance = torch.compiler.set_stance("force_eager")
     with stance, undone_in_child(lambda: stance.__exit__(None, None, None)):
         yield

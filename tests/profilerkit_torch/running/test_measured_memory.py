@@ -83,7 +83,12 @@ def test_a_model_that_raises_is_named() -> None:
 
 
 @pytest.mark.skipif(not NO_GPU, reason="there is a GPU")
-def test_a_device_that_does_not_tell_is_named() -> None:
+def test_a_device_that_does_not_tell_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(device: torch.device) -> None:
+        raise RuntimeError("not on this device")
+
+    # A CUDA build without a device answers 0, and a build for the CPU raises.
+    monkeypatch.setattr(torch.accelerator, "reset_peak_memory_stats", refuse)
     with pytest.raises(NotOfferedError, match="torch does not report the peak of the memory on cuda"):
         on_accelerator(lambda: None, torch.device("cuda"))
 

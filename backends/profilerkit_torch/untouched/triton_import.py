@@ -1,0 +1,38 @@
+"""Keeps torch from importing Triton where that would crash the process: after TensorFlow 2.20 or 2.21.
+
+These versions of TensorFlow put their LLVM where each later library looks for its symbols, and Triton, which CUDA
+builds of torch bring, then calls the wrong LLVM: https://github.com/tensorflow/tensorflow/issues/124205
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from importlib import import_module
+
+__all__ = ["answer_for_triton"]
+
+#: A function of LLVM that is visible in the process only if a library offers its LLVM to all others.
+_SYMBOL = "LLVMContextCreate"
+
+
+def answer_for_triton() -> None:
+    """Let torch note that there is no Triton, if importing it would crash; once it is imported, nothing is done.
+
+    torch asks once in a process, when ``torch._dynamo`` is imported, and remembers the answer.
+    """
+    if {"torch._dynamo", "triton"} & sys.modules.keys() or not _importing_crashes():
+        return
+    asked = getattr(import_module("torch.utils._triton"), "has_triton_package", None)
+    if asked is None:
+        return
+    sys.modules["triton"] = None  # type: ignore[assignment]  # an import of it raises ImportError
+    try:
+        asked()
+    finally:
+        del sys.modules["triton"]
+
+
+def _importing_crashes() -> bool:
+    """Return whether TensorFlow is loaded with an LLVM that Triton would take for its own."""
+    return "tensorflow" in sys.modules and sys.platform == "linux" and hasattr(ctypes.CDLL(None), _SYMBOL)
