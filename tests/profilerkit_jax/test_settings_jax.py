@@ -24,9 +24,11 @@ OTHERS = {
 }
 #: Words in the names of the options that change nothing in a report, or only where JAX keeps and says things.
 _WORDS = """
-    backend cache cluster compilation compiler_detailed debug_key debug_leaked debug_log device distributed dump embedded
+    backend cache cluster compilation compiler_detailed debug_key debug_leaked debug_log device distributed dump
+    embedded
     error_checking exec_time export hlo include log mesh mock optimization_level pjrt platform pgle pallas pprint
-    preemption profile raise recover send serialization share sort source topology trac transfer transport transform warn
+    preemption profile raise recover send serialization share sort source topology trac transfer transport transform
+    warn
     report static_indices scan3 remat3 custom_vjp3 seed_offset legacy direct_linearize simplified_jaxpr size_one vma
     explicit_x64 auto_pcast rank_promotion emit_pipeline bcoo eager_constant no_execution vmap_shmap mutable_array
     refs_to_pins bwd_checks unsafe_xla garbage thread_guard shardy magma memory_fitting collectives gumbel ragged_dot

@@ -21,7 +21,7 @@ def _graph_options() -> dict[str, Any]:
 
 def _promotion() -> str:
     """Return how operators convert the dtypes of their arguments."""
-    return str(ops._dtype_conversion_mode.value)
+    return str(ops._dtype_conversion_mode.name).lower()
 
 
 def _floatx(module: str) -> str:
