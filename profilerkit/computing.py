@@ -12,6 +12,7 @@ from .backend import Backend, DeviceLike
 from .piping.computation import Computation, Remembered
 from .piping.in_order import compute_in_order
 from .piping.registry import Registry, read_arguments
+from .plugging.model_files import OpenedModel
 from .process.locks import PerThread
 from .process.progress import track
 from .protocols import kept_apart
@@ -40,6 +41,8 @@ class Computing:
     backend: Backend
     name: str
     data_splits: Mapping[str, Any]
+    #: The model as it was opened, with the path that it was read from.
+    _opened: OpenedModel
     _registry: Registry
     _memory: dict[str, Remembered]
     #: What values were computed with, for reports.
@@ -181,7 +184,22 @@ class Computing:
         steps = track(bindings, f"Profiling {self.name}", lambda binding: binding.key.NAME)
         return compute_in_order(self._computation(arguments, recompute), steps, self.name, strict)
 
+    def _take_model(self, opened: OpenedModel) -> None:
+        """Profile another model from now on; a name that came from the model changes with it."""
+        if self.name == self.backend.model_name(self.model):
+            self.name = opened.backend.model_name(opened.model)
+        self._opened, self.model, self.backend = opened, opened.model, opened.backend
+
+    def _renew_model(self) -> None:
+        """Read the model again if its file has changed, except within a request that is under way."""
+        if self._computing.mine() or self.model is not self._opened.model:  # or a model that the user has assigned
+            return
+        renewed = self._opened.renewed()
+        if renewed is not self._opened:
+            self._take_model(renewed)
+
     def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
+        self._renew_model()
         provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
         path = self._computing.mine()
         return Computation(self._registry, provided, self._memory, kwargs, recompute, path, self._once)

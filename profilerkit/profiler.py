@@ -21,7 +21,7 @@ from .piping.registry import Binding, Registry, read_arguments
 from .piping.status import Comparative, Outcome, StatusKey
 from .piping.values import values_of
 from .plugging import offers
-from .plugging.opening import open_model
+from .plugging.model_files import OpenedModel
 from .process.locks import PerThread
 from .protocols import Watches, WatchesLayers, offered
 from .render.display import log
@@ -76,7 +76,8 @@ class Profiler(Computing):
         input_shape: Any = None,
         backend: Backend | str | None = None,
     ) -> None:
-        self.model, self.backend = open_model(model, backend, self.backend_class)
+        self._opened = OpenedModel.of(model, backend, self.backend_class)
+        self.model, self.backend = self._opened.model, self._opened.backend
         self.name = checked("name", name) or self.backend.model_name(self.model)
         self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
@@ -321,9 +322,7 @@ class Profiler(Computing):
         if model is not None:
             bound = type(self).backend_class is not None or self.backend.accepts(model)
             backend = self.backend if bound else None
-            twin.model, twin.backend = open_model(model, backend, self.backend_class)
-            if self.name == self.backend.model_name(self.model):
-                twin.name = twin.backend.model_name(twin.model)
+            twin._take_model(OpenedModel.of(model, backend, self.backend_class))
         if data_splits is not None:
             twin.data_splits = twin._wrap(data_splits)
         twin._computing = PerThread()

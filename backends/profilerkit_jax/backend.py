@@ -12,6 +12,7 @@ from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run, 
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_layers import declared_call, is_keras
 from profilerkit.backend_kit.optimizers import OptimizerBytes
+from profilerkit.backend_kit.settings import of_settings, text_of
 from profilerkit.declared_inputs import DeclaredInput, made_from
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.joining.reading import ProfileFile
@@ -44,6 +45,7 @@ from .running.runs import running
 from .trace.nonzero import trace_of_nonzero
 from .trace.tracing import trace_model, trace_step
 from .untouched.preservation import in_inference_mode, preserved
+from .untouched.settings import SETTINGS
 from .versions import installed
 
 __all__ = ["JaxBackend"]
@@ -172,7 +174,7 @@ class JaxBackend(
 
         See `model.structure`. No value of an array of JAX is read for it.
         """
-        return structure_of(model, values), contents_of(COSTS.own())
+        return structure_of(model, values), text_of(SETTINGS, counts=None), contents_of(COSTS.own())
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return the bytes that an optimizer of optax stores for weights, or why that is not known."""
@@ -188,4 +190,4 @@ class JaxBackend(
 
     def environment(self) -> Mapping[str, str]:
         """Return the versions of jax, Flax, Equinox and Keras, and the devices of this process."""
-        return {**installed(), "devices": ", ".join(devices.devices_here())}
+        return {**installed(), "devices": ", ".join(devices.devices_here()), **of_settings(SETTINGS)}

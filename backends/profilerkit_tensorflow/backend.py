@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
+from profilerkit.backend_kit.settings import of_settings, text_of
 from profilerkit.declared_inputs import made_from
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import contents_of
@@ -56,6 +57,7 @@ from .trace.tracing import trace_model
 from .training.optimizers import optimizer_state_bytes
 from .untouched.caller_context import require_plain_context
 from .untouched.preservation import preserved
+from .untouched.settings import SETTINGS
 
 __all__ = ["TFBackend"]
 
@@ -226,7 +228,7 @@ class TFBackend(
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return what changes with the layers and their attributes, and with the variables and their values."""
         own = contents_of(COSTS.own())
-        return structure_of(model), fingerprint(model, values), list(conditions(model)), own
+        return structure_of(model), fingerprint(model, values), list(conditions(model)), text_of(SETTINGS), own
 
     def environment(self) -> Mapping[str, str]:
         """Return TensorFlow's and Keras' versions and threads, and the accelerators it sees.
@@ -239,6 +241,7 @@ class TFBackend(
             "intra_op_threads": str(tf.config.threading.get_intra_op_parallelism_threads()),
             "inter_op_threads": str(tf.config.threading.get_inter_op_parallelism_threads()),
         }
+        facts |= of_settings(SETTINGS)
         gpus = tf.config.list_physical_devices("GPU")
         if gpus:
             names = [tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name) for gpu in gpus]

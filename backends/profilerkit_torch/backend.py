@@ -13,6 +13,7 @@ from profilerkit import Backend, InputError, ModelInputs, ModelTrace, Run, Tenso
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_layers import declared_call, is_keras, is_shipped
 from profilerkit.backend_kit.optimizers import OptimizerBytes
+from profilerkit.backend_kit.settings import of_settings, text_of
 from profilerkit.declared_inputs import DeclaredInput, made_from
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.joining.reading import ProfileFile
@@ -69,6 +70,7 @@ from .training.optimizers import optimizer_bytes
 from .training.step import trace_training
 from .untouched.caller_context import apart, as_caller, require_no_tracing
 from .untouched.preservation import preserved
+from .untouched.settings import SETTINGS
 
 if TYPE_CHECKING:
     from profilerkit.language_models.records import CacheContents, GeneratedTokens, ModelFacts
@@ -323,7 +325,7 @@ class TorchBackend(
 
         See `model.structure`. Tensors count how often they are written to, so that no value is read for it.
         """
-        return structure_of(model, values), list(conditions(model)), contents_of(COSTS.own())
+        return structure_of(model, values), list(conditions(model)), text_of(SETTINGS), contents_of(COSTS.own())
 
     def environment(self) -> Mapping[str, str]:
         """Return torch's version and threads, and the accelerators it sees, with the version of what runs them."""
@@ -332,6 +334,7 @@ class TorchBackend(
             "intra_op_threads": str(torch.get_num_threads()),
             "inter_op_threads": str(torch.get_num_interop_threads()),
             **runs.accelerators(),
+            **of_settings(SETTINGS),
         }
 
 

@@ -17,6 +17,7 @@ from ..piping.status import Metric, StatusKey
 from ..plugging.loaded_files import in_plain_names
 from ..process.environment import machine
 from ..times.measurement import Measurement
+from ..trace.conditions import SETTINGS_FACT, noted
 from ..trace.records import ModelTrace
 from .report import Report, StatusRecord
 
@@ -43,6 +44,9 @@ def report_of(
     requested = [status for key, status in statuses.items() if names is not None and key in names]
     data = {status.NAME: status for status in requested if not isinstance(status, Metric)}
     ran = trace if trace is not None and trace.failure is None else None
+    environment = {**_machine(), **backend.environment()}
+    settings = environment.pop(SETTINGS_FACT, "")
+    made_under = noted(settings.split("; ")) if settings and any(map(_is_measured, statuses.values())) else ()
     report = Report(
         name=name,
         backend=backend.name,
@@ -51,8 +55,8 @@ def report_of(
         batch_size=next(iter(batches.values())) if len(set(batches.values())) == 1 else None,
         inputs=repr(inputs) if isinstance(inputs, ModelInputs) else "",
         layers=trace.table if trace else None,
-        notes=tuple(dict.fromkeys((*_of_inputs(inputs), *_notes(trace, records, data, batches)))),
-        environment={**_machine(), **backend.environment()},
+        notes=tuple(dict.fromkeys((*_of_inputs(inputs), *made_under, *_notes(trace, records, data, batches)))),
+        environment=environment,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         data={key: status.value for key, status in data.items() if status.value is not None},
         operators=ran.operator_table if ran else None,
@@ -61,6 +65,10 @@ def report_of(
         fingerprint=_fingerprint(trace) if trace else "",
     )
     return replace(report, data={key: _with_times(value, report) for key, value in report.data.items()})
+
+
+def _is_measured(status: StatusKey) -> bool:
+    return isinstance(status.value, Measurement) or bool(status.outcome.runs)
 
 
 def _machine() -> dict[str, str]:

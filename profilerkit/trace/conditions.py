@@ -8,9 +8,11 @@ from typing import Any
 from .layer_bounds import is_call_of
 from .records import ModelTrace
 
-__all__ = ["conditions_of", "formulas_used", "noted"]
+__all__ = ["SETTINGS_FACT", "conditions_of", "formulas_used", "noted"]
 
 _PREFIX = "made under "
+#: Under which `Backend.environment` has the settings that change measured values, where some differ from their default.
+SETTINGS_FACT = "settings"
 
 
 def noted(conditions: Iterable[str]) -> tuple[str, ...]:

@@ -89,6 +89,61 @@ DEFINITIONS = {
         8 * 48 * 18 + 2 * 48,
     ),
     "complex scalar product": Definition(lambda t, x, y: t.dot(x, y), None, (z(7), z(7)), 28, 56),
+    "x * conj(x)": Definition(lambda t, x: x * t.conj(x), lambda t, x: x * t.math.conj(x), (z(3, 4),), 0, 6 * N),
+    "conj(x) * x": Definition(lambda t, x: t.conj(x) * x, lambda t, x: t.math.conj(x) * x, (z(3, 4),), 0, 6 * N),
+    "conj(x) * y": Definition(
+        lambda t, x, y: t.conj(x) * y, lambda t, x, y: t.math.conj(x) * y, (z(3, 4),) * 2, 0, 6 * N
+    ),
+    # the product is a complex one, whatever is used of it
+    "real(x * conj(x))": Definition(
+        lambda t, x: t.real(x * t.conj(x)), lambda t, x: t.math.real(x * t.math.conj(x)), (z(3, 4),), 0, 6 * N
+    ),
+    "imag(x * conj(x))": Definition(
+        lambda t, x: t.imag(x * t.conj(x)), lambda t, x: t.math.imag(x * t.math.conj(x)), (z(3, 4),), 0, 6 * N
+    ),
+    "sum of x * conj(x), then its real part": Definition(
+        lambda t, x: (x * t.conj(x)).sum().real,
+        lambda t, x: t.math.real(t.reduce_sum(x * t.math.conj(x))),
+        (z(3, 4),),
+        0,
+        6 * N + 2 * N,
+    ),
+    "real(x) ** 2 + imag(x) ** 2": Definition(
+        lambda t, x: x.real**2 + x.imag**2,
+        lambda t, x: t.math.real(x) ** 2 + t.math.imag(x) ** 2,
+        (z(3, 4),),
+        0,
+        3 * N,
+    ),
+    "abs(x) ** 2": Definition(lambda t, x: t.abs(x) ** 2, lambda t, x: t.abs(x) ** 2, (z(3, 4),), 0, (4 + 1) * N),
+    "scalar product with a conjugate": Definition(
+        lambda t, x, y: t.vdot(x, y), lambda t, x, y: t.tensordot(t.math.conj(x), y, 1), (z(7), z(7)), 28, 56
+    ),
+    "scalar product with itself": Definition(
+        lambda t, x: t.vdot(x, x), lambda t, x: t.tensordot(t.math.conj(x), x, 1), (z(7),), 28, 56
+    ),
+    # 3 x 4 with 4 x 3: 36 complex multiply-accumulates
+    "product with the adjoint": Definition(
+        lambda t, x: x @ x.mH, lambda t, x: t.matmul(x, x, adjoint_b=True), (z(3, 4),), 144, 288
+    ),
+    # 3 x 4 complex multiply-accumulates
+    "einsum with a conjugate": Definition(
+        lambda t, x: t.einsum("ij,ij->i", x, x.conj()),
+        lambda t, x: t.einsum("ij,ij->i", x, t.math.conj(x)),
+        (z(3, 4),),
+        48,
+        96,
+    ),
+    "x / conj(y)": Definition(
+        lambda t, x, y: x / t.conj(y), lambda t, x, y: x / t.math.conj(y), (z(3, 4),) * 2, 0, 11 * N
+    ),
+    "x / 2": Definition(lambda t, x: x / 2, lambda t, x: x / 2, (z(3, 4),), 0, 11 * N),
+    "x * 2j": Definition(lambda t, x: x * 2j, lambda t, x: x * 2j, (z(3, 4),), 0, 6 * N),
+    "x ** 2": Definition(lambda t, x: x**2, lambda t, x: x**2, (z(3, 4),), 0, 17 * N),
+    "outer product": Definition(
+        lambda t, x, y: t.outer(x, y), lambda t, x, y: x[:, None] * y[None], (z(3), z(4)), 0, 6 * N
+    ),
+    "cumulative sum": Definition(lambda t, x: t.cumsum(x, 0), lambda t, x: t.cumsum(x, 0), (z(3, 4),), 0, 2 * N),
     "x + y": each("add", 2, operands=2),
     "x - y": each("sub", 2, "subtract", operands=2),
     "x * y": each("mul", 6, "multiply", operands=2),  # 4 products, a difference, a sum
@@ -112,6 +167,10 @@ DEFINITIONS = {
     "mean": each("mean", 2, "reduce_mean"),
     "prod": each("prod", 6, "reduce_prod"),
     "variance": each("var", 8, None),  # mean, difference; a * a + b * b; a real sum
+    # of several operators: mean, difference; x * conj(x) of 6; a real sum
+    "variance of several operators": Definition(
+        None, lambda t, x: t.math.reduce_variance(x), (z(3, 4),), 0, (2 + 2 + 6 + 1) * N
+    ),
     "norm": Definition(lambda t, x: t.linalg.vector_norm(x), None, (z(3, 4),), 0, 4 * N),
     "x + value * a * b": each("addcmul", 14, None, operands=3),
     "a real factor is converted first": Definition(lambda t, x, y: x * y, None, (z(3, 4), real(3, 4)), 0, 6 * N),
@@ -164,6 +223,24 @@ JAX: dict[str, Callable[..., Any]] = {
         jax.lax.conv_general_dilated(x, w, (1, 1), "VALID") + b[None, :, None, None]
     ),
     "complex scalar product": lambda jax, x, y: jax.numpy.dot(x, y),
+    "x * conj(x)": lambda jax, x: x * jax.numpy.conj(x),
+    "conj(x) * x": lambda jax, x: jax.numpy.conj(x) * x,
+    "conj(x) * y": lambda jax, x, y: jax.numpy.conj(x) * y,
+    "real(x * conj(x))": lambda jax, x: (x * jax.numpy.conj(x)).real,
+    "imag(x * conj(x))": lambda jax, x: (x * jax.numpy.conj(x)).imag,
+    "sum of x * conj(x), then its real part": lambda jax, x: (x * jax.numpy.conj(x)).sum().real,
+    "real(x) ** 2 + imag(x) ** 2": lambda jax, x: x.real**2 + x.imag**2,
+    "abs(x) ** 2": lambda jax, x: jax.numpy.abs(x) ** 2,
+    "scalar product with a conjugate": lambda jax, x, y: jax.numpy.vdot(x, y),
+    "scalar product with itself": lambda jax, x: jax.numpy.vdot(x, x),
+    "product with the adjoint": lambda jax, x: x @ x.conj().T,
+    "einsum with a conjugate": lambda jax, x: jax.numpy.einsum("ij,ij->i", x, x.conj()),
+    "x / conj(y)": lambda jax, x, y: x / jax.numpy.conj(y),
+    "x / 2": lambda jax, x: x / 2,
+    "x * 2j": lambda jax, x: x * 2j,
+    "x ** 2": lambda jax, x: x**2,
+    "outer product": lambda jax, x, y: jax.numpy.outer(x, y),
+    "cumulative sum": lambda jax, x: jax.numpy.cumsum(x, 0),
     "x + y": lambda jax, x, y: x + y,
     "x - y": lambda jax, x, y: x - y,
     "x * y": lambda jax, x, y: x * y,
@@ -186,9 +263,7 @@ JAX: dict[str, Callable[..., Any]] = {
     "sum": lambda jax, x: jax.numpy.sum(x),
     "mean": lambda jax, x: jax.numpy.mean(x),
     "prod": lambda jax, x: jax.numpy.prod(x),
-    "variance": lambda jax, x: jax.numpy.var(x),
-    # without the root of the sum, one operation, which is a primitive of its own
-    "norm": lambda jax, x: (x * jax.numpy.conj(x)).real.sum(),
+    "variance of several operators": lambda jax, x: jax.numpy.var(x),
     "x + value * a * b": lambda jax, x, a, b: x + 0.5 * a * b,
     "a real factor is converted first": lambda jax, x, y: x * y,
     "made of real numbers": lambda jax, x, y: jax.lax.complex(x, y),

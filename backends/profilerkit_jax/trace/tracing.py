@@ -11,7 +11,9 @@ from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import failure_of
 from profilerkit.backend_kit.scoped_calls import layer_calls, layer_records
+from profilerkit.backend_kit.settings import switched
 from profilerkit.trace.bounds import Branch, Choice, PeakSpread
+from profilerkit.trace.conditions import noted
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
 
 from ..model.calls import Function, forward_of
@@ -19,6 +21,7 @@ from ..model.subject import Subject
 from ..model.subjects import subject_of
 from ..model.weights import Lists, constant_records, weight_records
 from ..training.steps import step_of
+from ..untouched.settings import SETTINGS
 from .frames import Frames
 from .jaxprs import Traced, traced_pass
 from .layers import Calls, count_whole_layers, ordered_types, with_turns
@@ -150,7 +153,7 @@ def _peak_spread(walk: Walk, inputs: Sequence[Value], results: Sequence[Value]) 
 
 
 def _notes(walk: Walk, traced: Traced) -> list[str]:
-    notes = [*walk.notes, *([traced.unmarked] if traced.unmarked else [])]
+    notes = [*noted(switched(SETTINGS, counts=True)), *walk.notes, *([traced.unmarked] if traced.unmarked else [])]
     if walk.folded:
         notes.append(
             f"{walk.folded} equations work on single numbers that are known before the function runs: XLA computes "

@@ -33,8 +33,6 @@ class Value:
         known: The number that all of its elements are, where that is known before the function runs.
         summands: How many elements were added up to each of its own; 0 where it is no sum.
         origin: Its `origins.Origin`, what its elements follow from, if a walk looks at values; None for an activation.
-        conjugate_of: The number of the value that it is the complex conjugate of; -1 if it is none.
-        square: What made it, if that is the product of a number and its conjugate.
     """
 
     number: int
@@ -45,8 +43,6 @@ class Value:
     known: Any = None
     summands: int = 0
     origin: Any = None
-    conjugate_of: int = -1
-    square: Executed | None = None
 
     @classmethod
     def of(cls, number: int, aval: Any, **facts: Any) -> Value:
@@ -67,7 +63,7 @@ class Value:
 
     def changing(self) -> Value:
         """Return the same value, of which nothing is known: what is carried from one turn of a loop to the next."""
-        return replace(self, known=None, summands=0, origin=None, conjugate_of=-1, square=None)
+        return replace(self, known=None, summands=0, origin=None)
 
 
 @dataclass(eq=False)

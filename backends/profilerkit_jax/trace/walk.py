@@ -13,7 +13,6 @@ from jax.extend.core import Literal
 from profilerkit.backend_kit.branch_memory import Fork
 from profilerkit.costs import Shape
 
-from .conjugates import follow_conjugates
 from .control_flow import HANDLERS
 from .folding import folded
 from .frames import Frame, Frames
@@ -164,7 +163,6 @@ def _step(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> l
         outputs[0].constant = inputs[0].constant
         sources = {outputs[0].number: inputs[0].number}
     walk.note(name, inputs, outputs, context, macs=cost.macs, flops=cost.flops, missing=missing, sources=sources)
-    follow_conjugates(name, inputs, outputs, walk.executed[-1])
     return outputs
 
 

@@ -8,6 +8,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from profilerkit.backend_kit.settings import switched
+
+from ..untouched.settings import SETTINGS
+
 __all__ = ["conditions"]
 
 
@@ -30,6 +34,7 @@ def conditions(model: Any) -> Iterator[str]:
         yield "functions that run eagerly (tf.config.run_functions_eagerly)"
     if getattr(model, "run_eagerly", False) is True:
         yield "run_eagerly of the model"
+    yield from switched(SETTINGS, counts=True)
 
 
 def _policy(keras: Any) -> str:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context as eager
 from tensorflow.python.framework import config
 
-__all__ = ["note_switches"]
+__all__ = ["note_switches", "put_graph_options"]
 
 
 class _Switch(NamedTuple):
@@ -26,7 +26,8 @@ def _graph_options() -> dict[str, Any]:
     return dict(eager.context()._optimizer_experimental_options)
 
 
-def _put_graph_options(options: dict[str, Any]) -> None:
+def put_graph_options(options: dict[str, Any]) -> None:
+    """Set the options of the graph optimizer to these, and to no others."""
     context = eager.context()
     context._optimizer_experimental_options = options  # the public function only adds to them
     context._thread_local_data.function_call_options = None
@@ -54,7 +55,7 @@ _SWITCHES: tuple[_Switch, ...] = (
     _Switch(config.get_soft_device_placement, config.set_soft_device_placement),
     _Switch(tf.debugging.get_log_device_placement, tf.debugging.set_log_device_placement),
     _Switch(config.get_optimizer_jit, config.set_optimizer_jit),
-    _Switch(_graph_options, _put_graph_options),
+    _Switch(_graph_options, put_graph_options),
     _Switch(config.get_synchronous_execution, config.set_synchronous_execution),
     _Switch(config.get_device_policy, config.set_device_policy),
     _Switch(_callbacks, _put_callbacks),

@@ -19,20 +19,13 @@ from typing import Any
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
 from profilerkit.process.locks import Lock, undone_in_child
 
-__all__ = ["PassMode", "answered_names", "namespaces_of"]
+from .asked_modes import ABOUT_MODES, FAKE_MODES, PassMode, asked_by_torch
 
-
-class PassMode(TorchFunctionMode):
-    """A function mode that a pass has for itself."""
-
-
-def _asked_by_torch() -> bool:
-    """Return whether what calls the caller of this function is torch's own code."""
-    return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0] == "torch"
+__all__ = ["answered_names", "namespaces_of"]
 
 
 def _without_pass_modes(function: Callable[..., bool]) -> Callable[..., bool]:
@@ -41,7 +34,7 @@ def _without_pass_modes(function: Callable[..., bool]) -> Callable[..., bool]:
     @wraps(function)
     def answer(*args: Any) -> bool:
         modes = _get_current_function_mode_stack()
-        if _asked_by_torch() or not all(isinstance(mode, PassMode) for mode in modes):
+        if asked_by_torch() or not all(isinstance(mode, PassMode) for mode in modes):
             return function(*args)
         for _ in modes:
             _pop_mode()
@@ -60,7 +53,7 @@ def _seen_by_passes(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def ask(*args: Any, **kwargs: Any) -> Any:
         modes: list[Any] = [mode for mode in _get_current_function_mode_stack() if isinstance(mode, PassMode)]
-        if not modes or _asked_by_torch():
+        if not modes or asked_by_torch():
             return function(*args, **kwargs)
         with torch._C.DisableTorchFunction():
             return modes[-1].__torch_function__(function, (), args, kwargs)
@@ -74,7 +67,7 @@ class _WithoutThoseOfPasses(type):
     def __instancecheck__(cls, value: Any) -> bool:
         if not isinstance(value, FakeTensor):
             return False
-        return _asked_by_torch() or not any(value.fake_mode is mode for mode in _fake_modes)
+        return asked_by_torch() or not any(value.fake_mode is mode for mode in FAKE_MODES)
 
     def __subclasscheck__(cls, kind: type) -> bool:
         return issubclass(kind, FakeTensor)
@@ -93,7 +86,7 @@ class _TypeOfTensors(type):
     original: Any
 
     def __instancecheck__(cls, value: Any) -> bool:
-        if isinstance(value, cls.original) or _asked_by_torch() or not isinstance(value, torch.Tensor):
+        if isinstance(value, cls.original) or asked_by_torch() or not isinstance(value, torch.Tensor):
             return isinstance(value, cls.original)
         return bool(value.type() == cls.__name__)  # a mode of the pass answers
 
@@ -141,6 +134,7 @@ _TYPES: tuple[Any, ...] = tuple(torch._tensor_classes)
 #: What a name leads to outside of a pass, and in one.
 _PAIRS: tuple[tuple[Any, Any], ...] = (
     *((each, _without_pass_modes(each)) for each in _FUNCTIONS),
+    *ABOUT_MODES,
     (FakeTensor, _FakeTensor),
     (_TO_DLPACK, _seen_by_passes(_TO_DLPACK)),
     (_DEFAULT_TYPE, _with_originals(_DEFAULT_TYPE)),
@@ -152,13 +146,17 @@ _ORIGINALS: dict[int, Any] = {id(answer): original for original, answer in _PAIR
 _OF_TORCH: tuple[tuple[dict[str, Any], str], ...] = (
     *(
         (space, name)
-        for space in (vars(torch.overrides), vars(torch._subclasses))
+        for space in (
+            vars(torch.overrides),
+            vars(torch.utils._python_dispatch),
+            vars(torch._subclasses),
+            vars(torch._C),
+        )
         for name, value in space.items()
         if id(value) in _ANSWERS
     ),
     (vars(torch), "to_dlpack"),
     (vars(torch.utils.dlpack), "to_dlpack"),
-    (vars(torch._C), "_set_default_tensor_type"),
     *((vars(sys.modules[kind.__module__]), kind.__name__) for kind in _TYPES if kind.__module__ in sys.modules),
 )
 
@@ -192,7 +190,7 @@ def _files_of(kind: type) -> Iterator[dict[str, Any]]:
 def answered_names(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
     """Answer as in a run what is asked by names of torch's or of these namespaces, but for tensors of a fake mode."""
     if isinstance(fake_mode, FakeTensorMode):
-        _fake_modes.append(fake_mode)
+        FAKE_MODES.append(fake_mode)
     imported = len(sys.modules)
     replaced = _replace(namespaces)
     try:
@@ -203,7 +201,7 @@ def answered_names(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) 
         if len(sys.modules) > imported:
             _restore_in(list(sys.modules.values())[imported:])
         if isinstance(fake_mode, FakeTensorMode):
-            _fake_modes.remove(fake_mode)
+            FAKE_MODES.remove(fake_mode)
 
 
 class _Name:
@@ -258,10 +256,8 @@ def _restore_all() -> None:
     """Restore the names in a forked child, where no other thread's pass goes on."""
     while _names:
         _names.popitem()[1].restore()
-    _fake_modes.clear()
+    FAKE_MODES.clear()
 
 
 _lock = Lock()
 _names: dict[tuple[int, str], _Name] = {}
-#: Those of the passes that are running.
-_fake_modes: list[FakeTensorMode] = []

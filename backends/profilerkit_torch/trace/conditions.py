@@ -7,13 +7,17 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
+from profilerkit.backend_kit.settings import switched
+
+from ..untouched.settings import SETTINGS
+
 __all__ = ["conditions"]
 
 _DEVICES = ("cpu", "cuda", "xpu", "mps")
 
 
 def conditions(model: nn.Module) -> Iterator[str]:
-    """Yield what is switched on, in words: autocast, hooks of saved tensors, and a compiled model.
+    """Yield what is switched on, in words: autocast, hooks of saved tensors, a compiled model, settings.
 
     The grad mode is none of them: passes are made in one of their own.
     """
@@ -26,3 +30,4 @@ def conditions(model: nn.Module) -> Iterator[str]:
         yield f"hooks of saved tensors ({names})"
     if isinstance(model, torch._dynamo.OptimizedModule) or getattr(model, "_compiled_call_impl", None) is not None:
         yield "torch.compile: the operators are counted as the model calls them, before they are fused"
+    yield from switched(SETTINGS, counts=True)

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from profilerkit.process.cached import cached_property
 
-from .asked_names import PassMode
+from .asked_modes import PassMode
 
 __all__ = ["FusedAttention"]
 

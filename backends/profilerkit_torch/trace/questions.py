@@ -15,7 +15,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.modules import module as torch_module
 
-from .asked_names import PassMode
+from .asked_modes import PassMode
 from .grad_modes import GradientsError, ViewError
 
 if TYPE_CHECKING:
@@ -133,6 +133,24 @@ class Questions(PassMode):
             kwargs = self._placed(kwargs)
         return func(*args, **kwargs)
 
+    def _change_type(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Convert a tensor to a type such as ``torch.FloatTensor``, or give the name of its own type."""
+        kind = args[1] if len(args) > 1 else kwargs.get("dtype")
+        if kind is None:
+            return self._on_device(func, args, kwargs)
+        type_ = _TYPES_BY_NAME.get(kind if isinstance(kind, str) else _name_of_type(kind))
+        if type_ is None or not args[0].is_meta:
+            return func(*args, **kwargs)
+        place = type_.__module__.partition(".")[2] or "cpu"
+        return self._move(_TENSOR.to, (args[0], place), {"dtype": type_.dtype})
+
+    def _change_type_as(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Convert a tensor to the type of another, where one of them is real and the other stands in."""
+        tensor, other = args[0], args[1] if len(args) > 1 else kwargs["other"]
+        if not tensor.is_meta or other.is_meta:
+            return func(*args, **kwargs)
+        return self._move(_TENSOR.to, (tensor, other.device), {"dtype": other.dtype})
+
     def _move_to_kind(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Move a tensor to the CPU or a GPU: one that is there in a run stays as it is."""
         here = self._device
@@ -145,6 +163,9 @@ class Questions(PassMode):
 
     def _make_of_values(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Make a tensor of given values: a real one, which keeps them."""
+        data = args[1:2] if func is torch.Tensor.new_tensor else args[:1]
+        if any(isinstance(each, torch.Tensor) and each.is_meta for each in data):  # whose values are not known
+            return func(*args, **self._placed(kwargs))
         of_tensor = func is torch.Tensor.new_tensor and kwargs.get("device") is None and args[0].is_meta
         if of_tensor or self._placed(kwargs).get("device") == _META:
             kwargs = {**kwargs, "device": _CPU}
@@ -188,6 +209,12 @@ def _name(func: Any) -> str:
     return f"Tensor.{asked}" if hasattr(torch.Tensor, asked) else f"torch.{asked.lstrip('_')}"
 
 
+def _name_of_type(kind: Any) -> str:
+    """Return the name of `torch.FloatTensor` or the like; what stands for it in a pass has it as its own name."""
+    name = getattr(kind, "__name__", "")
+    return name if name in _TYPES_BY_NAME else f"{getattr(kind, '__module__', '')}.{name}"
+
+
 def _is_kind(kind: str) -> Callable[..., bool]:
     return lambda answer, device: device.type == kind
 
@@ -198,6 +225,10 @@ def _type_name(answer: Any, device: torch.device) -> Any:
 
 
 _TENSOR: Any = torch.Tensor
+#: ``torch.FloatTensor`` and the like, but for sparse ones.
+_TYPES_BY_NAME: dict[str, Any] = {
+    f"{kind.__module__}.{kind.__name__}": kind for kind in torch._tensor_classes if "sparse" not in kind.__module__
+}
 _KINDS = ("cpu", "cuda", "meta", "mps", "xpu", "xla", "ipu", "maia", "mtia", "vulkan")
 Handler = Callable[[Questions, Any, Any, Any], Any]
 #: By question: the answer, from that of the meta device and the device of a run.
@@ -213,6 +244,8 @@ _OF_DEVICE: dict[Any, Callable[[Any, torch.device], Any]] = {
 _WHERE_ALL_ARE: dict[Any, Handler] = {
     **dict.fromkeys(_OF_DEVICE, Questions._on_device),
     **dict.fromkeys((_TENSOR.__dlpack_device__, _TENSOR.__cuda_array_interface__.__get__), Questions._on_cpu),
+    _TENSOR.type: Questions._change_type,
+    _TENSOR.type_as: Questions._change_type_as,
     _TENSOR.to: Questions._move,
     **dict.fromkeys((_TENSOR.cpu, _TENSOR.cuda), Questions._move_to_kind),
     **dict.fromkeys((torch.tensor, torch.as_tensor, torch.asarray, _TENSOR.new_tensor), Questions._make_of_values),

@@ -14,7 +14,7 @@ from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 from torch.utils import deterministic
 
-__all__ = ["for_each", "restorers_of_process"]
+__all__ = ["flushes_denormal", "for_each", "restorers_of_process"]
 
 Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
@@ -152,14 +152,14 @@ _attention: Any = torch.backends.cuda
 _TINY, _ONE = 5e-324, 1.0
 
 
-def _flushes_denormal() -> bool:
+def flushes_denormal() -> bool:
     """Return whether this thread takes the smallest numbers for zero: torch has no getter for it."""
     return _TINY * _ONE == 0
 
 
 #: Settings that each thread has for itself.
 _OF_THREAD: list[Setting] = [
-    (_flushes_denormal, torch.set_flush_denormal),
+    (flushes_denormal, torch.set_flush_denormal),
     (torch.is_grad_enabled, torch.set_grad_enabled),
     (torch.autograd.is_multithreading_enabled, torch._C._set_multithreading_enabled),
     *(setting for device in ("cpu", "cuda") for setting in _autocast(device)),

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.overrides import TorchFunctionMode, has_torch_function, has_torch_function_unary
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit_torch import TorchBackend
@@ -37,6 +38,19 @@ FAKE: dict[str, Question] = {
     "by package": lambda x: isinstance(x, torch._subclasses.FakeTensor),
     "by name": lambda x: isinstance(x, FakeTensor),
     "as transformers asks": lambda x: isinstance(x, getattr(torch, "_subclasses").FakeTensor),  # noqa: B009
+}
+
+
+MODES: dict[str, Question] = {
+    "how many of functions": lambda x: _torch._C._len_torch_function_stack(),
+    "the one of functions": lambda x: _torch.overrides._get_current_function_mode(),
+    "those of functions": lambda x: _torch.overrides._get_current_function_mode_stack(),
+    "whether any of functions": lambda x: _torch._C._is_torch_function_mode_enabled(),
+    "how many of dispatch": lambda x: _torch._C._len_torch_dispatch_stack(),
+    "the one of dispatch": lambda x: _torch.utils._python_dispatch._get_current_dispatch_mode(),
+    "those of dispatch": lambda x: _torch.utils._python_dispatch._get_current_dispatch_mode_stack(),
+    "whether any of dispatch": lambda x: _torch.utils._python_dispatch.is_in_torch_dispatch_mode(),
+    "by name": lambda x: _get_current_dispatch_mode(),
 }
 
 
@@ -81,6 +95,24 @@ def test_the_modes_of_a_pass_override_nothing(name: str) -> None:
         assert (_macs(trace), trace.method) == (512, "meta tensors")
 
 
+@pytest.mark.parametrize("name", MODES)
+def test_a_model_does_not_see_the_modes_of_a_pass(name: str) -> None:
+    question, x = MODES[name], torch.randn(4, 8)
+    assert not question(x)
+    backend, inputs = TorchBackend(), ModelInputs(x)
+    real_run = Asking(lambda x: bool(x.sum() > 10**6) or question(x))
+    for model, method in ((Asking(question), "meta tensors"), (real_run, "a real run")):
+        for trace in (backend.trace(model, inputs), backend.trace_training(model, inputs)):
+            assert (_macs(trace), trace.method) == (512, method)
+
+
+@pytest.mark.usefixtures("only_fake_tensors")
+@pytest.mark.parametrize("name", MODES)
+def test_nor_those_of_a_pass_with_fake_tensors(name: str) -> None:
+    trace = TorchBackend().trace(Asking(MODES[name]), ModelInputs(torch.randn(4, 8)))
+    assert (_macs(trace), trace.method) == (512, "fake tensors")
+
+
 @pytest.mark.parametrize("name", OVERRIDDEN)
 def test_nor_do_those_of_a_real_run(name: str) -> None:
     model = Asking(lambda x: bool(x.sum() > 10**6) or OVERRIDDEN[name](x))
@@ -97,6 +129,27 @@ def test_a_mode_of_the_users_overrides_functions_in_the_trace_too() -> None:
     with Users():
         trace = TorchBackend().trace(Asking(OVERRIDDEN["by module"]), ModelInputs(torch.randn(4, 8)))
     assert _macs(trace) == 256
+
+
+def test_a_mode_of_the_users_is_the_only_one_that_a_model_sees() -> None:
+    class Users(TorchFunctionMode):
+        pass
+
+    def question(x: torch.Tensor) -> bool:
+        stack = torch.overrides._get_current_function_mode_stack()
+        assert _torch._C._len_torch_function_stack() == len(stack) == 1
+        assert _torch._C._get_function_stack_at(0) is stack[0]
+        assert _torch._C._is_torch_function_mode_enabled()
+        return isinstance(torch.overrides._get_current_function_mode(), Users)
+
+    class Asks(Asking):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with Users():
+                answer = question(x)
+            return super().forward(x) if answer else x
+
+    trace = TorchBackend().trace(Asks(lambda x: False), ModelInputs(torch.randn(4, 8)))
+    assert (_macs(trace), trace.method) == (512, "meta tensors")
 
 
 def test_a_subclass_overrides_functions_in_the_trace_too() -> None:

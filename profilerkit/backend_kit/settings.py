@@ -1,0 +1,55 @@
+"""Settings of a process that change numbers: one table in each backend, of which the reports name what is switched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..trace.conditions import SETTINGS_FACT
+
+__all__ = ["Setting", "of_settings", "switched", "text_of"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting of the process.
+
+    Attributes:
+        name: How a user sets it: "torch.use_deterministic_algorithms".
+        read: Returns its value; a value that cannot be read is no setting.
+        default: Its value unless it was set.
+        counts: Whether it changes counts or the memory along the trace; otherwise it only changes measured values.
+    """
+
+    name: str
+    read: Callable[[], Any]
+    default: Any
+    counts: bool = False
+
+
+def switched(settings: Iterable[Setting], *, counts: bool | None) -> Iterator[str]:
+    """Yield in words each setting that differs from its default.
+
+    ``counts`` is True for those that change counts, False for the others, None for all.
+    """
+    for setting in settings:
+        if counts is not None and setting.counts is not counts:
+            continue
+        try:
+            value = setting.read()
+        except (AttributeError, RuntimeError, ValueError):  # another release, or old and new names were mixed
+            continue
+        if value != setting.default:
+            yield f"{setting.name}: {value}"
+
+
+def text_of(settings: Iterable[Setting], *, counts: bool | None = False) -> str:
+    """Return what differs from the defaults, of the settings that change only measured values unless ``counts``."""
+    return "; ".join(switched(settings, counts=counts))
+
+
+def of_settings(settings: Iterable[Setting]) -> dict[str, str]:
+    """Return the fact of `Backend.environment` about the settings that change measured values; empty if none does."""
+    text = text_of(settings)
+    return {SETTINGS_FACT: text} if text else {}

@@ -1,0 +1,102 @@
+"""Each setting of TensorFlow that changes numbers is named in the reports that it changes, and in no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+import keras  # noqa: E402 - TensorFlow comes first
+from tensorflow.python.framework import config, ops  # noqa: E402
+
+from profilerkit import profile  # noqa: E402
+from profilerkit.backend_kit.settings import Setting  # noqa: E402
+from profilerkit.trace.conditions import conditions_of  # noqa: E402
+from profilerkit_tensorflow import TFBackend  # noqa: E402
+from profilerkit_tensorflow.untouched.settings import SETTINGS  # noqa: E402
+from profilerkit_tensorflow.untouched.switches import put_graph_options  # noqa: E402
+
+
+def _put_determinism(on: bool) -> None:
+    (config.enable_op_determinism if on else config.disable_op_determinism)()
+
+
+def _put_legacy_floatx(dtype: str) -> None:
+    pytest.importorskip("tf_keras").backend.set_floatx(dtype)
+
+
+#: How each is set, and another value than its default.
+WRITERS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "keras.config.set_floatx": (keras.config.set_floatx, "float64"),
+    "tf_keras.backend.set_floatx": (_put_legacy_floatx, "float64"),
+    "tf.experimental.numpy.experimental_enable_numpy_behavior": (ops.set_dtype_conversion_mode, "legacy"),
+    "tf.config.experimental.enable_op_determinism": (_put_determinism, True),
+    "tf.config.experimental.enable_tensor_float_32_execution": (config.enable_tensor_float_32_execution, False),
+    "tf.config.set_soft_device_placement": (config.set_soft_device_placement, False),
+    "tf.config.experimental.set_synchronous_execution": (config.set_synchronous_execution, False),
+    "tf.config.experimental.set_device_policy": (config.set_device_policy, "warn"),
+    "tf.config.optimizer.set_experimental_options": (put_graph_options, {"constant_folding": False}),
+}
+
+
+def conditions(*metrics: str) -> tuple[str, ...]:
+    weights = tf.ones((8, 4))
+    report = profile(
+        lambda x: x @ weights, tf.zeros((2, 8)), metrics=metrics, backend="tensorflow", num_iters=2, warmup=0
+    )
+    return conditions_of(report.notes)
+
+
+@pytest.fixture(params=SETTINGS, ids=lambda setting: setting.name)
+def setting(request: pytest.FixtureRequest) -> Setting:
+    setting: Setting = request.param
+    return setting
+
+
+@pytest.fixture
+def value(setting: Setting) -> Iterator[Any]:
+    write, value = WRITERS[setting.name]
+    write(value)
+    yield value
+    write(setting.default)
+    assert setting.read() == setting.default
+
+
+def test_nothing_is_switched_at_first() -> None:
+    assert conditions("macs", "execution_time") == ()
+
+
+def test_a_setting_is_named_where_it_changes_something(setting: Setting, value: Any) -> None:
+    words = f"{setting.name}: {value}"
+    assert words in conditions("macs", "execution_time")
+    assert (words in conditions("macs")) is setting.counts
+
+
+def test_a_profiler_does_not_remember_values_under_another_setting(setting: Setting) -> None:
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4)])
+    before = TFBackend().fingerprint(model)
+    write, value = WRITERS[setting.name]
+    write(value)
+    try:
+        assert TFBackend().fingerprint(model) != before
+    finally:
+        write(setting.default)
+
+
+def test_every_setting_of_the_process_is_in_the_table_or_left_out() -> None:
+    """A setting that a new release adds is noticed here."""
+    left_out = {
+        *("get_device_details", "get_logical_device_configuration", "get_memory_growth", "get_memory_info"),
+        *("get_memory_usage", "get_visible_devices"),  # of a device
+        *("get_inter_op_parallelism_threads", "get_intra_op_parallelism_threads"),  # in the environment of a report
+        "get_optimizer_jit",  # has a note of its own
+        "get_optimizer_experimental_options",  # in the table, without those that are switched on from the start
+    }
+    readers = {name for name in vars(config) if name.startswith(("get_", "is_")) or name.endswith("_enabled")}
+    assert readers - left_out == {name for setting in SETTINGS if (name := _name(setting)) in vars(config)}
+
+
+def _name(setting: Setting) -> str:
+    return str(getattr(setting.read, "__name__", ""))

@@ -1,0 +1,142 @@
+"""Each setting of torch that changes numbers is named in the reports that it changes, and in no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import backends, nn
+
+from profilerkit import profile
+from profilerkit.backend_kit.settings import Setting
+from profilerkit.trace.conditions import conditions_of
+from profilerkit_torch import TorchBackend, TorchProfiler
+from profilerkit_torch.untouched.settings import LEFT_OUT, SETTINGS
+
+_C: Any = torch._C
+_cuda: Any = backends.cuda
+
+
+def _of_precision(backend: str) -> Callable[[Any], Any]:
+    return lambda value: _C._set_fp32_precision_setter(backend, "all", value)
+
+
+#: How each is set, and another value than its default.
+WRITERS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "torch.set_default_dtype": (torch.set_default_dtype, torch.float64),
+    "torch.use_deterministic_algorithms": (torch.use_deterministic_algorithms, True),
+    "torch.set_float32_matmul_precision": (torch.set_float32_matmul_precision, "high"),
+    "torch.set_flush_denormal": (torch.set_flush_denormal, True),
+    "torch.autograd.set_detect_anomaly": (torch.set_anomaly_enabled, True),
+    "torch.backends.opt_einsum.enabled": (lambda value: setattr(backends.opt_einsum, "enabled", value), False),
+    "torch.backends.opt_einsum.strategy": (lambda value: setattr(backends.opt_einsum, "strategy", value), "greedy"),
+    "torch.backends.mha.set_fastpath_enabled": (backends.mha.set_fastpath_enabled, False),
+    "torch.backends.cuda.enable_flash_sdp": (_cuda.enable_flash_sdp, False),
+    "torch.backends.cuda.enable_mem_efficient_sdp": (_cuda.enable_mem_efficient_sdp, False),
+    "torch.backends.cuda.enable_math_sdp": (_cuda.enable_math_sdp, False),
+    "torch.backends.cuda.enable_cudnn_sdp": (_cuda.enable_cudnn_sdp, False),
+    "torch.backends.cudnn.enabled": (_C._set_cudnn_enabled, False),
+    "torch.backends.cudnn.benchmark": (_C._set_cudnn_benchmark, True),
+    "torch.backends.cudnn.deterministic": (_C._set_cudnn_deterministic, True),
+    "torch.backends.cudnn.allow_tf32": (_C._set_cudnn_allow_tf32, False),
+    "torch.backends.mkldnn.enabled": (_C._set_mkldnn_enabled, False),
+    "torch.backends.mkldnn.deterministic": (_C._set_mkldnn_deterministic, True),
+    "torch.backends.nnpack.enabled": (_C._set_nnpack_enabled, False),
+    "torch.backends.cuda.matmul.allow_fp16_accumulation": (_C._set_cublas_allow_fp16_accumulation, True),
+    **{
+        f"torch.backends: fp32_precision of {backend}": (_of_precision(backend), "ieee")
+        for backend in ("generic", "cuda", "mkldnn")
+    },
+}
+TABLE = {setting.name: setting for setting in SETTINGS}
+
+
+def conditions(*metrics: str) -> tuple[str, ...]:
+    report = profile(nn.Linear(8, 8), torch.zeros(2, 8), metrics=metrics, num_iters=2, warmup=0)
+    return conditions_of(report.notes)
+
+
+@pytest.fixture(params=TABLE)
+def setting(request: pytest.FixtureRequest) -> Setting:
+    return TABLE[request.param]
+
+
+@pytest.fixture
+def switched_on(setting: Setting) -> Any:
+    write, value = WRITERS[setting.name]
+    precision = torch.get_float32_matmul_precision()
+    previous = setting.read()
+    write(value)
+    yield f"{setting.name}: {value}"
+    write(previous)
+    if "precision" in setting.name:  # the old and the new names of one setting
+        torch.set_float32_matmul_precision(precision)
+        for backend in ("generic", "cuda", "mkldnn"):
+            _of_precision(backend)("none")
+    assert setting.read() == setting.default
+
+
+def test_nothing_is_switched_at_first() -> None:
+    assert conditions("macs", "execution_time") == ()
+
+
+def test_a_setting_is_named_where_it_changes_something(setting: Setting, switched_on: str) -> None:
+    assert switched_on in conditions("macs", "execution_time")
+    assert (switched_on in conditions("macs")) is setting.counts
+
+
+def test_a_profiler_does_not_remember_values_under_another_setting(setting: Setting) -> None:
+    model = nn.Linear(8, 8)
+    before = TorchBackend().fingerprint(model)
+    write, value = WRITERS[setting.name]
+    previous = setting.read()
+    write(value)
+    try:
+        assert TorchBackend().fingerprint(model) != before
+    finally:
+        write(previous)
+
+
+def test_no_report_names_a_setting_after_it_was_put_back() -> None:
+    profiler = TorchProfiler(nn.Linear(8, 8), inputs=torch.zeros(2, 8)).register_defaults()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert conditions_of(profiler.compute_status("trace").notes) == ("torch.set_default_dtype: torch.float64",)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert conditions_of(profiler.compute_status("trace").notes) == ()
+
+
+def test_every_setting_of_torch_is_in_the_table_or_left_out_with_a_reason() -> None:
+    """A setting that a new release adds is noticed here."""
+    in_table = {getattr(setting.read, "__name__", "").removeprefix("_get_") for setting in SETTINGS}
+    names = {name.removeprefix("_get_") for name in dir(_C) if name.startswith("_get_")}
+    names = {name for name in names if hasattr(_C, f"_set_{name}")}
+    assert names - in_table <= LEFT_OUT.keys()
+
+
+def test_the_kernels_of_attention_are_all_in_the_table() -> None:
+    switches = {name for name in vars(backends.cuda) if name.startswith("enable_")}
+    assert {f"torch.backends.cuda.{name}" for name in switches} <= TABLE.keys()
+
+
+def test_an_einsum_of_three_depends_on_the_search_for_an_order() -> None:
+    """50 x 2, 2 x 50, 50 x 2: from the left 2 * 50 * 2 * 50 products, from the right 2 * 2 * 50 * 2."""
+    if not backends.opt_einsum.is_available():
+        pytest.skip("opt_einsum is not installed")
+
+    class Products(nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+            return torch.einsum("ij,jk,kl->il", a, b, c)
+
+    inputs = torch.zeros(50, 2), torch.zeros(2, 50), torch.zeros(50, 2)
+    assert profile(Products(), inputs, metrics=["macs"])["macs"] == 400
+    setattr(backends.opt_einsum, "enabled", False)  # noqa: B010 - torch gives it no type
+    try:
+        report = profile(Products(), inputs, metrics=["macs"])
+    finally:
+        setattr(backends.opt_einsum, "enabled", True)  # noqa: B010
+    assert report["macs"] == 10_000
+    assert conditions_of(report.notes) == ("torch.backends.opt_einsum.enabled: False",)
