@@ -19,6 +19,7 @@ __all__ = [
     "input_options",
     "isolation_options",
     "measuring_options",
+    "output_option",
     "output_options",
     "parse_batch_sizes",
     "parse_shapes",
@@ -239,6 +240,13 @@ isolation_options = _several(
     ),
 )
 
+
+def output_option(help: str, callback: Callable[..., Any] = require_writable, **attributes: Any) -> Callable[[F], F]:
+    """Return the option ``-o``, ``--output`` of a command, with its help and what reads the path."""
+    kind = click.Path(dir_okay=False)
+    return click.option("-o", "--output", metavar="FILE", type=kind, callback=callback, help=help, **attributes)
+
+
 output_options = _several(
     click.option(
         "--layers",
@@ -270,13 +278,10 @@ output_options = _several(
         shell_complete=_forms,
         help="Format of the printed result: a renderer that 'profilerkit list' names.",
     ),
-    click.option(
-        "--output",
+    output_option(
+        "Also write a file, in the format of its suffix (.json, .html, .csv, ...); repeat it for several.",
+        _writable,
         multiple=True,
-        metavar="FILE",
-        callback=_writable,
-        type=click.Path(),
-        help="Also write a file, in the format of its suffix (.json, .html, .csv, ...); repeat it for several.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress, only errors."),
 )
