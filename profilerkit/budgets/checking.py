@@ -16,6 +16,7 @@ from ..render.bounds import KINDS
 from ..results.comparison import Comparison
 from ..results.report import Report, StatusRecord
 from ..times.measurement import Measurement, Ratio
+from ..times.wording import counted
 from ..trace.bounds import Bounds
 from ..trace.records import LayerTable
 from .baselines import under_other_conditions
@@ -154,8 +155,9 @@ def _relative(report: Report, limit: Limit, baseline: Report) -> tuple[Verdict, 
     if ratio.low == ratio.high:
         verdict = Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED
         return verdict, f"{value}x {shown}", ratio.value
-    named = f"; {ratio.interval_name}" if ratio.is_range else ""
-    detail = f"{value}x [{low}, {high}{named}] {shown}{'' if ratio.paired else _not_in_turn(report, baseline)}"
+    ends = f"min {low}, max {high}" if ratio.is_range else f"{low}, {high}"
+    pairs = f" of {counted(ratio.pairs, 'pair')}" if ratio.is_range and ratio.pairs else ""
+    detail = f"{value}x [{ends}{pairs}] {shown}{'' if ratio.paired else _not_in_turn(report, baseline)}"
     if ratio.is_range:
         return Verdict.UNCERTAIN, detail, ratio.value
     allowed = [limit.allows(end, limit.number) for end in (ratio.low, ratio.high)]
