@@ -285,16 +285,6 @@ def test_a_roofline_is_of_the_forward_pass_and_says_where_it_has_no_roof() -> No
     assert any("No ceilings were given" in text for text in texts(figure))
 
 
-def test_ceilings_are_measured() -> None:
-    """A clock that ticks at each look: each product and each copy takes 1 s, so the larger product is faster."""
-    ticks = iter(range(10_000))
-    found = Ceilings.measured(20, sides=(10, 5), copied_bytes=64, clock=lambda: float(next(ticks)))
-    assert found == Ceilings(2 * 10**3, 2 * 64)
-    assert found.ridge == 2000 / 128
-    with pytest.raises(ValueError, match=r"bytes_per_second=0: give a number above zero"):
-        Ceilings(1.0, 0)
-
-
 # All of them ----------------------------------------------------------------------------------------------------------
 
 
