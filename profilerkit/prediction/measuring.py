@@ -22,7 +22,7 @@ from .predicting import predict_trace
 from .regions import family_of, is_free, kind_of, moved_by, plain_name, shape_of
 from .tables import EfficiencyTable, Point
 
-__all__ = ["calibrate", "networks_of", "tables_of"]
+__all__ = ["calibrate", "in_spread_order", "left_out", "networks_of", "tables_of"]
 
 #: Shorter calls are timed several at a time, so that the clock is no part of them.
 _SHORTEST_SAMPLE = 200e-6
@@ -84,7 +84,7 @@ def calibrate(
         ratios += networks_of(backend, networks, measured, seconds * _OF_NETWORKS, threads, clock, compiled=True)
     calibration = replace(calibration, networks=ratios)
     points = sum(len(table.points) for table in tables)
-    facts = _left_out("operators", points, len(cases)) | _left_out("networks", *_counted(ratios, networks))
+    facts = left_out("operators", points, len(cases)) | left_out("networks", *_counted(ratios, networks))
     result = _device(info, calibration, time.perf_counter() - began)
     return replace(result, facts={**result.facts, **facts})
 
@@ -94,7 +94,7 @@ def _counted(ratios: Sequence[Network], networks: Sequence[CalibrationNetwork]) 
     return len({ratio.name for ratio in ratios}), len(networks)
 
 
-def _left_out(what: str, measured: int, number: int) -> dict[str, str]:
+def left_out(what: str, measured: int, number: int) -> dict[str, str]:
     """Return the fact that not everything was measured, for the file; empty if it was."""
     if measured >= number:
         return {}
@@ -237,8 +237,9 @@ def networks_of(
     deadline, results = time.perf_counter() + seconds, list[Network]()
     for index, (network, phase) in enumerate(runs):
         left = deadline - time.perf_counter()
-        if left <= 0:
+        if left <= 0 and index >= len(phases):  # one network in each phase is measured all the same
             break
+        left = max(left, 1e-6)
         trace = _trace(backend, network, phase)
         predicted = predict_trace(trace, uncorrected, compiled=compiled)
         options = RunOptions(training=phase == "training", compile=compiled, num_threads=num_threads)

@@ -49,7 +49,7 @@ class _Chain(nn.Module):
         return x
 
 
-def host_seconds(device: torch.device, compiled: bool, seconds: float = 12.0) -> HostSeconds:
+def host_seconds(device: torch.device, compiled: bool, seconds: float) -> HostSeconds:
     """Return what the host takes besides operators; what concerns compiled graphs with ``compiled`` alone.
 
     ``seconds`` is about how long it may take, without the time to compile.
