@@ -155,8 +155,8 @@ def _relative(report: Report, limit: Limit, baseline: Report) -> tuple[Verdict, 
     if ratio.low == ratio.high:
         verdict = Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED
         return verdict, f"{value}x {shown}", ratio.value
-    inside = f"min {low}, max {high}" if ratio.is_range else f"{low}, {high}"
-    pairs = f" of {counted(ratio.pairs, 'pair')}" if ratio.is_range and ratio.pairs else ""
+    inside = f"{low} to {high}" if ratio.is_range else f"{low}, {high}"
+    pairs = f", {counted(ratio.pairs, 'pair')}" if ratio.is_range and ratio.pairs else ""
     detail = f"{value}x [{inside}{pairs}] {shown}{'' if ratio.paired else _not_in_turn(report, baseline)}"
     if ratio.is_range:
         return Verdict.UNCERTAIN, detail, ratio.value

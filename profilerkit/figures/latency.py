@@ -122,7 +122,7 @@ def _summary(record: StatusRecord, value: Measurement, percentiles: Sequence[flo
         return str(scale_value(number, record.base_unit, record.scale))
 
     low, high = value.interval
-    ends = f"min {shown(low)}, max {shown(high)}" if value.is_range else f"{shown(low)}, {shown(high)}"
+    ends = f"{shown(low)} to {shown(high)}" if value.is_range else f"{shown(low)}, {shown(high)}"
     parts = [f"median {shown(value.median)} [{ends}]"]
     parts += [f"p{percent:g} {shown(value.percentile(percent))}" for percent in percentiles]
     parts.append(counted(len(value.samples), "sample"))

@@ -318,7 +318,7 @@ def _measured(value: Measurement, number: float, unit: str, factor: float) -> st
     low, high = value.interval
     uncertainty = value.uncertainty * abs(number) if value.is_range else (high - low) / 2 / factor
     ends = [format_known(end / factor, uncertainty) for end in (low, high)]
-    inside = f"min {ends[0]}, max {ends[1]} of {counted(len(value.samples), 'sample')}"
+    inside = f"{ends[0]} to {ends[1]}, {counted(len(value.samples), 'sample')}"
     noise = f" ±{value.uncertainty:.0%}" if (value.is_noisy or value.is_range) and 0 < value.noise < math.inf else ""
     shown = f"{format_known(number, uncertainty)} {unit}".rstrip()
     return f"{shown}{noise} [{inside if value.is_range else ', '.join(ends)}]"

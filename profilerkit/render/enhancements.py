@@ -64,7 +64,7 @@ def _ratio_in_words(value: float, sign: str, comparative: Comparative, ratio: Ra
     ends = sorted(filter(None, (comparative.enhancement(1.0, end) for end in (ratio.low, ratio.high))))
     ends = [_inverse(end) for end in reversed(ends)] if is_worse else ends
     low, high = map(format_number, ends)
-    return f"{text} [{f'min {low}, max {high}' if ratio.is_range else f'{low}, {high}'}]", mark
+    return f"{text} [{f'{low} to {high}' if ratio.is_range else f'{low}, {high}'}]", mark
 
 
 def _the_same(value: float, sign: str, comparative: Comparative, ratio: Ratio | None) -> str:

@@ -202,7 +202,7 @@ def test_a_ratio_of_too_few_samples_is_uncertain() -> None:
     for limit in ("<= 1.2x", "<= 1.05x"):
         (finding,) = checked({"execution_time": limit}, after, before)
         assert finding.verdict.value == "uncertain"
-        assert finding.detail == "1.11x [min 1.1, max 1.12 of 3 pairs] (t after t)"
+        assert finding.detail == "1.11x [1.1 to 1.12, 3 pairs] (t after t)"
 
 
 def test_layers_beside_a_baseline() -> None:

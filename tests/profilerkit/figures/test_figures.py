@@ -166,7 +166,7 @@ def test_a_latency_has_every_sample_the_median_its_interval_and_percentiles() ->
     assert [line.get_xdata()[0] for line in axis.lines] == pytest.approx([2.5, 3.25])
     (span,) = axis.patches
     assert (span.get_bbox().x0, span.get_bbox().x1) == pytest.approx((1, 4))
-    assert "median 2.5 ms [min 1 ms, max 4 ms]   p75 3.25 ms   4 samples" in texts(figure)
+    assert "median 2.5 ms [1 ms to 4 ms]   p75 3.25 ms   4 samples" in texts(figure)
     assert axis.get_xlabel() == "Execution Time (ms)"
     assert "net: Execution Time of a batch of 1" in texts(figure)
 
