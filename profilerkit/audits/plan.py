@@ -22,6 +22,7 @@ from ..error_text import shown
 from ..errors import ArgumentError, InputError, PlanError
 from ..inputs import parse_input_shape
 from ..isolation.limits import Limits
+from ..plugging.offers import name_of_metric
 from .plan_lines import Lines, unknown_key
 
 __all__ = ["ModelEntry", "Plan", "shape_of"]
@@ -285,7 +286,7 @@ def _names(key: str, value: Any) -> tuple[str, ...] | None:
     names = status_names(key, value)
     if names == []:
         raise PlanError(f"{key} is empty: name what is to be measured, or leave it out for every metric")
-    return None if names is None else tuple(names)
+    return None if names is None else tuple(map(name_of_metric, names))
 
 
 def _reference(key: str, value: Any) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any
@@ -12,6 +12,7 @@ from ..error_text import shown
 from ..errors import BudgetError, by_likeness
 from ..piping.quantity import Scale, format_number, scale_value
 from ..piping.status import Completeness, is_number
+from ..plugging.offers import name_of_metric
 from ..render.bounds import KINDS
 from ..results.comparison import Comparison
 from ..results.report import Report, StatusRecord
@@ -89,6 +90,8 @@ def check(report: Report, budget: Budget, baseline: Report | None = None) -> lis
 
 
 def _of_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding:
+    if limit.key not in report.statuses:
+        limit = replace(limit, key=name_of_metric(limit.key))
     if limit.key not in report.statuses:
         nearest = ", ".join(by_likeness(limit.key, report.statuses))
         raise BudgetError(f"{limit}: the report of {report.name} has no {limit.key}; it has, nearest first: {nearest}")

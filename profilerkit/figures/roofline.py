@@ -165,6 +165,8 @@ def _above(points: Sequence[Point], ceilings: Ceilings) -> str:
     """Return a sentence with the number of layers above the ceilings, and the reason; empty if there are none."""
     above = sum(point.speed > ceilings.roof(point.intensity) for point in points)
     why = "their bytes stay in a cache, or they are computed in a better way than what the ceilings were measured with"
+    if ceilings.cached_bytes_per_second:
+        why = "something else ran while the ceilings were measured, or they are computed in a better way than that work"
     return f"Above the ceilings: {counted(above, 'layer')}; {why}." if above else ""
 
 

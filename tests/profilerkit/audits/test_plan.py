@@ -157,3 +157,8 @@ def test_what_is_imported_once_for_all_models_of_a_library(tmp_path: Path) -> No
 def test_a_shape_as_text_is_the_same_case_as_a_list(text: str, listed: object, tmp_path: Path) -> None:
     read = Plan.load(written(tmp_path, LEAST.replace("[8]", text)))
     assert read.models[0].matrix == {"input_shape": (listed,)}
+
+
+def test_a_metric_may_have_one_of_its_other_names(tmp_path: Path) -> None:
+    read = Plan.load(written(tmp_path, LEAST.replace('"macs"', '"macs", "latency"')))
+    assert read.models[0].metrics == ("macs", "execution_time")

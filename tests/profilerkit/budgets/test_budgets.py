@@ -343,3 +343,8 @@ def test_hostile_names_are_escaped() -> None:
     (suite,) = ET.fromstring(as_junit(findings, report.name))
     assert len(suite) == 1 + len(HOSTILE_NAMES)
     assert summary(findings) == f"{len(findings)} limits: {len(findings)} failed"
+
+
+def test_a_limit_may_name_a_metric_by_one_of_its_other_names() -> None:
+    (finding,) = checked({"latency": "<= 2 s"}, timed(1.0, 1.0, 1.0))
+    assert (finding.subject, finding.verdict.value) == ("execution_time", "passed")
