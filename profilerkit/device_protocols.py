@@ -12,8 +12,9 @@ from .backend import DeviceLike
 if TYPE_CHECKING:
     from .devices.info import DeviceInfo
     from .prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
+    from .times.ceiling_work import CeilingWork
 
-__all__ = ["Calibrates", "NamesDevices"]
+__all__ = ["Calibrates", "MeasuresCeilings", "NamesDevices"]
 
 
 @runtime_checkable
@@ -46,5 +47,21 @@ class Calibrates(Protocol):
         """Return a context in which cases run on so many threads, or as they are for None; it yields the number."""
 
     @abstractmethod
-    def host_seconds(self, device: DeviceLike, compiled: bool) -> HostSeconds:
-        """Return what the host takes besides operators: calls of layers, views, gradients; with ``compiled`` graphs."""
+    def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
+        """Return what the host takes besides operators: calls of layers, views, gradients; with ``compiled`` graphs.
+
+        ``seconds`` is about how long it may take; compiling takes longer.
+        """
+
+
+@runtime_checkable
+class MeasuresCeilings(Protocol):
+    """Provides what the ceilings of a roofline are measured with on the CPU."""
+
+    @abstractmethod
+    def ceiling_work(self, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
+        """Return a context in which the work runs on so many threads, or as it is for None; it yields the work.
+
+        The work is what the framework computes and moves fastest in float32: its best products and convolutions, in
+        its best layouts, and traffic, in caches and outside them. All of it together takes less than a second.
+        """

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checka
 
 from .backend import Backend, DeviceLike
 from .backend_kit.optimizers import OptimizerBytes
-from .device_protocols import Calibrates, NamesDevices
+from .device_protocols import Calibrates, MeasuresCeilings, NamesDevices
 from .errors import NotOfferedError
 from .inputs import ModelInputs
 from .joining_protocol import JoinsProfiles
@@ -38,6 +38,7 @@ __all__ = [
     "JoinsProfiles",
     "KeepsApart",
     "LimitsMetrics",
+    "MeasuresCeilings",
     "MeasuresMemory",
     "NamesDevices",
     "NoticesTraining",
@@ -332,6 +333,7 @@ CAPABILITIES = (
     Capability(RunsInRanks, "models that run in several processes", "profiles models of one process"),
     Capability(DeclaresInputs, "inputs that a model declares itself", "reads no inputs from models"),
     Capability(Calibrates, "calibration of a device", "provides nothing to calibrate a device with"),
+    Capability(MeasuresCeilings, "ceilings of a roofline", "provides nothing to measure ceilings with"),
     Capability(JoinsProfiles, "profiles from elsewhere, by layer", "does not join profiles from elsewhere"),
     Capability(NamesDevices, "devices of this machine, by name", "does not name the devices of this machine"),
     Capability(FollowsLanguageModels, "language models, through their own cache", "does not follow language models"),

@@ -28,6 +28,7 @@ from profilerkit.protocols import (
     FollowsLanguageModels,
     JoinsProfiles,
     KeepsApart,
+    MeasuresCeilings,
     MeasuresMemory,
     NamesDevices,
     NoticesTraining,
@@ -42,6 +43,7 @@ from profilerkit.protocols import (
     Watches,
     WatchesLayers,
 )
+from profilerkit.times.ceiling_work import CeilingWork
 from profilerkit.times.layer_times import LayerTime, LayerTimer
 from profilerkit.times.operator_times import OperatorTimes
 from profilerkit.times.steps import StepRecorder
@@ -62,7 +64,7 @@ from .model.scripted import type_name
 from .model.structure import structure_of
 from .model.wrapped import inner_model, rank_share
 from .operator_timing.passes import times_of_operators
-from .running import calibration, calibration_host, calibration_networks, runs, zeros
+from .running import calibration, calibration_host, calibration_networks, ceilings, runs, zeros
 from .running.measured_memory import measured_peak
 from .trace.conditions import conditions
 from .trace.tracing import trace_model
@@ -89,6 +91,7 @@ class TorchBackend(
     FollowsLanguageModels,
     JoinsProfiles,
     KeepsApart,
+    MeasuresCeilings,
     MeasuresMemory,
     NamesDevices,
     NoticesTraining,
@@ -151,6 +154,10 @@ class TorchBackend(
         """Return a context with so many threads of torch."""
         return calibration.on_threads(num_threads)
 
+    def ceiling_work(self, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
+        """Return a context with torch's fastest products, convolutions and traffic on so many threads."""
+        return ceilings.work(num_threads)
+
     def recording_in(
         self, profile: ProfileFile, model: torch.nn.Module, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
     ) -> Recording:
@@ -161,9 +168,9 @@ class TorchBackend(
         """Return a script that makes such a profile with torch alone."""
         return script_text()
 
-    def host_seconds(self, device: DeviceLike, compiled: bool) -> HostSeconds:
+    def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
         """Return what Python and torch take besides operators."""
-        return calibration_host.host_seconds(runs.resolve_device(torch.nn.Module(), device), compiled)
+        return calibration_host.host_seconds(runs.resolve_device(torch.nn.Module(), device), compiled, seconds)
 
     def is_tensor(self, value: Any) -> bool:
         """Return whether a value is a torch tensor."""

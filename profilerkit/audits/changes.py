@@ -132,10 +132,7 @@ def verdict_of(before: Value, after: Value, report: Report | None, metric: str) 
     unreported = Comparative.RECIPROCAL if after.unit == "s" else Comparative.NONE
     comparative = unreported if record is None else record.comparative
     gain = comparative.enhancement(float(before.value), float(after.value)) if before.value and after.value else None
-    if gain is None:
-        return "moved"
-    neutral = comparative.enhancement(1.0, 1.0) or 0.0
-    return "better" if gain > neutral else "worse" if gain < neutral else "moved"
+    return comparative.verdict(gain) or "moved"
 
 
 def _layers(before: Report | None, after: Report | None, metric: str) -> tuple[str, ...]:

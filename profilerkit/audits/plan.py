@@ -7,7 +7,7 @@ model does not name has the value from the top of the plan.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from os import PathLike
@@ -16,11 +16,13 @@ from typing import Any
 
 from ..arguments.checking import checked, status_names
 from ..arguments.rules import RULES
+from ..arguments.shape_text import shapes_of_text
 from ..budgets.limits import Budget
 from ..error_text import shown
-from ..errors import InputError, PlanError
+from ..errors import ArgumentError, InputError, PlanError
 from ..inputs import parse_input_shape
 from ..isolation.limits import Limits
+from ..plugging.offers import name_of_metric
 from .plan_lines import Lines, unknown_key
 
 __all__ = ["ModelEntry", "Plan", "shape_of"]
@@ -213,6 +215,7 @@ def _checked(name: str, value: Any, lines: Lines, index: int, key: str | None = 
     """Return the value of a setting or an argument by the rule that it has everywhere."""
     try:
         if name == "input_shape":
+            value = _without_text(value, key or name)
             parse_input_shape(shape_of(value))
             return value
         if name == "dtype":
@@ -223,6 +226,26 @@ def _checked(name: str, value: Any, lines: Lines, index: int, key: str | None = 
     except (InputError, TypeError, ValueError) as error:
         message = str(error).replace("batch_size of one", "batch_size")
         raise PlanError(lines.at(message, key or name, index)) from error
+
+
+def _without_text(value: Any, key: str) -> Any:
+    """Return a shape with lists for texts: ``[3, 32, 32]`` for "3,32,32", so that both are the same case."""
+    texts = [value] if isinstance(value, str) else value
+    if isinstance(texts, (list, tuple)) and texts and all(isinstance(each, str) for each in texts):
+        try:
+            shapes = shapes_of_text(texts)
+        except ArgumentError as error:
+            raise InputError(f"{key}: {error}; or a list, [3, 224, 224]") from None
+        named = isinstance(shapes, Mapping)
+        listed = [_listed(*each) for each in (shapes.values() if named else shapes)]
+        if named:
+            return dict(zip(shapes, listed, strict=True))
+        return listed if len(listed) > 1 else listed[0]
+    return value
+
+
+def _listed(sizes: Iterable[int], dtype: str) -> Any:
+    return list(sizes) if dtype == "float32" else {"shape": list(sizes), "dtype": dtype}
 
 
 def shape_of(value: Any) -> Any:
@@ -263,7 +286,7 @@ def _names(key: str, value: Any) -> tuple[str, ...] | None:
     names = status_names(key, value)
     if names == []:
         raise PlanError(f"{key} is empty: name what is to be measured, or leave it out for every metric")
-    return None if names is None else tuple(names)
+    return None if names is None else tuple(map(name_of_metric, names))
 
 
 def _reference(key: str, value: Any) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any
@@ -12,10 +12,12 @@ from ..error_text import shown
 from ..errors import BudgetError, by_likeness
 from ..piping.quantity import Scale, format_number, scale_value
 from ..piping.status import Completeness, is_number
+from ..plugging.offers import name_of_metric
 from ..render.bounds import KINDS
 from ..results.comparison import Comparison
 from ..results.report import Report, StatusRecord
 from ..times.measurement import Measurement, Ratio
+from ..times.wording import counted
 from ..trace.bounds import Bounds
 from ..trace.records import LayerTable
 from .baselines import under_other_conditions
@@ -89,6 +91,8 @@ def check(report: Report, budget: Budget, baseline: Report | None = None) -> lis
 
 def _of_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding:
     if limit.key not in report.statuses:
+        limit = replace(limit, key=name_of_metric(limit.key))
+    if limit.key not in report.statuses:
         nearest = ", ".join(by_likeness(limit.key, report.statuses))
         raise BudgetError(f"{limit}: the report of {report.name} has no {limit.key}; it has, nearest first: {nearest}")
     record = report.status(limit.key)
@@ -154,8 +158,9 @@ def _relative(report: Report, limit: Limit, baseline: Report) -> tuple[Verdict, 
     if ratio.low == ratio.high:
         verdict = Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED
         return verdict, f"{value}x {shown}", ratio.value
-    named = f"; {ratio.interval_name}" if ratio.is_range else ""
-    detail = f"{value}x [{low}, {high}{named}] {shown}{'' if ratio.paired else _not_in_turn(report, baseline)}"
+    inside = f"{low} to {high}" if ratio.is_range else f"{low}, {high}"
+    pairs = f", {counted(ratio.pairs, 'pair')}" if ratio.is_range and ratio.pairs else ""
+    detail = f"{value}x [{inside}{pairs}] {shown}{'' if ratio.paired else _not_in_turn(report, baseline)}"
     if ratio.is_range:
         return Verdict.UNCERTAIN, detail, ratio.value
     allowed = [limit.allows(end, limit.number) for end in (ratio.low, ratio.high)]

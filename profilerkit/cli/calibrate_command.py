@@ -68,6 +68,9 @@ def command(
     emit(f"{measured.name}: written to {output}")
     for dtype_name, peak in measured.dense_peaks.items():
         emit(f"  fastest product in {dtype_name}: {peak.value / 1e9:.4g} GFLOP/s")
+    for what in ("operators", "networks"):
+        if f"{what}_measured" in measured.facts:
+            emit(f"  {what} measured: {measured.facts[f'{what}_measured']}")
     calibration = Calibration.of(measured)
     for phase in dict.fromkeys(network.phase for network in calibration.networks) if calibration is not None else ():
         if calibration is not None:

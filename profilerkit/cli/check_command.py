@@ -14,7 +14,7 @@ from ..process.files import write_text
 from . import NOT_KEPT, USAGE, emit, fail
 from .completing import models
 from .measuring import Request, compared, is_saved, profiled, saved_report
-from .options import input_options, isolation_options, measuring_options, require_writable
+from .options import input_options, isolation_options, measuring_options, output_option
 from .output import cannot_write
 
 if TYPE_CHECKING:
@@ -64,13 +64,7 @@ def _completed(context: click.Context, parameter: click.Parameter, incomplete: s
     shell_complete=_completed,
     help="Format of the result: console, markdown or junit.",
 )
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    callback=require_writable,
-    help="Write the result to a file instead of standard output.",
-)
+@output_option("Write the result to a file instead of standard output.")
 @click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress; only set the exit code.")
 @click.option("--strict", is_flag=True, help="Also fail if a measured ratio is too uncertain to decide.")
 def command(

@@ -8,7 +8,7 @@ import click
 
 from ..errors import ArgumentError, StoreError
 from . import MODEL_FAILED, USAGE, emit, fail
-from .options import require_writable
+from .options import output_option
 from .output import cannot_write
 
 __all__ = ["command"]
@@ -16,15 +16,7 @@ __all__ = ["command"]
 
 @click.command("dashboard")
 @click.argument("store")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    callback=require_writable,
-    help="The page to write, such as audit.html.",
-)
+@output_option("The page to write, such as audit.html.", required=True)
 @click.option("--run", metavar="RUN", help="Only the rows of this run; by default the newest row of each model.")
 @click.option(
     "--pages/--no-pages",

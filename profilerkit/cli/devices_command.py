@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import DeviceFileError, DeviceNotKnownError
+from ..piping.titles import words_of
 from . import emit
 
 if TYPE_CHECKING:
@@ -62,10 +63,10 @@ def _show(each: DeviceInfo) -> None:
     if each.aliases:
         emit(f"  other names: {', '.join(each.aliases)}")
     for name, figure in each.all_figures():
-        emit(_line(name.replace("_", " ").replace(".", ", "), figure, FIGURES.get(name, "FLOP/s")))
+        emit(_line(" ".join(words_of(name)).replace(".", ", "), figure, FIGURES.get(name, "FLOP/s")))
         emit(f"      {figure.source}")
     for name, fact in each.facts.items():
-        emit(f"  {name.replace('_', ' ')}: {fact}")
+        emit(f"  {' '.join(words_of(name))}: {fact}")
 
 
 def _line(name: str, figure: Figure, unit: str) -> str:

@@ -8,7 +8,7 @@ import click
 
 from ..errors import ArgumentError, StoreError
 from . import MODEL_FAILED, USAGE, emit, fail
-from .options import require_writable
+from .options import output_option
 from .output import cannot_write
 
 __all__ = ["command"]
@@ -16,14 +16,7 @@ __all__ = ["command"]
 
 @click.command("export")
 @click.argument("store")
-@click.option(
-    "--output",
-    required=True,
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    callback=require_writable,
-    help="The file to write: .parquet, .jsonl or .csv.",
-)
+@output_option("The file to write: .parquet, .jsonl or .csv.", required=True)
 @click.option("--run", metavar="RUN", help="Only the rows of this run; by default the newest row of each case.")
 @click.option("--private", is_flag=True, help="Keep secrets, names of users and hosts, and absolute paths.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the number of rows.")

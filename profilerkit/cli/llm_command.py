@@ -10,7 +10,7 @@ import click
 from ..errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfilerKitError
 from ..process.files import write_text
 from . import MODEL_FAILED, USAGE, emit, fail
-from .options import parse_batch_sizes, require_writable
+from .options import output_option, parse_batch_sizes, require_writable
 from .output import cannot_write
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
     show_default=True,
     help="Form of the printed result; JSON has every number in base units.",
 )
-@click.option("--output", metavar="FILE", callback=_writable, help="Also write a file: .json, .txt or .html.")
+@output_option("Also write a file: .json, .txt or .html.", _writable)
 def command(models: tuple[str, ...], form: str, output: Path | None, **options: Any) -> None:
     """Predict the memory and time that serving a language model needs.
 

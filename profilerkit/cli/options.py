@@ -11,6 +11,7 @@ import click
 
 from ..arguments.checking import checked
 from ..arguments.rules import RULES
+from ..arguments.shape_text import shapes_of_text
 from ..errors import ArgumentError, NotOfferedError
 from ..process.clean_output import results_alone
 from ..process.files import obstacle
@@ -19,6 +20,7 @@ __all__ = [
     "input_options",
     "isolation_options",
     "measuring_options",
+    "output_option",
     "output_options",
     "parse_batch_sizes",
     "parse_shapes",
@@ -39,25 +41,10 @@ def picked(kind: type[T], options: Mapping[str, Any]) -> T:
 
 def parse_shapes(values: tuple[str, ...]) -> Any:
     """Return ``input_shape``, of one sample, for ``3,224,224`` or ``ids=128:int64``, several of either."""
-    positional: list[Any] = []
-    named: dict[str, Any] = {}
-    for value in values:
-        name, _, rest = value.rpartition("=")
-        sizes, _, dtype = rest.partition(":")
-        try:
-            shape = tuple(map(_positive, sizes.split(",")))
-        except ValueError:
-            raise click.BadParameter(
-                f"{value!r} is no shape; give 3,224,224 (of one sample), with a name and dtype ids=128:int64",
-                param_hint="--input-shape",
-            ) from None
-        if name:
-            named[name] = (shape, dtype or "float32")
-        else:
-            positional.append((shape, dtype or "float32"))
-    if positional and named:
-        raise click.BadParameter("name all inputs or none of them", param_hint="--input-shape")
-    return named or positional or None
+    try:
+        return shapes_of_text(values)
+    except ArgumentError as error:
+        raise click.BadParameter(str(error), param_hint="--input-shape") from None
 
 
 def by_rule(argument: str) -> Callable[..., Any]:
@@ -239,6 +226,13 @@ isolation_options = _several(
     ),
 )
 
+
+def output_option(help: str, callback: Callable[..., Any] = require_writable, **attributes: Any) -> Callable[[F], F]:
+    """Return the option ``-o``, ``--output`` of a command, with its help and what reads the path."""
+    kind = click.Path()  # the callback says what is wrong with a path
+    return click.option("-o", "--output", metavar="FILE", type=kind, callback=callback, help=help, **attributes)
+
+
 output_options = _several(
     click.option(
         "--layers",
@@ -270,13 +264,10 @@ output_options = _several(
         shell_complete=_forms,
         help="Format of the printed result: a renderer that 'profilerkit list' names.",
     ),
-    click.option(
-        "--output",
+    output_option(
+        "Also write a file, in the format of its suffix (.json, .html, .csv, ...); repeat it for several.",
+        _writable,
         multiple=True,
-        metavar="FILE",
-        callback=_writable,
-        type=click.Path(),
-        help="Also write a file, in the format of its suffix (.json, .html, .csv, ...); repeat it for several.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress, only errors."),
 )

@@ -8,7 +8,7 @@ import click
 
 from ..errors import NotOfferedError, ProfilerKitError
 from . import USAGE, emit, fail
-from .options import require_writable
+from .options import output_option
 from .output import cannot_write
 
 __all__ = ["command"]
@@ -16,9 +16,7 @@ __all__ = ["command"]
 
 @click.command("trace-script")
 @click.option("--backend", default="torch", show_default=True, help="The framework that is profiled.")
-@click.option(
-    "--output", metavar="FILE", callback=require_writable, type=click.Path(), help="Write the script to this file."
-)
+@output_option("Write the script to this file.")
 def command(backend: str, output: Path | None) -> None:
     """Print a script of one file that profiles a model with torch alone, for 'profilerkit join'.
 

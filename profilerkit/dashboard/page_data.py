@@ -16,16 +16,16 @@ from ..audits.rows import Row, Value
 from ..audits.store import Run
 from ..piping.quantity import Scale
 from ..piping.status import Comparative, Completeness, Metric
+from ..piping.titles import title_of
 from ..plugging import offers
 from ..render.grids import visible
 from ..render.page_parts import packed
 from .subjects import Subject
 
-__all__ = ["page_data", "title_of"]
+__all__ = ["page_data"]
 
 Text = Callable[[str], str]
 
-_WORDS = {"macs": "MACs", "flops": "FLOPs", "gpu": "GPU", "cpu": "CPU"}
 _SCALES = {"B": Scale.IEC, "s": Scale.TIME, "%": Scale.NONE}
 
 
@@ -56,16 +56,6 @@ def page_data(
         "versions": versions.values,
         "runs": [_run(run, machines, text) for run in runs],
     }
-
-
-def title_of(name: str) -> str:
-    """Return how the page calls a metric.
-
-    >>> title_of("total_params"), title_of("macs")
-    ('Total params', 'MACs')
-    """
-    words = " ".join(_WORDS.get(word, word) for word in name.split("_"))
-    return words[:1].upper() + words[1:]
 
 
 def _hidden(text: str) -> str:

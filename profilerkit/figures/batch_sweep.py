@@ -99,7 +99,8 @@ def _mark_knee(upper: Any, lower: Any, rows: _Rows, above: int, colour: str) -> 
             axis.axvline(size, color=colour, linewidth=1, linestyle=":")
         # The curve passes well above: at the knee there is nine tenths of the highest throughput.
         options = {"xytext": (5, 6 + 13 * above), "textcoords": "offset points", "fontsize": "small"}
-        upper.annotate(f"knee: {size}", (size, 0), xycoords=upper.get_xaxis_transform(), color=colour, **options)
+        across = upper.get_xaxis_transform()
+        upper.annotate(f"knee: batch size {size:,}", (size, 0), xycoords=across, color=colour, **options)
 
 
 def _label_sizes(axis: Any, sizes: Sequence[int]) -> None:

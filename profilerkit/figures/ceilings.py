@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 from ..arguments.checking import checked
 from ..devices.catalog import device as device_named
 from ..devices.info import DeviceInfo
 from ..errors import ArgumentError
-from ..times.sampling import Sampling, measure
+from ..plugging.offers import backend_named
+from ..protocols import MeasuresCeilings, implements
+from ..times.ceiling_work import CeilingWork, best_rates
+
+if TYPE_CHECKING:
+    from ..backend import Backend
+    from ..results.report import Report
 
 __all__ = ["Ceilings"]
 
@@ -19,8 +28,8 @@ __all__ = ["Ceilings"]
 class Ceilings:
     """The largest number of floating-point operations, and of bytes of memory, that a machine can do in a second.
 
-    Give the values of the device and the dtype that the model ran with. Both must be above zero; `ArgumentError` is
-    raised otherwise.
+    Give the values of the device and the dtype that the model ran with. They must be above zero; `ArgumentError` is
+    raised otherwise. ``cached_bytes_per_second`` is for bytes that stay in a cache, if that is known.
 
     >>> Ceilings(flops_per_second=60e12, bytes_per_second=3e12).ridge
     20.0
@@ -28,10 +37,22 @@ class Ceilings:
 
     flops_per_second: float
     bytes_per_second: float
+    cached_bytes_per_second: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("flops_per_second", "bytes_per_second"):
             object.__setattr__(self, name, checked(name, getattr(self, name)))
+        if self.cached_bytes_per_second is not None:
+            rate = checked("cached_bytes_per_second", self.cached_bytes_per_second, "bytes_per_second")
+            object.__setattr__(self, "cached_bytes_per_second", rate)
+
+    def roof(self, intensity: float) -> float:
+        """Return the most FLOPs in a second at so many FLOPs for each byte, with the bytes in a cache if that is known.
+
+        >>> Ceilings(60e12, 3e12).roof(10.0), Ceilings(60e12, 3e12, 5e12).roof(10.0)
+        (30000000000000.0, 50000000000000.0)
+        """
+        return min(self.flops_per_second, intensity * (self.cached_bytes_per_second or self.bytes_per_second))
 
     @property
     def ridge(self) -> float:
@@ -57,35 +78,65 @@ class Ceilings:
     @classmethod
     def measured(
         cls,
+        report: Report | None = None,
         max_seconds: float = 1.0,
         *,
-        sides: Sequence[int] = (512, 1024, 2048),
-        copied_bytes: int = 2**28,
+        backend: Backend | str | None = None,
+        num_threads: int | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> Ceilings:
-        """Measure the ceilings of this machine's CPU with numpy: a matrix product in float32, and a copy of memory.
+        """Measure the ceilings of this machine's CPU in float32, by the best that a framework reaches.
 
-        The values are for all threads that numpy uses, each the best of several runs, and apply to models that run on
-        this CPU in float32. A product of two square matrices counts 2 * side ** 3 FLOPs; a copy counts the bytes that
-        it reads and those that it writes. The hardware may be faster: a framework may compute faster than numpy, and
-        other programs on the machine make the values smaller.
+        A backend with `profilerkit.protocols.MeasuresCeilings` runs its best products and convolutions, in each layout
+        that it has (such as channels last and the blocked one of oneDNN), and traffic, in caches and outside them. The
+        fastest of each counts. Without such a backend, or without a report, numpy's products and copies are run.
+
+        Measure when nothing else runs: other programs on the machine make the values smaller.
 
         Args:
-            max_seconds: About how many seconds to take for the products, and again for the copy.
-            sides: The numbers of rows of the square matrices; the fastest product counts. Large matrices use every
-                core, small ones finish before other programs interrupt them.
-            copied_bytes: The bytes to copy; more than the caches hold.
+            report: The report that the ceilings are for: its backend and its number of threads are used.
+            max_seconds: About how many seconds to take for everything.
+            backend: The backend, or its name, instead of that of the report.
+            num_threads: The number of threads, instead of that of the report; by default as many as the framework uses.
             clock: A function that returns the time in seconds.
+
+        Raises `ArgumentError` for a report of a model that ran on another device than the CPU.
         """
-        import numpy as np
+        if report is not None:
+            _require_cpu(report)
+            backend = backend or report.backend
+            threads = report.arguments.get("num_threads", "")
+            num_threads = num_threads or (int(threads) if threads.isdecimal() else None)
+        with _work(backend, num_threads) as work:
+            rates = best_rates(work, max_seconds, clock)
+        return cls(rates["flops"], rates["bytes"], max(rates["cached_bytes"], rates["bytes"]))
 
-        def flops_per_second(side: int) -> float:
-            left, right = np.ones((side, side), np.float32), np.ones((side, side), np.float32)
-            product = np.empty_like(left)
-            sampling = Sampling(max_seconds=max_seconds / len(sides), clock=clock)
-            return 2 * side**3 / measure(lambda: np.matmul(left, right, out=product), sampling).min
 
-        source = np.ones(copied_bytes, np.uint8)
-        target = np.empty_like(source)
-        copy = measure(lambda: np.copyto(target, source), Sampling(max_seconds=max_seconds, clock=clock))
-        return cls(max(map(flops_per_second, sides)), 2 * copied_bytes / copy.min)
+def _require_cpu(report: Report) -> None:
+    device = report.arguments.get("device", "cpu").strip("'\"")
+    if device not in ("cpu", "None"):
+        raise ArgumentError(
+            f"the model of this report ran on {device}, and the ceilings of this machine's CPU are measured; use "
+            "Ceilings.of_device(name), or give both as numbers: Ceilings(...)"
+        )
+
+
+def _work(backend: Backend | str | None, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
+    """Return a context that yields the work of a backend; of numpy without one that has some."""
+    chosen = backend_named(backend) if isinstance(backend, str) else backend
+    if chosen is not None and implements(chosen, MeasuresCeilings):
+        return chosen.ceiling_work(num_threads)
+    return nullcontext(_numpy_work())
+
+
+def _numpy_work(sides: Sequence[int] = (512, 1024, 2048), copied_bytes: int = 2**28) -> Iterator[CeilingWork]:
+    """Yield products, of which large ones use every core and small ones are rarely interrupted, and a copy."""
+    import numpy as np
+
+    for side in sides:
+        left, right = np.ones((side, side), np.float32), np.ones((side, side), np.float32)
+        yield CeilingWork("flops", 2 * side**3, partial(np.matmul, left, right, out=np.empty_like(left)))
+    for size in (2**20, copied_bytes):
+        source = np.ones(size, np.uint8)
+        kind = "bytes" if size == copied_bytes else "cached_bytes"
+        yield CeilingWork(kind, 2 * size, partial(np.copyto, np.empty_like(source), source))

@@ -122,8 +122,8 @@ def _summary(record: StatusRecord, value: Measurement, percentiles: Sequence[flo
         return str(scale_value(number, record.base_unit, record.scale))
 
     low, high = value.interval
-    named = f"; {value.interval_name}" if value.is_range else ""
-    parts = [f"median {shown(value.median)} [{shown(low)}, {shown(high)}{named}]"]
+    ends = f"{shown(low)} to {shown(high)}" if value.is_range else f"{shown(low)}, {shown(high)}"
+    parts = [f"median {shown(value.median)} [{ends}]"]
     parts += [f"p{percent:g} {shown(value.percentile(percent))}" for percent in percentiles]
     parts.append(counted(len(value.samples), "sample"))
     beyond = sum(sample > end for sample in value.samples)

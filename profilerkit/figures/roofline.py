@@ -58,8 +58,8 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
 
     Args:
         report: The report of one model, with operators and ``layer_times`` or ``predicted_layers``.
-        ceilings: The ceilings of the machine that it ran on, such as `Ceilings.measured` for this CPU. Without them no
-            ceiling is drawn.
+        ceilings: The ceilings of the machine that it ran on, such as ``Ceilings.measured(report)`` for this CPU.
+            Without them no ceiling is drawn.
         top: The number of layers that are numbered and named: those that take the most time.
 
     Raises:
@@ -96,7 +96,8 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
         f"Not drawn, without FLOPs, bytes or time of their own: {counted(left_out, 'layer')}." if left_out else "",
         _above(points, ceilings)
         if ceilings
-        else "No ceilings were given; Ceilings.measured() has those of this CPU, Ceilings.of_device(name) of a device.",
+        else "No ceilings were given: Ceilings.measured(report) measures those of this CPU, Ceilings.of_device(name) "
+        "has those of a device.",
     ]
     notes += [] if is_measured else ["Nothing was measured: these are predicted times of the layers."]
     return finished(figure, [report], f"{speed[0].lower()}{speed[1:]} of the layers" if is_measured else speed, notes)
@@ -162,9 +163,10 @@ def _between(value: float, _: Any) -> str:
 
 def _above(points: Sequence[Point], ceilings: Ceilings) -> str:
     """Return a sentence with the number of layers above the ceilings, and the reason; empty if there are none."""
-    roofs = [min(ceilings.flops_per_second, point.intensity * ceilings.bytes_per_second) for point in points]
-    above = sum(point.speed > roof for point, roof in zip(points, roofs, strict=True))
+    above = sum(point.speed > ceilings.roof(point.intensity) for point in points)
     why = "their bytes stay in a cache, or they are computed in a better way than what the ceilings were measured with"
+    if ceilings.cached_bytes_per_second:
+        why = "something else ran while the ceilings were measured, or they are computed in a better way than that work"
     return f"Above the ceilings: {counted(above, 'layer')}; {why}." if above else ""
 
 
@@ -178,6 +180,13 @@ def _draw_ceilings(axis: Any, points: Sequence[Point], ceilings: Ceilings) -> No
         f"{scale_value(peak, 'FLOP/s', Scale.SI)} and {bandwidth},\nmeeting at {format_number(ridge)} FLOPs per byte"
     )
     axis.plot([], [], color="black", linewidth=1.2, label=label)
+    if ceilings.cached_bytes_per_second:
+        cached, bend = ceilings.cached_bytes_per_second, peak / ceilings.cached_bytes_per_second
+        start = min(start, bend / 3)
+        dashed = {"color": "black", "linewidth": 1, "linestyle": "--"}
+        named = f"{scale_value(cached, 'B/s', Scale.SI)} in caches"
+        axis.plot([start, bend], [start * cached, peak], label=named, **dashed)
+        axis.plot([bend, ridge], [peak, peak], **dashed)
     axis.set_xlim(start, end)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -115,12 +116,7 @@ class JoinedProfile:
     def notes(self) -> tuple[str, ...]:
         """What a reader must know besides."""
         notes = [*self.recording.notes, *self.further]
-        slowest, middle = max(self.recording.passes), median(self.recording.passes)
-        if slowest > _SLOW * middle:
-            notes.append(
-                f"the slowest of {len(self.recording.passes)} passes took {slowest / middle:.1f} times the median: "
-                "leave passes that warm up out with skip=1 (--skip 1)"
-            )
+        notes += _slow_pass(self.recording.passes)
         if self.trace.uncounted:
             notes.append(f"without the cost of {', '.join(self.trace.missing)}")
         if self.device is not None:
@@ -173,6 +169,20 @@ class JoinedProfile:
 
 def _is_above(share: float | None) -> bool:
     return share is not None and share > 1
+
+
+def _slow_pass(passes: Sequence[float]) -> list[str]:
+    """Return a note on the pass that took the longest, if it is far from the median of all passes."""
+    slowest, middle = max(passes), median(passes)
+    if slowest <= _SLOW * middle:
+        return []
+    number = passes.index(slowest) + 1
+    advice = (
+        "if it was a warm-up pass, leave it out with a larger skip (--skip)"
+        if number == 1
+        else "something may have interrupted it; the means below contain it"
+    )
+    return [f"pass {number} of {len(passes)} took {slowest / middle:.1f} times the median of all passes: {advice}"]
 
 
 def _doubts(paths: tuple[str, ...], layers: LayerTable) -> list[str]:

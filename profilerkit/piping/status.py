@@ -15,15 +15,17 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
-from ..error_text import shown
 from ..errors import ProfilerKitError
 from ..process.cached import once_for_each
 from ..times.measurement import Measurement
+from ..times.wording import counted
 from ..trace.bounds import Bounds
 from ..trace.completeness import TracePart, gaps_of
 from ..trace.cross_check import ObservedRun, Witnessed
 from ..trace.records import ModelTrace
+from .comparative import Comparative
 from .quantity import Quantity, Scale, format_known, format_number, scale_value
+from .titles import title_of
 
 __all__ = [
     "INAPPLICABLE",
@@ -40,53 +42,6 @@ __all__ = [
     "is_number",
     "lacking",
 ]
-
-
-class Comparative(Enum):
-    """How two values of one metric compare, and which of them is better.
-
-    >>> Comparative("diff")
-    <Comparative.DIFF: 'diff'>
-    >>> Comparative.RECIPROCAL.enhancement(reference=8, value=2)
-    4.0
-    """
-
-    #: Higher is better; the difference counts: value - reference.
-    DIFF = "diff"
-    #: Higher is better; the ratio counts: value / reference.
-    DIV = "div"
-    #: Lower is better; the ratio counts: reference / value.
-    RECIPROCAL = "reciprocal"
-    #: Not comparable.
-    NONE = "none"
-
-    @classmethod
-    def _missing_(cls, value: object) -> Comparative | None:
-        if isinstance(value, str):
-            for member in cls:
-                if value.strip().lower() in (member.value, "recip" if member is cls.RECIPROCAL else member.value):
-                    return member
-        return None
-
-    @classmethod
-    def parse(cls, value: Comparative | str) -> Comparative:
-        """Return the member for a member or its string, in upper or lower case."""
-        try:
-            return cls(value if isinstance(value, (str, cls)) else "")
-        except ValueError:
-            known = ", ".join(repr(member.value) for member in cls)
-            raise ValueError(f"unknown comparative {shown(value)}; use Comparative or one of {known}") from None
-
-    def enhancement(self, reference: float, value: float) -> float | None:
-        """Return how far ``value`` is better than ``reference``: None where nothing can be said."""
-        if self is Comparative.NONE:
-            return None
-        if self is Comparative.DIFF:
-            return float(value) - float(reference)
-        over, under = (value, reference) if self is Comparative.DIV else (reference, value)
-        if float(under) == 0:
-            return None if float(over) == 0 else math.inf
-        return float(over) / float(under)
 
 
 #: How the reason of a value begins that has no meaning for a model, such as the trained parameters of a file that does
@@ -325,8 +280,8 @@ class Metric(StatusKey):
         return _first_line(type(self))
 
     def friendly_name(self) -> str:
-        """Name the metric for people: ``FRIENDLY_NAME``, or else ``NAME`` in title case."""
-        return self.FRIENDLY_NAME or self.NAME.replace("_", " ").title()
+        """Name the metric for people: ``FRIENDLY_NAME``, or else a title made of ``NAME``."""
+        return self.FRIENDLY_NAME or title_of(self.NAME, every_word=True)
 
     def get_comparative(self) -> Comparative | str:
         """Return how two values compare."""
@@ -362,11 +317,11 @@ def _measured(value: Measurement, number: float, unit: str, factor: float) -> st
     """Write a measurement with its interval, rounded to what is known, and with its noise where that is too much."""
     low, high = value.interval
     uncertainty = value.uncertainty * abs(number) if value.is_range else (high - low) / 2 / factor
-    ends = ", ".join(format_known(end / factor, uncertainty) for end in (low, high))
-    words = [f"range of {len(value.samples)} sample{'' if len(value.samples) == 1 else 's'}"] if value.is_range else []
-    words += [f"±{value.uncertainty:.0%}"] if (value.is_noisy or value.is_range) and 0 < value.noise < math.inf else []
-    remark = f"; {', '.join(words)}" if words else ""
-    return f"{f'{format_known(number, uncertainty)} {unit}'.rstrip()} [{ends}{remark}]"
+    ends = [format_known(end / factor, uncertainty) for end in (low, high)]
+    inside = f"{ends[0]} to {ends[1]}, {counted(len(value.samples), 'sample')}"
+    noise = f" ±{value.uncertainty:.0%}" if (value.is_noisy or value.is_range) and 0 < value.noise < math.inf else ""
+    shown = f"{format_known(number, uncertainty)} {unit}".rstrip()
+    return f"{shown}{noise} [{inside if value.is_range else ', '.join(ends)}]"
 
 
 @once_for_each

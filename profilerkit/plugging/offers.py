@@ -60,6 +60,7 @@ __all__ = [
     "installed_plugins",
     "load",
     "manager",
+    "name_of_metric",
     "not_installed",
     "offered_backends",
     "offered_loaders",
@@ -398,3 +399,11 @@ def forget() -> None:
 def op_costs(backend: Backend) -> list[tuple[PluginInfo, Costs]]:
     """Return the cost formulas that a backend has from plugins."""
     return [(plugin, costs) for plugin, costs in _formulas_of(backend).items() if costs]
+
+
+def name_of_metric(name: str) -> str:
+    """Return the name of a metric for one of its other names: "execution_time" for "latency"; others as they are."""
+    keys = [offer.item for offer in offered_status_keys()]
+    if any(name == key.NAME for key in keys):
+        return name
+    return next((key.NAME for key in keys if name in key.ALIASES), name)

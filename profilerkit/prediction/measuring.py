@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
+from typing import TypeVar
 
 from ..backend import Backend, DeviceLike, RunOptions
 from ..devices.info import DeviceInfo, Figure, dtype_name
@@ -20,15 +22,19 @@ from .predicting import predict_trace
 from .regions import family_of, is_free, kind_of, moved_by, plain_name, shape_of
 from .tables import EfficiencyTable, Point
 
-__all__ = ["calibrate", "networks_of", "tables_of"]
+__all__ = ["calibrate", "in_spread_order", "left_out", "networks_of", "tables_of"]
 
 #: Shorter calls are timed several at a time, so that the clock is no part of them.
 _SHORTEST_SAMPLE = 200e-6
-#: The shares of the time that operators and networks have.
-_OF_OPERATORS, _OF_NETWORKS = 0.6, 0.4
+#: The shares of the time that the host and the networks have; the operators have the rest.
+_OF_HOST, _OF_NETWORKS = 0.1, 0.35
+#: How often an operator is timed at least, and how often if the time does not suffice.
+_SAMPLES, _FEWEST_SAMPLES = 20, 3
 #: What of the machine is recorded.
 _FACTS = ("os", "cpu", "usable_cores", "python")
 _SOURCE = "measured by profilerkit calibrate"
+
+T = TypeVar("T")
 
 
 def calibrate(
@@ -62,8 +68,8 @@ def calibrate(
     progress(f"{len(cases)} operators on {info.name}")
     with provider.calibrating(num_threads) as threads:
         clock = clock_of(info, threads)
-        tables = tables_of(backend, cases, seconds * _OF_OPERATORS, clock)
-        host = provider.host_seconds(device, compiled)
+        host = provider.host_seconds(device, compiled, seconds * _OF_HOST)
+        tables = tables_of(backend, cases, began + seconds * (1 - _OF_NETWORKS) - time.perf_counter(), clock)
     dispatch = min(table.least_seconds for table in tables)
     version = ", ".join(f"{name} {value}" for name, value in list(backend.environment().items())[:2])
     name = f"{backend.name} ({version}) on {threads} thread{'s' if threads != 1 else ''}"
@@ -71,12 +77,28 @@ def calibrate(
     measured = _device(info, calibration, time.perf_counter() - began)
     networks = list(provider.calibration_networks(device))
     progress(f"{len(networks)} networks")
-    ratios = networks_of(backend, networks, measured, seconds * _OF_NETWORKS, threads, clock)
+    left = max(began + seconds - time.perf_counter(), 0.0)
+    ratios = networks_of(backend, networks, measured, left, threads, clock)
     if compiled:
         progress(f"{len(networks)} networks, compiled")
         ratios += networks_of(backend, networks, measured, seconds * _OF_NETWORKS, threads, clock, compiled=True)
     calibration = replace(calibration, networks=ratios)
-    return _device(info, calibration, time.perf_counter() - began)
+    points = sum(len(table.points) for table in tables)
+    facts = left_out("operators", points, len(cases)) | left_out("networks", *_counted(ratios, networks))
+    result = _device(info, calibration, time.perf_counter() - began)
+    return replace(result, facts={**result.facts, **facts})
+
+
+def _counted(ratios: Sequence[Network], networks: Sequence[CalibrationNetwork]) -> tuple[int, int]:
+    """Return how many networks were measured, and how many there are."""
+    return len({ratio.name for ratio in ratios}), len(networks)
+
+
+def left_out(what: str, measured: int, number: int) -> dict[str, str]:
+    """Return the fact that not everything was measured, for the file; empty if it was."""
+    if measured >= number:
+        return {}
+    return {f"{what}_measured": f"{measured} of {number}; the time did not suffice for more: give more seconds"}
 
 
 def clock_of(device: DeviceInfo, threads: int) -> Callable[[], float]:
@@ -93,11 +115,18 @@ def tables_of(
     seconds: float,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[EfficiencyTable, ...]:
-    """Measure operators and return their tables; raises `InputError` if a case is not one operator."""
-    listed = list(cases)
+    """Measure operators and return their tables; raises `InputError` if a case is not one operator.
+
+    If the time is over before all are measured, those that are left out are spread over all kinds and sizes.
+    """
+    listed = in_spread_order(cases, _group_of)
     points: dict[tuple[str, str], list[Point]] = {}
-    for case in listed:
-        kind, dtype, point = _measured(backend, case, seconds / len(listed), clock)
+    deadline = time.perf_counter() + seconds
+    for index, case in enumerate(listed):
+        left = deadline - time.perf_counter()
+        if left <= 0 and _suffice(points):
+            break
+        kind, dtype, point = _measured(backend, case, max(left, 0.0) / (len(listed) - index), clock)
         points.setdefault((kind, dtype), []).append(point)
     if not points:
         raise InputError(f"the {backend.name} backend provides no operator to measure")
@@ -125,23 +154,63 @@ def _measured(
     return family_of(operator), dtype, Point((max(1.0, moved),), max(1.0, moved), once, spread)
 
 
+def _suffice(points: Mapping[tuple[str, str], Sequence[Point]]) -> bool:
+    """Return whether there is a product and traffic: with less there is no peak and no bandwidth."""
+    return {len(point.sizes) > 1 for each in points.values() for point in each} == {True, False}
+
+
+def _group_of(case: CalibrationCase) -> str:
+    return case.name.partition(" ")[0]
+
+
+def in_spread_order(cases: Iterable[T], group_of: Callable[[T], str]) -> list[T]:
+    """Return cases so that any first part of them has some of each group, and of each the ends and the middle.
+
+    >>> in_spread_order(["a1", "a2", "a3", "a4", "b1"], lambda case: case[0])
+    ['a1', 'b1', 'a4', 'a2', 'a3']
+    """
+    groups: dict[str, list[T]] = {}
+    for case in cases:
+        groups.setdefault(group_of(case), []).append(case)
+    ordered = [[group[index] for index in _ends_first(len(group))] for group in groups.values()]
+    return [case for row in zip_longest(*ordered) for case in row if case is not None]
+
+
+def _ends_first(number: int) -> list[int]:
+    """Return the numbers below a number: both ends, then the middle of each gap that is left."""
+    order, gaps = list(dict.fromkeys((0, number - 1))), [(0, number - 1)]
+    while gaps:
+        low, high = gaps.pop(0)
+        if high - low > 1:
+            middle = (low + high) // 2
+            order.append(middle)
+            gaps += [(low, middle), (middle, high)]
+    return order
+
+
 def _seconds(call: Callable[[], object], seconds: float, clock: Callable[[], float]) -> tuple[float, float]:
     """Return the shortest seconds of a call, and the spread: how far the median is above it, as a share.
 
-    Other programs make a call longer, never shorter.
+    Other programs make a call longer, never shorter. If ``seconds`` do not suffice for many samples, few are taken.
     """
-    once = 1.0
+    once, deadline = 1.0, time.perf_counter() + seconds
     for _ in range(4):
         began = clock()
         call()
         once = min(once, max(clock() - began, 1e-9))
-    repeats = max(1, math.ceil(_SHORTEST_SAMPLE / once))
+        if time.perf_counter() >= deadline:
+            break
+    repeats = max(1, math.ceil(min(_SHORTEST_SAMPLE, max(seconds, 1e-6) / _FEWEST_SAMPLES) / once))
 
     def several() -> None:
         for _ in range(repeats):
             call()
 
-    taken = measure(several, Sampling(max_seconds=seconds, min_samples=20, relative_precision=0.003, clock=clock))
+    left = max(deadline - time.perf_counter(), 1e-6)
+    is_short = left < _SAMPLES * repeats * once
+    samples, warmup = (_FEWEST_SAMPLES, 0) if is_short else (_SAMPLES, None)
+    sampling = Sampling(warmup=warmup, max_seconds=left, min_samples=samples, relative_precision=0.003, clock=clock)
+    taken = measure(several, sampling)
     return taken.min / repeats, taken.median / taken.min - 1
 
 
@@ -164,17 +233,20 @@ def networks_of(
         return ()
     uncorrected = replace(device, calibration={**(device.calibration or {}), "networks": []})
     phases = ("forward", "training") if implements(backend, Trains) else ("forward",)
-    each_seconds = seconds / len(listed) / len(phases)
-    results = []
-    for network in listed:
-        for phase in phases:
-            trace = _trace(backend, network, phase)
-            predicted = predict_trace(trace, uncorrected, compiled=compiled)
-            options = RunOptions(training=phase == "training", compile=compiled, num_threads=num_threads)
-            with backend.run(network.model, network.inputs, options) as run:
-                taken = measure(run, Sampling(max_seconds=each_seconds, clock=clock))
-            name = phase + COMPILED if compiled else phase
-            results.append(Network(network.name, network.family, name, taken.min / predicted.seconds))
+    runs = [(network, phase) for network in in_spread_order(listed, lambda each: each.family) for phase in phases]
+    deadline, results = time.perf_counter() + seconds, list[Network]()
+    for index, (network, phase) in enumerate(runs):
+        left = deadline - time.perf_counter()
+        if left <= 0 and index >= len(phases):  # one network in each phase is measured all the same
+            break
+        left = max(left, 1e-6)
+        trace = _trace(backend, network, phase)
+        predicted = predict_trace(trace, uncorrected, compiled=compiled)
+        options = RunOptions(training=phase == "training", compile=compiled, num_threads=num_threads)
+        with backend.run(network.model, network.inputs, options) as run:
+            taken = measure(run, Sampling(max_seconds=left / (len(runs) - index), min_samples=3, clock=clock))
+        name = phase + COMPILED if compiled else phase
+        results.append(Network(network.name, network.family, name, taken.min / predicted.seconds))
     return tuple(results)
 
 

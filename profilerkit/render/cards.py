@@ -158,9 +158,9 @@ def _value(report: Report, record: StatusRecord, text: str, unit: str) -> Value:
     measured = isinstance(record.value, Measurement) and bool(interval)
     return Value(
         visible(report.name),
-        number if measured else text,
+        number.partition(" ±")[0] if measured else text,
         unit,
-        f"{record.value.interval_name} [{interval.partition(';')[0].removesuffix(']')}]" if measured else "",
+        f"{'' if record.value.is_range else f'{record.value.interval_name} '}[{interval}" if measured else "",
         record.completeness.value,
         _reason(record),
         bars=_bars(record.value.samples) if isinstance(record.value, Measurement) else (),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..piping.quantity import Scale, scale_value
+from ..piping.titles import words_of
 
 __all__ = ["Column"]
 
-_WORDS = {"macs": "MACs", "flops": "FLOPs", "params": "parameters", "seconds": "time"}
+_WORDS = {"params": "parameters", "seconds": "time"}
 _SUFFIXES = (
     ("_share", "%", Scale.NONE),
     ("flops_per_second", "FLOP/s", Scale.SI),
@@ -38,7 +39,7 @@ class Column(NamedTuple):
     def of(cls, name: str) -> Column:
         """Return the title, unit and scale that follow from a column's name; by default a count without unit."""
         unit, scale = next(((unit, scale) for end, unit, scale in _SUFFIXES if name.endswith(end)), ("", Scale.SI))
-        words = name.removesuffix("_share").replace("flops_per_second", "FLOP/s").split("_")
+        words = words_of(name.removesuffix("_share").replace("flops_per_second", "FLOP/s"))
         title = " ".join(_WORDS.get(word, word) for word in words)
         title = f"share of {title}" if name.endswith("_share") else title
         return cls(f"{title[:1].upper()}{title[1:]}", unit, scale)

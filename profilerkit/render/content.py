@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..piping.quantity import PREFIXES, Scale, scale_value
 from ..piping.status import Completeness
+from ..piping.titles import title_of
 from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
 from ..trace.conditions import conditions_of
@@ -247,7 +248,7 @@ def measured_grid(title: str, layers: LayerTable) -> Grid:
 
 
 def _heading(column: str) -> str:
-    return column.removesuffix("_seconds").replace("_", " ").capitalize()
+    return title_of(column.removesuffix("_seconds"))
 
 
 def _descriptions(records: Iterable[StatusRecord]) -> Grid:
@@ -266,7 +267,7 @@ def _value_and_unit(record: StatusRecord) -> tuple[str, str]:
     if record.unit in ("", *PREFIXES) or f" {record.unit}" not in shown:
         return f"{record.sign}{shown}{interval_of(record)}", ""  # a bare count keeps its prefix: 51.9 k
     number, bracket, interval = shown.partition(" [")
-    number = number.removesuffix(f" {record.unit}")
+    number = number.replace(f" {record.unit}", "", 1)  # the noise stands behind it: 51.9 ms ±4%
     return f"{record.sign}{number}{bracket}{interval}{interval_of(record)}", record.unit
 
 
@@ -277,7 +278,7 @@ def _cell(record: StatusRecord | None) -> str:
         return record.completeness.value
     shown = record.shown
     if isinstance(record.value, Measurement):  # its interval is left out: the one of the ratio stands beside it
-        shown = f"{shown.partition(' [')[0]}{f' ±{record.value.uncertainty:.0%}' if _is_noisy(record) else ''}"
+        shown = shown.partition(" [")[0]
     return f"{record.sign}{shown}{interval_of(record)}"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ..piping.comparative import Comparative, is_shown_as_one
 from ..piping.quantity import format_number
-from ..piping.status import Comparative
 from ..times.measurement import Measurement, Ratio
 from .bounds import TURNED, sign_of_enhancement
 
@@ -31,7 +31,7 @@ def enhancement_in_words(comparison: Comparison, key: str, index: int) -> tuple[
     reference, other = (report.status(key) for report in (comparison.reference, comparison.others[index]))
     sign = sign_of_enhancement(reference, other)
     if reference.comparative is Comparative.DIFF:
-        mark = "" if sign or not value else "better" if value > 0 else "worse"
+        mark = "" if sign else reference.comparative.verdict(value)
         return f"{sign}{_difference(reference, value)}{f', {mark}' if mark else ''}", mark
     ratio = None
     if isinstance(reference.value, Measurement) and isinstance(other.value, Measurement):
@@ -45,34 +45,38 @@ def _difference(reference: StatusRecord, value: float) -> str:
 
 
 def _ratio_in_words(value: float, sign: str, comparative: Comparative, ratio: Ratio | None) -> tuple[str, str]:
-    if value == 1 and sign in _AMOUNTS:
-        return f"{_AMOUNTS[sign if comparative is Comparative.DIV else TURNED[sign]]} the same", ""
+    if is_shown_as_one(value):
+        return _the_same(value, sign, comparative, ratio), ""
     if value < 0:  # of a metric that has negative values: neither more nor less by a factor
         return f"{sign}{format_number(value)}x", ""
     is_worse = value < 1
     number = _times(_inverse(value) if is_worse else value)
-    mark = "" if value == 1 or (sign and sign != "≥ ") else "worse" if is_worse else "better"
+    mark = "" if sign and sign != "≥ " else comparative.verdict(value)
     if sign and is_worse:
         sign = TURNED[sign]
         mark = "worse" if sign == "≥ " else ""
     is_uncertain = ratio is not None and not (ratio.is_real or ratio.is_range)
     mark = "" if ratio is not None and not ratio.is_real else mark
     more = "less" if is_worse == (comparative is Comparative.DIV) else "more"
-    words = "the same" if value == 1 else f"{number} {more}{f', {mark}' if mark else ''}"
-    text = f"{'≈ ' if is_uncertain else sign}{words}"
+    text = f"{'≈ ' if is_uncertain else sign}{number} {more}{f', {mark}' if mark else ''}"
     if ratio is None or is_uncertain:
         return text, mark
     ends = sorted(filter(None, (comparative.enhancement(1.0, end) for end in (ratio.low, ratio.high))))
     ends = [_inverse(end) for end in reversed(ends)] if is_worse else ends
-    return f"{text} [{', '.join(map(format_number, ends))}{'; range' if ratio.is_range else ''}]", mark
+    low, high = map(format_number, ends)
+    return f"{text} [{f'{low} to {high}' if ratio.is_range else f'{low}, {high}'}]", mark
+
+
+def _the_same(value: float, sign: str, comparative: Comparative, ratio: Ratio | None) -> str:
+    """Return the words for a ratio that is written as 1; "≈" if it is not known to be exactly 1."""
+    if sign in _AMOUNTS:
+        return f"{_AMOUNTS[sign if comparative is Comparative.DIV else TURNED[sign]]} the same"
+    is_exact = value == 1 and (ratio is None or ratio.low == ratio.high == 1)
+    return "the same" if is_exact and not sign else f"{sign or '≈ '}the same"
 
 
 def _times(factor: float) -> str:
-    """Return a factor from 1 on as text; one that is shown as 1 and is not 1 does not look equal."""
-    if math.isinf(factor):
-        return "infinitely"
-    number = format_number(factor)
-    return f"{number}x" if number != "1" or factor == 1 else "<1.001x"
+    return "infinitely" if math.isinf(factor) else f"{format_number(factor)}x"
 
 
 def _inverse(value: float) -> float:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..piping.quantity import Scale
 from ..piping.status import is_number
+from ..piping.titles import title_of
 from ..times.measurement import Measurement
 from ..times.percentiles import is_supported
 from ..trace.records import LayerTable
@@ -36,10 +37,6 @@ _AT_FIRST = ("output_shapes", "calls", "params", "macs", "flops", "forward_secon
 #: Columns of numbers that do not add up over the layers inside, so that there is no share of a whole.
 _NO_SHARE = ("calls", "own_", "overhead")
 _WORDS = {
-    "macs": "MACs",
-    "flops": "FLOPs",
-    "params": "Params",
-    "params_by_dtype": "Params by dtype",
     "missing": "Left out",
     "forward_seconds": "Forward",
     "backward_seconds": "Backward",
@@ -185,11 +182,7 @@ def _column(key: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _title(key: str) -> str:
-    if key in _WORDS:
-        return _WORDS[key]
-    words = key.removesuffix("_seconds").replace("_", " ").split(" ")
-    text = " ".join(_WORDS[word] if word in ("macs", "flops") else word for word in words)
-    return visible(f"{text[:1].upper()}{text[1:]}")
+    return _WORDS.get(key) or visible(title_of(key.removesuffix("_seconds")))
 
 
 def _unit(key: str) -> tuple[str, Scale]:

@@ -134,6 +134,10 @@ def legend(comparison: Comparison) -> Iterator[str]:
     ratios = [(other, Ratio.of(first, value)) for other, value in others]
     how = "measured in turn" if paired else "measured one after the other"
     interval = f"{100 * first.confidence:.4g} % confidence interval"
+    if not others:
+        return
+    if all(ratio.is_range for _, ratio in ratios):
+        interval = "smallest and largest value"
     yield f"Times are medians, {how}; brackets hold the {interval} of the ratio."
     if any(not (ratio.is_range or ratio.is_real) for _, ratio in ratios):
         yield "≈ marks a ratio whose interval holds 1: no real difference was found."

@@ -88,7 +88,7 @@ METHODS: dict[str, Callable[[], Any]] = {
 #: Those that only look, or are told something.
 HARMLESS = {
     *("cast", "calibrating", "calibration_cases", "calibration_networks", "device_info", "host_seconds"),
-    *("recording_in", "profile_script"),
+    *("recording_in", "profile_script", "ceiling_work"),
     *("generate", "language_model", "language_model_cache", "longest_context", "with_language_head"),
     *("opened", "accepts", "resolve_device", "is_tensor", "as_tensor", "model_name", "ranks", "add_costs"),
     *("fingerprint", "environment", "example_inputs"),

@@ -52,13 +52,14 @@ def language_model(model: Any, dtype: str | None) -> nn.Module:
         return _built(model, None, dtype)
     if not isinstance(model, nn.Module):
         raise InputError(
-            f"a {type(model).__name__} is no language model; give a model or configuration of transformers"
+            f"{type(model).__name__} is not a model that generates text; give a language model of transformers or its "
+            "configuration, or use profile() for this one"
         )
     config = getattr(model, "config", None)
     if not is_configuration(config):
         raise InputError(
-            f"{type(model).__name__} is no model of transformers, whose cache and configuration are read here; give "
-            "one, its configuration, or hf:NAME"
+            f"{type(model).__name__} is not a model of transformers, whose cache and configuration llm reads; give a "
+            "language model of transformers, its configuration or hf:NAME, or use profile() for this one"
         )
     if any(parameter.is_meta for parameter in parameters_of(model)) and not _has_head(model):
         return _built(config, None, dtype)
@@ -89,15 +90,14 @@ def _built(config: Any, kind: type | None, dtype: str | None, device: str = "met
     import transformers
 
     if kind is None:
+        _require_no_encoder(config, type(config).__name__)
         named = [getattr(transformers, each, None) for each in getattr(config, "architectures", None) or ()]
         kinds = [each for each in named if isinstance(each, type) and getattr(each, "can_generate", lambda: False)()]
         for auto in (transformers.AutoModelForCausalLM, transformers.AutoModelForSeq2SeqLM):
             mapping: Any = auto._model_mapping
             kinds += [mapping[type(config)]] if type(config) in mapping else []
         if not kinds:
-            raise InputError(
-                _NO_LANGUAGE.format(kind=type(config).__name__, what="transformers has no language model of it")
-            )
+            raise _no_language(config, type(config).__name__, "transformers has no language model for it")
         kind = kinds[0]
     chosen = _DTYPES[dtype] if dtype else _own_dtype(config)
     with _default_dtype(chosen), torch.device(device):
@@ -132,32 +132,33 @@ def dtype_of(model: nn.Module) -> str:
     return max(elements, key=elements.__getitem__) if elements else "float32"
 
 
-_NO_LANGUAGE = (
-    "{kind}: {what}; llm predicts models that generate text token by token. Give a causal language model or an "
-    "encoder-decoder, or profile() for this one"
-)
+_ENCODER = "it is an encoder, which has no cache and generates no tokens"
 
 
-_ENCODER = "an encoder, which has no cache and generates no tokens"
+def _no_language(config: Any, kind: str, reason: str) -> InputError:
+    """Return the error for a model that generates no text; it says what to do with the model instead."""
+    name = getattr(config, "model_type", "")
+    return InputError(
+        f"{kind} is not a model that generates text: {reason}. llm predicts causal language models and "
+        f"encoder-decoders of text; to count and measure this model use profile(), or "
+        f"'profilerkit profile {f'hf:{name}' if isinstance(name, str) and name else 'MODEL'}'"
+    )
 
 
 def require_decoder(model: Any) -> None:
     """Raise `InputError` for a model that generates nothing: an encoder, or one without a head."""
-    _require_no_encoder(model.config, type(model).__name__)
+    kind = type(model).__name__
+    _require_no_encoder(model.config, kind)
     if model.can_generate():
         return
-    kind = type(model).__name__
-    if _has_head(model):
-        raise InputError(_NO_LANGUAGE.format(kind=kind, what=_ENCODER))
-    raise InputError(
-        _NO_LANGUAGE.format(kind=kind, what="a model without a head for language, which generates no tokens")
-    )
+    reason = _ENCODER if _has_head(model) else "it has no head for language, and generates no tokens"
+    raise _no_language(model.config, kind, reason)
 
 
 def _require_no_encoder(config: Any, kind: str) -> None:
     """Raise `InputError` for a configuration of an encoder: one that could be a decoder says that it is none."""
     if getattr(config, "is_decoder", None) is False and not getattr(config, "is_encoder_decoder", False):
-        raise InputError(_NO_LANGUAGE.format(kind=kind, what=f"{_ENCODER} (is_decoder of its configuration is False)"))
+        raise _no_language(config, kind, f"{_ENCODER} (is_decoder of its configuration is False)")
 
 
 def text_configuration(config: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import product
@@ -84,6 +85,8 @@ _ATTENTION = (
     (4, 8, 128, 64),
     (1, 8, 512, 64),
 )
+#: How many elements are drawn; larger tensors repeat them, which is many times faster than to draw all.
+_BLOCK = 2**16
 #: The elements of traffic.
 _ELEMENTS = (64, 2**10, 2**13, 2**15, 2**17, 2**19, 2**21, 2**23)
 
@@ -104,8 +107,11 @@ def cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
     kind = getattr(torch, dtype)
     synchronized = torch.cuda.synchronize if device.type == "cuda" else None
 
+    block = torch.randn(_BLOCK, device=device, dtype=kind)
+
     def random(*sizes: int) -> torch.Tensor:
-        return torch.randn(*sizes, device=device, dtype=kind)
+        elements = math.prod(sizes)
+        return block.repeat(-(-elements // _BLOCK))[:elements].reshape(sizes)
 
     makers = (_products, _convolutions, _attention, _recurrent, _traffic, _images, gradients)
     for name, function, tensors in (each for maker in makers for each in maker(random)):

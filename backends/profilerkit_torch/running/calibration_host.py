@@ -22,6 +22,14 @@ __all__ = ["gradients_of", "host_seconds"]
 _SHORT, _LONG = 4, 20
 #: The rows and columns of the matrices in chains: the work itself is nothing.
 _SIZE = 16
+#: How many calls are timed: a view, two passes, two steps, two layers and their operators.
+_MEASURED = 9
+#: How often a call is timed, and how many times it runs each time; fewer if the time does not suffice.
+_RUNS, _CALLS = 20, 100
+
+
+#: Returns the seconds of a call.
+_Shortest = Callable[[Callable[[], object]], float]
 
 
 class _Chain(nn.Module):
@@ -41,16 +49,20 @@ class _Chain(nn.Module):
         return x
 
 
-def host_seconds(device: torch.device, compiled: bool) -> HostSeconds:
-    """Return what the host takes besides operators; what concerns compiled graphs with ``compiled`` alone."""
+def host_seconds(device: torch.device, compiled: bool, seconds: float) -> HostSeconds:
+    """Return what the host takes besides operators; what concerns compiled graphs with ``compiled`` alone.
+
+    ``seconds`` is about how long it may take, without the time to compile.
+    """
+    shortest = partial(_shortest, device=device, seconds=seconds / _MEASURED)
     x = torch.ones(_SIZE, _SIZE, device=device)
     short, long = (_Chain(links, False, device) for links in (_SHORT, _LONG))
     with torch.no_grad():
-        view = _shortest(x.t, device)
-        passes = _shortest(lambda: short(x), device), _shortest(lambda: long(x), device)
-    steps = [_shortest(partial(_step, chain, x, tuple(chain.parameters())), device) for chain in (short, long)]
-    of_graphs = _compiled_seconds(x, device) if compiled else None
-    return HostSeconds(_layer_call(x, device), view, *gradients_of(view, passes, (steps[0], steps[1])), of_graphs)
+        view = shortest(x.t)
+        passes = shortest(lambda: short(x)), shortest(lambda: long(x))
+    steps = [shortest(partial(_step, chain, x, tuple(chain.parameters()))) for chain in (short, long)]
+    of_graphs = _compiled_seconds(x, device, shortest) if compiled else None
+    return HostSeconds(_layer_call(x, shortest), view, *gradients_of(view, passes, (steps[0], steps[1])), of_graphs)
 
 
 def gradients_of(view: float, passes: tuple[float, float], steps: tuple[float, float]) -> tuple[float, float]:
@@ -69,19 +81,19 @@ def gradients_of(view: float, passes: tuple[float, float], steps: tuple[float, f
     return max(0.0, (link - 3 * product - view) / 2), max(0.0, step_without - without)
 
 
-def _layer_call(x: torch.Tensor, device: torch.device) -> float:
+def _layer_call(x: torch.Tensor, shortest: _Shortest) -> float:
     """Return what the call of a layer takes besides its operator: the mean of a product and an activation."""
-    weight, bias = torch.zeros(_SIZE, _SIZE, device=device), torch.zeros(_SIZE, device=device)
+    weight, bias = torch.zeros(_SIZE, _SIZE, device=x.device), torch.zeros(_SIZE, device=x.device)
     linear = nn.Linear(_SIZE, _SIZE, device="meta")
     linear.weight, linear.bias = nn.Parameter(weight), nn.Parameter(bias)
     activation = nn.ReLU()
     with torch.no_grad():
-        layers = _shortest(lambda: linear(x), device) + _shortest(lambda: activation(x), device)
-        operators = _shortest(lambda: functional.linear(x, weight, bias), device) + _shortest(x.relu, device)
+        layers = shortest(lambda: linear(x)) + shortest(lambda: activation(x))
+        operators = shortest(lambda: functional.linear(x, weight, bias)) + shortest(x.relu)
     return max(0.0, (layers - operators) / 2)
 
 
-def _compiled_seconds(x: torch.Tensor, device: torch.device) -> CompiledSeconds:
+def _compiled_seconds(x: torch.Tensor, device: torch.device, shortest: _Shortest) -> CompiledSeconds:
     """Return what the host takes for compiled graphs.
 
     A graph of n products, each with a weight, takes ``graph_call + n * (product + graph_weight)``; with a kernel after
@@ -89,21 +101,21 @@ def _compiled_seconds(x: torch.Tensor, device: torch.device) -> CompiledSeconds:
     """
     chains = _Chain(_SHORT, False, device), _Chain(_LONG, False, device)
     with torch.no_grad():
-        product = _shortest(partial(functional.linear, x, chains[0].weights[0]), device)
-        passes = [_compiled(chain, x, device, is_step=False) for chain in chains]
-        with_kernels = _compiled(_Chain(_LONG, True, device), x, device, is_step=False)
-    steps = [_compiled(chain, x, device, is_step=True) for chain in chains]
+        product = shortest(partial(functional.linear, x, chains[0].weights[0]))
+        passes = [_compiled(chain, x, shortest, is_step=False) for chain in chains]
+        with_kernels = _compiled(_Chain(_LONG, True, device), x, shortest, is_step=False)
+    steps = [_compiled(chain, x, shortest, is_step=True) for chain in chains]
     (link, graph), (step_link, step) = _line(*passes), _line(*steps)
     weights = max(0.0, link - product), max(0.0, step_link - 3 * product)
     return CompiledSeconds(graph, weights[0], step, weights[1], max(0.0, (with_kernels - passes[1]) / _LONG))
 
 
-def _compiled(model: _Chain, x: torch.Tensor, device: torch.device, is_step: bool) -> float:
+def _compiled(model: _Chain, x: torch.Tensor, shortest: _Shortest, is_step: bool) -> float:
     """Return the seconds of a pass or a training step of a compiled model."""
     with compiled_model(model, True) as call:
         timed = partial(_step, call, x, tuple(model.parameters())) if is_step else partial(call, x)
         timed()
-        return _shortest(timed, device)
+        return shortest(timed)
 
 
 def _step(model: Callable[..., Any], x: torch.Tensor, weights: Iterable[torch.Tensor]) -> None:
@@ -119,11 +131,16 @@ def _line(short: float, long: float) -> tuple[float, float]:
     return link, max(0.0, short - _SHORT * link)
 
 
-def _shortest(call: Callable[[], object], device: torch.device, calls: int = 100) -> float:
-    """Return the seconds of a call: the shortest mean of several runs."""
+def _shortest(call: Callable[[], object], device: torch.device, seconds: float) -> float:
+    """Return the seconds of a call: the shortest mean of several runs, of at least two."""
     clock = time.process_time if device.type == "cpu" else time.perf_counter
-    shortest = math.inf
-    for _ in range(20):
+    shortest, started = math.inf, time.perf_counter()
+    call()
+    once = max(time.perf_counter() - started, 1e-9)
+    calls = max(5, min(_CALLS, int(seconds / _RUNS / once)))
+    for run in range(_RUNS):
+        if run > 1 and time.perf_counter() - started >= seconds:
+            break
         began = clock()
         for _ in range(calls):
             call()

@@ -202,7 +202,7 @@ def test_a_ratio_of_too_few_samples_is_uncertain() -> None:
     for limit in ("<= 1.2x", "<= 1.05x"):
         (finding,) = checked({"execution_time": limit}, after, before)
         assert finding.verdict.value == "uncertain"
-        assert finding.detail == "1.11x [1.1, 1.12; range of 3 pairs, 75 %] (t after t)"
+        assert finding.detail == "1.11x [1.1 to 1.12, 3 pairs] (t after t)"
 
 
 def test_layers_beside_a_baseline() -> None:
@@ -343,3 +343,8 @@ def test_hostile_names_are_escaped() -> None:
     (suite,) = ET.fromstring(as_junit(findings, report.name))
     assert len(suite) == 1 + len(HOSTILE_NAMES)
     assert summary(findings) == f"{len(findings)} limits: {len(findings)} failed"
+
+
+def test_a_limit_may_name_a_metric_by_one_of_its_other_names() -> None:
+    (finding,) = checked({"latency": "<= 2 s"}, timed(1.0, 1.0, 1.0))
+    assert (finding.subject, finding.verdict.value) == ("execution_time", "passed")

@@ -45,7 +45,7 @@ def test_its_parameters_are_piped(model: FakeModel) -> None:
     assert (report["macs_per_param"], report["scaled"]) == (10.0, 30_000)
     said = report.status("macs_per_param")
     assert (said.friendly_name, said.description, said.shown, said.comparative) == (
-        "Macs Per Param",
+        "MACs per Param",
         "Multiply-accumulates for each parameter.",
         "10 MACs",
         Comparative.RECIPROCAL,

@@ -178,9 +178,9 @@ def test_a_template_says_that_it_is_not_computed() -> None:
 def test_a_friendly_name_is_a_class_attribute_or_the_name_in_title_case() -> None:
     class Named(Metric):
         NAME = "some_macs"
-        FRIENDLY_NAME = "Some MACs"
+        FRIENDLY_NAME = "A few MACs"
 
     class Plain(Metric):
         NAME = "some_macs"
 
-    assert (Named().friendly_name(), Plain().friendly_name()) == ("Some MACs", "Some Macs")
+    assert (Named().friendly_name(), Plain().friendly_name()) == ("A few MACs", "Some MACs")

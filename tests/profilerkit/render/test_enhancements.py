@@ -29,7 +29,9 @@ def compared(reference: object, other: object, comparative: Comparative, **facts
         (2, 100, MORE, "50x more, better", "better"),
         (100, 25, MORE, "4x less, worse", "worse"),
         (7, 7, LESS, "the same", ""),
-        (10_000, 10_001, LESS, "<1.001x more, worse", "worse"),
+        (10_000, 10_001, LESS, "≈ the same", ""),  # 1.0001 is written as 1
+        (10_000, 9_996, MORE, "≈ the same", ""),  # 1.0004
+        (10_000, 10_006, LESS, "1.001x more, worse", "worse"),
         (5, 0, LESS, "infinitely less, better", "better"),
         (0, 5, LESS, "infinitely more, worse", "worse"),
         (90, 88, DIFFERENCE, "-2, worse", "worse"),
@@ -70,7 +72,7 @@ def test_no_verdict_without_a_difference_or_with_few_samples() -> None:
     one, two = Measurement((1.0, 2.0) * 5, session=1), Measurement((2.0, 1.0) * 5, session=1)
     assert enhancement_in_words(compared(one, two, LESS), "key", 0) == ("≈ the same", "")
     few, other = Measurement((1.0, 1.0), session=1), Measurement((2.0, 2.0), session=1)
-    assert enhancement_in_words(compared(few, other, LESS), "key", 0) == ("2x more [2, 2; range]", "")
+    assert enhancement_in_words(compared(few, other, LESS), "key", 0) == ("2x more [2 to 2]", "")
 
 
 @pytest.mark.parametrize(

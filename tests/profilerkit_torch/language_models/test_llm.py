@@ -129,28 +129,29 @@ def test_a_short_prompt_is_traced_with_more_tokens() -> None:
     assert report.serving[0].prefill.macs == TOKEN + HEAD + PAIR
 
 
-ENCODER = "an encoder, which has no cache and generates no tokens"
+NO_TEXT = "is not a model that generates text:"
+ENCODER = f"{NO_TEXT} it is an encoder, which has no cache and generates no tokens"
 
 
 def refused() -> list[tuple[str, Any, str]]:
     bert = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     bert_config = transformers.BertConfig(**bert, intermediate_size=32)
     return [
-        ("configuration of an encoder", lambda: llm(bert_config, prompt=8, new=2), f"BertConfig: {ENCODER}"),
+        ("configuration of an encoder", lambda: llm(bert_config, prompt=8, new=2), f"BertConfig {ENCODER}"),
         (
             "encoder",
             lambda: llm(transformers.BertForMaskedLM(bert_config), prompt=8, new=2),
-            f"BertConfig: {ENCODER}",
+            f"BertConfig {ENCODER}",
         ),
         (
             "a vision model",
             lambda: llm(transformers.ViTConfig(num_hidden_layers=1), prompt=8, new=2),
-            "ViTConfig: transformers has no language model of it; llm predicts models that generate text",
+            f"ViTConfig {NO_TEXT} transformers has no language model for it. llm predicts causal language models",
         ),
         (
             "no head",
             lambda: llm(transformers.LlamaModel(tiny_config()), prompt=8, new=2),
-            "LlamaModel: a model without a head for language, which generates no tokens",
+            f"LlamaModel {NO_TEXT} it has no head for language, and generates no tokens",
         ),
         (
             "above the maximum",
@@ -162,7 +163,7 @@ def refused() -> list[tuple[str, Any, str]]:
             lambda: profilerkit.kv_bytes(tiny_config(), 65),
             "the context = 65 tokens were requested, and LlamaConfig takes 64",
         ),
-        ("no model of transformers", lambda: llm(torch.nn.Linear(2, 2)), "Linear is no model of transformers"),
+        ("no model of transformers", lambda: llm(torch.nn.Linear(2, 2)), "Linear is not a model of transformers"),
         ("values", lambda: llm(tiny_config(), prompt=8, new=2, measure=True), "a model of transformers with values"),
     ]
 
@@ -215,3 +216,20 @@ def test_no_model_and_a_name_for_several_are_errors() -> None:
         llm()
     with pytest.raises(ArgumentError, match="name='x' was given for 2 models"):
         llm(tiny_config(), tiny_config(), name="x")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("CLIPConfig", "CLIPTextConfig", "SiglipConfig", "ViTConfig", "ResNetConfig", "Dinov2Config", "DetrConfig"),
+        *("Wav2Vec2Config", "HubertConfig", "ClapConfig", "BertConfig", "ElectraConfig", "DistilBertConfig"),
+        *("BlipConfig", "VitsConfig", "PatchTSTConfig", "VisionTextDualEncoderConfig"),
+    ],
+)
+def test_a_configuration_of_no_language_model_says_what_to_do(kind: str) -> None:
+    config = getattr(transformers, kind)()
+    with pytest.raises(InputError) as caught:
+        llm(config, prompt=8, new=2)
+    message = str(caught.value)
+    assert message.startswith(f"{kind} {NO_TEXT} ")
+    assert message.endswith(f"use profile(), or 'profilerkit profile hf:{config.model_type}'")

@@ -26,7 +26,7 @@ def test_the_call_of_a_compiled_graph_and_of_a_kernel(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(calibration_host, "_compiled", seconds)
     monkeypatch.setattr(calibration_host, "_shortest", lambda call, device: 2.0)
-    measured = host_seconds(CPU, compiled=True).compiled
+    measured = host_seconds(CPU, compiled=True, seconds=2).compiled
     assert measured is not None
     assert list(vars(measured).values()) == pytest.approx([10, 0.7, 60, 5, 0.5])
 
@@ -43,7 +43,7 @@ def test_what_differentiation_takes() -> None:
 
 def test_the_host_of_this_machine_takes_some_time_and_draws_no_random_numbers() -> None:
     state = torch.get_rng_state()
-    host = host_seconds(CPU, compiled=False)
+    host = host_seconds(CPU, compiled=False, seconds=2)
     assert host.view_call > 0
     assert host.backward_call >= 0
     assert torch.equal(torch.get_rng_state(), state)

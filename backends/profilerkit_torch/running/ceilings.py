@@ -1,0 +1,71 @@
+"""What torch computes and moves fastest on a CPU: the work that the ceilings of a roofline are measured with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import torch
+from torch.nn import functional
+
+from profilerkit.times.ceiling_work import CeilingWork
+
+from .calibration import on_threads
+
+__all__ = ["work"]
+
+#: The sides of square products: the larger use every core, the smaller end before other programs interrupt them.
+_SIDES = (512, 1024)
+#: Convolutions of the shapes of residual networks: batch, channels, size, channels out, kernel.
+_CONVOLUTIONS = (
+    *((1, 64, 56, 64, 3), (1, 128, 28, 128, 3), (1, 256, 14, 256, 3), (4, 128, 28, 128, 3)),
+    *((1, 256, 28, 512, 1), (4, 256, 28, 256, 1)),
+)
+#: Elements in a cache, elements that no cache holds, and the side of a matrix in a cache that one row multiplies.
+_CACHED, _IN_MEMORY, _ROW = (2**16, 2**18, 2**20), 2**25, 1024
+
+
+@contextmanager
+def work(num_threads: int | None) -> Iterator[list[CeilingWork]]:
+    """Yield the work; inside, torch runs it on so many threads."""
+    generator = torch.Generator().manual_seed(0)  # torch's own generator stays as it is
+
+    def random(*sizes: int) -> torch.Tensor:
+        return torch.randn(*sizes, generator=generator)
+
+    with on_threads(num_threads):
+        products = [(random(side, side), random(side, side)) for side in _SIDES]
+        flops = [CeilingWork("flops", 2 * len(a) ** 3, partial(functional.linear, a, b)) for a, b in products]
+        for shape in _CONVOLUTIONS:
+            flops += _convolutions(random, *shape)
+        yield [*flops, *_traffic()]
+
+
+def _convolutions(
+    random: Callable[..., torch.Tensor], batch: int, channels: int, size: int, out: int, kernel: int
+) -> Iterator[CeilingWork]:
+    """Yield a convolution in each layout: as it is, channels last, and blocked as oneDNN packs it."""
+    x, weight = random(batch, channels, size, size), random(out, channels, kernel, kernel)
+    amount = 2.0 * batch * out * size * size * channels * kernel * kernel
+    layouts = [(x, weight)]
+    layouts += [tuple(each.contiguous(memory_format=torch.channels_last) for each in (x, weight))]  # type: ignore[list-item]
+    if torch.backends.mkldnn.is_available():
+        packed = torch._C._nn.mkldnn_reorder_conv2d_weight(weight.to_mkldnn(), [kernel // 2] * 2, [1, 1], [1, 1], 1)
+        layouts += [(x.to_mkldnn(), packed)]
+    for inputs, weights in layouts:
+        yield CeilingWork("flops", amount, partial(functional.conv2d, inputs, weights, None, 1, kernel // 2))
+
+
+def _traffic() -> Iterator[CeilingWork]:
+    """Yield what moves bytes: copies, additions in place, and one row times a matrix, which reads alone."""
+    for elements in (*_CACHED, _IN_MEMORY):
+        kind = "cached_bytes" if elements in _CACHED else "bytes"
+        x = torch.ones(elements)
+        y = torch.ones_like(x)
+        yield CeilingWork(kind, 8.0 * elements, partial(y.copy_, x))
+        yield CeilingWork(kind, 8.0 * elements, partial(torch.relu_, x))
+        if kind == "cached_bytes":
+            yield CeilingWork(kind, 12.0 * elements, partial(torch.add, x, x, out=y))
+    row, matrix = torch.ones(1, _ROW), torch.ones(_ROW, _ROW)
+    yield CeilingWork("cached_bytes", 4.0 * _ROW**2, partial(functional.linear, row, matrix))

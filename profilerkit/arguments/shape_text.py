@@ -1,0 +1,39 @@
+"""Shapes as text, on the command line and in plans: ``3,224,224``, or with a name and dtype ``ids=128:int64``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..error_text import shown
+from ..errors import ArgumentError
+from .checking import checked
+
+__all__ = ["shapes_of_text"]
+
+
+def shapes_of_text(texts: Iterable[str]) -> Any:
+    """Return ``input_shape``, of one sample, for the texts of one or several inputs; None without any.
+
+    >>> shapes_of_text(["3,32,32"]), shapes_of_text(["ids=128:int64", "mask=128"])
+    ([((3, 32, 32), 'float32')], {'ids': ((128,), 'int64'), 'mask': ((128,), 'float32')})
+
+    Raises `ArgumentError` for a text that is no shape, and if only some of the inputs have names.
+    """
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for text in texts:
+        name, _, rest = text.rpartition("=")
+        sizes, _, dtype = rest.partition(":")
+        try:
+            shape = tuple(checked("batch_size", int(size), "batch_size of one") for size in sizes.split(","))
+        except ValueError:
+            message = f"{shown(text)} is no shape; give 3,224,224 (of one sample), with a name and dtype ids=128:int64"
+            raise ArgumentError(message) from None
+        if name.strip():
+            named[name.strip()] = (shape, dtype.strip() or "float32")
+        else:
+            positional.append((shape, dtype.strip() or "float32"))
+    if positional and named:
+        raise ArgumentError("name all inputs or none of them")
+    return named or positional or None

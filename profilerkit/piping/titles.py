@@ -1,0 +1,49 @@
+"""Titles for people from the keys of programs: "weight_bytes_per_mac" is "Weight Bytes per MAC". One place for all."""
+
+from __future__ import annotations
+
+__all__ = ["title_of", "words_of"]
+
+#: Words whose spelling is not that of other words. Their plurals have an "s" more.
+_SPELLED = {
+    word.lower(): word
+    for word in (
+        *("AI", "API", "CNN", "CPU", "CUDA", "DRAM", "FLOP", "FLOPs", "GFLOPs", "GMACs", "GPU", "GiB", "HBM", "HFU"),
+        *("ID", "JSON", "KV", "KiB", "LLM", "LSTM", "LoRA", "MAC", "MACs", "MBU", "MFU", "MLP", "MiB", "MoE", "NPU"),
+        *("ONNX", "RAM", "RNN", "RSS", "SIMD", "SRAM", "TFLOPs", "TPOT", "TPU", "TTFT", "URL", "VRAM", "ViT"),
+    )
+} | {"io": "I/O"}
+#: Words that stay small within a title in which every word has a capital.
+_SMALL = frozenset(("a", "an", "and", "as", "at", "by", "for", "from", "in", "of", "on", "or", "per", "the", "to"))
+
+
+def words_of(key: str) -> list[str]:
+    """Return the words of a key, acronyms spelled as people write them and all others as they are.
+
+    >>> words_of("weight_bytes_per_mac"), words_of("kv_cache"), words_of("gpus")
+    (['weight', 'bytes', 'per', 'MAC'], ['KV', 'cache'], ['GPUs'])
+    """
+    return [_spelled(word) for word in key.split("_") if word]
+
+
+def title_of(key: str, every_word: bool = False) -> str:
+    """Return the title of a key: its first word with a capital, or every word but small ones.
+
+    >>> title_of("total_params"), title_of("macs"), title_of("gpu_name")
+    ('Total params', 'MACs', 'GPU name')
+    >>> title_of("weight_bytes_per_mac", every_word=True)
+    'Weight Bytes per MAC'
+    """
+    words = words_of(key)
+    return " ".join(
+        word if index and (not every_word or word in _SMALL) else f"{word[:1].upper()}{word[1:]}"
+        for index, word in enumerate(words)
+    )
+
+
+def _spelled(word: str) -> str:
+    lower = word.lower()
+    if lower in _SPELLED:
+        return _SPELLED[lower]
+    stem = lower.removesuffix("s")
+    return f"{_SPELLED[stem]}s" if stem in _SPELLED else word

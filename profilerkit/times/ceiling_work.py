@@ -1,0 +1,49 @@
+"""What the ceilings of a roofline are measured with: one operator that computes, or moves bytes, as fast as it can."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ..process.collector import collector_paused
+
+__all__ = ["KINDS", "CeilingWork", "best_rates"]
+
+#: What a second of work yields: operations, bytes of memory that no cache holds, bytes that stay in a cache.
+KINDS = ("flops", "bytes", "cached_bytes")
+
+
+@dataclass(frozen=True)
+class CeilingWork:
+    """One operator that is run for a ceiling.
+
+    Attributes:
+        kind: What it yields, of `KINDS`.
+        amount: How many FLOPs it computes, or how many bytes it reads and writes.
+        call: Runs it once, and returns when it is done.
+    """
+
+    kind: str
+    amount: float
+    call: Callable[[], object]
+
+
+def best_rates(
+    work: Iterable[CeilingWork], max_seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
+    """Return the best rate of each kind, in a second: other programs make a call longer, never shorter.
+
+    Everything is run in turn until the time is over, and at least twice: the first call also prepares.
+    """
+    listed = list(work)
+    rates, rounds, deadline = dict.fromkeys(KINDS, 0.0), 0, clock() + max_seconds
+    with collector_paused():
+        while rounds < 2 or clock() < deadline:
+            rounds += 1
+            for each in listed:
+                began = clock()
+                each.call()
+                seconds = clock() - began
+                rates[each.kind] = max(rates[each.kind], each.amount / seconds if seconds > 0 else 0.0)
+    return rates
