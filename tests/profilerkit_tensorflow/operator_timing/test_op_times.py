@@ -12,11 +12,14 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from tensorflow.python.profiler.trace import enabled as session_runs  # noqa: E402
-
 from profilerkit import BackendNotInstalledError, InputError, ProfilerBusyError  # noqa: E402
 from profilerkit_tensorflow.operator_timing import events as op_times  # noqa: E402
-from profilerkit_tensorflow.operator_timing.events import MAX_PASSES, NodeTime, op_seconds  # noqa: E402
+from profilerkit_tensorflow.operator_timing.events import (  # noqa: E402
+    MAX_PASSES,
+    NodeTime,
+    op_seconds,
+    session_runs,
+)
 from profilerkit_tensorflow.operator_timing.node_names import original_name  # noqa: E402
 
 xplane = op_times._xplane_protobuf()

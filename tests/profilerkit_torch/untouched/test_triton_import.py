@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from types import ModuleType, SimpleNamespace
@@ -44,7 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 def offer(monkeypatch: pytest.MonkeyPatch, *symbols: str) -> None:
     process = SimpleNamespace(**dict.fromkeys(symbols, True))
-    monkeypatch.setattr(triton_import.ctypes, "CDLL", lambda name: process)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: process)
 
 
 def test_torch_notes_that_there_is_no_triton(monkeypatch: pytest.MonkeyPatch, asked: list[bool]) -> None:
