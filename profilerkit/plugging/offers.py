@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import weakref
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..backend import Backend, BackendInfo
-from ..costs.registry import add_whole
 from ..error_text import shown
 from ..errors import (
     BackendNotFoundError,
     BackendNotInstalledError,
-    RegistrationConflictError,
     UnknownStatusError,
     by_likeness,
 )
@@ -23,8 +19,7 @@ from ..piping.function import ProfilerFunction, describe
 from ..piping.registry import require_usable
 from ..piping.status import StatusKey
 from ..process.containment import contained, plugin_error_text, record_offering_plugin
-from ..process.locks import Lock
-from ..protocols import TakesCosts, implements, offered
+from .conflicts import claimed_once, conflict
 from .extension import LoaderInfo, RendererInfo
 from .loaded_files import in_plain_names
 from .manager import (
@@ -38,8 +33,8 @@ from .manager import (
     offers,
     only_own_plugins,
     own_plugins_only,
-    results_of,
 )
+from .offered_formulas import equipped, forget_formulas, op_costs
 from .recognition import accepts, candidates, claims, equal_claims, require_version
 from .sources import warn
 
@@ -71,14 +66,6 @@ __all__ = [
     "op_costs",
     "own_plugins_only",
 ]
-
-T = TypeVar("T")
-Costs = Mapping[Any, Callable[..., Any]]
-
-_LOCK = Lock()
-#: The formulas of each plugin for each backend; every plugin whose hook was called has an entry. The key is the
-#: backend's name if its instances share their formulas, else the instance's id: backends may be equal, or not hashable.
-_formulas: dict[str | int, dict[PluginInfo, Costs]] = {}
 
 
 def offered_backends() -> list[Offer[BackendInfo]]:
@@ -114,31 +101,6 @@ def offered_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[Stat
     return keys
 
 
-def claimed_once(
-    what: str,
-    offered: list[Offer[T]],
-    name: Callable[[T], str] = lambda item: str(item.name),  # type: ignore[attr-defined]
-    same: Callable[[T, T], bool] = lambda first, second: False,
-) -> list[Offer[T]]:
-    """Return the offers; raises `RegistrationConflictError` if two have the same name and are not the ``same``."""
-    claims: dict[str, Offer[T]] = {}
-    for offer in offered:
-        first = claims.setdefault(name(offer.item), offer)
-        if first is not offer and not same(first.item, offer.item):
-            raise _conflict(f"{what} {name(offer.item)!r}", first.plugin, offer.plugin)
-    return offered
-
-
-def _conflict(what: str, first: PluginInfo, second: PluginInfo, further: str = "") -> RegistrationConflictError:
-    if first == second:
-        return RegistrationConflictError(f"plugin {first} offers {what} twice; {first.repair}")
-    first, second = sorted((first, second), key=lambda plugin: plugin.is_by_code)
-    remedy = f"uninstall one of the packages, or switch one plugin off: {second.disable_setting}"
-    if second.is_by_code:
-        remedy = f"leave out the code that registers {second.name!r}"
-    return RegistrationConflictError(f"two plugins offer {what}: {first} and {second}; {remedy}{further}")
-
-
 def backends() -> tuple[BackendInfo, ...]:
     """Return the backends of all plugins."""
     return tuple(offer.item for offer in offered_backends())
@@ -171,7 +133,7 @@ def default_functions(
                 first = declaring.plugin
             if first != offer.plugin:
                 remedy = f"; or leave the key out: register_defaults(leave_out=[{key.NAME!r}])"
-                raise _conflict(f"status key {key.NAME!r} to the {backend.name} backend", first, offer.plugin, remedy)
+                raise conflict(f"status key {key.NAME!r} to the {backend.name} backend", first, offer.plugin, remedy)
     return [offer.item for offer in offered]
 
 
@@ -327,83 +289,15 @@ def _plugin_of(info: BackendInfo) -> PluginInfo | None:
     return None
 
 
-def equipped(backend: Backend) -> Backend:
-    """Add the cost formulas that plugins offer for a backend, each plugin's once, and return the backend.
-
-    Backends of one name that share their formulas get them once, other backends once for each instance. Raises
-    `RegistrationConflictError` if an operator has a formula already, of another plugin or of the backend itself.
-    """
-    hook = "profilerkit_op_costs"
-    with _LOCK:
-        costs_by_plugin = _formulas_of(backend)
-        new_plugins = manager().implementing(hook).keys() - costs_by_plugin.keys()
-        for offer in results_of(hook, without=[*costs_by_plugin], backend=backend) if new_plugins else ():
-            plugin, costs = offer.plugin, offer.item
-            for earlier, earlier_costs in costs_by_plugin.items():
-                for op in earlier_costs.keys() & costs.keys():
-                    raise _conflict(f"a cost formula for {op} to the {backend.name} backend", earlier, plugin)
-            try:
-                if costs:
-                    with contained(plugin, "a cost formula"):
-                        added = {op: _contained(plugin, op, formula) for op, formula in costs.items()}
-                        add_whole(
-                            offered(backend, TakesCosts).add_costs,
-                            added,
-                            functools.partial(costs_by_plugin.setdefault, plugin, costs),
-                        )
-            except RegistrationConflictError as error:
-                remedy = f"uninstall that package, or switch the plugin off: {plugin.disable_setting}"
-                raise RegistrationConflictError(
-                    f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
-                    f"{error}; {plugin.repair if plugin.is_by_code else remedy}"
-                ) from error
-            except Exception as error:  # an error of a plugin must not stop the others
-                reason = f"{plugin_error_text(error)}; {plugin.workaround}"
-                warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {reason}")
-                costs = {}
-            costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **costs}
-        costs_by_plugin.update({plugin: {} for plugin in new_plugins - costs_by_plugin.keys()})
-    return backend
-
-
-def _contained(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a formula whose errors name its plugin; a formula of profilerkit's own plugins unchanged."""
-    if plugin.is_own:
-        return formula
-
-    @functools.wraps(formula)
-    def contained_formula(*args: Any, **kwargs: Any) -> Any:
-        with contained(plugin, f"the cost formula of {op}"):
-            return formula(*args, **kwargs)
-
-    return contained_formula
-
-
-def _formulas_of(backend: Backend) -> dict[PluginInfo, Costs]:
-    # A backend that takes no formulas needs no entry for each instance, and its warning appears once.
-    if backend.shares_costs or not implements(backend, TakesCosts):
-        return _formulas.setdefault(backend.name, {})
-    with _LOCK:
-        if id(backend) not in _formulas:
-            weakref.finalize(backend, _formulas.pop, id(backend), None).atexit = False
-        return _formulas.setdefault(id(backend), {})
-
-
-def forget() -> None:
-    """Forget the loaded plugins and the formulas that backends have from them: for tests."""
-    forget_loaded()
-    with _LOCK:
-        _formulas.clear()
-
-
-def op_costs(backend: Backend) -> list[tuple[PluginInfo, Costs]]:
-    """Return the cost formulas that a backend has from plugins."""
-    return [(plugin, costs) for plugin, costs in _formulas_of(backend).items() if costs]
-
-
 def name_of_metric(name: str) -> str:
     """Return the name of a metric for one of its other names: "execution_time" for "latency"; others as they are."""
     keys = [offer.item for offer in offered_status_keys()]
     if any(name == key.NAME for key in keys):
         return name
     return next((key.NAME for key in keys if name in key.ALIASES), name)
+
+
+def forget() -> None:
+    """Forget the loaded plugins and the formulas that backends have from them: for tests."""
+    forget_loaded()
+    forget_formulas()

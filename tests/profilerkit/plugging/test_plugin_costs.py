@@ -16,6 +16,7 @@ from profilerkit import (
 )
 from profilerkit.cost import Cost
 from profilerkit.costs import CostRegistry
+from profilerkit.plugging import offered_formulas
 from profilerkit.plugging import offers as plugins
 from profilerkit.testing import FakeBackend, FakeModel
 
@@ -62,10 +63,10 @@ def test_a_backend_with_a_table_of_its_own_gets_them_at_each_instance(install: A
         assert list(backend.table) == ["attend"]
         assert [dict(costs) for _, costs in plugins.op_costs(backend)] == [{"attend": free}]
     kept = id(second)
-    assert kept in plugins._formulas
+    assert kept in offered_formulas._formulas
     del backend, second
     gc.collect()
-    assert kept not in plugins._formulas
+    assert kept not in offered_formulas._formulas
 
 
 @pytest.mark.parametrize("given", ["instance", "class"])

@@ -20,6 +20,7 @@ import pytest
 
 from profilerkit.cost import Cost
 from profilerkit.costs import CostRegistry
+from profilerkit.plugging import offered_formulas
 from profilerkit.plugging import offers as plugins
 from profilerkit.plugging.offers import Offer, PluginInfo
 from profilerkit.process.cached import cached_property, once_for_each
@@ -269,9 +270,9 @@ def test_formulas_that_another_thread_is_adding_are_complete_in_the_child(monkey
     """Without it the child would find the first of them there already, and call that a conflict."""
     plugin = PluginInfo("costly", "costly", "costly 1.0")
     costs = {name: lambda *shapes: Cost(1, 2) for name in ("one", "two")}
-    monkeypatch.setattr(plugins, "_formulas", {})
-    monkeypatch.setattr(plugins, "manager", lambda: SimpleNamespace(implementing=lambda hook: {plugin: []}))
-    monkeypatch.setattr(plugins, "results_of", lambda hook, without, **given: [Offer(plugin, costs)])
+    monkeypatch.setattr(offered_formulas, "_formulas", {})
+    monkeypatch.setattr(offered_formulas, "manager", lambda: SimpleNamespace(implementing=lambda hook: {plugin: []}))
+    monkeypatch.setattr(offered_formulas, "results_of", lambda hook, without, **given: [Offer(plugin, costs)])
     table = CostRegistry("slow")
     entered, leave = threading.Event(), threading.Event()
 
@@ -284,10 +285,13 @@ def test_formulas_that_another_thread_is_adding_are_complete_in_the_child(monkey
                 table.register(name, formula, override=False)
 
     backend = Slow()
-    worker = threading.Thread(target=plugins.equipped, args=(backend,))
+    worker = threading.Thread(target=offered_formulas.equipped, args=(backend,))
     worker.start()
     assert entered.wait(60)
-    assert result_in_child(lambda: (sorted(table), plugin in plugins._formulas_of(backend))) == "(['one', 'two'], True)"
+    assert (
+        result_in_child(lambda: (sorted(table), plugin in offered_formulas._formulas_of(backend)))
+        == "(['one', 'two'], True)"
+    )
     assert list(table) == ["one"]
     leave.set()
     worker.join()

@@ -1,0 +1,100 @@
+"""The cost formulas that plugins offer: each is added to a backend once."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..backend import Backend
+from ..costs.registry import add_whole
+from ..errors import RegistrationConflictError
+from ..process.containment import contained, plugin_error_text
+from ..process.locks import Lock
+from ..protocols import TakesCosts, implements, offered
+from .conflicts import conflict
+from .manager import PluginInfo, manager, results_of
+from .sources import warn
+
+__all__ = ["equipped", "forget_formulas", "op_costs"]
+
+Costs = Mapping[Any, Callable[..., Any]]
+
+_LOCK = Lock()
+#: The formulas of each plugin for each backend; every plugin whose hook was called has an entry. The key is the
+#: backend's name if its instances share their formulas, else the instance's id: backends may be equal, or not hashable.
+_formulas: dict[str | int, dict[PluginInfo, Costs]] = {}
+
+
+def equipped(backend: Backend) -> Backend:
+    """Add the cost formulas that plugins offer for a backend, each plugin's once, and return the backend.
+
+    Backends of one name that share their formulas get them once, other backends once for each instance. Raises
+    `RegistrationConflictError` if an operator has a formula already, of another plugin or of the backend itself.
+    """
+    hook = "profilerkit_op_costs"
+    with _LOCK:
+        costs_by_plugin = _formulas_of(backend)
+        new_plugins = manager().implementing(hook).keys() - costs_by_plugin.keys()
+        for offer in results_of(hook, without=[*costs_by_plugin], backend=backend) if new_plugins else ():
+            plugin, costs = offer.plugin, offer.item
+            for earlier, earlier_costs in costs_by_plugin.items():
+                for op in earlier_costs.keys() & costs.keys():
+                    raise conflict(f"a cost formula for {op} to the {backend.name} backend", earlier, plugin)
+            try:
+                if costs:
+                    with contained(plugin, "a cost formula"):
+                        added = {op: _contained(plugin, op, formula) for op, formula in costs.items()}
+                        add_whole(
+                            offered(backend, TakesCosts).add_costs,
+                            added,
+                            functools.partial(costs_by_plugin.setdefault, plugin, costs),
+                        )
+            except RegistrationConflictError as error:
+                remedy = f"uninstall that package, or switch the plugin off: {plugin.disable_setting}"
+                raise RegistrationConflictError(
+                    f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
+                    f"{error}; {plugin.repair if plugin.is_by_code else remedy}"
+                ) from error
+            except Exception as error:  # an error of a plugin must not stop the others
+                reason = f"{plugin_error_text(error)}; {plugin.workaround}"
+                warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {reason}")
+                costs = {}
+            costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **costs}
+        costs_by_plugin.update({plugin: {} for plugin in new_plugins - costs_by_plugin.keys()})
+    return backend
+
+
+def _contained(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a formula whose errors name its plugin; a formula of profilerkit's own plugins unchanged."""
+    if plugin.is_own:
+        return formula
+
+    @functools.wraps(formula)
+    def contained_formula(*args: Any, **kwargs: Any) -> Any:
+        with contained(plugin, f"the cost formula of {op}"):
+            return formula(*args, **kwargs)
+
+    return contained_formula
+
+
+def _formulas_of(backend: Backend) -> dict[PluginInfo, Costs]:
+    # A backend that takes no formulas needs no entry for each instance, and its warning appears once.
+    if backend.shares_costs or not implements(backend, TakesCosts):
+        return _formulas.setdefault(backend.name, {})
+    with _LOCK:
+        if id(backend) not in _formulas:
+            weakref.finalize(backend, _formulas.pop, id(backend), None).atexit = False
+        return _formulas.setdefault(id(backend), {})
+
+
+def forget_formulas() -> None:
+    """Forget the formulas that backends have from plugins: for tests."""
+    with _LOCK:
+        _formulas.clear()
+
+
+def op_costs(backend: Backend) -> list[tuple[PluginInfo, Costs]]:
+    """Return the cost formulas that a backend has from plugins."""
+    return [(plugin, costs) for plugin, costs in _formulas_of(backend).items() if costs]
