@@ -21,7 +21,6 @@ import pytest
 from profilerkit.cost import Cost
 from profilerkit.costs import CostRegistry
 from profilerkit.plugging import offered_formulas
-from profilerkit.plugging import offers as plugins
 from profilerkit.plugging.offers import Offer, PluginInfo
 from profilerkit.process.cached import cached_property, once_for_each
 from profilerkit.process.collector import collector_paused
