@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["different_origins"]
 
 #: Facts of a machine by which it is another one; the versions of frameworks are in the report besides.
-_MACHINE = ("host", "cpu", "cores", "usable_cores", "memory_bytes", "os", "device", "devices")
+_MACHINE = ("host", "cpu", "cores", "usable_cores", "memory_bytes", "os")
+#: Facts that a framework states in its own words, which differ from framework to framework.
+_BY_FRAMEWORK = ("device", "devices")
 #: Reports that are made together are made within this time.
 _TOGETHER = timedelta(hours=1)
 
@@ -25,7 +27,7 @@ def different_origins(reports: Sequence[Report]) -> Iterator[str]:
     timed = [report for report in reports if any(map(_is_time, (each.value for each in report.statuses.values())))]
     if len(timed) < 2:
         return
-    differing = [name for name in _MACHINE if len({report.environment.get(name) for report in timed}) > 1]
+    differing = [name for name in (*_MACHINE, *_BY_FRAMEWORK) if _differ(timed, name)]
     moments = [moment for report in timed if (moment := _moment(report)) is not None]
     apart = len(moments) > 1 and max(moments) - min(moments) > _TOGETHER
     if not (differing or apart):
@@ -33,6 +35,15 @@ def different_origins(reports: Sequence[Report]) -> Iterator[str]:
     each = "; ".join(f"{report.name}: {_origin(report, differing)}" for report in timed)
     what = " and ".join([*(["at different times"] if apart else []), *(["on different machines"] if differing else [])])
     yield f"The times were taken {what}, so that they compare with care ({each})."
+
+
+def _differ(reports: Sequence[Report], name: str) -> bool:
+    """Return whether reports state a fact differently; one that does not state it does not differ."""
+    stated: dict[str, set[str]] = {}
+    for report in reports:
+        if (fact := report.environment.get(name)) is not None:
+            stated.setdefault(report.backend if name in _BY_FRAMEWORK else "", set()).add(fact)
+    return any(len(facts) > 1 for facts in stated.values())
 
 
 def _is_time(value: object) -> bool:

@@ -1,6 +1,7 @@
 """Tables print themselves: as text, in a notebook and to files; short reports; forms of other profilers."""
 
 import json
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -187,10 +188,10 @@ def test_a_container_with_time_is_not_called_uncalled() -> None:
     assert "not called" in lines["idle"]
 
 
-def made(name: str, hour: int, cpu: str = "A", value: object = None) -> Report:
+def made(name: str, hour: int, cpu: str = "A", value: object = None, **facts: str) -> Report:
     created = datetime(2026, 1, 2, hour, tzinfo=timezone.utc).isoformat()
     time = record("time", Measurement((1.0, 1.0)) if value is None else value)
-    return report(time, name=name, created=created, environment={"cpu": cpu})
+    return report(time, name=name, created=created, environment={"cpu": cpu, **facts})
 
 
 @pytest.mark.parametrize(
@@ -207,8 +208,17 @@ def made(name: str, hour: int, cpu: str = "A", value: object = None) -> Report:
         (made("B", 20, "C"), "taken at different times and on different machines, so that"),
         (made("B", 1), None),
         (made("B", 20, "C", value=7), None),
+        (made("B", 1, devices="cpu"), None),
     ],
 )
 def test_a_saved_report_beside_a_live_one_says_when_and_where(other: Report, words: str | None) -> None:
     text = " ".join(str(Comparison(made("A", 1), (other,))).split())
     assert words in text if words else "compare with care" not in text
+
+
+def test_devices_are_told_apart_within_a_framework() -> None:
+    """Each framework names the devices of one machine in its own words."""
+    first, second = made("A", 1, devices="/device:CPU:0"), made("B", 1, devices="cpu")
+    same_framework = str(Comparison(first, (second,)))
+    assert "on different machines" in " ".join(same_framework.split())
+    assert "compare with care" not in str(Comparison(first, (replace(second, backend="jax"),)))
