@@ -28,7 +28,7 @@ def latency(
     The thick line is the median, the box its confidence interval (or the range, if there are too few samples for an
     interval), and the thin lines are percentiles: those of which at least one sample is expected beyond, so that the
     99th needs a hundred samples. Samples far above the highest percentile are outside the figure, and
-    the text above the dots says how many.
+    a text at its right end says how many.
 
     Args:
         result: A report or a comparison.
@@ -51,7 +51,8 @@ def latency(
     axes = figure.subplots(len(reports), 1, squeeze=False)[:, 0]
     for index, (axis, report, record, (start, end)) in enumerate(zip(axes, reports, records, ranges, strict=True)):
         _strip(axis, record.value, factor, percentiles, COLOURS[index % len(COLOURS)])
-        axis.set_title(_summary(record, record.value, percentiles, end), fontsize="small", loc="left")
+        axis.set_title(_summary(record, record.value, percentiles), fontsize="small", loc="left")
+        _name_beyond(axis, record, record.value, end)
         margin = (end - start or abs(end) or 1.0) * 0.03
         axis.set_xlim((start - margin) / factor, (end + margin) / factor)
         axis.set_ylim(1.08, -0.08)
@@ -117,16 +118,21 @@ def _strip(axis: Any, value: Measurement, factor: float, percentiles: Sequence[f
         axis.axvline(value.percentile(percent) / factor, color="black", linewidth=0.7)
 
 
-def _summary(record: StatusRecord, value: Measurement, percentiles: Sequence[float], end: float) -> str:
-    def shown(number: float) -> str:
-        return str(scale_value(number, record.base_unit, record.scale))
+def _name_beyond(axis: Any, record: StatusRecord, value: Measurement, end: float) -> None:
+    """Write at the right end of an axis how many samples lie beyond it."""
+    if beyond := sum(sample > end for sample in value.samples):
+        largest = _shown(value.max, record)
+        text = f"{counted(beyond, 'sample')} beyond, up to {largest}"
+        axis.text(0.99, 0.5, text, transform=axis.transAxes, ha="right", va="center", fontsize="small")
 
-    low, high = value.interval
-    ends = f"{shown(low)} to {shown(high)}" if value.is_range else f"{shown(low)}, {shown(high)}"
-    parts = [f"median {shown(value.median)} [{ends}]"]
-    parts += [f"p{percent:g} {shown(value.percentile(percent))}" for percent in percentiles]
-    parts.append(counted(len(value.samples), "sample"))
-    beyond = sum(sample > end for sample in value.samples)
-    if beyond:
-        parts.append(f"{counted(beyond, 'sample')} beyond the right end, up to {shown(value.max)}")
-    return plain("   ".join(parts), 150)
+
+def _shown(number: float, record: StatusRecord) -> str:
+    return str(scale_value(number, record.base_unit, record.scale))
+
+
+def _summary(record: StatusRecord, value: Measurement, percentiles: Sequence[float]) -> str:
+    low, high = (_shown(bound, record) for bound in value.interval)
+    ends = f"{low} to {high}" if value.is_range else f"{low}, {high}"
+    parts = [f"median {_shown(value.median, record)} [{ends}]"]
+    parts += [f"p{percent:g} {_shown(value.percentile(percent), record)}" for percent in percentiles]
+    return plain("   ".join([*parts, counted(len(value.samples), "sample")]), 150)

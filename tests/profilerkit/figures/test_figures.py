@@ -189,7 +189,8 @@ def test_a_sample_far_beyond_the_others_is_said_and_does_not_squeeze_them() -> N
     """p90 of ten times 1 to 2 s is 2 s at most; the axis ends before 4 s, the one sample lies at 100 s."""
     figure = latency(timed("a", *(1 + place / 19 for place in range(20)), 100.0), percentiles=(90,))
     assert figure.axes[0].get_xlim()[1] < 4
-    assert any(text.endswith("21 samples   1 sample beyond the right end, up to 100 s") for text in texts(figure))
+    assert any(text.endswith("21 samples") for text in texts(figure))
+    assert "1 sample beyond, up to 100 s" in texts(figure)
 
 
 # Batch sizes ----------------------------------------------------------------------------------------------------------
