@@ -46,6 +46,10 @@ __all__ = [
 ]
 
 
+#: How many of the nearest names an error shows.
+_NEAREST = 5
+
+
 class ProfilerKitError(Exception):
     """Base class of every error that profilerkit raises on purpose."""
 
@@ -58,7 +62,12 @@ class UnknownStatusError(ProfilerKitError, KeyError):
         self.known = tuple(by_likeness(name, known))
         self.owner = owner
         nothing = "none: register a ProfilerFunction first" if owner == "this profiler" else "none"
-        listing = ", ".join(self.known) or nothing
+        listing = ", ".join(self.known[:_NEAREST]) or nothing
+        if len(self.known) > _NEAREST:
+            is_profiler = owner == "this profiler"
+            listing += f" and {len(self.known) - _NEAREST} more" + (
+                "; `profilerkit list` lists them" if is_profiler else ""
+            )
         super().__init__(f"unknown status {shown(name)}; {owner} knows, nearest first: {listing}")
 
     def __reduce__(self) -> tuple[Callable[..., UnknownStatusError], tuple[Any, ...]]:

@@ -190,4 +190,4 @@ def _require_metrics(entry: ModelEntry) -> None:
         if name not in names and likely is not None:
             raise PlanError(f"metrics: nothing computes {name!r}; did you mean {likely!r}?")
         if name not in names:
-            raise PlanError(f"metrics: nothing computes {name!r}; there are {', '.join(sorted(names))}")
+            raise PlanError(f"metrics: nothing computes {name!r}; `profilerkit list` lists the metrics")

@@ -8,7 +8,22 @@ from typing import Any
 
 from ..inputs import ModelInputs
 
-__all__ = ["CalibrationCase", "CalibrationNetwork", "CompiledSeconds", "HostSeconds"]
+__all__ = ["CalibrationCase", "CalibrationNetwork", "CompiledSeconds", "HostSeconds", "OperatorCall"]
+
+
+@dataclass(frozen=True)
+class OperatorCall:
+    """What one operator is measured by.
+
+    Attributes:
+        call: Runs it once, and returns when the device is done.
+        model: A model that does the same and nothing else: the backend's trace of it tells the kind, sizes and work.
+        inputs: What ``model`` is called with.
+    """
+
+    call: Callable[[], object]
+    model: Any
+    inputs: ModelInputs
 
 
 @dataclass(frozen=True)
@@ -17,17 +32,14 @@ class CalibrationCase:
 
     Attributes:
         name: What it is, for messages.
-        call: Runs it once, and returns when the device is done.
-        model: A model that does the same and nothing else: the backend's trace of it tells the kind, sizes and work.
-        inputs: What ``model`` is called with.
-        is_gradient: Whether ``call`` computes the gradients of the model's one operator, which have twice its
+        make: Makes the operator's tensors, and returns what it is measured by. It is called when the operator's turn
+            comes, so that tensors of operators for which there is no time are never made.
+        is_gradient: Whether the call computes the gradients of the model's one operator, which have twice its
             multiply-accumulates, instead of that operator.
     """
 
     name: str
-    call: Callable[[], object]
-    model: Any
-    inputs: ModelInputs
+    make: Callable[[], OperatorCall]
     is_gradient: bool = False
 
 

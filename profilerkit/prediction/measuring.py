@@ -137,14 +137,15 @@ def _measured(
     backend: Backend, case: CalibrationCase, seconds: float, clock: Callable[[], float]
 ) -> tuple[str, str, Point]:
     """Return the kind, dtype and point of one case."""
-    trace = backend.trace(case.model, case.inputs)
+    made = case.make()
+    trace = backend.trace(made.model, made.inputs)
     operators = [operator for operator in trace.operators if not is_free(operator)]
     if len(operators) != 1 or not operators[0].outputs:
         names = ", ".join(operator.operator for operator in operators) or f"none ({trace.failure})"
         raise InputError(f"the case {case.name!r} of a calibration is not one operator; it runs {names}")
     operator = operators[0]
     moved = moved_by(operator)
-    once, spread = _seconds(case.call, seconds, clock)
+    once, spread = _seconds(made.call, seconds, clock)
     dtype = operator.outputs[0].dtype
     if case.is_gradient:
         name = f"{plain_name(operator.operator)}_backward"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -13,10 +13,11 @@ from torch import nn
 from torch.nn import functional
 
 from profilerkit import ModelInputs
-from profilerkit.prediction.cases import CalibrationCase
+from profilerkit.prediction.cases import CalibrationCase, OperatorCall
 from profilerkit.process.locks import undone_in_child
 
-from .calibration_gradients import RECURRENT, gradients, gru, lstm, recurrences, recurrent_inputs
+from .calibration_gradients import RECURRENT, gradient_of, gradients, gru, lstm, recurrences, recurrent_inputs
+from .operands import Described, Operands, indices, maker_of, positive, random
 
 __all__ = ["cases", "on_threads"]
 
@@ -85,8 +86,6 @@ _ATTENTION = (
     (4, 8, 128, 64),
     (1, 8, 512, 64),
 )
-#: How many elements are drawn; larger tensors repeat them, which is many times faster than to draw all.
-_BLOCK = 2**16
 #: The elements of traffic.
 _ELEMENTS = (64, 2**10, 2**13, 2**15, 2**17, 2**19, 2**21, 2**23)
 
@@ -103,29 +102,20 @@ class _Function(nn.Module):
 
 
 def cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
-    """Yield the operators to measure."""
-    kind = getattr(torch, dtype)
-    synchronized = torch.cuda.synchronize if device.type == "cuda" else None
+    """Yield the operators to measure; their tensors are made when each is measured."""
+    make = maker_of(device, getattr(torch, dtype))
+    synchronize = torch.cuda.synchronize if device.type == "cuda" else None
 
-    block = torch.randn(_BLOCK, device=device, dtype=kind)
-
-    def random(*sizes: int) -> torch.Tensor:
-        elements = math.prod(sizes)
-        return block.repeat(-(-elements // _BLOCK))[:elements].reshape(sizes)
+    def prepared(function: Callable[..., Any], operands: Operands, gradient: bool) -> OperatorCall:
+        tensors = make(operands)
+        call = gradient_of(function, tensors) if gradient else partial(function, *tensors)
+        return OperatorCall(_synchronized(call, synchronize), _Function(function), ModelInputs(*tensors))
 
     makers = (_products, _convolutions, _attention, _recurrent, _traffic, _images, gradients)
-    for name, function, tensors in (each for maker in makers for each in maker(random)):
-        yield CalibrationCase(
-            f"{name} in {dtype}",
-            _called(function, tensors, synchronized),
-            _Function(function),
-            ModelInputs(*tensors),
-        )
-    for name, call, function, tensors in recurrences(random):
-        inputs = ModelInputs(*tensors)
-        yield CalibrationCase(
-            f"{name} in {dtype}", _synchronized(call, synchronized), _Function(function), inputs, True
-        )
+    for name, function, operands in (each for maker in makers for each in maker()):
+        yield CalibrationCase(f"{name} in {dtype}", partial(prepared, function, operands, False))
+    for name, function, operands in recurrences():
+        yield CalibrationCase(f"{name} in {dtype}", partial(prepared, function, operands, True), is_gradient=True)
 
 
 @contextmanager
@@ -144,12 +134,6 @@ def on_threads(num_threads: int | None) -> Iterator[int]:
         torch.set_num_threads(threads)
 
 
-def _called(
-    function: Callable[..., Any], tensors: tuple[torch.Tensor, ...], synchronize: Callable[[], Any] | None
-) -> Callable[[], object]:
-    return _synchronized(lambda: function(*tensors), synchronize)
-
-
 def _synchronized(call: Callable[[], object], synchronize: Callable[[], Any] | None) -> Callable[[], object]:
     """Return a call that returns when the device is done."""
     if synchronize is None:
@@ -163,11 +147,7 @@ def _synchronized(call: Callable[[], object], synchronize: Callable[[], Any] | N
     return synchronized
 
 
-_Random = Callable[..., torch.Tensor]
-_Made = Iterator[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]]
-
-
-def _products(random: _Random) -> _Made:
+def _products() -> Described:
     for columns, depth in (*_WEIGHTS, _LARGE):
         weight, bias = random(columns, depth), random(columns)
         for rows in _FEW_ROWS if (columns, depth) == _LARGE else _ROWS:
@@ -179,7 +159,7 @@ def _products(random: _Random) -> _Made:
         yield f"bmm {batch} x {rows}", torch.bmm, (random(batch, rows, depth), random(batch, depth, columns))
 
 
-def _convolutions(random: _Random) -> _Made:
+def _convolutions() -> Described:
     for batch, channels, size, out, kernel, stride in (*_CONVOLUTIONS, *_MORE_CONVOLUTIONS):
         x, weight = random(batch, channels, size, size), random(out, channels, kernel, kernel)
         yield f"convolution {x.shape} {weight.shape}", _convolution(stride, kernel // 2, 1), (x, weight, random(out))
@@ -204,20 +184,20 @@ def _convolution_gradient(padding: int, out: int, groups: int = 1) -> Callable[.
     )
 
 
-def _attention(random: _Random) -> _Made:
+def _attention() -> Described:
     for batch, heads, length, width in _ATTENTION:
         tensors = tuple(random(batch, heads, length, width) for _ in range(3))
         yield f"attention {tensors[0].shape}", functional.scaled_dot_product_attention, tensors
 
 
-def _recurrent(random: _Random) -> _Made:
+def _recurrent() -> Described:
     for sizes in RECURRENT:
         batch, steps = sizes[:2]
-        yield f"lstm {batch} x {steps}", lstm, recurrent_inputs(random, 4, *sizes)
-        yield f"gru {batch} x {steps}", gru, recurrent_inputs(random, 3, *sizes)
+        yield f"lstm {batch} x {steps}", lstm, recurrent_inputs(4, *sizes)
+        yield f"gru {batch} x {steps}", gru, recurrent_inputs(3, *sizes)
 
 
-def _traffic(random: _Random) -> _Made:
+def _traffic() -> Described:
     for elements in _ELEMENTS:
         rows, width = max(1, elements // 64), min(elements, 64)
         x, scale = random(rows, width), random(width)
@@ -252,16 +232,15 @@ def _random_bits(x: torch.Tensor) -> torch.Tensor:
     return torch.bernoulli(x, 0.5)
 
 
-def _images(random: _Random) -> _Made:
+def _images() -> Described:
     for samples, channels, size in ((1, 8, 8), (1, 16, 16), (1, 32, 32), (1, 64, 56), (16, 64, 28), (16, 32, 64)):
         x, each = random(samples, channels, size, size), random(channels)
-        yield f"batch norm {x.shape}", _batch_norm, (x, each, each.abs(), each, each)
+        yield f"batch norm {x.shape}", _batch_norm, (x, each, positive(channels), each, each)
         yield f"max pool {x.shape}", _max_pool, (x,)
         yield f"average pool {x.shape}", _average_pool, (x,)
         yield f"upsampling {x.shape}", _upsampling, (x,)
     for rows, width in ((64, 16), (1024, 64), (8192, 256)):
-        indices = torch.randint(0, rows, (rows // 4,))
-        yield f"embedding {rows} x {width}", functional.embedding, (indices.to(random(1).device), random(rows, width))
+        yield f"embedding {rows} x {width}", functional.embedding, (indices(rows, rows // 4), random(rows, width))
 
 
 def _batch_norm(

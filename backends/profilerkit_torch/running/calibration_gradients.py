@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-__all__ = ["RECURRENT", "gradients", "gru", "lstm", "recurrences", "recurrent_inputs"]
+from .operands import Described, Operands, indices, positive, random
+
+__all__ = ["RECURRENT", "gradient_of", "gradients", "gru", "lstm", "recurrences", "recurrent_inputs"]
 
 _ATEN = torch.ops.aten
 #: The elements of traffic.
@@ -20,11 +22,8 @@ RECURRENT = (
     *((8, 16, 128, 256), (32, 16, 64, 128), (1, 64, 256, 256)),
 )
 
-_Random = Callable[..., torch.Tensor]
-_Made = Iterator[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]]
 
-
-def gradients(random: _Random) -> _Made:
+def gradients() -> Described:
     """Yield gradients of activations, normalization and pooling, each a name, a function and its inputs."""
     for elements in _ELEMENTS:
         rows, width = max(1, elements // 64), min(elements, 64)
@@ -33,12 +32,13 @@ def gradients(random: _Random) -> _Made:
         yield f"gradient of layer norm {elements}", _layer_norm, (y, x, row, row, scale, scale)
         yield f"gradient of softmax {elements}", _softmax, (y, x)
     for samples, channels, size in _IMAGES:
-        x, y, each = random(samples, channels, size, size), random(samples, channels, size, size), random(channels)
+        x, y = random(samples, channels, size, size), random(samples, channels, size, size)
+        each, variance = random(channels), positive(channels)
         halved = random(samples, channels, size // 2, size // 2)
-        indices = torch.zeros(halved.shape, dtype=torch.int64, device=x.device)
-        yield f"statistics {x.shape}", _statistics, (x, each, each, each, each.abs())
-        yield f"gradient of batch norm {x.shape}", _batch_norm, (y, x, each, each, each.abs(), each, each.abs())
-        yield f"gradient of max pool {x.shape}", _max_pool, (halved, x, indices)
+        corners = indices(1, *halved.shape)
+        yield f"statistics {x.shape}", _statistics, (x, each, each, each, variance)
+        yield f"gradient of batch norm {x.shape}", _batch_norm, (y, x, each, each, variance, each, variance)
+        yield f"gradient of max pool {x.shape}", _max_pool, (halved, x, corners)
         yield f"gradient of upsampling {x.shape}", _upsampling, (x,)
 
 
@@ -70,20 +70,18 @@ def _upsampling(y: torch.Tensor) -> Any:
     return _ATEN.upsample_nearest2d_backward(y, [height, width], [samples, channels, height // 2, width // 2], 2.0, 2.0)
 
 
-def recurrences(random: _Random) -> Iterator[tuple[str, Callable[[], object], Any, tuple[torch.Tensor, ...]]]:
-    """Yield gradients of recurrent layers: a name, what computes them, the function itself, and its inputs.
-
-    The forward pass runs once, and its graph is kept.
-    """
+def recurrences() -> Described:
+    """Yield recurrent layers whose gradients are measured: a name, the function of the forward pass, and its inputs."""
     for kind, function, gates in (("lstm", lstm, 4), ("gru", gru, 3)):
         for batch, steps, features, width in RECURRENT:
-            inputs = recurrent_inputs(random, gates, batch, steps, features, width)
-            yield f"gradient of {kind} {batch} x {steps}", _gradient_of(function, inputs), function, inputs
+            yield (
+                f"gradient of {kind} {batch} x {steps}",
+                function,
+                recurrent_inputs(gates, batch, steps, features, width),
+            )
 
 
-def recurrent_inputs(
-    random: _Random, gates: int, batch: int, steps: int, features: int, width: int
-) -> tuple[torch.Tensor, ...]:
+def recurrent_inputs(gates: int, batch: int, steps: int, features: int, width: int) -> Operands:
     """Return the inputs, the first states and the weights of an LSTM (4 gates) or a GRU (3)."""
     rows = gates * width
     weights = random(rows, features), random(rows, width), random(rows), random(rows)
@@ -91,8 +89,11 @@ def recurrent_inputs(
     return (random(batch, steps, features), *states, *weights)
 
 
-def _gradient_of(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> Callable[[], object]:
-    """Return a call that computes the gradients of the first output by the inputs and the weights."""
+def gradient_of(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> Callable[[], object]:
+    """Return a call that computes the gradients of the first output by the inputs and the weights.
+
+    The forward pass runs once, and its graph is kept.
+    """
     kept: list[Any] = []
     leaves = [each.detach().requires_grad_() for each in inputs]
     wanted = [leaves[0], *leaves[-4:]]

@@ -126,6 +126,8 @@ def test_a_pattern_without_a_match_says_the_nearest(tmp_path: Path) -> None:
 def test_a_metric_that_nothing_computes_is_an_error_of_the_plan(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"nothing computes 'mcas'; did you mean 'macs'\?"):
         cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["mcas"]))
+    with pytest.raises(PlanError, match=r"nothing computes 'zzqq'; `profilerkit list` lists the metrics$"):
+        cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["zzqq"]))
 
 
 def test_the_metrics_of_budgets_are_computed(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from profilerkit.errors import ArgumentError, InputError, NotOfferedError
 from profilerkit.inputs import ModelInputs
 from profilerkit.prediction import Calibration, EfficiencyTable, Network, Point
 from profilerkit.prediction.calibration import content_of, toml_of
-from profilerkit.prediction.cases import CalibrationCase, CalibrationNetwork, CompiledSeconds, HostSeconds
+from profilerkit.prediction.cases import CalibrationCase, CalibrationNetwork, CompiledSeconds, HostSeconds, OperatorCall
 from profilerkit.prediction.measuring import calibrate, clock_of, in_spread_order, left_out, networks_of, tables_of
 from profilerkit.prediction.regions import family_of, is_free, kind_of, moved_by, regions_of, shape_of
 from profilerkit.prediction.regions import with_whole_recurrences as whole
@@ -47,6 +47,10 @@ def operator(name: str, shape: tuple[int, ...], macs: int = 0, **more: Any) -> O
     return OpRecord(name, fields["layer"], 0, macs, 2 * macs, fields["read"], fields["written"], info, fields["phase"])
 
 
+def case_of(name: str, call: Any, operators: Any, *, is_gradient: bool = False) -> CalibrationCase:
+    return CalibrationCase(name, lambda: OperatorCall(call, operators, ModelInputs()), is_gradient)
+
+
 def backend_of(*operators: OpRecord) -> Any:
     """Return a backend to which any model is these operators; a case names one by its index."""
     return SimpleNamespace(
@@ -58,8 +62,8 @@ def backend_of(*operators: OpRecord) -> Any:
 def test_tables_hold_the_shortest_time_of_each_case() -> None:
     clock = Clock()
     cases = [
-        CalibrationCase("product", clock.taking(2e-3), (operator("mm", (4, 5), 200),), ModelInputs()),
-        CalibrationCase("sum", clock.taking(1e-3), (operator("add", (4, 5)),), ModelInputs()),
+        case_of("product", clock.taking(2e-3), (operator("mm", (4, 5), 200),)),
+        case_of("sum", clock.taking(1e-3), (operator("add", (4, 5)),)),
     ]
     product, traffic = tables_of(backend_of(), cases, 1.0, clock)
     assert (product.kind, product.dtype, traffic.kind) == ("product", "float32", "element-wise")
@@ -73,14 +77,14 @@ def test_a_gradient_is_a_kind_of_its_own_with_twice_the_products() -> None:
     """A GRU of 2 x 3 x 4 outputs and 120 multiply-accumulates: 5 for each output, its gradient 10; 480 FLOPs."""
     clock = Clock()
     model = (operator("aten.gru.input", (2, 3, 4), 120),)
-    case = CalibrationCase("gradient of gru", clock.taking(4e-3), model, ModelInputs(), is_gradient=True)
+    case = case_of("gradient of gru", clock.taking(4e-3), model, is_gradient=True)
     (table,) = tables_of(backend_of(), [case], 0.1, clock)
     assert table.kind == "stepwise recurrent gradient"
     assert (table.points[0].sizes, table.points[0].work) == ((2, 3, 4, 10), 480.0)
 
 
 def test_a_case_that_is_no_single_operator_is_an_error() -> None:
-    case = CalibrationCase("two", lambda: None, (operator("mm", (4, 5), 200), operator("add", (4, 5))), ModelInputs())
+    case = case_of("two", lambda: None, (operator("mm", (4, 5), 200), operator("add", (4, 5))))
     with pytest.raises(InputError, match="the case 'two' of a calibration is not one operator; it runs mm, add"):
         tables_of(backend_of(), [case], 1.0)
 
@@ -274,11 +278,26 @@ def test_without_time_there_is_still_a_product_and_traffic() -> None:
     product, traffic = operator("aten.mm", (4, 4), 64), operator("aten.relu", (4,))
     clock = Clock()
     names = [*(("linear", product) for _ in range(50)), ("relu", traffic), ("relu", traffic)]
-    cases = [
-        CalibrationCase(f"{name} {i}", clock.taking(0.1), (op,), ModelInputs()) for i, (name, op) in enumerate(names)
-    ]
+    cases = [case_of(f"{name} {i}", clock.taking(0.1), (op,)) for i, (name, op) in enumerate(names)]
     tables = tables_of(backend_of(), cases, 0.0, clock)
     assert [len(table.points) for table in tables] == [1, 1]
+
+
+def test_operators_for_which_there_is_no_time_are_not_made() -> None:
+    """Two operators are measured in no time, a product and traffic: the tensors of the other three are not made."""
+    made = list[str]()
+
+    def case(name: str, op: OpRecord) -> CalibrationCase:
+        def make() -> OperatorCall:
+            made.append(name)
+            return OperatorCall(lambda: None, (op,), ModelInputs())
+
+        return CalibrationCase(name, make)
+
+    product, traffic = operator("aten.mm", (4, 4), 64), operator("aten.relu", (4,))
+    cases = [case(f"linear {index}", product) for index in range(4)] + [case("relu 0", traffic)]
+    tables_of(backend_of(), cases, 0.0)
+    assert made == ["linear 0", "relu 0"]
 
 
 @pytest.mark.parametrize(

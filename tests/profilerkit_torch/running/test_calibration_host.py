@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from profilerkit_torch.running import calibration_host
-from profilerkit_torch.running.calibration_gradients import gru, lstm, recurrences, recurrent_inputs
+from profilerkit_torch.running.calibration_gradients import gradient_of, gru, lstm, recurrences, recurrent_inputs
 from profilerkit_torch.running.calibration_host import gradients_of, host_seconds
+from profilerkit_torch.running.operands import maker_of
 
 CPU = torch.device("cpu")
 
@@ -25,7 +26,7 @@ def test_the_call_of_a_compiled_graph_and_of_a_kernel(monkeypatch: pytest.Monkey
         return 60 + 11.0 * links if is_step else 10 + (3.2 if model.relu else 2.7) * links
 
     monkeypatch.setattr(calibration_host, "_compiled", seconds)
-    monkeypatch.setattr(calibration_host, "_shortest", lambda call, device: 2.0)
+    monkeypatch.setattr(calibration_host, "_shortest", lambda call, device, seconds: 2.0)
     measured = host_seconds(CPU, compiled=True, seconds=2).compiled
     assert measured is not None
     assert list(vars(measured).values()) == pytest.approx([10, 0.7, 60, 5, 0.5])
@@ -51,7 +52,7 @@ def test_the_host_of_this_machine_takes_some_time_and_draws_no_random_numbers() 
 
 @pytest.mark.parametrize(("gates", "function", "kind"), [(4, lstm, torch.nn.LSTM), (3, gru, torch.nn.GRU)])
 def test_recurrent_layers_are_those_of_torch(gates: int, function: Any, kind: Any) -> None:
-    inputs = recurrent_inputs(torch.randn, gates, 2, 5, 3, 4)
+    inputs = maker_of(CPU, torch.float32)(recurrent_inputs(gates, 2, 5, 3, 4))
     layer = kind(3, 4, batch_first=True)
     with torch.no_grad():
         for parameter, value in zip(layer.parameters(), inputs[-4:], strict=True):
@@ -64,9 +65,11 @@ def test_recurrent_layers_are_those_of_torch(gates: int, function: Any, kind: An
 def test_gradients_of_recurrent_layers_are_those_of_their_outputs_sum() -> None:
     """Of the first LSTM and the first GRU: by the inputs and the four weights."""
     torch.manual_seed(0)
-    made = list(recurrences(torch.randn))
+    made = list(recurrences())
     for name in ("gradient of lstm 1 x 8", "gradient of gru 1 x 8"):
-        _, call, function, inputs = next(each for each in made if each[0] == name)
+        _, function, operands = next(each for each in made if each[0] == name)
+        inputs = maker_of(CPU, torch.float32)(operands)
+        call = gradient_of(function, inputs)
         leaves = [each.clone().requires_grad_() for each in inputs]
         function(*leaves)[0].sum().backward()
         results: Any = call()

@@ -1,0 +1,68 @@
+"""The tensors of the operators that a calibration measures: described first, and made when an operator is measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+__all__ = ["Described", "Operand", "Operands", "indices", "maker_of", "positive", "random"]
+
+#: How many elements are drawn; larger tensors repeat them, which is many times faster than to draw all.
+_BLOCK = 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A tensor that is not made yet; one that appears twice in an operator is made once.
+
+    Attributes:
+        shape: Its shape.
+        is_positive: Whether its values are absolute values, as those of a variance.
+        below: For integers: the number that they are less than. None for random numbers of the measured dtype.
+    """
+
+    shape: tuple[int, ...]
+    is_positive: bool = False
+    below: int | None = None
+
+
+Operands = tuple[Operand, ...]
+#: Operators that are described: a name, a function, and what it is called with.
+Described = Iterator[tuple[str, Callable[..., Any], Operands]]
+
+
+def random(*sizes: int) -> Operand:
+    """Return a tensor of random numbers."""
+    return Operand(sizes)
+
+
+def positive(*sizes: int) -> Operand:
+    """Return a tensor of random numbers that are not negative."""
+    return Operand(sizes, is_positive=True)
+
+
+def indices(below: int, *sizes: int) -> Operand:
+    """Return a tensor of random integers from 0, less than a number."""
+    return Operand(sizes, below=below)
+
+
+def maker_of(device: torch.device, dtype: torch.dtype) -> Callable[[Operands], tuple[torch.Tensor, ...]]:
+    """Return what makes the tensors of one operator."""
+    block = torch.randn(_BLOCK, device=device, dtype=dtype)
+
+    def made(operand: Operand) -> torch.Tensor:
+        if operand.below is not None:
+            return torch.randint(0, operand.below, operand.shape, device=device)
+        elements = math.prod(operand.shape)
+        values = block.repeat(-(-elements // _BLOCK))[:elements].reshape(operand.shape)
+        return values.abs() if operand.is_positive else values
+
+    def make(operands: Operands) -> tuple[torch.Tensor, ...]:
+        tensors = {operand: made(operand) for operand in dict.fromkeys(operands)}
+        return tuple(tensors[operand] for operand in operands)
+
+    return make
