@@ -72,7 +72,7 @@ def test_a_kernel_of_pallas_is_named() -> None:
 
 
 def test_a_primitive_that_nobody_knows_is_not_counted() -> None:
-    own = Primitive("my_kernel")
+    own = Primitive("unknown_kernel")
     own.def_abstract_eval(lambda x: x)
     trace = JaxBackend().trace(own.bind, ModelInputs(jnp.ones(3)))
-    assert dict(trace.uncounted) == {"my_kernel": 1}
+    assert dict(trace.uncounted) == {"unknown_kernel": 1}
