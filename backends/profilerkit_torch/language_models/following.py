@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from profilerkit import InputError, ModelInputs, ModelTrace
-from profilerkit.error_text import shown
+from profilerkit.error_text import error_line
 from profilerkit.language_models.growth import growth_of
 from profilerkit.language_models.laws import phases_of, terms_of
 from profilerkit.language_models.records import CacheContents, ModelFacts, PassCounts
@@ -155,12 +155,19 @@ def _traced(model: nn.Module, length: int, batch: int, steps: int) -> tuple[Mode
     if calls.error is not None:
         raise calls.error
     if trace.failure is not None or len(calls.contents) != steps + 1:
-        reason = trace.failure if trace.failure is not None else "it made no cache"
         raise InputError(
             f"{type(model).__name__} cannot be followed through a prompt of {length:,} tokens and {steps} more: "
-            f"{shown(str(reason))}"
+            f"{_reason(trace.failure)}"
         ) from trace.failure
     return replace(trace, program=None), calls
+
+
+def _reason(failure: Exception | None) -> str:
+    """Return why a model was not followed: what it raised itself, not what a pass makes of its inputs."""
+    if failure is None:
+        return "it made no cache"
+    cause = failure.__cause__
+    return error_line(failure) if cause is None else f"it raised {type(cause).__name__}: {error_line(cause)}"
 
 
 def _counts(

@@ -187,6 +187,19 @@ def test_a_model_that_returns_no_cache_is_an_error() -> None:
         llm(Forgetful(tiny_config()), prompt=8, new=2)
 
 
+def test_a_model_that_cannot_be_followed_says_what_it_raised() -> None:
+    """XLM takes positions out of a tensor that has no values here; torch has two errors for it."""
+    config = transformers.XLMConfig(emb_dim=32, n_layers=1, n_heads=2, vocab_size=100)
+    with pytest.raises(InputError) as caught:
+        llm(config, prompt=16, new=4)
+    assert str(caught.value).startswith("XLMWithLMHeadModel cannot be followed through a prompt of 16 tokens and ")
+    raised = str(caught.value).partition(": it raised ")[2]
+    assert raised in {
+        "NotImplementedError: Cannot copy out of meta tensor; no data!",
+        "RuntimeError: Tensor.item() cannot be called on meta tensors",
+    }
+
+
 def test_a_model_on_the_meta_device_is_not_measured() -> None:
     with torch.device("meta"):
         model = transformers.LlamaForCausalLM(tiny_config())
