@@ -194,7 +194,7 @@ def test_the_command_line_profiles_with_them(environment: Environment) -> None:
     done = environment.run("profilerkit", "profile", "models.py:model", "--input-shape", "4", *metrics)
     words = " ".join(done.stdout.split())
     assert "Largest Layer 68.97 %" in words
-    assert "Energy Per Inference" in words
+    assert "Energy per Inference" in words
 
 
 def test_the_wheel_alone_offers_the_backends_of_backends(wheels: dict[str, Path], tmp_path: Path) -> None:
