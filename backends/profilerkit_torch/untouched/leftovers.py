@@ -7,6 +7,7 @@ where there are none, which is nearly always, it searches nothing.
 
 from __future__ import annotations
 
+import functools
 import gc
 import threading
 import traceback
@@ -38,7 +39,8 @@ __all__ = ["Surroundings", "clear_frames", "outside_restored", "remove_leftovers
 _NOT_NOTED = ("torch", "numpy", "builtins", "functools", "typing", "contextlib", "keras", "profilerkit_torch")
 #: Longer containers are vocabularies and the like.
 _LONG = 1000
-_CALLED = (FunctionType, MethodType, partial)
+_LRU: Any = functools._lru_cache_wrapper
+_CALLED = (FunctionType, MethodType, partial, _LRU)
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
@@ -69,16 +71,22 @@ class Surroundings:
         """Note what a function can reach, and return the functions that it names."""
         while isinstance(function, (MethodType, partial)):
             function = function.__func__ if isinstance(function, MethodType) else function.func
+        if isinstance(function, _LRU):
+            if id(function) not in self._noted:
+                self._noted[id(function)] = function
+                self.holders.append((function, "", function.cache_info(), function.cache_clear))
+            function = getattr(function, "__wrapped__", None)
         if type(function) is not FunctionType or id(function) in self._noted:
             return []
         self._noted[id(function)] = function
         name = function.__qualname__
         if function.__defaults__ or function.__kwdefaults__:
             self._note_contents([*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()], name)
+        called = []
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            self._note_cell(cell, f"{name} of {function.__qualname__}")
+            called += self._note_cell(cell, f"{name} of {function.__qualname__}")
         names, assigns = names_in(function.__code__)
-        called = self._note_globals(function.__globals__, names, assigns)
+        called += self._note_globals(function.__globals__, names, assigns)
         for name in self._methods.keys() & names:
             called += self._methods.pop(name)
         return called
@@ -106,16 +114,17 @@ class Surroundings:
                     self._note_contents([value], f"{bindings.module}.{name}")
         return named
 
-    def _note_cell(self, cell: CellType, name: str) -> None:
+    def _note_cell(self, cell: CellType, name: str) -> list[Any]:
+        """Note what a cell of a closure holds; return it if it is a function."""
         if id(cell) in self._noted:
-            return
+            return []
         self._noted[id(cell)] = cell
         content = _content_of(cell)
         self.holders.append((cell, name, content, partial(_fill, cell, content)))
-        if isinstance(content, (FunctionType, MethodType, partial)):
-            self._note_function(content)
-        else:
-            self._note_contents([content], name)
+        if isinstance(content, _CALLED):
+            return [content]
+        self._note_contents([content], name)
+        return []
 
     def _note_contents(self, values: list[Any], name: str) -> None:
         """Note the containers and plain objects that values are, or lead to."""
@@ -175,7 +184,7 @@ def _methods_of(inventory: Inventory) -> dict[str, list[Any]]:
     for cls in own_classes(inventory.modules):
         for name, value in vars(cls).items():
             kind = type(value)
-            if kind is FunctionType:
+            if kind is FunctionType or kind is _LRU:
                 methods.setdefault(name, []).append(value)
             elif kind is staticmethod or kind is classmethod:
                 methods.setdefault(name, []).append(value.__func__)
@@ -293,7 +302,7 @@ def outside_restored(inventory: Inventory, inputs: ModelInputs) -> Iterator[None
         yield
     finally:
         for holder, _, before, restore in surroundings.holders:
-            if any(_has_a_tensor(value) for _, value in _changed(holder, before)):
+            if not isinstance(holder, _LRU) and any(_has_a_tensor(value) for _, value in _changed(holder, before)):
                 restore()
         surroundings.forget()
 
@@ -311,12 +320,18 @@ def _restored(left: set[int], surroundings: Surroundings) -> Iterator[str]:
         leading = [key for key, value in changed.items() if _leads_to(value, left)]
         if leading:
             restore()
+            if isinstance(holder, _LRU):
+                continue  # it loses nothing that it does not compute again
             is_namespace = name.startswith("globals of ")
             yield from (f"{name.removeprefix('globals of ')}.{key}" for key in leading) if is_namespace else (name,)
 
 
 def _changed(holder: Any, before: Any) -> Iterator[tuple[Any, Any]]:
     """Yield what a holder has now that it had not before, by name or index."""
+    if isinstance(holder, _LRU):
+        if holder.cache_info() != before:
+            yield "", gc.get_referents(holder)
+        return
     if isinstance(holder, CellType):
         now: dict[Any, Any] = {"": _content_of(holder)}
         before = {"": before}

@@ -259,6 +259,42 @@ def test_the_model_runs_and_trains_after_its_pass_was_counted(keeper: Callable[.
     assert not model.layer.weight.grad.is_meta
 
 
+class _Positions(nn.Module):
+    """Caches of methods: on the class itself, and inside a function, as transformers has them."""
+
+    @functools.lru_cache(maxsize=1)  # noqa: B019 - models do
+    def table(self, length: int, device: Any) -> torch.Tensor:
+        return torch.arange(length, device=device).float()
+
+    def wrapped(func: Any) -> Any:  # type: ignore[misc]  # a decorator in the class
+        cached = functools.lru_cache(maxsize=1)(func)
+
+        @functools.wraps(func)
+        def call(*args: Any) -> Any:
+            return cached(*args)
+
+        return call
+
+    @wrapped
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.table(4, x.device) + cached_table(4, x.device)
+
+
+def test_caches_that_the_code_leads_to_are_not_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search goes through millions of objects, and finds none that are frozen."""
+
+    def refused(tensors: list[torch.Tensor]) -> list[str]:
+        raise AssertionError(f"a search for {len(tensors)} tensors")
+
+    monkeypatch.setattr("profilerkit_torch.untouched.leftovers.forget_in_caches", refused)
+    model = _Positions()
+    kept = model.table(3, torch.device("cpu"))
+    found = traced(model)
+    assert (found.failure, found.notes) == (None, ())
+    assert not model(X).is_meta
+    assert kept.tolist() == [0, 1, 2]
+
+
 def test_the_note_says_where_it_was() -> None:
     notes = traced(Keeping(in_dict)).notes
     assert notes == (
