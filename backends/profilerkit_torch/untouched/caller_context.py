@@ -28,6 +28,16 @@ __all__ = ["apart", "as_caller", "has_function_modes", "modes_as_they_are", "req
 _function_modes: Callable[[], int] = torch._C._len_torch_function_stack
 _dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 _pop_dispatch_mode: Callable[[], Any] = _python_dispatch._pop_mode
+#: Torch's notes of whether a dispatch mode is active, which the exit of a mode puts back; some releases have fewer.
+_MODE_FLAGS = tuple(
+    name
+    for name in (
+        "_is_in_torch_dispatch_mode",
+        "_is_in_non_infra_torch_dispatch_mode",
+        "_is_in_any_mode_without_ignore_compile_internals",
+    )
+    if hasattr(_python_dispatch, name)
+)
 _global_device: Any = torch._GLOBAL_DEVICE_CONTEXT
 _compiler: Callable[[], Any] = torch._C._dynamo.eval_frame.get_eval_frame_callback
 _MESSAGE = (
@@ -135,17 +145,20 @@ def as_caller() -> Iterator[None]:
 class modes_as_they_are:
     """Takes away what modes are left switched on inside, and puts the function modes and the default device back."""
 
-    __slots__ = ("_device", "_dispatch", "_functions")
+    __slots__ = ("_device", "_dispatch", "_flags", "_functions")
 
     def __enter__(self) -> None:
         self._dispatch, self._device = _dispatch_modes(), _current_device()
         self._functions = _get_current_function_mode_stack() if _function_modes() else ()
+        self._flags = [getattr(_python_dispatch, name) for name in _MODE_FLAGS]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        while _dispatch_modes() > self._dispatch:
-            _pop_dispatch_mode()
+        if _dispatch_modes() > self._dispatch:
+            while _dispatch_modes() > self._dispatch:
+                _pop_dispatch_mode()
+            _set_mode_flags(self._flags)
         if self._functions or _function_modes():
             for _ in range(_function_modes()):
                 _pop_mode()
@@ -153,6 +166,14 @@ class modes_as_they_are:
                 _push_mode(mode)
         if _current_device() != self._device:
             _device.CURRENT_DEVICE, _global_device.device_context = self._device
+
+
+def _set_mode_flags(flags: list[bool]) -> None:
+    for name, flag in zip(_MODE_FLAGS, flags, strict=True):
+        setattr(_python_dispatch, name, flag)
+    in_c = getattr(_python_dispatch, "set_is_in_mode_without_ignore_compile_internals", None)
+    if in_c is not None:
+        in_c(flags[-1])
 
 
 def _current_device() -> tuple[Any, Any]:

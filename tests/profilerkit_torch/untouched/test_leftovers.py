@@ -19,6 +19,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
+from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from profilerkit import ModelChangedWarning, ModelInputs, ModelTrace, profile
@@ -435,6 +436,11 @@ def settings() -> Any:
         "hooks": list(nn.modules.module._global_forward_hooks),
         "saved": torch._C._autograd._top_saved_tensors_default_hooks(True),
         "modes": len(_get_current_dispatch_mode_stack()),
+        "whether in modes": (
+            _python_dispatch.is_in_torch_dispatch_mode(),
+            _python_dispatch.is_in_torch_dispatch_mode(False),
+            _python_dispatch.is_in_any_mode_without_ignore_compile_internals(),
+        ),
         "filled": DETERMINISTIC.fill_uninitialized_memory,
         "multithreading": torch.autograd.is_multithreading_enabled(),
         "exceptions": (sys.excepthook, sys.unraisablehook, threading.excepthook),
