@@ -237,7 +237,7 @@ class TFBackend(
         """
         facts = {
             "tensorflow": tf.__version__,
-            "keras": tf.keras.__version__,
+            "keras": _keras_version(),
             "intra_op_threads": str(tf.config.threading.get_intra_op_parallelism_threads()),
             "inter_op_threads": str(tf.config.threading.get_inter_op_parallelism_threads()),
         }
@@ -247,6 +247,12 @@ class TFBackend(
             names = [tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name) for gpu in gpus]
             facts["accelerators"] = ", ".join(names)
         return facts
+
+
+def _keras_version() -> str:
+    """Return the version of `tf.keras`: the first of Keras 3 tell it by a function alone, tf_keras by a name alone."""
+    keras = tf.keras
+    return str(keras.__version__ if hasattr(keras, "__version__") else keras.version())
 
 
 def _as_tensors(inputs: ModelInputs) -> ModelInputs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,15 @@ def test_a_torch_module_is_not_taken_for_a_function() -> None:
         TFProfiler(torch.nn.Linear(2, 2))
     assert BACKEND.accepts(lambda x: x)
     assert not BACKEND.accepts("a path")
+
+
+@pytest.mark.parametrize("package", [{"version": lambda: "3.0.5"}, {"__version__": "2.16.0"}], ids=["first", "legacy"])
+def test_the_environment_names_the_version_of_each_keras(
+    package: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keras 3.0 has no ``__version__`` where TensorFlow shows it, and tf_keras no function ``version``."""
+    monkeypatch.setattr(tf, "keras", SimpleNamespace(**package))
+    assert TFBackend().environment()["keras"] == ("3.0.5" if "version" in package else "2.16.0")
 
 
 def test_the_environment_names_versions_and_threads() -> None:
