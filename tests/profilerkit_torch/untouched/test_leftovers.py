@@ -267,7 +267,7 @@ class _Positions(nn.Module):
     def table(self, length: int, device: Any) -> torch.Tensor:
         return torch.arange(length, device=device).float()
 
-    def wrapped(func: Any) -> Any:  # type: ignore[misc]  # a decorator in the class
+    def wrapped(func: Any) -> Any:  # a decorator in the class
         cached = functools.lru_cache(maxsize=1)(func)
 
         @functools.wraps(func)
