@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
-from profilerkit.backend_kit.branch_memory import Fork, Side
+from profilerkit.backend_kit.branch_memory import Fork
 from profilerkit.costs import Shape
 
 from ..costs.activation import activation_cost
 from .loops import scan, while_loop
 from .pricing import missing_text
+from .sides import Tried
 from .values import Executed, PendingChoice, Value
 
 __all__ = ["HANDLERS"]
@@ -41,40 +42,6 @@ _CALLS = {
     "checkpoint": ("jaxpr",),
     "run_state": ("jaxpr",),
 }
-
-
-@dataclass(frozen=True)
-class _Tried:
-    """What a branch runs, whose first equation has the index ``start``, and the values that it returns."""
-
-    start: int
-    executed: list[Executed]
-    spans: list[tuple[int, int]]
-    choices: list[PendingChoice]
-    forks: list[Fork]
-    returned: list[Value]
-
-    def side(self, *handing_on: Executed) -> Side:
-        """Return it as one side of a fork."""
-        spans = [(start - self.start, end - self.start) for start, end in self.spans]
-        return Side([*self.executed, *handing_on], spans, [fork.moved(-self.start) for fork in self.forks])
-
-    def instead_of(self, counted: _Tried) -> Side | None:
-        """Return it as the side that hands its values on as those of another; None where that one makes none of them.
-
-        A branch may return what it is given, which is alive besides, so that nothing is known of the peak behind it.
-        """
-        made = {value.number for each in counted.executed for value in each.outputs}
-        handing_on = []
-        for value, result in zip(self.returned, counted.returned, strict=True):
-            if result.number in made:
-                made.discard(result.number)
-                sources = {result.number: value.number}
-                chain = counted.executed[0].chain
-                handing_on.append(Executed("cond", chain, (value,), (result,), sources=sources))
-            elif result.number != value.number:
-                return None
-        return self.side(*handing_on)
 
 
 def _call(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
@@ -125,7 +92,7 @@ def _branches(walk: Walk, equation: Any, inputs: list[Value], context: Context) 
     for branch in branches:
         returned = walk.inside(branch, inputs[1:], context)
         executed, spans, choices, forks = _cut(walk, starts)
-        sides.append(_Tried(starts[0], executed, spans, choices, forks, returned))
+        sides.append(Tried(starts[0], executed, spans, choices, forks, returned))
     work = [sum(each.all_flops for each in side.executed) for side in sides]
     counted = work.index(max(work))
     taken = sides[counted]

@@ -7,8 +7,11 @@ from typing import Any, TypeAlias
 
 from jax.extend.core import Literal
 
+from profilerkit.backend_kit.branch_memory import Fork
+
 from .origins import Loop
-from .values import Value
+from .sides import Tried
+from .values import PendingChoice, Value
 
 __all__ = ["scan", "while_loop"]
 
@@ -56,13 +59,32 @@ def while_loop(walk: Walk, equation: Any, inputs: list[Value], context: Context)
     state = _carried(params["body_jaxpr"], body_consts, initial)
     start = len(walk.executed)
     walk.inside(params["cond_jaxpr"], [*of_cond, *state], context.repeated(1 if trips is None else trips + 1))
+    starts = len(walk.executed), len(walk.spans), len(walk.choices), len(walk.forks)
     returned = walk.inside(params["body_jaxpr"], [*of_body, *state], context.repeated(1 if trips is None else trips))
+    if trips is None:
+        _perhaps(walk, starts, returned, state)
     walk.spans.append((start, len(walk.executed)))
     missing = "while: a loop of an unknown number of turns, counted once" if trips is None else ""
     outputs = [walk.value(variable.aval) for variable in equation.outvars]
     sources = {out.number: value.number for out, value in zip(outputs, returned, strict=True)}
     walk.note("while", returned, outputs, context, missing=missing, sources=sources)
     return outputs
+
+
+def _perhaps(walk: Walk, starts: Sequence[int], returned: list[Value], before: list[Value]) -> None:
+    """Note that what was added from these indices on may not run: then a loop returns what it had before."""
+    lists = walk.executed, walk.spans, walk.choices, walk.forks
+    executed, spans, choices, forks = (each[start:] for each, start in zip(lists, starts, strict=True))
+    if not executed:
+        return
+    taken = Tried(starts[0], executed, spans, choices, forks, returned)
+    instead = Tried(starts[0], [], [], [], [], before).instead_of(taken)
+    walk.choices[starts[2] :] = [PendingChoice([executed, []], [choices, []], 0, _MAY_NOT_RUN)]
+    walk.forks[starts[3] :] = [] if instead is None else [Fork(starts[0], taken.side(), [instead], _MAY_NOT_RUN)]
+    walk.knows_peaks &= instead is not None
+
+
+_MAY_NOT_RUN = "a loop of an unknown number of turns may not run at all; it is counted once"
 
 
 def _carried(body: Any, consts: int, initial: Sequence[Value]) -> list[Value]:

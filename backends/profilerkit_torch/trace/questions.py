@@ -116,6 +116,13 @@ class Questions(PassMode):
             self._recorder.unanswered.append(_name(func))
         return func(*args, **kwargs)
 
+    def _refuse_address(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Refuse to give the memory of a tensor that has none: code that reads at address 0 ends the process."""
+        if not _stands_in(args[0]):
+            return func(*args, **kwargs)
+        self._recorder.unanswered.append(_name(func))
+        raise UnansweredError([_name(func)])
+
     def _ask_for_view(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Have a pass without autograd be void: there a tensor that a transform makes is no view."""
         self._recorder.refuse(ViewError)
@@ -260,11 +267,14 @@ _OF_AUTOGRAD: dict[Any, Handler] = {
     **dict.fromkeys((_TENSOR._is_view, _TENSOR._base.__get__), Questions._ask_for_view),
     _VARIABLE_FUNCTIONS._make_dual: Questions._make_dual,
 }
-#: Of addresses, and of the memory that a tensor is in.
+#: Of addresses, and of the memory that a tensor is in; ``pickle`` reads it.
 _OF_ADDRESS = (
-    *("data_ptr", "const_data_ptr", "untyped_storage", "storage", "_typed_storage", "storage_type"),
-    *("is_pinned", "is_shared"),
+    *("data_ptr", "const_data_ptr", "untyped_storage", "storage", "_typed_storage", "__reduce_ex__"),
+    *("is_pinned", "is_shared", "share_memory_", "pin_memory"),
 )
-_NOT_ANSWERED: dict[Any, Handler] = dict.fromkeys(
-    (getattr(_TENSOR, name) for name in _OF_ADDRESS if hasattr(_TENSOR, name)), Questions._unknown
-)
+_NOT_ANSWERED: dict[Any, Handler] = {
+    **dict.fromkeys(
+        (getattr(_TENSOR, name) for name in _OF_ADDRESS if hasattr(_TENSOR, name)), Questions._refuse_address
+    ),
+    _TENSOR.storage_type: Questions._unknown,
+}

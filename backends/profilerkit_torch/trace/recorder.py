@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 from torch._ops import HigherOrderOperator
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -388,7 +389,9 @@ class Recorder(TorchDispatchMode):
 
 def _is_of_stand_ins(func: Any, error: Exception) -> bool:
     """Return whether a stand-in is what made an operator fail, and not the model."""
-    if isinstance(error, NotImplementedError) or " meta " in str(error):
+    if isinstance(error, NotImplementedError) or type(error).__module__ == FakeTensorMode.__module__:
+        return True
+    if " meta " in str(error):
         return True
     return not isinstance(func, HigherOrderOperator) and depends_on_values(func)
 
