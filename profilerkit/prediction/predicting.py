@@ -131,7 +131,7 @@ def _estimated(
         bound,
         estimate,
         max(min(total * low, estimate), bound.seconds),
-        None if trace.uncounted else max(total * high, estimate),
+        None if trace.uncounted else estimate * high / middle,  # as wide where the bound is above the middle
         "dispatch" if host > device_seconds else _most([(each.binds, each.seconds) for each in timed]),
         device_seconds,
         host,

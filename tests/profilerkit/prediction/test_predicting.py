@@ -330,3 +330,11 @@ def test_where_tables_are_faster_than_the_bound_the_interval_is_about_the_bound(
     assert predicted.high is not None
     assert predicted.low is not None
     assert predicted.high > predicted.estimate > predicted.low
+
+
+def test_an_interval_keeps_its_width_above_a_bound() -> None:
+    """Networks took 0.05, 0.1 and 0.2 times the sum: a factor of two around the estimate, which the bound lifts."""
+    networks = tuple(network(ratio) for ratio in (0.05, 0.1, 0.2))
+    predicted = predict_trace(linear(), calibrated(networks=networks))
+    assert predicted.estimate == predicted.low == predicted.bound.seconds
+    assert predicted.high == pytest.approx(2 * predicted.bound.seconds)
