@@ -8,7 +8,7 @@ from typing import Any
 from profilerkit import Noted, Partial, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device
-from profilerkit.prediction import Prediction, predict_trace
+from profilerkit.prediction import NothingToPredictError, Prediction, predict_trace
 from profilerkit.protocols import NamesDevices, offered
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.completeness import TracePart
@@ -155,7 +155,7 @@ def _predicted(
         where = device(on)
     try:
         return predict_trace(trace, where, dtype=dtype, compiled="compile" in options.given)
-    except UnknownPeakError as error:
+    except (UnknownPeakError, NothingToPredictError) as error:
         return Unavailable(str(error))
 
 

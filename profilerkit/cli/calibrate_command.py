@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .options import by_rule, require_writable
 
+if TYPE_CHECKING:
+    from ..prediction import Calibration
+
 __all__ = ["command"]
+
+#: An interval whose ends are this far apart is of no use.
+_DISAGREEING = 25.0
 
 
 @click.command("calibrate")
@@ -72,10 +80,25 @@ def command(
         if f"{what}_measured" in measured.facts:
             emit(f"  {what} measured: {measured.facts[f'{what}_measured']}")
     calibration = Calibration.of(measured)
-    for phase in dict.fromkeys(network.phase for network in calibration.networks) if calibration is not None else ():
-        if calibration is not None:
-            middle, low, high = calibration.correction(phase)
-            emit(
-                f"  {phase}: networks took {middle:.2f} times what their operators add up to; "
-                f"9 of 10 lie between {low:.2f} and {high:.2f}"
+    if calibration is not None:
+        for line in _of_networks(calibration):
+            emit(line)
+
+
+def _of_networks(calibration: Calibration) -> Iterator[str]:
+    """Yield what the networks show of predictions with this calibration, for each phase."""
+    for phase in dict.fromkeys(network.phase for network in calibration.networks):
+        middle, low, high = calibration.correction(phase)
+        if not calibration.is_corrected(phase):
+            ends = f"intervals are from {low:.3g} to {high:.3g} times the estimate"
+            yield f"  {phase}: fewer than three networks ran, too few for a correction; {ends}"
+            continue
+        yield (
+            f"  {phase}: networks took {middle:.3g} times what their operators add up to; "
+            f"9 of 10 lie between {low:.3g} and {high:.3g}"
+        )
+        if high > _DISAGREEING * low:
+            yield (
+                "    they disagree so much that predictions say little: other programs used the machine, or the seconds "
+                "were too few; calibrate again when it is idle"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -28,6 +29,8 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
     "int4": ("i4", "uint4"),
 }
 
+#: The layouts of the bits of small floats, as frameworks write them: "float8_e4m3fn", "float4_e2m1fn_x2".
+_LAYOUT = re.compile(r"(float[468]|fp[468]|f8)_?e\d+m\d+[a-z0-9]*(_x2)?")
 _BY_NAME = {other: name for name, others in DTYPES.items() for other in (name, *others)}
 
 
@@ -39,13 +42,28 @@ def dtype_name(dtype: object) -> str:
 
     Raises `ArgumentError` for a text that is no dtype of products, with the nearest name.
     """
-    text = str(dtype).rpartition(".")[2].strip().lower()
-    name = _BY_NAME.get(text) or _BY_NAME.get(text.partition("_")[0])
+    text, name = _read_dtype(dtype)
     if name is None:
         likely = nearest(text, _BY_NAME)
         hint = f"did you mean {likely!r}? " if likely else ""
         raise ArgumentError(f"dtype={shown(dtype)} is no dtype of products; {hint}there are: {', '.join(DTYPES)}")
     return name
+
+
+def is_dtype(dtype: object) -> bool:
+    """Say whether files of devices can have a peak for a dtype.
+
+    >>> is_dtype("bf16"), is_dtype("int16"), is_dtype("bf16_sparse")
+    (True, False, False)
+    """
+    return _read_dtype(dtype)[1] is not None
+
+
+def _read_dtype(dtype: object) -> tuple[str, str | None]:
+    """Return a dtype as a text, and its name in files of devices; None if they have none."""
+    text = str(dtype).rpartition(".")[2].strip().lower()
+    layout = _LAYOUT.fullmatch(text)
+    return text, _BY_NAME.get(layout[1] if layout else text)
 
 
 @dataclass(frozen=True, slots=True)

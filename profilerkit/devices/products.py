@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from ..errors import ArgumentError
 from ..trace.records import ModelTrace, OpRecord
-from .info import DeviceInfo, dtype_name
+from .info import DeviceInfo, dtype_name, is_dtype
 
 __all__ = ["UnknownPeakError", "dtype_of", "element_bytes", "macs_by_dtype", "seconds_at_peak"]
 
@@ -23,15 +23,17 @@ class UnknownPeakError(ArgumentError):
 
 
 def dtype_of(operator: OpRecord) -> str:
-    """Return the dtype that a product runs in: that of its first output, or the narrow one of integer products.
+    """Return the dtype that a product runs in: that of what it multiplies, or the narrow one of integer products.
 
-    A trace has no dtypes of arguments. A product of integers that writes floats, as dynamically quantized layers do,
-    counts in the dtype of its output unless its name has "int8" or "quantized" in it.
+    Layers that quantize dynamically multiply 8-bit integers, though they read and write floats: they are known by
+    "int8" or "quantize" in the names of their operators.
     """
+    if operator.product_dtype is not None:
+        return operator.product_dtype
     if not operator.outputs:
         return ""
     dtype = operator.outputs[0].dtype
-    if "int8" in operator.operator or "quantized" in operator.operator:
+    if any(part in operator.operator.lower() for part in ("int8", "quantize")):
         return "int8"
     return _ACCUMULATED.get(dtype, dtype)
 
@@ -67,8 +69,8 @@ def seconds_at_peak(macs: Mapping[str, int], device: DeviceInfo, dtype: str | No
     """
     seconds = 0.0
     for own_dtype, count in macs.items():
-        name = dtype_name(own_dtype if dtype is None else dtype)
-        peak = device.peak(name)
+        name = own_dtype if dtype is None and not is_dtype(own_dtype) else dtype_name(dtype or own_dtype)
+        peak = device.peak(name) if is_dtype(name) else None
         if peak is None:
             listing = ", ".join(device.dense_peaks) or "none"
             raise UnknownPeakError(

@@ -79,7 +79,7 @@ class Estimator:
         total = max(total, bound)
         middle, low, high = self.calibration.correction("forward")
         value = max(total * middle, bound)
-        return Estimate(value, max(min(total * low, value), bound), max(total * high, value), "calibrated")
+        return Estimate(value, max(min(total * low, value), bound), value * high / middle, "calibrated")
 
     def _products_and_traffic(self, batch: int, new_tokens: int) -> float:
         key = batch, new_tokens

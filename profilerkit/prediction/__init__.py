@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .bound import Bound, bound_of, compulsory_bytes
 from .calibration import Calibration, Network
-from .predicting import Prediction, predict_trace
+from .predicting import NothingToPredictError, Prediction, predict_trace
 from .tables import EfficiencyTable, Point
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Calibration",
     "EfficiencyTable",
     "Network",
+    "NothingToPredictError",
     "Point",
     "Prediction",
     "bound_of",

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..devices.info import DeviceInfo
-from ..devices.products import element_bytes, macs_by_dtype, seconds_at_peak
+from ..devices.products import dtype_of, element_bytes, macs_by_dtype, seconds_at_peak
 from ..trace.records import LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
-from .regions import plain_name
+from .regions import least_read, plain_name, selects
 
-__all__ = ["Bound", "bound_of", "bytes_of", "compulsory_bytes"]
+__all__ = ["Bound", "bound_of", "bytes_of", "compulsory_bytes", "may_use_tf32"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +40,36 @@ class Bound:
 def bound_of(trace: ModelTrace, device: DeviceInfo, dtype: str | None = None, bandwidth: float | None = None) -> Bound:
     """Return the bound of a trace: ``max(sum of 2 * macs / peak by dtype, compulsory bytes / bandwidth)``.
 
-    What is computed again counts. ``bandwidth`` takes the place of the device's. Raises `UnknownPeakError` if a peak is
-    not known.
+    What is computed again counts. ``bandwidth`` takes the place of the device's. Convolutions of float32 count at the
+    peak of tf32 if that is higher, since libraries use it by default; ``dtype="float32"`` says that they do not. Raises
+    `UnknownPeakError` if a peak is not known.
     """
     rate = device.bandwidth if bandwidth is None else bandwidth
-    products = seconds_at_peak(macs_by_dtype(trace), device, dtype)
+    in_tf32 = [operator for operator in trace.operators if dtype is None and may_use_tf32(operator, device)]
+    others = [operator for operator in trace.operators if dtype is not None or not may_use_tf32(operator, device)]
+    products = seconds_at_peak(macs_by_dtype(others), device, dtype)
+    products += seconds_at_peak(macs_by_dtype(in_tf32), device, "tf32")
     return Bound(products, None if rate is None else compulsory_bytes(trace) / rate)
+
+
+def may_use_tf32(operator: OpRecord, device: DeviceInfo) -> bool:
+    """Say whether a product is a convolution of float32 that is faster in TF32 on this device."""
+    faster, plain = device.peak("tf32"), device.peak("float32")
+    return (
+        faster is not None
+        and (plain is None or faster > plain)
+        and bool(operator.macs)
+        and dtype_of(operator) == "float32"
+        and "conv" in plain_name(operator.operator)
+    )
 
 
 def compulsory_bytes(trace: ModelTrace) -> float:
     """Return the bytes that any run has to move: weights that are used, inputs and outputs, once each.
 
-    Of a weight that is only looked up, as in an embedding, the rows that are used count. A training step writes a
-    gradient for each trainable weight too. Weights that no operator reads do not count.
+    Of a weight that is only looked up, as in an embedding, the rows that are used count; of the experts of a layer one,
+    since which are chosen depends on values. A training step writes a gradient for each trainable weight too. Weights
+    that no operator reads do not count.
     """
     root = trace.layers[0] if trace.layers else None
     outputs = bytes_of(root.calls[-1].outputs) if root is not None and root.calls else 0.0
@@ -73,7 +90,8 @@ def bytes_of(tensors: Iterable[TensorInfo]) -> float:
 def _weights_read(trace: ModelTrace) -> float:
     by_layer: dict[str, list[OpRecord]] = {}
     for operator in trace.operators:
-        by_layer.setdefault(operator.layer, []).append(operator)
+        if operator.phase == "forward":
+            by_layer.setdefault(operator.layer, []).append(operator)
     bytes_read: dict[int, float] = {}
     for layer in trace.layers:
         for weight in (*layer.parameters, *layer.buffers):
@@ -84,12 +102,23 @@ def _weights_read(trace: ModelTrace) -> float:
 
 def _needed(weight: WeightRecord, layer: LayerRecord, by_layer: Mapping[str, list[OpRecord]]) -> float:
     """Return how many bytes of a weight are read at least; ``by_layer`` has the operators of each layer."""
-    operators = [operator for operator in by_layer.get(layer.path, ()) if operator.phase == "forward"]
-    looked_up = [operator for operator in operators if "embedding" in plain_name(operator.operator)]
-    if looked_up and len(looked_up) == len(operators):
-        return float(min(weight.bytes, sum(operator.bytes_written for operator in looked_up)))
-    if operators or layer.calls:
-        return float(weight.bytes)
+    operators = by_layer.get(layer.path, [])
+    if operators:
+        return _read_of(weight, operators)
     # The layer around may use the weights itself, as attention does with those of its projection.
-    around = by_layer.get(layer.path.rpartition(".")[0], ())
-    return float(weight.bytes) if layer.path and any(operator.macs for operator in around) else 0.0
+    around = by_layer.get(layer.path.rpartition(".")[0], []) if layer.path else []
+    if any(operator.macs for operator in around):
+        return _read_of(weight, around)
+    return float(weight.bytes) if layer.calls else 0.0
+
+
+def _read_of(weight: WeightRecord, operators: Iterable[OpRecord]) -> float:
+    """Return the least bytes of a weight that operators read.
+
+    A trace does not tell which operator reads which weight. If only operators that select can read all of this one,
+    they are taken to read it, and then it is what they select that counts.
+    """
+    able = [operator for operator in operators if operator.bytes_read >= weight.bytes]
+    if able and all(map(selects, able)):
+        return float(min(weight.bytes, sum(map(least_read, able))))
+    return float(min(weight.bytes, sum(map(least_read, operators))))

@@ -119,6 +119,10 @@ class Calibration:
         errors = sorted(abs(error) for table in self.tables for error in table.errors)
         return errors[len(errors) // 2] if errors else math.log(2)
 
+    def is_corrected(self, phase: str) -> bool:
+        """Say whether enough networks ran in a phase to correct predictions by."""
+        return sum(network.phase == phase for network in self.networks) >= _LEAST_NETWORKS
+
     def correction(self, phase: str) -> tuple[float, float, float]:
         """Return by which factor networks take longer than predicted, in the middle, and the two ends of an interval.
 
@@ -128,7 +132,7 @@ class Calibration:
         with fewer than nine networks the interval is widened to a factor of two.
         """
         ratios = sorted(math.log(network.ratio) for network in self.networks if network.phase == phase)
-        if len(ratios) < 3:
+        if not self.is_corrected(phase):
             return 1.0, 1 / _WITHOUT_NETWORKS, _WITHOUT_NETWORKS
         middle = ratios[len(ratios) // 2] if len(ratios) % 2 else sum(ratios[len(ratios) // 2 - 1 :][:2]) / 2
         offsets = sorted(abs(ratio - middle) for ratio in ratios)
@@ -137,6 +141,8 @@ class Calibration:
         return math.exp(middle), math.exp(middle - width), math.exp(middle + width)
 
 
+#: So many networks of a phase correct predictions.
+_LEAST_NETWORKS = 3
 #: The factor that an interval spans on each side without any network.
 _WITHOUT_NETWORKS = 3.0
 #: Kinds that stand in for one that was not measured.

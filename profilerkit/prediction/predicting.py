@@ -14,9 +14,14 @@ from ..trace.records import ModelTrace, OpRecord
 from .bound import Bound, bound_of, bytes_of, compulsory_bytes
 from .calibration import COMPILED, Calibration
 from .cases import CompiledSeconds
+from .notes import notes_of
 from .regions import Region, family_of, is_free, kind_of, regions_of, shape_of, with_whole_recurrences
 
-__all__ = ["Prediction", "predict_trace"]
+__all__ = ["NothingToPredictError", "Prediction", "predict_trace"]
+
+
+class NothingToPredictError(ArgumentError):
+    """The model computes nothing, as one layer that returns its input: there is no time to predict."""
 
 
 @dataclass(frozen=True)
@@ -87,18 +92,20 @@ def predict_trace(
 
     Raises:
         UnknownPeakError: The device's peak for a dtype of the model's products is not known.
-        ArgumentError: The trace has no operators: the model could not be run.
+        NothingToPredictError: The trace has no operators: the model computes nothing.
+        ArgumentError: The model raised in its trace.
     """
-    if trace.failure is not None or not trace.operators:
-        raise ArgumentError("the trace has no operators to predict the time of") from trace.failure
+    if trace.failure is not None:
+        raise ArgumentError("the model raised in its trace, so that there is no time to predict") from trace.failure
+    if not trace.operators:
+        raise NothingToPredictError("the model computes nothing: its trace has no operators, so no time is predicted")
     calibration = Calibration.of(device)
     phase = "training" if any(operator.phase == "backward" for operator in trace.operators) else "forward"
     if calibration is None:
         bound = bound_of(trace, device, dtype)
         layers = _bound_layers(trace, device, dtype)
-        return Prediction(
-            device, bound, None, bound.seconds, None, bound.binds, None, None, layers, phase, _notes(trace, bound)
-        )
+        notes = notes_of(trace, bound, device, dtype)
+        return Prediction(device, bound, None, bound.seconds, None, bound.binds, None, None, layers, phase, notes)
     return _estimated(trace, device, calibration, phase, dtype, compiled)
 
 
@@ -124,13 +131,13 @@ def _estimated(
         bound,
         estimate,
         max(min(total * low, estimate), bound.seconds),
-        None if trace.uncounted else max(total * high, estimate),
+        None if trace.uncounted else estimate * high / middle,  # as wide where the bound is above the middle
         "dispatch" if host > device_seconds else _most([(each.binds, each.seconds) for each in timed]),
         device_seconds,
         host,
         _timed_layers(trace, timed, calibration, device, dtype),
         phase,
-        _notes(trace, bound, calibration, compiled),
+        notes_of(trace, bound, device, dtype, calibration, compiled=compiled),
     )
 
 
@@ -258,20 +265,3 @@ def _bound_layers(
             }
         )
     return LayerTable(rows)
-
-
-def _notes(
-    trace: ModelTrace, bound: Bound, calibration: Calibration | None = None, compiled: bool = False
-) -> tuple[str, ...]:
-    notes = ["predicted, not measured", "attention counts in full"]
-    if calibration is None:
-        notes.append("by data sheet: a bound, with nothing in the device's caches before")
-        if bound.traffic is None:
-            notes.append("the bandwidth of the device's memory is not known: products alone bound it")
-    else:
-        notes.append(f"by a calibration with {calibration.backend}{', as a compiled graph' if compiled else ''}")
-        if compiled and not any(network.phase.endswith(COMPILED) for network in calibration.networks):
-            notes.append("no compiled network was measured: the interval is wide; 'profilerkit calibrate --compiled'")
-    if trace.uncounted:
-        notes.append(f"without the cost of {', '.join(trace.missing)}")
-    return tuple(notes)

@@ -22,9 +22,11 @@ __all__ = [
     "family_of",
     "is_free",
     "kind_of",
+    "least_read",
     "moved_by",
     "plain_name",
     "regions_of",
+    "selects",
     "shape_of",
     "with_whole_recurrences",
 ]
@@ -82,12 +84,12 @@ _FREE = re.compile(
 def plain_name(operator: str) -> str:
     """Return an operator's name without its namespace and overload, in small letters.
 
-    >>> plain_name("aten.conv2d.default"), plain_name("aten::mm"), plain_name("Conv")
-    ('conv2d', 'mm', 'conv')
+    >>> plain_name("aten.conv2d.default"), plain_name("aten::mm"), plain_name("Conv"), plain_name("com.microsoft::Gelu")
+    ('conv2d', 'mm', 'conv', 'gelu')
     """
-    parts = operator.replace("::", ".").split(".")
-    name = parts[1] if len(parts) > 1 else parts[0]
-    return name.lower()
+    _, separator, name = operator.rpartition("::")
+    parts = name.split(".")
+    return (parts[1] if len(parts) > 1 and not separator else parts[0]).lower()
 
 
 def kind_of(operator: OpRecord) -> str:
@@ -115,6 +117,42 @@ def family_of(operator: OpRecord) -> str:
 def is_free(operator: OpRecord) -> bool:
     """Say whether an operator moves no bytes: a view, or a tensor without values."""
     return not operator.macs and _FREE.fullmatch(plain_name(operator.operator)) is not None
+
+
+#: Products of rows with one of several matrices each: those of experts. Which matrices are read depends on values.
+_GROUPED = re.compile(r"grouped_?mm|grouped_?gemm|ragged_?dot|gather_?mm|mixtureofexperts|\bq?moe\b")
+#: What reads chosen elements of a tensor.
+_LOOKS_UP = re.compile(r"embedding|index|gather|take|dynamic_slice")
+
+
+def selects(operator: OpRecord) -> bool:
+    """Say whether an operator reads chosen parts of a tensor: rows of a table, or the matrices of chosen experts.
+
+    >>> selects(OpRecord("aten.index_select.default", "", 0, 0, 0, 400, 8, ()))
+    True
+    """
+    name = plain_name(operator.operator)
+    return (_GROUPED if operator.macs else _LOOKS_UP).search(name) is not None
+
+
+def least_read(operator: OpRecord) -> float:
+    """Return the least bytes that an operator reads: of a table the rows that it returns, of experts one.
+
+    A product of 3 rows with experts of 8 x 4 elements of four bytes has 96 multiply-accumulates, and reads at least one
+    of the experts, 128 bytes:
+
+    >>> from profilerkit.trace.records import TensorInfo
+    >>> least_read(OpRecord("aten._grouped_mm.default", "", 0, 96, 192, 10**6, 48, (TensorInfo((3, 4), "float32"),)))
+    128.0
+    """
+    if not selects(operator) or not operator.outputs:
+        return float(operator.bytes_read)
+    first, *others = operator.outputs
+    if operator.macs:
+        rows = math.prod(max(1, size) for size in first.shape[:-1])
+        return min(operator.bytes_read, operator.macs / rows * element_bytes(first.dtype))
+    beside = sum(math.prod(max(0, size) for size in each.shape) * element_bytes(each.dtype) for each in others)
+    return min(operator.bytes_read, max(0.0, operator.bytes_written - beside))
 
 
 def moved_by(operator: OpRecord) -> float:

@@ -88,6 +88,8 @@ class OpRecord:
         attended_macs: Of attention that is causal, or has a mask whose values are known, the multiply-accumulates of
             the scores that it leaves; ``macs`` counts all of them. None for any other operator.
         is_masked: Whether a tensor masks attention: how many scores it leaves depends on its values.
+        product_dtype: Of a product, the dtype of what it multiplies where that is narrower than what it writes, as with
+            8-bit floats that are summed up in bfloat16. None where it is that of the first output.
     """
 
     operator: str
@@ -102,6 +104,7 @@ class OpRecord:
     recomputed: bool = False
     attended_macs: int | None = None
     is_masked: bool = False
+    product_dtype: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

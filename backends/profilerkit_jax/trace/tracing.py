@@ -10,6 +10,7 @@ from typing import Any
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.backend_kit.scoped_calls import layer_calls, layer_records
 from profilerkit.backend_kit.settings import switched
 from profilerkit.trace.bounds import Branch, Choice, PeakSpread
@@ -128,7 +129,13 @@ def _record(each: Executed) -> OpRecord:
         sum(value.bytes for value in each.outputs) * each.times,
         tuple(value.info for value in each.outputs),
         "backward" if each.is_backward else "forward",
+        product_dtype=_multiplied(each) if each.macs else None,
     )
+
+
+def _multiplied(each: Executed) -> str | None:
+    """Return the dtype of what a product multiplies if that is narrower than what it writes; otherwise None."""
+    return product_dtype([value.info.dtype for value in each.inputs], each.outputs[0].info.dtype)
 
 
 def _missing(executed: Sequence[Executed]) -> Counter[str]:

@@ -11,6 +11,7 @@ from onnx import ModelProto, TypeProto, helper
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.backend_kit.scoped_calls import Weights, layer_records
 from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
@@ -132,7 +133,13 @@ def _record(each: Executed, scopes: Scopes) -> OpRecord:
         sum(value.bytes for value in each.inputs) * each.times,
         sum(value.bytes for value in each.outputs) * each.times,
         tuple(value.info for value in each.outputs),
+        product_dtype=_multiplied(each) if each.macs else None,
     )
+
+
+def _multiplied(each: Executed) -> str | None:
+    """Return the dtype of what a product multiplies if that is narrower than what it writes; otherwise None."""
+    return product_dtype([value.info.dtype for value in each.inputs], each.outputs[0].info.dtype)
 
 
 def _peak_spread(walk: Walk, given: Mapping[str, Value], outputs: list[Value]) -> PeakSpread:

@@ -53,6 +53,7 @@ class EagerOperators:
                 times=1,
                 owner=owner,
                 input_bytes=sum(tensor_bytes(static_shape(tensor), tensor.dtype.name) for tensor in ins),
+                input_dtypes=tuple(tensor.dtype.name for tensor in ins[:2]),
             )
         )
         self._note_makers(kind, ins, outs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.live_bytes import live_bytes
+from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.errors import error_summary
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.bounds import PeakSpread
@@ -80,7 +82,7 @@ def _trace(model: Any, inputs: ModelInputs | None, training: bool) -> ModelTrace
             refusal = failed(model, error, inputs)
         else:
             try:
-                trace = trace_of_program(program)
+                trace = trace_of_program(program, training=training)
             except CostFormulaError as error:
                 return _layers_alone(model, error)
     if trace is not None:
@@ -190,8 +192,8 @@ def _parameters_among(captured: Iterable[Any], model: Any) -> list[Any]:
     return [variable for variable in captured if identity_of(variable) in declared]
 
 
-def trace_of_program(program: Program) -> ModelTrace:
-    """Walk over a traced program and return its trace."""
+def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
+    """Walk over a traced program, of a pass or of a training step, and return its trace."""
     walk = Walk(program.calls.ownership)
     call_values = _CallValues(walk, program)
     results = walk.run(program.graph, call_values.arguments)
@@ -208,7 +210,7 @@ def trace_of_program(program: Program) -> ModelTrace:
     held_bytes += sum(bytes_of(state) for state in program.graph.variables if identity_of(state) not in kept)
     return ModelTrace(
         layers=records,
-        operators=tuple(_record(each) for each, _ in shown),
+        operators=tuple(_record(each, training) for each, _ in shown),
         memory=MemoryTimeline(
             held_bytes, call_values.input_bytes, tuple(alive for _, alive in shown), _AS_A_GRAPH, unsized
         ),
@@ -300,11 +302,15 @@ def _peak_spread(walk: Walk, call_values: _CallValues, results: Sequence[Value])
     return spread_of_forks(walk.executed, walk.spans, walk.forks, timeline, call_values.input_bytes)
 
 
+#: The names that TensorFlow gives to gradients: a scope of their own, or that of the sum of several for one tensor.
+_GRADIENT = re.compile(r"gradient_tape/|AddN(_\d+)?$")
+
+
 def _is_record(each: Executed) -> bool:
     return not each.silent and each.type not in BOOKKEEPING
 
 
-def _record(each: Executed) -> OpRecord:
+def _record(each: Executed, training: bool = False) -> OpRecord:
     outputs = tuple(TensorInfo(_shown(shape), dtype) for _, shape, dtype in each.outputs)
     written = sum(tensor_bytes(shape, dtype) for _, shape, dtype in each.outputs) * each.times
     return OpRecord(
@@ -316,6 +322,8 @@ def _record(each: Executed) -> OpRecord:
         bytes_read=each.input_bytes * each.times,
         bytes_written=written,
         outputs=outputs,
+        phase="backward" if training and _GRADIENT.match(each.name) else "forward",
+        product_dtype=product_dtype(each.input_dtypes, outputs[0].dtype) if each.macs and outputs else None,
     )
 
 

@@ -97,7 +97,8 @@ class Executed:
     """One operator that runs, ``times`` times: what it reads and makes, its layer, and its total cost.
 
     ``missing`` says why the cost is not known; such a call counts as nothing. ``equation`` is an ``Einsum``'s. A
-    ``silent`` one is no operator of the model's: it hands a value into a loop or out of it.
+    ``silent`` one is no operator of the model's: it hands a value into a loop or out of it. ``input_dtypes`` are those
+    of its first two inputs.
     """
 
     type: str
@@ -112,6 +113,7 @@ class Executed:
     input_bytes: int = 0
     equation: str = ""
     silent: bool = False
+    input_dtypes: tuple[str, ...] = ()
 
     def scale(self, share: Fraction) -> None:
         """Reduce the cost to a share of it."""

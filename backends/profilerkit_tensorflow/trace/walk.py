@@ -134,6 +134,7 @@ class Walk:
             times=scope.times,
             owner=owner,
             input_bytes=sum(tensor_bytes(value.shape, value.dtype) for value in inputs),
+            input_dtypes=tuple(value.dtype for value in inputs[:2]),
             equation=operator.get_attr("equation").decode() if operator.type == "Einsum" else "",
         )
         self.executed.append(done)

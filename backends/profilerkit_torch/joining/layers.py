@@ -15,6 +15,7 @@ from profilerkit.errors import by_likeness
 from profilerkit.trace.records import OpRecord
 
 from .events import Frame, Kind
+from .fused import as_profiled
 from .modules import name_layers_by_modules
 from .sequence import common_name, name_layers_by_operators, profiled_name
 from .shapes import require_equal_shapes
@@ -89,6 +90,7 @@ def name_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window
         by = "calls of modules" + (f", of which {left} have no layer in the model" if left else "")
     else:
         by = "the names and order of operators"
+    trace = as_profiled(trace, frames)
     windows, tiles = passes_of(frames, trace)
     if by.startswith("the names"):
         windows = _repeated(windows, tiles, frames, trace)
@@ -116,6 +118,8 @@ def _repeated(windows: list[Window], tiles: int, frames: Sequence[Frame], trace:
     name = next(_name(each) for each in trace.operators if each.macs and each.phase == "forward")
     starts = [frame.event.start for frame in _outer_operators(frames, frozenset((name,)))]
     each_has = len(starts) // tiles
+    if not each_has:  # the profile has not even the first product of the model so often
+        return windows
     begins = [windows[0][0], *(starts[index * each_has] for index in range(1, tiles))]
     return list(zip(begins, [*begins[1:], windows[0][1]], strict=True))
 

@@ -14,6 +14,7 @@ from profilerkit.joining.records import RecordedKernel, Recording
 from profilerkit.piping.quantity import Scale, scale_value
 
 from .events import DeviceEvent, Frame, Kind, frames_of, split_events
+from .fused import notes_of_whole_layers
 from .layers import name_layers
 
 __all__ = ["recording_in"]
@@ -43,7 +44,7 @@ def recording_in(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Reco
     windows, by = name_layers(frames, trace)
     if skip >= len(windows):
         raise ProfileFileError(f"skip={skip}: the profile has {len(windows)} passes; leave out fewer")
-    walk = _Sums(windows, by, skip, _notes(frames))
+    walk = _Sums(windows, by, skip, (*_notes(frames), *notes_of_whole_layers(frames)))
     if device:
         return walk.of_device(device, _launches(frames), _device_name(profile.header, device))
     return walk.of_host(frames)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -15,7 +16,7 @@ from .events import Frame, Kind
 
 __all__ = ["common_name", "name_layers_by_operators", "profiled_name"]
 
-#: The least share of the trace's products that a profile of the same model has.
+#: A profile of the same model has more than this share of the trace's products.
 _LEAST = 0.5
 
 #: What the name of an operator says of the library or device that runs it, and not of what it computes.
@@ -77,7 +78,7 @@ def name_layers_by_operators(
         pairs += _aligned(_outermost(inside, known), traced, known)
     products = sum(each.operator.macs > 0 for each in traced) * len(windows)
     matched = sum(operator.macs > 0 for _, operator in pairs)
-    if matched < _LEAST * products or not pairs:
+    if (products and matched <= _LEAST * products) or not pairs:
         raise ProfileFileError(
             f"the profile is of another model: {matched} of the {products} products that the model has in "
             f"{len(windows)} passes are found in it by their names and order; give the model that was profiled, or "
@@ -133,8 +134,23 @@ def _aligned(frames: Sequence[Frame], traced: Sequence[_Traced], known: frozense
     pairs = [(anchors[one], traced[other].operator) for one, other in places]
     for frame, operator in pairs:
         frame.layer = operator.layer
+    _name_holders(pairs)
     _fill(frames, {id(frame) for frame, _ in pairs})
     return pairs
+
+
+def _name_holders(pairs: Sequence[tuple[Frame, OpRecord]]) -> None:
+    """Give an operator around others, which the trace has not, their layer, if that is the same for all of them."""
+    holders: dict[int, Frame] = {}
+    layers: defaultdict[int, set[str]] = defaultdict(set)
+    for frame, operator in pairs:
+        for each in frame.around:
+            if each.event.kind is Kind.OPERATOR and each.layer is None:
+                holders[id(each)] = each
+                layers[id(each)].add(operator.layer)
+    for key, holder in holders.items():
+        if len(layers[key]) == 1:
+            holder.layer = next(iter(layers[key]))
 
 
 def _equal_names(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:

@@ -47,6 +47,8 @@ def _output(name: str, dims: Sequence[Any]) -> list[int] | None:
         return [first[0], first[1], second[2]]
     if name == "linear" and len(second) == 2:
         return [*first[:-1], second[0]]
-    if name in ("conv1d", "conv2d", "conv3d", "convolution") and len(first) == len(second):
+    if name in ("conv1d", "conv2d", "conv3d") and len(first) == len(second):
+        return [first[0], second[0]]
+    if name == "convolution" and len(first) == len(second):
         return [first[0]]  # of a transposed convolution the weight has its channels elsewhere
     return None

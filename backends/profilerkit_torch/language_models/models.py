@@ -157,8 +157,22 @@ def require_decoder(model: Any) -> None:
 
 def _require_no_encoder(config: Any, kind: str) -> None:
     """Raise `InputError` for a configuration of an encoder: one that could be a decoder says that it is none."""
-    if getattr(config, "is_decoder", None) is False and not getattr(config, "is_encoder_decoder", False):
+    if _is_encoder(config):
         raise _no_language(config, kind, f"{_ENCODER} (is_decoder of its configuration is False)")
+
+
+def _is_encoder(config: Any) -> bool:
+    """Say whether a configuration is one of an encoder.
+
+    ``is_decoder=False`` alone does not say so: GPT-NeoX has it too, and always is a decoder. Models that can be both
+    predict masked tokens where they are no decoder.
+    """
+    if getattr(config, "is_decoder", None) is not False or getattr(config, "is_encoder_decoder", False):
+        return False
+    import transformers
+
+    masked: Any = transformers.AutoModelForMaskedLM._model_mapping
+    return type(config) in masked
 
 
 def text_configuration(config: Any) -> Any:

@@ -255,6 +255,8 @@ class Recorder(TorchDispatchMode):
         if (plan.is_masked or plan.attended_macs is not None) and not self._covered:
             left = macs_under_mask(*call, plan.cost.macs, self.values) if plan.is_masked else plan.attended_macs
             self.operators[-1] = replace(self.operators[-1], attended_macs=left, is_masked=plan.is_masked)
+        if plan.product_dtype is not None and not self._covered:
+            self.operators[-1] = replace(self.operators[-1], product_dtype=plan.product_dtype)
         if plan.bytes_inside:
             self.live_bytes[-1] += plan.bytes_inside
         return result

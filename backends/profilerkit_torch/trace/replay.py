@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import torch
 
+from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.trace.records import TensorInfo
 
 from ..costs import Cost, Kind, op_cost
@@ -56,6 +57,8 @@ class Plan:
     #: Of attention: what a causal mask leaves of the multiply-accumulates, and whether a tensor masks them.
     attended_macs: int | None = None
     is_masked: bool = False
+    #: Of a product: the dtype of what it multiplies, where that is narrower than what it writes.
+    product_dtype: str | None = None
 
     def replayed(self, args: Any) -> Any:
         """Return the outputs on the meta device without running the operator."""
@@ -92,7 +95,15 @@ def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Plan:
         bytes_inside=bytes_inside(func, args, kwargs),
         attended_macs=attended_macs(func, args, kwargs, cost.macs if cost else 0),
         is_masked=is_masked(func, args, kwargs),
+        product_dtype=_multiplied(func, args, outputs) if cost and cost.macs else None,
     )
+
+
+def _multiplied(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -> str | None:
+    """Return the dtype of what a product multiplies if that is narrower than what it writes; otherwise None."""
+    operands = args[1:] if func._schema.name.partition("::")[2].startswith(("add", "_add", "badd")) else args
+    tensors = [tensor_info(each) for each in operands if isinstance(each, torch.Tensor) and each.dim() > 1]
+    return product_dtype([each.dtype for each in tensors], tensor_info(outputs[0]).dtype) if outputs else None
 
 
 def _may_have_values(func: Any, args: Any, in_place: bool) -> bool:

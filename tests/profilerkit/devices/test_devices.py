@@ -150,3 +150,14 @@ def test_every_packaged_figure_has_an_address(each: DeviceInfo) -> None:
     for dtype, sparse in each.sparse_peaks.items():  # 2:4 sparsity doubles a rate at most
         dense = each.peak(dtype)
         assert dense is None or dense < sparse.value <= 2.01 * dense
+
+
+@pytest.mark.parametrize("text", ["float8_e4m3fn", "torch.float8_e5m2fnuz", "fp8_e4m3", "f8_e4m3b11fnuz"])
+def test_layouts_of_small_floats_are_read(text: str) -> None:
+    assert dtype_name(text) == "float8"
+
+
+@pytest.mark.parametrize("text", ["bf16_sparse", "sparse_bf16", "int8_2to4", "int16", "float8_sparse"])
+def test_what_is_no_dtype_is_not_read_as_one(text: str) -> None:
+    with pytest.raises(ArgumentError, match="is no dtype of products"):
+        dtype_name(text)

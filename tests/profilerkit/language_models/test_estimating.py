@@ -183,3 +183,13 @@ def test_means_and_rates_of_nothing_are_nothing() -> None:
     assert mean_of([]) is None
     assert rate_of(8, (None, 1)) is None
     assert rate_of(8, (Estimate(2.0, 1.0, None, "calibrated"), 2)) == Estimate(2.0, None, 4.0, "calibrated")
+
+
+def test_an_interval_keeps_its_width_above_the_bound() -> None:
+    """Networks took 0.001 to 0.004 times the sum: a factor of two around the estimate, which the bound lifts."""
+    networks = tuple(Network(f"{ratio}", "made up", "forward", ratio) for ratio in (0.001, 0.002, 0.004))
+    cost = cost_on(calibrated(networks=networks))
+    estimate, bound = cost.estimate(1, 1, 20), cost(1, 1, 20).seconds
+    assert bound is not None
+    assert estimate.value == estimate.low == bound
+    assert estimate.high == pytest.approx(2 * bound)

@@ -11,7 +11,15 @@ import pytest
 from profilerkit import DeviceInfo, predict
 from profilerkit.devices import Figure, UnknownPeakError
 from profilerkit.errors import ArgumentError, DeviceFileError
-from profilerkit.prediction import Calibration, EfficiencyTable, Network, Point, compulsory_bytes, predict_trace
+from profilerkit.prediction import (
+    Calibration,
+    EfficiencyTable,
+    Network,
+    NothingToPredictError,
+    Point,
+    compulsory_bytes,
+    predict_trace,
+)
 from profilerkit.prediction.calibration import content_of
 from profilerkit.prediction.cases import CompiledSeconds, HostSeconds
 from profilerkit.trace.records import (
@@ -109,8 +117,15 @@ def test_each_layer_has_its_bound() -> None:
 
 
 def test_a_trace_without_operators_is_an_error() -> None:
-    with pytest.raises(ArgumentError, match="the trace has no operators to predict the time of"):
+    with pytest.raises(NothingToPredictError, match="the model computes nothing: its trace has no operators"):
         predict_trace(ModelTrace((LayerRecord("", "Model", 0),)), SHEET)
+
+
+def test_the_trace_of_a_model_that_raised_is_an_error() -> None:
+    failed = ModelTrace((LayerRecord("", "Model", 0),), failure=RuntimeError("inside the model"))
+    with pytest.raises(ArgumentError, match="the model raised in its trace") as caught:
+        predict_trace(failed, SHEET)
+    assert str(caught.value.__cause__) == "inside the model"
 
 
 # Estimates ------------------------------------------------------------------------------------------------------------
@@ -315,3 +330,11 @@ def test_where_tables_are_faster_than_the_bound_the_interval_is_about_the_bound(
     assert predicted.high is not None
     assert predicted.low is not None
     assert predicted.high > predicted.estimate > predicted.low
+
+
+def test_an_interval_keeps_its_width_above_a_bound() -> None:
+    """Networks took 0.05, 0.1 and 0.2 times the sum: a factor of two around the estimate, which the bound lifts."""
+    networks = tuple(network(ratio) for ratio in (0.05, 0.1, 0.2))
+    predicted = predict_trace(linear(), calibrated(networks=networks))
+    assert predicted.estimate == predicted.low == predicted.bound.seconds
+    assert predicted.high == pytest.approx(2 * predicted.bound.seconds)

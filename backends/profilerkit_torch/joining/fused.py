@@ -1,0 +1,104 @@
+"""The operators of a trace as a profile has them: whole layers in one kernel, and what a compiler calls products."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from profilerkit import ModelTrace
+from profilerkit.trace.records import OpRecord
+
+from .events import Frame, Kind
+
+__all__ = ["as_profiled", "notes_of_whole_layers"]
+
+#: Operators that run a whole layer, with the type of that layer; outer ones first. A trace has what they are made of.
+_WHOLE_LAYERS = {
+    "aten::_transformer_encoder_layer_fwd": "TransformerEncoderLayer",
+    "aten::_native_multi_head_attention": "MultiheadAttention",
+    "aten::lstm": "LSTM",
+    "aten::gru": "GRU",
+    "aten::rnn_tanh": "RNN",
+    "aten::rnn_relu": "RNN",
+}
+#: Those of layers that hold others: torch's fast paths for inference. The second runs in the first too.
+_FAST_PATHS = ("aten::_transformer_encoder_layer_fwd", "aten::_native_multi_head_attention")
+#: What a compiler runs products as, where the model's own operators are not in a profile.
+_COMPILED: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), ("aten::convolution", "mkldnn::_convolution_pointwise")),
+    "linear": ("aten::addmm", "mkldnn::_linear_pointwise"),
+}
+
+
+def as_profiled(trace: ModelTrace, frames: Sequence[Frame]) -> ModelTrace:
+    """Return the trace with operators that are named and joined as those of a profile, to find them there.
+
+    A layer that the profile runs as one operator is one operator of the trace, with all its products; but only if each
+    call of such a layer is one in the profile. A product that the profile does not have by its own name has the name
+    that compilers give it.
+    """
+    profiled = Counter(frame.event.name for frame in frames if frame.event.kind is Kind.OPERATOR)
+    operators: Sequence[OpRecord] = trace.operators
+    for name, kind in _WHOLE_LAYERS.items():
+        if profiled[name] and not any(_is_named(operator, name) for operator in operators):
+            joined = list(_joined(operators, name, [layer.path for layer in trace.layers if layer.type == kind]))
+            whole = sum(operator.operator == name for operator in joined)
+            operators = joined if whole and _outermost(frames, name) % whole == 0 else operators
+    return replace(trace, operators=tuple(_compiled(operator, profiled) for operator in operators))
+
+
+def notes_of_whole_layers(frames: Iterable[Frame]) -> Iterator[str]:
+    """Yield a note for each operator that runs layers together with the layers inside of them."""
+    names = {frame.event.name for frame in frames if frame.event.kind is Kind.OPERATOR}
+    for name in _FAST_PATHS:
+        if name in names:
+            kind = _WHOLE_LAYERS[name]
+            yield f"{name} runs a {kind} as a whole: its time is that of the layer, and the layers inside have none"
+            return
+
+
+def _is_named(operator: OpRecord, name: str) -> bool:
+    return operator.operator.replace("::", ".").split(".")[:2] == name.split("::")
+
+
+def _outermost(frames: Iterable[Frame], name: str) -> int:
+    """Return how many operators of a name run in no other operator that runs a whole layer."""
+    return sum(
+        frame.event.name == name
+        and not any(each.event.name in _WHOLE_LAYERS for each in frame.around if each is not frame)
+        for frame in frames
+    )
+
+
+def _joined(operators: Sequence[OpRecord], name: str, paths: Sequence[str]) -> Iterator[OpRecord]:
+    """Yield the operators, those of one call of one of these layers as one."""
+    inside = {path: path for path in paths}
+
+    def layer_around(operator: OpRecord) -> str | None:
+        path = operator.layer
+        if path not in inside:
+            inside[path] = next((each for each in paths if path.startswith(f"{each}.")), "")
+        return (inside[path] or None) if operator.phase == "forward" else None
+
+    for path, group in groupby(operators, key=layer_around):
+        parts = tuple(group)
+        if path is None:
+            yield from parts
+        else:
+            macs, flops = sum(each.macs for each in parts), sum(each.flops for each in parts)
+            moved = sum(each.bytes_read for each in parts), sum(each.bytes_written for each in parts)
+            yield OpRecord(name, path, parts[0].call, macs, flops, *moved, parts[-1].outputs)
+
+
+def _compiled(operator: OpRecord, profiled: Mapping[str, int]) -> OpRecord:
+    space, _, name = operator.operator.replace("::", ".").partition(".")
+    name = name.partition(".")[0]
+    if not operator.macs or name not in _COMPILED or f"{space}::{name}" in profiled:
+        return operator
+    names = _COMPILED[name]
+    if name == "linear" and operator.flops == 2 * operator.macs:  # without a bias
+        names = ("aten::mm", *names[1:])
+    own = next((each for each in names if each in profiled), None)
+    return operator if own is None else replace(operator, operator=own)
