@@ -252,8 +252,13 @@ def by_likeness(name: str, names: Iterable[str]) -> list[str]:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the most similar of the names; None if none is similar."""
+    """Return the most similar of the names, in either case; None if none is similar.
+
+    >>> nearest("MACs", ["flops", "macs"])
+    'macs'
+    """
     import difflib
 
-    matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
-    return matches[0] if matches else None
+    by_lowered = {each.lower(): each for each in reversed(list(names))}
+    matches = difflib.get_close_matches(str(name).lower(), list(by_lowered), n=1, cutoff=0.6)
+    return by_lowered[matches[0]] if matches else None

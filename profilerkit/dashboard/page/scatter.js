@@ -147,7 +147,10 @@ class Scatter {
       context.stroke();
     };
     const radius = this.points.length > 2000 ? 2.5 : 4;
-    for (const point of this.points) if (!best.has(point.row)) dot(point, radius, soft, 0.8);
+    const often = new Map(); // the rarest backend is drawn on top
+    for (const { row } of this.points) often.set(rows.text.backend[row], (often.get(rows.text.backend[row]) ?? 0) + 1);
+    const order = [...this.points].sort((one, two) => often.get(rows.text.backend[two.row]) - often.get(rows.text.backend[one.row]));
+    for (const point of order) if (!best.has(point.row)) dot(point, radius, soft, 0.8);
     for (const point of this.best) dot(point, 5, mark, 1.6);
     const chosen = this.points.find((point) => point.row === chosenRow());
     if (chosen) dot(chosen, 7, ink, 2.4);
@@ -181,7 +184,9 @@ class Scatter {
     const point = this.nearest(event);
     if (!point) return tip.hide();
     const [x, y] = [this.axis("x"), this.axis("y")];
-    return tip.show([labelOf(point.row), `${x.title}: ${textOf(x, point.row)}`, `${y.title}: ${textOf(y, point.row)}`, rows.text.backend[point.row]], event.clientX, event.clientY);
+    const others = this.points.filter((other) => other !== point && Math.hypot(other.across - point.across, other.up - point.up) < 3);
+    const hidden = others.length ? [`${others.length} more here: ${others.slice(0, 3).map((other) => labelOf(other.row)).join(", ")}${others.length > 3 ? ", ..." : ""}`] : [];
+    return tip.show([labelOf(point.row), `${x.title}: ${textOf(x, point.row)}`, `${y.title}: ${textOf(y, point.row)}`, rows.text.backend[point.row], ...hidden], event.clientX, event.clientY);
   }
 
   click(event) {

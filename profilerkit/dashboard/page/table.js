@@ -3,6 +3,8 @@
 const ROW_HEIGHT = 28;
 const OVERSCAN = 8;
 const PRINTED = 500;
+const LEAST_REASON = 120; // it takes what room the other columns leave
+const LONGEST_REASON = 460;
 const PHONE = ["spec", "status", "macs", "total_params", "reason"];
 const narrow = () => innerWidth < 640;
 
@@ -29,6 +31,7 @@ class AuditTable {
     this.grid = el("table", { role: "grid", tabindex: "0", "aria-label": "Models", onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) }, this.widths, this.head, this.body);
     this.scroller = el("div", { class: "scroll", onscroll: () => this.later() }, this.grid);
     place.replaceChildren(this.scroller);
+    redrawn(this.scroller, () => this.rows && this.heads());
   }
 
   columnChoice() {
@@ -51,6 +54,9 @@ class AuditTable {
   /** Draw the heads; widths come from all rows, so that columns stand still while rows come and go. */
   heads() {
     const widths = this.shown.map((column) => this.width(column));
+    const reason = this.shown.findIndex((column) => column.key === "reason");
+    const left = this.scroller.clientWidth - widths.reduce((sum, width) => sum + width, 0);
+    if (reason >= 0 && !narrow()) widths[reason] += Math.max(0, Math.min(left, LONGEST_REASON - LEAST_REASON));
     this.widths.replaceChildren(...widths.map((width) => {
       const col = el("col");
       col.style.width = `${width}px`;
@@ -66,9 +72,9 @@ class AuditTable {
   }
 
   width(column) {
-    if (column.key === "spec") return narrow() ? 150 : 270;
-    if (column.key === "status") return 96;
-    if (column.key === "reason") return narrow() ? 170 : 240;
+    if (column.key === "spec") return narrow() ? 150 : 250;
+    if (column.key === "status") return 88;
+    if (column.key === "reason") return narrow() ? 170 : LEAST_REASON;
     if (column.numeric) return Math.max(118, Math.min(170, 7.2 * column.title.length + 44));
     this.lengths ??= new Map();
     if (!this.lengths.has(column.key)) this.lengths.set(column.key, column.values.reduce((most, value) => Math.max(most, value.length), column.title.length + 3));
