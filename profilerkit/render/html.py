@@ -15,6 +15,7 @@ from .content import parts
 from .grids import Grid, Notes, visible
 from .page_data import embedded, page_data
 from .page_parts import page_of, script_of, source, templates
+from .time_grids import environment_facts
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -88,7 +89,7 @@ def _about(report: Report) -> dict[str, Any]:
         "Created": report.created.replace("T", " ").replace("+00:00", " UTC"),
         "Fingerprint": report.fingerprint,
     }
-    more = {**{f"Argument {key}": value for key, value in report.arguments.items()}, **report.environment}
+    more = {**{f"Argument {key}": value for key, value in report.arguments.items()}, **environment_facts(report)}
     return {
         "name": visible(report.name),
         "facts": [(key, visible(str(value))) for key, value in facts.items() if value],
