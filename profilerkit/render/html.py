@@ -38,6 +38,8 @@ def render(result: Report | Comparison) -> str:
         result = side_by_side(result.reports)
     grid, notes = _metrics(result)
     style, script = assets()
+    summary = summary_of_several(result, grid) if isinstance(result, Comparison) else summary_of(result, grid)
+    said = tuple(f"{state}: {reason}" for _, state, reason in summary.without if reason)
     several = isinstance(result, Comparison)
     return page_of(
         "page.html",
@@ -46,8 +48,8 @@ def render(result: Report | Comparison) -> str:
         title=" and ".join(visible(report.name) for report in result.reports),
         reports=[_about(report) for report in result.reports],
         several=several,
-        summary=summary_of_several(result, grid) if isinstance(result, Comparison) else summary_of(result, grid),
-        notes=notes.lines,
+        summary=summary,
+        notes=[line for line in notes.lines if not line.endswith(said)],  # those lines have the reason once already
         data=embedded(page_data(result)),
     )
 
