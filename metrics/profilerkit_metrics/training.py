@@ -208,7 +208,7 @@ def _memory(
     peak = max(trace.memory.peak_bytes(), in_update) + counted.state
     parts = _parts_of_update(trace, counted) if in_update > trace.memory.peak_bytes() else _parts(trace, counted)
     without = optimizer is None and optimizer_size == OptimizerBytes(0)
-    hints = ("no optimizer's state is in it; optimizer='adam', say, adds one",) if without else ()
+    hints = ("without an optimizer's state; include one with optimizer='adam', for example",) if without else ()
     notes = (*filter(None, [trace.memory.note]), *trace.notes, *hints)
     unsaid = Unavailable(f"the {backend.name} backend does not tell what the bytes at the peak are for")
     return {

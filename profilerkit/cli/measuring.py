@@ -142,12 +142,15 @@ def is_saved(spec: str) -> bool:
 
 def saved(path: str, hint: str = "REPORT") -> Report | Comparison:
     """Return what a file holds; what is wrong with it is a usage error."""
+    from ..plugging.offers import offered_backends
     from ..results.saving import load
 
     try:
         return load(path)
     except ReportFileError as error:
-        raise click.BadParameter(str(error), param_hint=hint) from error
+        is_model = any(Path(path).suffix in offer.item.suffixes for offer in offered_backends()) and Path(path).exists()
+        wrong = f"{path} is a model, and not a saved report; profile it: profilerkit profile {path}"
+        raise click.BadParameter(wrong if is_model else str(error), param_hint=hint) from error
 
 
 def profiled(spec: str, request: Request) -> tuple[Report, Profiler | None]:

@@ -98,8 +98,10 @@ def _forms(context: click.Context, parameter: click.Parameter, incomplete: str) 
 def _metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from ..plugging.offers import offered_status_keys
 
+    before, comma, begun = incomplete.rpartition(",")
     with results_alone():
-        return [offer.item.NAME for offer in offered_status_keys() if offer.item.NAME.startswith(incomplete)]
+        names = [name for offer in offered_status_keys() for name in (offer.item.NAME, *offer.item.ALIASES)]
+    return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
 
 
 def _split(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:

@@ -17,7 +17,14 @@ from ..arguments.checking import argument_hint, checked_all, first_of_several, s
 from ..arguments.foreign import foreign_hint
 from ..arguments.rules import SEVERAL
 from ..error_text import shown
-from ..errors import ArgumentError, ArgumentWarning, RegistrationConflictError, RegistrationWarning, UnknownStatusError
+from ..errors import (
+    ArgumentError,
+    ArgumentWarning,
+    RegistrationConflictError,
+    RegistrationWarning,
+    UnknownStatusError,
+    nearest,
+)
 from .function import ArgumentBundle, ProfilerFunction, describe
 from .status import Metric, StatusKey
 
@@ -121,8 +128,13 @@ class Registry:
         key_name = name if type(name) is str else status_name("name", name)
         binding = self._bindings.get(key_name) or self._by_alias(key_name)
         if binding is None:
-            raise UnknownStatusError(key_name, self.names())
+            raise UnknownStatusError(key_name, [*self.names(), *self._alias_like(key_name)])
         return binding
+
+    def _alias_like(self, name: str) -> list[str]:
+        """Return the other name of a status key that a name resembles, as "latncy" does "latency"; none for most."""
+        alias = nearest(name, [alias for binding in self._bindings.values() for alias in binding.key.ALIASES])
+        return [] if alias is None else [alias]
 
     def _by_alias(self, name: str) -> Binding | None:
         return next((binding for binding in self._bindings.values() if name in binding.key.ALIASES), None)

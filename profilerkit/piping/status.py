@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from ..errors import ProfilerKitError
 from ..process.cached import once_for_each
 from ..times.measurement import Measurement
-from ..times.wording import counted
+from ..times.wording import counted, noise_text
 from ..trace.bounds import Bounds
 from ..trace.completeness import TracePart, gaps_of
 from ..trace.cross_check import ObservedRun, Witnessed
@@ -319,7 +319,11 @@ def _measured(value: Measurement, number: float, unit: str, factor: float) -> st
     uncertainty = value.uncertainty * abs(number) if value.is_range else (high - low) / 2 / factor
     ends = [format_known(end / factor, uncertainty) for end in (low, high)]
     inside = f"{ends[0]} to {ends[1]}, {counted(len(value.samples), 'sample')}"
-    noise = f" ±{value.uncertainty:.0%}" if (value.is_noisy or value.is_range) and 0 < value.noise < math.inf else ""
+    noise = (
+        f" {noise_text(value.uncertainty, 0)}"
+        if (value.is_noisy or value.is_range) and 0 < value.noise < math.inf
+        else ""
+    )
     shown = f"{format_known(number, uncertainty)} {unit}".rstrip()
     return f"{shown}{noise} [{inside if value.is_range else ', '.join(ends)}]"
 

@@ -14,7 +14,7 @@ from ..process.files import write_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..arguments.keywords import FigureKind
+    from ..arguments.keywords import FigureKind, FormName
     from .comparison import Comparison
     from .report import Report
 
@@ -64,9 +64,29 @@ class Result:
         loaded: R = renderer("loaded", is_text=False)(cls, path)
         return loaded
 
-    def to_text(self, details: bool = False) -> str:
-        """Return the console table as text; ``details`` adds descriptions and the layers."""
-        return render(self._either, "console", details=checked("details", details))
+    def to_text(
+        self,
+        details: bool = False,
+        *,
+        form: FormName | str = "console",
+        depth: int | None = None,
+        top: int | None = None,
+        configuration: bool = False,
+    ) -> str:
+        """Return it as text: the console table, or another form.
+
+        Args:
+            details: Add descriptions and the layers, as ``--layers`` does on the command line.
+            form: What ``--format`` takes there: ``"tree"``, ``"markdown"``, ``"latex"``.
+            depth: Show no layers that lie deeper; -1 for those at any depth.
+            top: Show only so many layers, those with the most MACs, and rows of each table.
+            configuration: Also show how each layer is configured, in the form ``"tree"``.
+        """
+        if isinstance(details, str):
+            raise ArgumentError(f"details={shown(details)}: give True or False; a form is to_text(form={details!r})")
+        options = {"details": details, "depth": depth, "top": top, "configuration": configuration}
+        given = {name: value for name, value in options.items() if value is not None}
+        return render(self._either, form, **given)
 
     def __str__(self) -> str:
         return self.to_text()

@@ -102,7 +102,7 @@ def test_files_are_written_in_the_form_of_their_suffix(models: str) -> None:
 
 OUTPUTS = {
     "nowhere/r.json": "there is no folder 'nowhere' to write 'r.json' to",
-    "r.docx": "'r.docx': the suffix says no form; there are",
+    "r.docx": "no format is written to 'r.docx'; end its name in one of these, nearest first: .",
     ".": "is a folder; name a file in it",
 }
 
@@ -141,6 +141,21 @@ def test_a_metric_that_there_is_not_is_a_usage_error(models: str) -> None:
     result = run("profile", f"{models}:teacher", "--input-shape", "4", "--metric", "mac")
     assert result.exit_code == 2
     assert "unknown status 'mac'; this profiler knows, nearest first: macs" in result.stderr
+
+
+def test_a_name_like_another_name_of_a_metric_names_that(models: str) -> None:
+    """ "latency" is another name of execution_time, "params" of total_params."""
+    for typed, meant in {"latncy": "latency", "param": "params"}.items():
+        result = run("profile", f"{models}:teacher", "--input-shape", "4", "--metric", typed)
+        assert f"unknown status {typed!r}; this profiler knows, nearest first: {meant}, " in result.stderr
+
+
+def test_show_of_a_model_names_the_command_that_profiles_it(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"\x08\x0a")
+    result = run("show", str(tmp_path / "net.onnx"))
+    assert result.exit_code == 2
+    assert "net.onnx is a model, and not a saved report; profile it: profilerkit profile " in result.stderr
+    assert "cannot read absent.onnx: No such file" in run("show", "absent.onnx").stderr
 
 
 def test_a_command_that_there_is_not_names_those_that_there_are() -> None:

@@ -32,8 +32,8 @@ def compared(reference: object, other: object, comparative: Comparative, **facts
         (10_000, 10_001, LESS, "≈ the same", ""),  # 1.0001 is written as 1
         (10_000, 9_996, MORE, "≈ the same", ""),  # 1.0004
         (10_000, 10_006, LESS, "1.001x more, worse", "worse"),
-        (5, 0, LESS, "infinitely less, better", "better"),
-        (0, 5, LESS, "infinitely more, worse", "worse"),
+        (5, 0, LESS, "down to 0, better", "better"),
+        (0, 5, LESS, "up from 0, worse", "worse"),
         (90, 88, DIFFERENCE, "-2, worse", "worse"),
         (90, 92, DIFFERENCE, "+2, better", "better"),
         (90, 90, DIFFERENCE, "+0", ""),
