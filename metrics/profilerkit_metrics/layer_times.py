@@ -65,7 +65,7 @@ class ComputeLayerTimes(ProfilerFunction):
             model: The model; it is run in inference mode, and in training steps for the backward times.
             backend: The model's backend.
             inputs: What it is called with.
-            device: Where to run; where the model is unless given.
+            device: The device that runs the model. Default: the current device of the model.
             passes: The number of passes that time layers and operators. The table has the medians, and the samples.
             backward: If True, the backward pass is timed too.
             max_seconds: Most seconds to spend: as many passes are made as fit, and one at least.

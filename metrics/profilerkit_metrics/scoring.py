@@ -254,16 +254,16 @@ class EvaluationFunctions:
             transform: Transform | None = None,
             threshold: float | None = None,
         ) -> float:
-            """Return the per cent of samples whose predicted class is not the target.
+            """Return the percentage of samples whose predicted class is not the target.
 
-            The model runs in inference mode, and comes back as it was.
+            The model runs in inference mode and is not changed.
 
             Args:
                 model: Gives scores of shape ``(batch, classes, ...)`` (PyTorch) or ``(batch, ..., classes)`` (Keras);
                     with one class, or of shape ``(batch,)``, a score above the threshold is class 1.
                 data_loader: Batches of inputs and targets: class indices, of shape ``(batch, ...)`` or
                     ``(batch, ..., 1)``, or one-hot in the shape of the scores.
-                device: Where the inputs go; where the model is unless given.
+                device: The device of the inputs. Default: the device of the model.
                 transform: Called with inputs and targets of each batch before the model is.
                 threshold: What a single score is compared with. Unless given, 0.5 if the model is seen to end in a
                     sigmoid, 0 if it is seen not to; where neither is seen, 0.5 if all scores of the split lie from 0 to
@@ -279,7 +279,8 @@ class EvaluationFunctions:
             transform: Transform | None = None,
             threshold: float | None = None,
         ) -> float:
-            """Return the per cent of samples whose predicted class is the target; arguments as in ``get_missclass``."""
+            """Return the percentage of samples whose predicted class is the target; arguments as in
+            ``get_missclass``."""
             with batches(model, data_loader, device, transform) as scored:
                 return accuracy(scored, threshold)
 

@@ -206,6 +206,6 @@ class ComputeOptions(ProfileOptions, total=False):
     """What the methods of a `Profiler` pass to functions by name: two more than `ProfileOptions` has."""
 
     batch_size: int | Iterable[int] | None
-    """Samples in one forward pass; as many as the example inputs have unless given."""
+    """The samples in one forward pass. Default: the batch size of the example inputs."""
     device: DeviceLike
-    """Where to run; where the model is unless given."""
+    """The device that runs the model. Default: the current device of the model."""

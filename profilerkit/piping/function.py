@@ -130,8 +130,8 @@ class ProfilerFunction(ABC):
 class ExternalProfilerFunction(ProfilerFunction):
     """Makes a profiler function from a callable whose first two positional parameters are the model and the data.
 
-    The names of these two do not matter. The other parameters are passed by name. Pass the status keys here, or override
-    `get_bounded_status_keys` in a subclass.
+    The names of these two do not matter. The other parameters are passed by name. Pass the status keys here, or
+    override `get_bounded_status_keys` in a subclass.
 
     >>> def count_batches(network, data):
     ...     return len(data["test"])

@@ -155,7 +155,7 @@ class ComputeInputs(ProfilerFunction):
         Args:
             backend: The model's backend.
             data_splits: Loaders by name, from which inputs are read.
-            batch_size: Samples in one forward pass; as many as the example inputs have unless given.
+            batch_size: The samples in one forward pass. Default: the batch size of the example inputs.
             split: The name of the data split that the inputs come from.
             model: The model.
             call: A function that is profiled instead of the model's call. It takes the model and the inputs: ``lambda

@@ -47,7 +47,7 @@ class ComputeRunOptions(ArgumentBundle):
         """Return the options.
 
         Args:
-            device: Where to run; where the model is unless given.
+            device: The device that runs the model. Default: the current device of the model.
             mode: A mode of the backend: "graph", "eager" or "xla". Default: the usual mode of the backend.
             training: If True, training steps are timed: the forward pass in training mode, and the gradients of the sum
                 of its outputs with respect to the trainable weights. The loss and the update of the optimizer are not

@@ -84,8 +84,8 @@ class OpRecord:
         outputs: The tensors that it returned.
         phase: "forward" or, in a training step, "backward".
         recomputed: Whether it repeats work of the forward pass, as an activation checkpoint does in the backward pass.
-        attended_macs: For causal attention, and attention with a known mask, the multiply-accumulates without the masked
-            scores. ``macs`` counts all scores. None for any other operator.
+        attended_macs: For causal attention, and attention with a known mask, the multiply-accumulates without the
+            masked scores. ``macs`` counts all scores. None for any other operator.
         is_masked: Whether a tensor masks the attention, so that the number of scores depends on its values.
     """
 
@@ -174,8 +174,8 @@ class MemoryTimeline:
         input_bytes: The bytes alive before the first operator, without the weights.
         live_bytes: The bytes alive after each operator of the trace, without the weights: one value for each operator.
         note: The way of running the model that these bytes are for, if there are several.
-        unsized: Operators whose outputs have an unknown size, with the number of their calls. Their outputs count no bytes,
-            so the numbers are lower bounds.
+        unsized: Operators whose outputs have an unknown size, with the number of their calls. Their outputs count no
+            bytes, so the numbers are lower bounds.
         parts: The purposes of the bytes at the peak, if known: "inputs", "activations", "gradients" (of weights) and
             "other". Together with ``weight_bytes`` they are all bytes.
         left_bytes: The bytes alive at the end of a training step, without the weights; None if unknown.
@@ -229,8 +229,8 @@ class ModelTrace:
         choices: Branches of which only one runs, if it is unknown which one. The counts then have two ends.
         operator_macs: The multiply-accumulates of all operators by their own formulas, without formulas of layers and
             ``ignore=``. Runs are compared with this number. None if the backend does not report it.
-        peak_spread: How many bytes less and more the peak may have, because of ``choices``. None if the backend does not
-            report it; the peak is then unknown if there are ``choices``.
+        peak_spread: How many bytes less and more the peak may have, because of ``choices``. None if the backend does
+            not report it; the peak is then unknown if there are ``choices``.
         contradictions: Texts about runs of the model that differ from this trace. If there are any, all values from
             operators and layers are incomplete.
     """

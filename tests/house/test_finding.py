@@ -57,3 +57,14 @@ def test_no_page_has_a_table_of_contents_of_its_own(path: Path) -> None:
     assert ".. contents::" not in path.read_text(encoding="utf-8"), (
         "Furo shows the contents of a page beside it, and an error in red for a second table"
     )
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("api-*.rst")), ids=lambda path: path.stem)
+def test_names_that_are_written_out_belong_to_no_other_module(path: Path) -> None:
+    """Sphinx puts the current module before a name: ``profilerkit.profilerkit_torch.get_topk``."""
+    module = "None"
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if directive := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
+            module = directive[1]
+        if re.match(r"\.\. (?:function|data|class)::", line):
+            assert module == "None", line
