@@ -215,7 +215,8 @@ def metrics_in_short() -> str:
         first, *others = textwrap.wrap(sentence, 88, break_on_hyphens=False)
         rows += [(f"``{key.NAME}``", first), *(("", line) for line in others)]
     first = on_demand[0].NAME
-    demand = f'From ``{first}`` on they are computed only if you request them by name, as in ``metrics=["{first}"]``.'
+    request = f'``metrics=["{first}"]``'
+    demand = f"The metrics from ``{first}`` on are computed only if you request them by name, as in {request}."
     return table(("key", "definition"), rows) + f"\n\n{demand}"
 
 

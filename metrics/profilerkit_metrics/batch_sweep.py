@@ -90,8 +90,8 @@ class ComputeBatchSweep(JointFunction):
             run_options: How to run it; a compiled model is compiled for each size. In training, the memory is that of
                 training steps too.
             sampling: How often it is run at each size.
-            batch_sizes: The batch sizes of ``batch_sweep``; 1, 2, 4, 8, 16 and 32 unless given. Several as
-                ``batch_size`` come here too.
+            batch_sizes: The batch sizes of ``batch_sweep``. Default: 1, 2, 4, 8, 16 and 32. ``batch_size`` with several
+                numbers sets them too.
             split: The data split that inputs are read from, where they come from data.
         """
         arguments = {

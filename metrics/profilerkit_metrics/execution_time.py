@@ -136,8 +136,8 @@ class ComputeExecutionTime(JointFunction):
             model: The model; it runs in inference mode unless the options say otherwise.
             backend: The model's backend.
             inputs: What it is called with.
-            run_options: How to run it, in place of its parts: ``mode``, ``device``, ``training`` and so on.
-            sampling: How often to run it, in place of its parts: ``num_iters``, ``max_seconds`` and so on.
+            run_options: A `RunOptions`, instead of the single arguments ``mode``, ``device``, ``training`` and others.
+            sampling: A `Sampling`, instead of the single arguments ``num_iters``, ``max_seconds`` and others.
         """
         times: dict[str, Any] = self.alone(
             model=model, backend=backend, inputs=inputs, run_options=run_options, sampling=sampling

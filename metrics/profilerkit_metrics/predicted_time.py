@@ -115,9 +115,9 @@ class ComputePredictedTime(ProfilerFunction):
             backend: The model's backend.
             trace: The model's trace.
             run_options: How the model would be run; with ``compile`` it is predicted as a compiled graph.
-            on: The device that times are predicted for: a `DeviceInfo`, a name, or the path of a file; the device where
-                the model is unless given.
-            dtype: The dtype that the products run in, if that is not the one in the trace.
+            on: The device of predicted times: a `DeviceInfo`, a name, or the path of a file. Default: the device of the
+                model.
+            dtype: The dtype of matrix products. Default: the dtype in the trace.
         """
         predicted = _predicted(model, backend, trace, run_options, on, dtype)
         if isinstance(predicted, Unavailable):

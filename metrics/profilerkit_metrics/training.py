@@ -174,8 +174,9 @@ class ComputeTraining(ProfilerFunction):
             model: The model.
             backend: Its backend.
             training_trace: The trace of one training step.
-            optimizer: Whose state the memory of training holds: a name such as "adam", or an optimizer of the
-                framework's or its class; the one that the model was compiled with unless given.
+            optimizer: The optimizer whose state is part of the training memory: a name such as "adam", an optimizer of
+                the framework, or its class. Default: the optimizer that a Keras model was compiled with, otherwise
+                none.
         """
         trace = training_trace
         optimizer = self.optimizer if optimizer is None else optimizer

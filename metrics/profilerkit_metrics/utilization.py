@@ -186,10 +186,10 @@ class ComputeMfu(ProfilerFunction):
             trace: The model's trace.
             execution_time: The time of one pass.
             run_options: How the model was run.
-            peaks_of: The device whose peaks count: a `DeviceInfo`, a name, or the path of a file; the device that the
-                model runs on unless given.
+            peaks_of: The device whose peak speeds are used: a `DeviceInfo`, a name, or the path of a file. Default: the
+                device of the model.
             dtype: The dtype that the products run in, if that is not the one in the trace: "tf32", or under autocast.
-            attention: How attention counts: "full" is the whole square of scores, "attended" what is up to the
+            attention: Which scores of attention count: "full" counts the whole square, "attended" only those up to the
                 diagonal of causal attention.
         """
         if run_options.training:
@@ -248,7 +248,7 @@ class ComputeMbu(ProfilerFunction):
             execution_time: The time of one pass.
             run_options: How the model was run.
             peaks_of: That of `ComputeMfu`.
-            cache_bytes: The bytes of a cache that the pass reads beside the weights.
+            cache_bytes: The bytes of a cache that the pass reads, in addition to the weights.
         """
         where = device_of(model, backend, run_options, peaks_of)
         if isinstance(where, Unavailable):

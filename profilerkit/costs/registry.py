@@ -44,7 +44,8 @@ class CostRegistry:
             because it replaces the counts of the operators inside.
         called_with: How formulas are called, by kind: names for the arguments by position, none where these differ from
             formula to formula, and the names of those by keyword.
-        package: The backend's package, whose formulas are no user's own; the one that makes the registry unless given.
+        package: The package of the backend, to tell its formulas from a user's. Default: the package that creates the
+            registry.
 
     >>> registry = CostRegistry("example")
     >>> @registry.register("mul")

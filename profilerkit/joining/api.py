@@ -48,13 +48,13 @@ def join(
             ``batch_size`` and ``backend``. A profile of the script of ``trace-script`` has its sizes itself.
         input_shape: Shapes of one sample instead.
         batch_size: Samples in one pass.
-        training: Whether the passes are training steps; read from the profile unless given.
+        training: Whether the passes are training steps. Default: read from the profile.
         device: The device that it was profiled on: a `DeviceInfo`, a name, or the path of a TOML file. If it is not
             given it is what the profile names, if that is described.
         dtype: The dtype that the products ran in, if that is not the one in the model: "bf16", "tf32".
         skip: How many passes to leave out at the begin, as those that warm up.
         name: What the model is called.
-        backend: A backend or its name; found from the model unless given.
+        backend: A backend or its name. Default: the backend of the model's framework.
 
     Raises:
         ProfileFileError: The file is damaged or no profile, has no operators, or is of another model.

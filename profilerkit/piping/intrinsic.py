@@ -155,11 +155,11 @@ class ComputeInputs(ProfilerFunction):
         Args:
             backend: The model's backend.
             data_splits: Loaders by name, from which inputs are read.
-            batch_size: Samples in one forward pass; as many as the example inputs have unless given.
-            split: The data split that inputs are read from, by name.
+            batch_size: The samples in one forward pass. Default: the batch size of the example inputs.
+            split: The name of the data split that the inputs come from.
             model: The model.
-            call: A function of the model and the inputs that is profiled in place of the model's own call:
-                ``lambda model, x: model.generate(x)``.
+            call: A function that is profiled instead of the model's call. It takes the model and the inputs: ``lambda
+                model, x: model.generate(x)``.
         """
         try:
             call = checked("call", call)
@@ -231,7 +231,7 @@ class ComputeTrace(ProfilerFunction):
             model: The model.
             backend: Its backend.
             inputs: What it is called with.
-            ignore: Layers to leave out of the counts: classes of layers, names of classes, or patterns of paths.
+            ignore: Layers that do not count: classes of layers, names of classes, or patterns of paths.
         """
         if isinstance(inputs, NoInputs):
             found = replace(_traced(backend, backend.trace, model, None), failure=inputs.error)

@@ -65,7 +65,7 @@ def metric(
     on_demand: bool = False,
     **facts: str,
 ) -> Callable[[Callable[..., Any]], PlainMetric]:
-    """Make a metric of a plain function whose parameters are status keys, or arguments of the caller's, by name.
+    """Turn a function into a metric. Its parameters name status keys, or arguments of the caller.
 
     >>> @metric("macs_per_param", better="lower", unit="MACs", description="Multiply-accumulates for each parameter.")
     ... def macs_per_param(macs, total_params):
@@ -73,23 +73,24 @@ def metric(
     >>> macs_per_param(300, 30)
     10.0
 
-    It is handed over as ``profile(model, x, functions=[macs_per_param])``, or offered by a plugin's hook. What is
-    missing of the values it is computed from is missing of its own too.
+    Pass it as ``profile(model, x, functions=[macs_per_param])``, or return it from the hook of a plugin. If one of its
+    values is partial, the metric is partial too.
 
     Args:
-        name: What the metric is asked for by.
-        better: Which values are better, "lower" or "higher"; None where that cannot be said.
-        unit: The base unit of what the function returns.
-        description: One sentence; the function's docstring unless given.
-        friendly_name: What reports call it; the name in title case unless given.
-        scale: Which prefixes the unit takes where it is shown.
-        derived_from: What of a trace the value follows from, where the function takes one: "operators", say.
-        on_demand: Compute it only where it is asked for by name.
-        **facts: Of ``formula``, ``omissions`` and ``source`` any: what the metric's documentation says.
+        name: The key of the metric, in reports and in ``metrics=``.
+        better: Which values are better, "lower" or "higher"; None if neither is.
+        unit: The base unit of the returned value.
+        description: One sentence. Default: the docstring of the function.
+        friendly_name: The name that reports show. Default: the name in title case.
+        scale: The prefixes of the unit.
+        derived_from: The part of the trace that the value depends on, such as "operators", if the function takes
+            ``trace``.
+        on_demand: If True, the metric is computed only if it is requested by name.
+        **facts: Any of ``formula``, ``omissions`` and ``source``, for the documentation of the metric.
 
     Raises:
-        ArgumentError: One of the arguments is wrong, the name is one that every profiler has already, or the function
-            has no parameters or ``*args``.
+        ArgumentError: An argument is wrong, every profiler already has this name, or the function has no parameters or
+            has ``*args``.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ArgumentError(f'name={shown(name)}: give the name of the metric, as in @metric("macs_per_param")')

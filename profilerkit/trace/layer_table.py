@@ -20,8 +20,8 @@ class LayerTable(Table):
     """The per-layer table: rows with equal keys, in the order of the model.
 
     ``macs``, ``flops`` and ``params`` include the layers inside; ``own_macs``, ``own_flops`` and ``own_params`` do not.
-    Calls and work are None where the model did not run to its end. A row is found by its place, or by the path of its
-    layer: ``table["encoder.0"]``.
+    Calls and work are None if the model did not run to its end. Select a row by its index, or by the path of its layer:
+    ``table["encoder.0"]``.
     """
 
     def __getitem__(self, index: Any) -> Any:
@@ -30,7 +30,7 @@ class LayerTable(Table):
         return LayerTable(self._rows[index]) if isinstance(index, slice) else super().__getitem__(index)
 
     def position(self, path: str) -> int:
-        """Return the place of the first row of a layer, or of a type in a table by type; `KeyError` for none."""
+        """Return the index of the first row of a layer, or of a type in a table by type; else raise `KeyError`."""
         if not isinstance(path, str):
             raise ArgumentError(f"path={shown(path)}: give the path of a layer, such as 'encoder.0'")
         key = "path" if self._rows and "path" in self._rows[0] else "type"
@@ -48,8 +48,8 @@ class LayerTable(Table):
     def top(self, k: int = 5, by: str | None = None, depth: int | None = None) -> LayerTable:
         """Return the ``k`` rows with the most of a column, at one depth or (None) among the innermost layers.
 
-        The column is the MACs unless given, and the own forward time where the table has no MACs. Rows without a value
-        there are left out. A depth of -1 is the innermost layers too, and a depth beyond the
+        By default the column is the MACs, or the own forward time if the table has no MACs. Rows without a value are
+        left out. A depth of -1 is the innermost layers too, and a depth beyond the
         deepest layers is that of the deepest.
         """
         k, by, depth = checked("k", k), checked("by", by) or self._most_wanted(), self._reached(depth)
@@ -70,7 +70,7 @@ class LayerTable(Table):
         return None if depth in (None, -1) else min(depth, deepest_of(self._rows))
 
     def by_type(self, depth: int | None = None) -> LayerTable:
-        """Return one row for each type of layer: how many there are, and what they do together.
+        """Return one row for each type of layer, with the number of layers and the sums of their columns.
 
         Without a depth these are sums of what each layer does itself, so that all types together are the whole model.
         At a depth they are sums over the layers there, with all that is inside them; -1 is the innermost layers. The
