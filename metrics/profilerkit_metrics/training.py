@@ -158,9 +158,9 @@ class ComputeTraining(ProfilerFunction):
     def __init__(self, optimizer: Any = None) -> None:
         self.optimizer = optimizer
 
-    def check(self, given: Mapping[str, Any]) -> None:
+    def check(self, arguments: Mapping[str, Any]) -> None:
         """Raise `InputError` for the name of an unknown optimizer."""
-        optimizer = given.get("optimizer")
+        optimizer = arguments.get("optimizer")
         optimizer = self.optimizer if optimizer is None else optimizer
         if isinstance(optimizer, str):
             optimizer_bytes(optimizer, ())

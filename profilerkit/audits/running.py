@@ -103,9 +103,9 @@ class Audit:
         return machine_facts()
 
     @cached_property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where cases are timed, as their keys have it."""
-        return engine_named(self.engine).place(machine_digest(self.machine))
+        return engine_named(self.engine).location(machine_digest(self.machine))
 
     def run(self) -> Finished:
         """Run what is missing, and store each row when it is there.
@@ -130,7 +130,7 @@ class Audit:
 
     def split(self, store: Store, cases: list[Case]) -> tuple[list[Row], list[Case]]:
         """Return the rows of cases that are in the store, and the cases that are to be run."""
-        keys = [case.key(self.place) for case in cases]
+        keys = [case.key(self.location) for case in cases]
         latest = {} if self.rerun == "all" else store.latest(keys)
         if self.rerun == "failed":
             latest = {key: row for key, row in latest.items() if row.status is not RowStatus.FAILED}
@@ -138,7 +138,7 @@ class Audit:
         return list(latest.values()), pending
 
     def _stored(self, store: Store, run: Run, outcome: Outcome) -> Row:
-        row = replace(outcome.row, key=outcome.case.key(self.place), run=run.run, commit=run.commit)
+        row = replace(outcome.row, key=outcome.case.key(self.location), run=run.run, commit=run.commit)
         return store.add(row, outcome.report, outcome.machine)
 
     def _described(self) -> Run:

@@ -72,7 +72,7 @@ class CostRegistry:
         self._scopes: ContextVar[tuple[_Scope, ...]] = ContextVar(f"{framework}_cost_scopes", default=())
         self._changes = 0
         #: What `own` returned last, and the version that it was for.
-        self._own: tuple[object, dict[Any, Formula]] = None, {}
+        self._added: tuple[object, dict[Any, Formula]] = None, {}
 
     def register(
         self, key: Any, formula: Any = None, *, override: bool = False, kind: str = "operator", name: str | None = None
@@ -175,14 +175,14 @@ class CostRegistry:
                     return formula
         return None
 
-    def own(self) -> dict[Any, Formula]:
+    def added(self) -> dict[Any, Formula]:
         """Return the formulas in force that did not come with the backend: the caller's, and those of plugins."""
         version = self.version
-        if self._own[0] != version:
+        if self._added[0] != version:
             tables = (self._formulas, *(scope.formulas for scope in self._scopes.get()))
             joined = {key: formula for table in tables for key, formula in table.items()}
-            self._own = version, {key: each for key, each in joined.items() if not self._comes_with_backend(each)}
-        return dict(self._own[1])
+            self._added = version, {key: each for key, each in joined.items() if not self._comes_with_backend(each)}
+        return dict(self._added[1])
 
     def _comes_with_backend(self, formula: Any) -> bool:
         while isinstance(formula, partial):

@@ -143,7 +143,7 @@ def _batch_sizes(status: StatusKey, backend: Backend, known_sizes: dict[int, lis
     for source in status.sources:
         if id(source) not in known_sizes:
             size = batch_size_of(source.value, backend) if isinstance(source, Inputs) else None
-            own = [] if size is None else [size]
-            known_sizes[id(source)] = [*own, *_batch_sizes(source, backend, known_sizes)]
+            direct = [] if size is None else [size]
+            known_sizes[id(source)] = [*direct, *_batch_sizes(source, backend, known_sizes)]
         sizes += known_sizes[id(source)]
     return sizes
