@@ -96,7 +96,7 @@ def profile(
         input_shape: Shapes of one sample instead: ``(3, 224, 224)``.
         data_splits: Loaders by name, from which inputs are read and which evaluation functions run over.
         functions: Further functions, which take precedence: ``[ComputeEvalMetric(get_accuracy)]``.
-        metrics: The only metrics wanted, by name or by class: ``["macs", TotalParams]``; all of them unless given.
+        metrics: The only metrics to compute, by name or by class: ``["macs", TotalParams]``; all of them unless given.
         leave_out: Names of status keys that no plugin is to compute: ``"execution_time"``; also the way out where two
             plugins offer one key.
         batch_size: Samples in one forward pass; as many as the example inputs have unless given. With several,
@@ -214,7 +214,7 @@ def compare(
         input_shape: Shapes of one sample instead.
         data_splits: Loaders by name, for all of them.
         functions: Further functions, which take precedence.
-        metrics: The names of the only metrics wanted.
+        metrics: The names of the only metrics to compute.
         leave_out: Names of status keys that no plugin is to compute; profilers have theirs already.
         batch_size: Samples in one forward pass; several as in `profile`.
         device: Where to run.

@@ -287,7 +287,7 @@ class Profiler(Computing):
         return Watch(self, recorder, at_step)
 
     def report(self, names: Iterable[str] | None = None) -> Report:
-        """Return what is computed so far as plain data: all of it, or the named metrics; plugins are told of it."""
+        """Return what is computed so far as plain data, all of it or the named metrics, and pass it to the plugins."""
         report = self._report(status_names("names", names))
         offers.announce(report)
         return report

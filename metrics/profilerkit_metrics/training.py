@@ -148,7 +148,7 @@ class ComputeTraining(ProfilerFunction):
     Args:
         optimizer: Whose state the memory holds: a name in `profilerkit.backend_kit.optimizers.OPTIMIZERS` ("adam",
             say), or an optimizer of the framework's or its class, as the backend reads them. Unless given, the one that
-            the model was compiled with, which is none for most.
+            the model was compiled with, which most models have not.
     """
 
     KEYS = (TrainingMacs, TrainingFlops, TrainingMemory, TrainingMemoryParts, TrainingLayers)

@@ -29,7 +29,7 @@ RERUN = ("failed", "all")
 
 
 class Watch:
-    """What is told of the progress of an audit; a subclass shows it.
+    """Receives the progress of an audit; a subclass shows it.
 
     ``began`` gets the number of all cases and of those that are in the store already.
     """
@@ -74,7 +74,7 @@ class Audit:
         engine: The name of an engine.
         rerun: What is run again although it is in the store: "failed" or "all"; None for nothing.
         address: The address of a cluster, for an engine that has one.
-        watch: Is told what happens, for progress: see `Watch`.
+        watch: Receives the progress: see `Watch`.
 
     Raises `ArgumentError` for another ``rerun``, `NotOfferedError` for another engine, `PlanError` for a pattern that
     matches nothing, `StoreError` for a store that cannot be opened or written.
@@ -178,7 +178,7 @@ def audit(
         engine: The name of an engine: "local" or "ray", or one of a plugin.
         rerun: What is run again although it is in the store: "failed" or "all".
         address: The address of a cluster, for an engine that has one.
-        watch: Is told what happens.
+        watch: Receives the progress.
 
     Returns what there is at the end: ``audit("zoo.toml").rows()`` yields the rows. Raises the errors of `Audit`; a
     model that crashes, hangs or cannot be loaded raises nothing, its row has the reason.

@@ -29,7 +29,9 @@ def form_of(path: Path) -> str:
     form = renderers.form_of(path)
     if form is None:
         listing = ", ".join(sorted({*(offer.item.name for offer in offered_renderers()), *renderers.SUFFIXES}))
-        raise click.BadParameter(f"{path.name!r}: the suffix says no form; there are {listing}", param_hint="--output")
+        raise click.BadParameter(
+            f"{path.name!r}: the suffix names no format; use one of {listing}", param_hint="--output"
+        )
     return form
 
 

@@ -214,9 +214,9 @@ class CostRegistry:
     ) -> Iterator[None]:
         """Count by other formulas inside a ``with`` block, in this context alone.
 
-        They stand before all others; of two blocks, one inside the other, the inner one's stand first. What is
-        registered inside is not the block's, and stays: a plugin may be loaded at any time. Raises `ArgumentError` for
-        a formula that is none; then nothing is changed.
+        They take precedence over all others; in nested blocks, those of the inner block do. A formula that is
+        registered inside the block stays after it, since a plugin may be loaded at any time. Raises `ArgumentError`
+        for a value that is not a formula; then nothing is changed.
         """
         for key, formula in formulas.items():
             self.require_formula(formula, kind(key), str(key))
@@ -250,7 +250,7 @@ def add_whole(
 
 
 def read_formulas(returned: Any) -> dict[Any, Formula]:
-    """Return what a plugin gives as formulas by operator; raises `TypeError` for what is none."""
+    """Return what a plugin gives as formulas by operator; raises `TypeError` for anything else."""
     costs: Any = {} if returned is None else returned
     if not isinstance(costs, Mapping):
         raise TypeError(f"it returned {returned!r}, which is no mapping of operators to formulas")

@@ -19,7 +19,7 @@ _ACCUMULATED = {"int32": "int8", "int64": "int8"}
 
 
 class UnknownPeakError(ArgumentError):
-    """The device's peak for a dtype is not known, so that no share of it can be told."""
+    """The device's peak for a dtype is not known, so that no share of it can be computed."""
 
 
 def dtype_of(operator: OpRecord) -> str:

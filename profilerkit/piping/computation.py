@@ -318,7 +318,7 @@ class Computation:
         absent = [key for key in (name, *declared) if key not in returned]
         if absent:
             raise TypeError(
-                f"{describe(function)} was asked for {name!r} but returned a dict without {absent[0]!r}, with the "
+                f"{describe(function)} was called for {name!r} but returned a dict without {absent[0]!r}, with the "
                 f"keys: {_listing(returned)}"
             )
         undeclared = [key for key in returned if key not in declared]

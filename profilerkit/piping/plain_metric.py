@@ -73,19 +73,19 @@ def metric(
     >>> macs_per_param(300, 30)
     10.0
 
-    It is handed over as ``profile(model, x, functions=[macs_per_param])``, or offered by a plugin's hook. What is
-    missing of the values it is computed from is missing of its own too.
+    Pass it as ``profile(model, x, functions=[macs_per_param])``, or offer it by a plugin's hook. If a value that it is
+    computed from is partial, its own value is partial too.
 
     Args:
-        name: What the metric is asked for by.
-        better: Which values are better, "lower" or "higher"; None where that cannot be said.
+        name: The name by which the metric is requested, its status key.
+        better: Which values are better, "lower" or "higher"; None if neither is.
         unit: The base unit of what the function returns.
         description: One sentence; the function's docstring unless given.
         friendly_name: What reports call it; the name in title case unless given.
         scale: Which prefixes the unit takes where it is shown.
         derived_from: What of a trace the value follows from, where the function takes one: "operators", say.
-        on_demand: Compute it only where it is asked for by name.
-        **facts: Of ``formula``, ``omissions`` and ``source`` any: what the metric's documentation says.
+        on_demand: Compute it only if it is requested by name.
+        **facts: Any of ``formula``, ``omissions`` and ``source``, for the documentation of the metric.
 
     Raises:
         ArgumentError: One of the arguments is wrong, the name is one that every profiler has already, or the function
@@ -94,7 +94,7 @@ def metric(
     if not isinstance(name, str) or not name.isidentifier():
         raise ArgumentError(f'name={shown(name)}: give the name of the metric, as in @metric("macs_per_param")')
     if name in _taken():
-        raise ArgumentError(f"name={name!r}: every profiler has {name!r} already; call the metric otherwise")
+        raise ArgumentError(f"name={name!r}: every profiler has {name!r} already; give the metric another name")
     attributes = {
         "NAME": name,
         "UNIT": _text("unit", unit),
@@ -175,4 +175,4 @@ def _require_pipeable(name: str, func: Any) -> None:
     reserved = sorted({parameter.name for parameter in parameters} & (RESERVED | {name}))
     if reserved:
         why = "the metric itself" if reserved[0] == name else "taken by compute_status and its like"
-        raise ArgumentError(f"{func.__name__} takes {reserved[0]!r}, which is {why}; call the parameter otherwise")
+        raise ArgumentError(f"{func.__name__} takes {reserved[0]!r}, which is {why}; rename the parameter")

@@ -201,7 +201,7 @@ S = TypeVar("S", bound="StatusKey")
 
 
 class StatusKey:
-    """A named value of a profiler. Subclasses set ``NAME``, the key it is asked for by."""
+    """A named value of a profiler. Subclasses set ``NAME``, the key by which it is requested."""
 
     NAME: str = ""
     #: Other names that it is asked for by: what people search for.

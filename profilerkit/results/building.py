@@ -137,7 +137,7 @@ def _without_value(status: StatusKey) -> Iterator[str]:
 def _batch_sizes(status: StatusKey, backend: Backend, known_sizes: dict[int, list[int]]) -> list[int]:
     """Return the batch size of the inputs that a status was computed from, if it was computed from any.
 
-    ``known_sizes`` has the sizes of statuses that were asked for before, by ``id``: many metrics share their sources.
+    ``known_sizes`` has the sizes of statuses that were read before, by ``id``: many metrics share their sources.
     """
     sizes: list[int] = []
     for source in status.sources:

@@ -30,7 +30,7 @@ class LayerTable(Table):
         return LayerTable(self._rows[index]) if isinstance(index, slice) else super().__getitem__(index)
 
     def position(self, path: str) -> int:
-        """Return the place of the first row of a layer, or of a type in a table by type; `KeyError` for none."""
+        """Return the index of the first row of a layer, or of a type in a table by type; `KeyError` for none."""
         if not isinstance(path, str):
             raise ArgumentError(f"path={shown(path)}: give the path of a layer, such as 'encoder.0'")
         key = "path" if self._rows and "path" in self._rows[0] else "type"

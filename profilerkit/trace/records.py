@@ -213,7 +213,7 @@ class MemoryTimeline:
 class ModelTrace:
     """One static pass over a model.
 
-    What a backend returns is held to the rules of `profilerkit.trace.validation`.
+    What a backend returns is checked by the rules of `profilerkit.trace.validation`.
 
     Attributes:
         layers: Every layer, the model itself first, with the path ``""``; every layer around another is one of them.

@@ -26,7 +26,7 @@ def data_frame(rows: Iterable[Mapping[str, Any]], columns: Iterable[str] | None 
 class Table(Sequence[Mapping[str, Any]]):
     """A sequence of rows, each a mapping from column to value.
 
-    ``rows`` may be a callable: it is called once, when the rows are first asked for.
+    ``rows`` may be a callable: it is called once, when the rows are first read.
 
     >>> Table([{"operator": "mm", "macs": 8}]).columns
     ('operator', 'macs')

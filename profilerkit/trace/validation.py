@@ -1,4 +1,4 @@
-"""The rules of a `ModelTrace`: what a backend returns is held to them once, before a metric reads it."""
+"""The rules of a `ModelTrace`: what a backend returns is checked by them once, before a metric reads it."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _equal(scalar: Any, number: int) -> bool:
 
 
 def missing_text(equation: Any) -> str:
-    """Return what is said of an equation that is not counted: its primitive, its own name, and the reason."""
+    """Return the description of an equation that is not counted: its primitive, its own name, and the reason."""
     name = equation.primitive.name
     function_name = equation.params.get("name") or getattr(equation.params.get("name_and_src_info"), "name", None)
     reason = UNCOUNTED.get(name)

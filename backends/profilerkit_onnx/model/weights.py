@@ -144,7 +144,7 @@ Use = tuple[NodeProto, int, str]
 
 
 def _uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> dict[str, list[Use]]:
-    """Return where each constant is used: nodes with the place among their inputs and the path of the layer.
+    """Return where each constant is used: nodes with the index among their inputs and the path of the layer.
 
     What only copies or turns a constant round stands for it: its user is the user of the result.
     """
