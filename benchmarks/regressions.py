@@ -124,8 +124,8 @@ class Fleet:
         series, planted = self.nights(60), 30
         series[model][planted:] += np.log1p(step)
         for until in range(planted + 1, 61):
-            found = alarms(series, until, *self.how)
-            if any(which == model and abs(at - planted) <= NEAR for which, at in found):
+            alarmed = alarms(series, until, *self.how)
+            if any(which == model and abs(at - planted) <= NEAR for which, at in alarmed):
                 return until - planted
         return None
 

@@ -47,8 +47,8 @@ def summary(formula: Any) -> str:
     """Return the formula that a docstring starts with, or the second one in it for a formula with an option set."""
     has_option = isinstance(formula, partial)
     doc = (formula.func if has_option else formula).__doc__ or ""
-    found = re.findall(r"``.+?``", doc.partition("\n\n")[0].replace("\n", " ")) if doc.startswith("``") else []
-    return found[has_option] if len(found) > has_option else "\\ "
+    literals = re.findall(r"``.+?``", doc.partition("\n\n")[0].replace("\n", " ")) if doc.startswith("``") else []
+    return literals[has_option] if len(literals) > has_option else "\\ "
 
 
 def table(headers: Row, rows: Iterable[Row]) -> str:
@@ -83,8 +83,8 @@ def _folded(rows: Iterable[Row], width: int = 44) -> Iterator[Row]:
                 lines.append("")
             lines[-1] += f", {name}" if lines[-1] else name
         yield (lines[0] + ("," if len(lines) > 1 else ""), *facts)
-        for place, line in enumerate(lines[1:], 2):
-            yield (f"{line}{',' if place < len(lines) else ''}", *(r"\ " for _ in facts))
+        for number, line in enumerate(lines[1:], 2):
+            yield (f"{line}{',' if number < len(lines) else ''}", *(r"\ " for _ in facts))
 
 
 def elementary() -> str:
@@ -237,14 +237,14 @@ def reference_of_metrics() -> str:
     from profilerkit import ProfilerFunction
     from profilerkit_metrics.discovery import public_names
 
-    found: list[list[str]] = [[], []]
+    entries: list[list[str]] = [[], []]
     for name, module in sorted(public_names().items()):
         value = getattr(import_module(module), name)
         is_class = isinstance(value, type)
         entry = f".. auto{'class' if is_class else 'data'}:: profilerkit_metrics.{name}\n"
         is_function = not is_class or issubclass(value, ProfilerFunction)
-        found[is_function].append(entry + ("   :special-members: __call__\n" if is_class and is_function else ""))
-    keys, functions = map("\n".join, found)
+        entries[is_function].append(entry + ("   :special-members: __call__\n" if is_class and is_function else ""))
+    keys, functions = map("\n".join, entries)
     return f"The metrics:\n\n{keys}\nThe functions that compute them:\n\n{functions}".rstrip()
 
 

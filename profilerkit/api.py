@@ -119,8 +119,16 @@ def profile(
     static = checked("static", static)
     names_requested = status_names("metrics", metrics)
     profiler = profiler_of(model, functions=functions, leave_out=leave_out, name=name, **made_with)
-    own = own_parameters(profile)
-    return compute(profiler, names_requested, strict=strict, static=static, own=own, once=True, **{**kwargs, **options})
+    caller_arguments = own_parameters(profile)
+    return compute(
+        profiler,
+        names_requested,
+        strict=strict,
+        static=static,
+        caller_arguments=caller_arguments,
+        once=True,
+        **{**kwargs, **options},
+    )
 
 
 def compute(
@@ -129,21 +137,21 @@ def compute(
     *,
     strict: bool = False,
     static: bool = False,
-    own: Iterable[str] = (),
+    caller_arguments: Iterable[str] = (),
     once: bool = False,
     **arguments: Any,
 ) -> Report:
     """Compute the named status keys of a profiler, all of them unless there are names, and return its report.
 
-    ``own`` are the names of the caller's arguments, one of which may be meant by an unknown one. ``once`` says that the
-    profiler is asked for nothing afterwards. ``static`` leaves out what runs the model, as in `profile`.
+    ``caller_arguments`` are the names that an unknown argument may mean. ``once`` says that this is the only request to
+    the profiler. ``static`` leaves out what runs the model, as in `profile`.
     """
     profiler._once = once
     names = status_names("metrics", metrics)
     try:
         if static:
             names = profiler._registry.static_names(names)
-        return profiler._computed_report(names, arguments, strict, own)
+        return profiler._computed_report(names, arguments, strict, caller_arguments)
     finally:
         profiler._once = False
 
@@ -242,7 +250,7 @@ def compare(
     )
 
 
-def require_no_foreign_input(kwargs: Mapping[str, Any], *given: Any) -> None:
+def require_no_foreign_input(kwargs: Mapping[str, Any], *alternatives: Any) -> None:
     """Raise `ArgumentError` for inputs under another profiler's name, where there are no others to run the model with.
 
     Elsewhere an unknown argument is a warning; this one would let every metric fail.
@@ -250,7 +258,7 @@ def require_no_foreign_input(kwargs: Mapping[str, Any], *given: Any) -> None:
     names = ("inputs", "input_shape")
     hints = {name: foreign_hint(name, value, names) for name, value in kwargs.items()}
     for name, hint in hints.items():
-        if hint and all(value is None for value in given):
+        if hint and all(value is None for value in alternatives):
             raise ArgumentError(f"there is no argument {name!r}; {hint}")
 
 
@@ -260,11 +268,11 @@ def profiler_of(
     functions: Iterable[ProfilerFunction] | ProfilerFunction = (),
     leave_out: Names = None,
     name: str | None = None,
-    **own: Any,
+    **made_with: Any,
 ) -> Profiler:
     """Return a profiler with what every plugin offers for the model, and further functions that take precedence."""
     extra, unwanted = functions_of(functions), status_names("leave_out", leave_out) or ()
-    return Profiler._equipped(model, extra, unwanted, name=name, **own)
+    return Profiler._equipped(model, extra, unwanted, name=name, **made_with)
 
 
 def functions_of(functions: Any) -> list[ProfilerFunction]:

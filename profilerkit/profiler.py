@@ -294,10 +294,17 @@ class Profiler(Computing):
         return report
 
     def _computed_report(
-        self, names: Iterable[str] | None, arguments: Mapping[str, Any], strict: bool, own: Iterable[str] = ()
+        self,
+        names: Iterable[str] | None,
+        arguments: Mapping[str, Any],
+        strict: bool,
+        caller_arguments: Iterable[str] = (),
     ) -> Report:
-        """Return the report of the named status keys, or of all; ``own`` are names that an unknown one may mean."""
-        used = read_arguments(arguments, [self._registry], own, strict=strict)
+        """Return the report of the named status keys, or of all of them.
+
+        ``caller_arguments`` are names that an unknown argument may mean.
+        """
+        used = read_arguments(arguments, [self._registry], caller_arguments, strict=strict)
         requested = self._registry.requested(names, used)
         self._compute_all(requested, used, strict=strict)
         return self.report(None if names is None else requested)

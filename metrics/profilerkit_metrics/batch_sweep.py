@@ -155,7 +155,7 @@ def _memory(profiler: Profiler, key: str, size: int, how: Mapping[str, Any]) -> 
 
 def _noted(sweep: Sweep, first: int, failed: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
     options: RunOptions = call["run_options"]
-    notes = [str(options)] if options.given else []
+    notes = [str(options)] if options.requested else []
     noisy = [str(row["batch_size"]) for row in sweep if row["execution_time"].is_noisy]
     notes += [f"noisy at batch size {', '.join(noisy)}"] if noisy else []
     conditions = [(row["batch_size"], row["execution_time"].conditions) for row in sweep]

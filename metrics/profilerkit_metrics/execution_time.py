@@ -213,7 +213,7 @@ def measured_in_turn(
 
 def _noted(value: Any, options: RunOptions) -> Any:
     """Return a value with a note of the run options, if any were given."""
-    return Noted(value, str(options)) if options.given else value
+    return Noted(value, str(options)) if options.requested else value
 
 
 def _throughput(time: Measurement, batch_size: int | None) -> Any:

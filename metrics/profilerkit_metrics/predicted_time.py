@@ -94,10 +94,10 @@ class ComputePredictedTime(ProfilerFunction):
     COMPUTED_WITH = ("on",)
     ONLY_THROUGH_BACKEND = True
 
-    def check(self, given: Mapping[str, Any]) -> None:
+    def check(self, arguments: Mapping[str, Any]) -> None:
         """Raise `DeviceNotKnownError` for the name of an unknown device, before the model is traced."""
-        if given.get("on") is not None:
-            device(given["on"])
+        if arguments.get("on") is not None:
+            device(arguments["on"])
 
     def __call__(
         self,
@@ -154,7 +154,7 @@ def _predicted(
     else:
         where = device(on)
     try:
-        return predict_trace(trace, where, dtype=dtype, compiled="compile" in options.given)
+        return predict_trace(trace, where, dtype=dtype, compiled="compile" in options.requested)
     except (UnknownPeakError, NothingToPredictError) as error:
         return Unavailable(str(error))
 

@@ -1,8 +1,8 @@
 """Scores of classifiers and losses over a data split, once for every backend: over numpy arrays.
 
 A backend runs the model and yields `ScoredBatch` after `ScoredBatch`; what is right and what is wrong is decided here,
-so that one model on one data set scores the same whichever framework it runs on. Everything is weighted by samples: a
-short last batch counts for what it holds.
+so that one model on one data set scores the same whichever framework it runs on. Everything is weighted by
+samples, also if the last batch is shorter.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class ComputeTraining(ProfilerFunction):
     Args:
         optimizer: Whose state the memory holds: a name in `profilerkit.backend_kit.optimizers.OPTIMIZERS` ("adam",
             say), or an optimizer of the framework's or its class, as the backend reads them. Unless given, the one that
-            the model was compiled with, which is none for most.
+            the model was compiled with, which most models have not.
     """
 
     KEYS = (TrainingMacs, TrainingFlops, TrainingMemory, TrainingMemoryParts, TrainingLayers)
@@ -158,9 +158,9 @@ class ComputeTraining(ProfilerFunction):
     def __init__(self, optimizer: Any = None) -> None:
         self.optimizer = optimizer
 
-    def check(self, given: Mapping[str, Any]) -> None:
+    def check(self, arguments: Mapping[str, Any]) -> None:
         """Raise `InputError` for the name of an unknown optimizer."""
-        optimizer = given.get("optimizer")
+        optimizer = arguments.get("optimizer")
         optimizer = self.optimizer if optimizer is None else optimizer
         if isinstance(optimizer, str):
             optimizer_bytes(optimizer, ())

@@ -289,7 +289,7 @@ def device_of(
 
 def dtype_ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | None:
     """Return the dtype of all products, None for those of the trace; unavailable where autocast chooses it."""
-    if dtype is not None or "autocast" not in options.given:
+    if dtype is not None or "autocast" not in options.requested:
         return dtype
     if options.autocast is True:
         return Unavailable("autocast chose the dtype of the products: give it, dtype='bf16'")
@@ -331,8 +331,8 @@ def _counted_attention(trace: ModelTrace, attention: str) -> str:
     if attention == "full":
         return "attention counts in full"
     causal = sum(each.attended_macs is not None and not each.is_masked for each in trace.operators)
-    known = sum(each.attended_macs is not None and each.is_masked for each in trace.operators)
-    masked = sum(each.is_masked for each in trace.operators) - known
-    inside = f", {known} operators inside of masks of known values" if known else ""
+    windowed = sum(each.attended_macs is not None and each.is_masked for each in trace.operators)
+    masked = sum(each.is_masked for each in trace.operators) - windowed
+    inside = f", {windowed} operators inside of masks of known values" if windowed else ""
     in_full = f", {masked} operators under masks of unknown values in full" if masked else ""
     return f"attention counts as attended: {causal} causal operators up to the diagonal{inside}{in_full}"

@@ -62,8 +62,8 @@ def estimate(audit: Audit) -> Estimate:
             for spec in {case.spec for case in pending}:
                 seconds = [row.seconds for row in store.rows(spec=spec, values=False)]
                 each |= {spec: max(seconds)} if seconds else {}
-    waiting = {case.key(audit.place) for case in pending}
-    stored = tuple(case for case in cases if case.key(audit.place) not in waiting)
+    waiting = {case.key(audit.location) for case in pending}
+    stored = tuple(case for case in cases if case.key(audit.location) not in waiting)
     return Estimate(audit.url, tuple(pending), stored, *_times(audit, pending, each), each)
 
 

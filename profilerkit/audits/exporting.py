@@ -38,7 +38,7 @@ _VALUE = "value."
 def form_of(path: Path) -> str:
     """Return the form of a file by its suffix; raises `ArgumentError` for another one."""
     if path.suffix.lower() not in FORMS:
-        raise ArgumentError(f"no format is written to {path.name!r}; end its name in one of these: {', '.join(FORMS)}")
+        raise ArgumentError(f"{path.name!r}: the suffix names no export format; use one of {', '.join(FORMS)}")
     return FORMS[path.suffix.lower()]
 
 

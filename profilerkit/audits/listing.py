@@ -95,9 +95,11 @@ def _listing_loaders() -> list[str]:
 @lru_cache(maxsize=100)
 def _listed(prefix: str) -> tuple[tuple[str, ...], str]:
     """Return what a loader lists, asked in a process of its own, and its problem, if it has one."""
-    known = _listing_loaders()
-    if prefix not in known:
-        raise PlanError(f"{prefix + ':'!r} cannot list its models; these can: {', '.join(by_likeness(prefix, known))}")
+    listing_loaders = _listing_loaders()
+    if prefix not in listing_loaders:
+        raise PlanError(
+            f"{prefix + ':'!r} cannot list its models; these can: {', '.join(by_likeness(prefix, listing_loaders))}"
+        )
     path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
     command = [sys.executable, "-c", _PROGRAM.format(__name__), prefix, path]
     try:

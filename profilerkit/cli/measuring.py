@@ -108,8 +108,8 @@ def names_for(specs: Sequence[str], request: Request) -> list[str | None]:
     Raises a usage error for another number of names.
     """
     if request.name and len(request.name) != len(specs):
-        given = f"{len(request.name)} names for {len(specs)} model{'' if len(specs) == 1 else 's'}"
-        raise click.BadParameter(f"{given}; give one for each, in their order", param_hint="--name")
+        counts = f"{len(request.name)} names for {len(specs)} model{'' if len(specs) == 1 else 's'}"
+        raise click.BadParameter(f"{counts}; give one for each, in their order", param_hint="--name")
     if request.name:
         return list(request.name)
     return [None if is_saved(spec) else typed_name(spec) for spec in specs]
@@ -195,8 +195,10 @@ def compared(specs: Sequence[str], request: Request, renamed: bool = True) -> tu
     reports |= measured
     ordered = [reports[index] for index in range(len(specs))]
     typed = names_for(specs, request) if renamed or request.name else [None] * len(specs)
-    own = [profilers[index].name if index in profilers else reports[index].name for index in range(len(specs))]
-    names = [name or other for name, other in zip(typed, own, strict=True)]
+    default_names = [
+        profilers[index].name if index in profilers else reports[index].name for index in range(len(specs))
+    ]
+    names = [name or other for name, other in zip(typed, default_names, strict=True)]
     named = distinct_names(names) if renamed else names
     first, *rest = (replace(report, name=name) for report, name in zip(ordered, named, strict=True))
     return Comparison(first, tuple(rest)), [profilers.get(index) for index in range(len(specs))]

@@ -31,7 +31,7 @@ def form_of(path: Path) -> str:
         suffixes = sorted({*(offer.item.name for offer in offered_renderers()), *renderers.SUFFIXES})
         listing = ", ".join(f".{suffix}" for suffix in by_likeness(path.suffix.removeprefix("."), suffixes))
         raise click.BadParameter(
-            f"no format is written to {path.name!r}; end its name in one of these, nearest first: {listing}",
+            f"{path.name!r}: the suffix names no format; use one of these, nearest first: {listing}",
             param_hint="--output",
         )
     return form

@@ -293,9 +293,9 @@ class ModelFacts:
         cache_layers: How each part of the cache grows.
         latent: The sizes of latent attention; None for a model without it.
         is_encoder_decoder: Whether the prompt goes to an encoder.
-        notes: What a reader of the numbers must know besides.
-        shapes_by: Makes ``shapes`` when they are first asked for.
-        passes_by: Makes ``passes`` when they are first asked for.
+        notes: What else a reader of the numbers must know.
+        shapes_by: Makes ``shapes`` when they are first read.
+        passes_by: Makes ``passes`` when they are first read.
     """
 
     name: str

@@ -106,7 +106,7 @@ class ProfilerFunction(ABC):
             setattr(cls, _SIGNATURE, kept)
         return kept[1]
 
-    def check(self, given: Mapping[str, Any]) -> None:  # noqa: B027 - most functions have nothing to check
+    def check(self, arguments: Mapping[str, Any]) -> None:  # noqa: B027 - most functions have nothing to check
         """Raise an error for invalid arguments of the caller, before anything is computed.
 
         ``given`` has all arguments that the caller passed by name, also those for other functions.
@@ -161,8 +161,8 @@ class ExternalProfilerFunction(ProfilerFunction):
 
     def parameters(self) -> Mapping[str, Parameter]:
         """Return ``model``, ``data_splits`` and the callable's further parameters."""
-        own = {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in ("model", "data_splits")}
-        return {**own, **self._others, **{parameter.name: parameter for parameter in self._variadic}}
+        provided = {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in ("model", "data_splits")}
+        return {**provided, **self._others, **{parameter.name: parameter for parameter in self._variadic}}
 
     def invoke(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function; model and data go first, in this order."""

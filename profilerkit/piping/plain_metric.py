@@ -95,7 +95,7 @@ def metric(
     if not isinstance(name, str) or not name.isidentifier():
         raise ArgumentError(f'name={shown(name)}: give the name of the metric, as in @metric("macs_per_param")')
     if name in _taken():
-        raise ArgumentError(f"name={name!r}: every profiler has {name!r} already; call the metric otherwise")
+        raise ArgumentError(f"name={name!r}: every profiler has {name!r} already; give the metric another name")
     attributes = {
         "NAME": name,
         "UNIT": _text("unit", unit),
@@ -109,9 +109,9 @@ def metric(
 
     def make(func: Callable[..., Any]) -> PlainMetric:
         _require_pipeable(name, func)
-        said = described or inspect.getdoc(func) or f"What {func.__name__} returns."
+        description = described or inspect.getdoc(func) or f"What {func.__name__} returns."
         title = "".join(word.title() for word in name.split("_"))
-        key = type(title, (Metric,), {**attributes, "__doc__": said, "__module__": func.__module__})
+        key = type(title, (Metric,), {**attributes, "__doc__": description, "__module__": func.__module__})
         return PlainMetric(func, key, demanded)
 
     return make
@@ -119,9 +119,9 @@ def metric(
 
 def _taken() -> set[str]:
     """Return the names that mean something in every profiler: what it provides, and what its own functions take."""
-    own = [*INTRINSIC, *BUNDLES]
-    keys = {key.NAME for function in own for key in function.bounded_keys()}
-    return {*PROVIDED, *RESERVED, *keys, *(name for function in own for name in function.parameters())}
+    bundles = [*INTRINSIC, *BUNDLES]
+    keys = {key.NAME for function in bundles for key in function.bounded_keys()}
+    return {*PROVIDED, *RESERVED, *keys, *(name for function in bundles for name in function.parameters())}
 
 
 def _comparative(better: Any) -> Comparative:
@@ -140,8 +140,8 @@ def _part(derived_from: Any) -> TracePart | None:
     try:
         return None if derived_from is None else TracePart(derived_from)
     except Exception:  # whatever the value is and does
-        known = ", ".join(repr(part.value) for part in TracePart)
-        raise ArgumentError(f"derived_from={shown(derived_from)}: give one of {known}") from None
+        parts = ", ".join(repr(part.value) for part in TracePart)
+        raise ArgumentError(f"derived_from={shown(derived_from)}: give one of {parts}") from None
 
 
 def _text(name: str, value: Any) -> str:
@@ -151,10 +151,10 @@ def _text(name: str, value: Any) -> str:
 
 
 def _facts(facts: Mapping[str, Any]) -> dict[str, str]:
-    known = ("formula", "omissions", "source")
+    fact_names = ("formula", "omissions", "source")
     for name in facts:
-        if name not in known:
-            raise ArgumentError(f"metric takes no argument {name!r}; of further facts it takes {', '.join(known)}")
+        if name not in fact_names:
+            raise ArgumentError(f"metric takes no argument {name!r}; of further facts it takes {', '.join(fact_names)}")
     return {name.upper(): _text(name, value) for name, value in facts.items()}
 
 
@@ -176,4 +176,4 @@ def _require_pipeable(name: str, func: Any) -> None:
     reserved = sorted({parameter.name for parameter in parameters} & (RESERVED | {name}))
     if reserved:
         why = "the metric itself" if reserved[0] == name else "taken by compute_status and its like"
-        raise ArgumentError(f"{func.__name__} takes {reserved[0]!r}, which is {why}; call the parameter otherwise")
+        raise ArgumentError(f"{func.__name__} takes {reserved[0]!r}, which is {why}; rename the parameter")

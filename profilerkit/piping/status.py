@@ -135,7 +135,7 @@ class Outcome:
         if isinstance(returned, Unavailable):
             return cls(None, Completeness.UNAVAILABLE, (returned.reason,))
         if isinstance(returned, Failure):
-            return cls(None, Completeness.FAILED, (_said(returned.error),), returned.error)
+            return cls(None, Completeness.FAILED, (_message_of(returned.error),), returned.error)
         if returned is None:
             return cls(None, Completeness.UNAVAILABLE, ("the function returned nothing",))
         return cls(returned)
@@ -190,7 +190,7 @@ def _joined(outcome: Outcome, bounds: Bounds | None, missing: tuple[str, ...]) -
     return Bounds(None, None) if first != second else first
 
 
-def _said(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     """Return an error as a line; its type goes in front, unless the message is one of ours and says it all."""
     if isinstance(error, ProfilerKitError):
         return str(error)

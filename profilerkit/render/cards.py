@@ -134,16 +134,16 @@ def summary_of_several(comparison: Comparison, grid: Grid) -> Summary:
     without, tables = [], []
     for number, (key, (title, *_others)) in enumerate(zip(comparison, grid.rows, strict=True)):
         records = [report.statuses.get(key) for report in comparison.reports]
-        known = [record for record in records if record is not None]
-        if all(record.value is None for record in known):
-            reasons = dict.fromkeys(filter(None, map(_reason, known)))
-            states = dict.fromkeys(record.completeness.value for record in known)
+        present = [record for record in records if record is not None]
+        if all(record.value is None for record in present):
+            reasons = dict.fromkeys(filter(None, map(_reason, present)))
+            states = dict.fromkeys(record.completeness.value for record in present)
             without.append((title, ", ".join(states), "; ".join(reasons)))
-        elif not any(map(_is_value, known)):
+        elif not any(map(_is_value, present)):
             tables.append(title)
         else:
             values = tuple(_compared(comparison, grid, number, index, record) for index, record in enumerate(records))
-            _add(cards, Card(title, visible(known[0].description), values), records, values)
+            _add(cards, Card(title, visible(present[0].description), values), records, values)
     return Summary(tuple(cards.values()), _once_each(without), tuple(tables))
 
 

@@ -78,8 +78,8 @@ def _metrics(result: Report | Comparison) -> tuple[Grid, Notes]:
 
 def _tensors(inputs: str) -> str:
     """Return the text of inputs without the name of the class that holds them."""
-    found = re.fullmatch(r"ModelInputs\((.*)\)", inputs, re.DOTALL)
-    return found[1] if found else inputs
+    match = re.fullmatch(r"ModelInputs\((.*)\)", inputs, re.DOTALL)
+    return match[1] if match else inputs
 
 
 def _about(report: Report) -> dict[str, Any]:

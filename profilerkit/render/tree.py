@@ -99,8 +99,8 @@ def _branches(
 
 
 def _values(row: Mapping[str, Any]) -> str:
-    taken, given = (_shapes(row.get(column)) for column in ("input_shapes", "output_shapes"))
-    parts = [f"{taken} -> {given}" if taken and given else given]
+    inputs, outputs = (_shapes(row.get(column)) for column in ("input_shapes", "output_shapes"))
+    parts = [f"{inputs} -> {outputs}" if inputs and outputs else outputs]
     for column, word in _VALUES.items():
         sign, value = shown_of_row(row, column)
         if value:

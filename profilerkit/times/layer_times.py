@@ -216,10 +216,10 @@ def _require_equal_passes(times: Sequence[LayerTime]) -> None:
             )
 
 
-def _inclusive(own: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+def _inclusive(exclusive: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
     """Add to each layer, pass by pass, what the layers inside it took."""
-    whole, around = dict(own), nearest_around(own)
-    for path in sorted(own, key=depth_of, reverse=True):
+    whole, around = dict(exclusive), nearest_around(exclusive)
+    for path in sorted(exclusive, key=depth_of, reverse=True):
         parent = around[path]
         if parent is not None:
             whole[parent] = tuple(mine + theirs for mine, theirs in zip(whole[parent], whole[path], strict=True))

@@ -225,26 +225,26 @@ class Measurement:
         return self.median
 
     def __truediv__(self, other: float | Measurement) -> Any:
-        return self._with(other, lambda own, number: own / number)
+        return self._with(other, lambda sample, number: sample / number)
 
     def __rtruediv__(self, other: float) -> Any:
-        return self._with(other, lambda own, number: number / own)
+        return self._with(other, lambda sample, number: number / sample)
 
     def __mul__(self, other: float | Measurement) -> Any:
-        return self._with(other, lambda own, number: own * number)
+        return self._with(other, lambda sample, number: sample * number)
 
     __rmul__ = __mul__
 
     def __add__(self, other: float | Measurement) -> Any:
-        return self._with(other, lambda own, number: own + number)
+        return self._with(other, lambda sample, number: sample + number)
 
     __radd__ = __add__
 
     def __sub__(self, other: float | Measurement) -> Any:
-        return self._with(other, lambda own, number: own - number)
+        return self._with(other, lambda sample, number: sample - number)
 
     def __rsub__(self, other: float) -> Any:
-        return self._with(other, lambda own, number: number - own)
+        return self._with(other, lambda sample, number: number - sample)
 
     def __le__(self, other: float | Measurement) -> bool:
         return float(self) <= float(other)

@@ -119,7 +119,7 @@ class OperatorTimeTable(Table):
         self.times, self.view = times, view
         self._work, self._layer_work = tuple(work), dict(layer_work)
         self._samples: list[tuple[float, ...]] = []
-        rows = sorted(self._grouped(), key=lambda found: -median(found[1]))
+        rows = sorted(self._grouped(), key=lambda row: -median(row[1]))
         total = sum(median(samples) for _, samples in rows)
         for row, samples in rows:
             seconds = row["seconds"] = median(samples)
@@ -174,18 +174,18 @@ class OperatorTimeTable(Table):
         for index, each in enumerate(self.times.operators):
             key = (*(getattr(each, column) for column in VIEWS[self.view]), each.phase)
             groups.setdefault(key, []).append(index)
-        for key, members in groups.items():
-            found = [self.times.operators[index] for index in members]
+        for key, indices in groups.items():
+            members = [self.times.operators[index] for index in indices]
             work = self._layer_work.get((key[-1], key[0])) if self.view == "layer" else None
             yield (
                 {
                     **dict(zip((*VIEWS[self.view], "phase"), key, strict=True)),
-                    "calls": sum(each.calls for each in found),
+                    "calls": sum(each.calls for each in members),
                     "seconds": 0.0,
                     "share": 0.0,
-                    **_work_columns(_added([self._work[index] for index in members]) if work is None else work),
+                    **_work_columns(_added([self._work[index] for index in indices]) if work is None else work),
                 },
-                tuple(_sums(each.seconds for each in found)),
+                tuple(_sums(each.seconds for each in members)),
             )
 
     def _kernels(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
@@ -193,10 +193,10 @@ class OperatorTimeTable(Table):
         for each in self.times.operators:
             for kernel in each.kernels:
                 groups.setdefault((kernel.name, each.phase), []).append(kernel)
-        for (name, phase), found in groups.items():
-            calls = sum(kernel.calls for kernel in found)
+        for (name, phase), kernels in groups.items():
+            calls = sum(kernel.calls for kernel in kernels)
             row = {"kernel": name, "phase": phase, "calls": calls, "seconds": 0.0, "share": 0.0}
-            yield row, tuple(_sums(kernel.seconds for kernel in found))
+            yield row, tuple(_sums(kernel.seconds for kernel in kernels))
 
     def top(self, k: int = 5, by: str = "seconds") -> list[Mapping[str, Any]]:
         """Return the ``k`` rows with the most of a column; rows that have none of it come last."""

@@ -55,12 +55,12 @@ class WatchedSteps:
 
     @property
     def missed(self) -> str:
-        """Say which steps were asked for and never came; empty where all did."""
+        """A sentence that names the requested steps that the loop did not reach; empty if it reached all."""
         missed = [step for step in self.asked if step not in self.steps]
         if not missed:
             return ""
         several = len(missed) > 1
-        which = f"step{'s' if several else ''} {', '.join(map(str, missed))} {'were' if several else 'was'} asked for"
+        which = f"step{'s' if several else ''} {', '.join(map(str, missed))} {'were' if several else 'was'} requested"
         hint = "" if self.loop_steps else ": call step() at the end of each iteration"
         return f"{which}, the loop ended after {self.loop_steps} step{'s' if self.loop_steps != 1 else ''}{hint}"
 

@@ -1,4 +1,4 @@
-"""What is said of intervals in words: of a median, and of a ratio of two."""
+"""Intervals in words: of a median, and of a ratio of two."""
 
 from __future__ import annotations
 

@@ -34,9 +34,9 @@ class LayerTable(Table):
         if not isinstance(path, str):
             raise ArgumentError(f"path={shown(path)}: give the path of a layer, such as 'encoder.0'")
         key = "path" if self._rows and "path" in self._rows[0] else "type"
-        for place, row in enumerate(self._rows):
+        for index, row in enumerate(self._rows):
             if row[key] == path:
-                return place
+                return index
         nearest = ", ".join(by_likeness(path, [row[key] for row in self._rows])[:5])
         raise KeyError(f"no layer {shown(path)}; the nearest are: {nearest}")
 
@@ -55,10 +55,10 @@ class LayerTable(Table):
         k, by, depth = checked("k", k), checked("by", by) or self._most_wanted(), self._reached(depth)
         if self._rows and by not in self._rows[0]:
             raise ValueError(f"no column {by!r} in the layer table; it has {', '.join(self._rows[0])}")
-        held = [row for row in self._rows if row[by] is not None]
-        if any(not isinstance(row[by], (int, float)) for row in held):
+        valued = [row for row in self._rows if row[by] is not None]
+        if any(not isinstance(row[by], (int, float)) for row in valued):
             raise ValueError(f"column {by!r} of the layer table holds no numbers to rank by")
-        return LayerTable(sorted((row for row in held if _is_at(row, depth)), key=lambda row: -row[by])[:k])
+        return LayerTable(sorted((row for row in valued if _is_at(row, depth)), key=lambda row: -row[by])[:k])
 
     def _most_wanted(self) -> str:
         """Return the column that rows are ranked by unless another is requested."""
@@ -80,9 +80,9 @@ class LayerTable(Table):
         depth = checked("depth", depth)
         reached = self._reached(depth)
         rows = self._rows if depth is None else [row for row in self._rows if _is_at(row, reached)]
-        return self._by_type(rows, own=depth is None)
+        return self._by_type(rows, exclusive=depth is None)
 
-    def _by_type(self, rows: Iterable[_Row], own: bool) -> LayerTable:
+    def _by_type(self, rows: Iterable[_Row], exclusive: bool) -> LayerTable:
         """Return one row for each type among some rows: sums of what they do themselves, or with what is inside."""
         columns = [name for name in self.columns if f"own_{name}" in self._rows[0]]
         groups: dict[str, list[_Row]] = {}
@@ -93,7 +93,7 @@ class LayerTable(Table):
                 "type": kind,
                 "layers": len(members),
                 "calls": _total(({"calls": row.get("calls", 1)} for row in members), "calls"),
-                **{name: _total(members, f"own_{name}" if own else name) for name in columns},
+                **{name: _total(members, f"own_{name}" if exclusive else name) for name in columns},
             }
             for kind, members in groups.items()
         )
@@ -118,7 +118,7 @@ class LayerTable(Table):
         return Table(ranked for level in range(last + 1) for ranked in self._ranked_at(level, levels.get(level, []), k))
 
     def _ranked_at(self, depth: int, rows: Iterable[_Row], k: int) -> Iterator[_Row]:
-        types = self._by_type(rows, own=False)
+        types = self._by_type(rows, exclusive=False)
         for column in types.columns[3:]:
             whole = _total(types, column)
             ranked = sorted(types, key=lambda row, by=column: -(row[by] or 0))  # type: ignore[misc]

@@ -280,9 +280,9 @@ class ModelTrace:
     @cached_property
     def buffers(self) -> tuple[WeightRecord, ...]:
         """All distinct buffers that are not also parameters."""
-        known = {weight.identity for weight in self.parameters}
+        trained_ids = {weight.identity for weight in self.parameters}
         every = distinct(weight for layer in self.layers for weight in layer.buffers)
-        return tuple(weight for weight in every if weight.identity not in known)
+        return tuple(weight for weight in every if weight.identity not in trained_ids)
 
     @property
     def total_params(self) -> int:
@@ -344,10 +344,10 @@ def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:
 
 
 def _operator_rows(operators: Iterable[OpRecord], live: tuple[int, ...]) -> Iterator[Mapping[str, Any]]:
-    for place, op in enumerate(operators):
+    for index, op in enumerate(operators):
         yield {
             **{name: getattr(op, name) for name in _OPERATOR_COLUMNS},
-            "live_bytes": live[place] if place < len(live) else None,
+            "live_bytes": live[index] if index < len(live) else None,
         }
 
 

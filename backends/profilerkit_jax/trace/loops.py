@@ -89,9 +89,9 @@ _MAY_NOT_RUN = "a loop of an unknown number of turns may not run at all; it is c
 
 def _carried(body: Any, consts: int, initial: Sequence[Value]) -> list[Value]:
     """Return what a body gets of the values that it carries; one that it hands on as it is has the same elements."""
-    own = getattr(body, "jaxpr", body)
+    inner = getattr(body, "jaxpr", body)
     carried = [value.changing() for value in initial]
-    for value, before, variable, result in zip(carried, initial, own.invars[consts:], own.outvars, strict=False):
+    for value, before, variable, result in zip(carried, initial, inner.invars[consts:], inner.outvars, strict=False):
         value.origin = before.origin if result is variable else None
     return carried
 
@@ -102,12 +102,12 @@ def _trips(cond: Any, body: Any, of_cond: Sequence[Value], body_consts: int, ini
     if compared is None:
         return None
     name, position, bound, bound_position = compared
-    own = getattr(body, "jaxpr", body)
-    carried = own.invars[body_consts:]
-    if bound_position is not None and own.outvars[bound_position] is not carried[bound_position]:
+    inner = getattr(body, "jaxpr", body)
+    carried = inner.invars[body_consts:]
+    if bound_position is not None and inner.outvars[bound_position] is not carried[bound_position]:
         return None
-    step = _step(own, carried[position], own.outvars[position])
-    start = initial[position].known
+    step = _step(inner, carried[position], inner.outvars[position])
+    start = initial[position].scalar
     if step is None or start is None or bound is None or not step:
         return None
     inclusive = _COMPARISONS.get((name, 1 if step > 0 else -1))
@@ -124,24 +124,24 @@ def _comparison(
 
     None for a condition that is more than one comparison of integers.
     """
-    own = getattr(cond, "jaxpr", cond)
+    inner = getattr(cond, "jaxpr", cond)
     if (
-        len(own.eqns) != 1
-        or own.eqns[0].primitive.name not in _MIRRORED
-        or own.outvars[0] is not own.eqns[0].outvars[0]
+        len(inner.eqns) != 1
+        or inner.eqns[0].primitive.name not in _MIRRORED
+        or inner.outvars[0] is not inner.eqns[0].outvars[0]
     ):
         return None
-    values = dict(zip(own.invars, [*of_cond, *initial], strict=True))
-    places = {variable: index for index, variable in enumerate(own.invars[len(of_cond) :])}
-    left, right = own.eqns[0].invars
-    name = own.eqns[0].primitive.name
+    values = dict(zip(inner.invars, [*of_cond, *initial], strict=True))
+    places = {variable: index for index, variable in enumerate(inner.invars[len(of_cond) :])}
+    left, right = inner.eqns[0].invars
+    name = inner.eqns[0].primitive.name
     for counter, bound, compared in ((left, right, name), (right, left, _MIRRORED[name])):
         if isinstance(counter, Literal) or counter not in places or counter.aval.dtype.kind not in "iu":
             continue
-        number = bound.val if isinstance(bound, Literal) else values[bound].known
-        place = None if isinstance(bound, Literal) else places.get(bound)
-        if number is not None and not (place is not None and initial[places[counter]].known is None):
-            return compared, places[counter], number, place
+        number = bound.val if isinstance(bound, Literal) else values[bound].scalar
+        bound_position = None if isinstance(bound, Literal) else places.get(bound)
+        if number is not None and not (bound_position is not None and initial[places[counter]].scalar is None):
+            return compared, places[counter], number, bound_position
     return None
 
 

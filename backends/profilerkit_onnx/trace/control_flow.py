@@ -263,13 +263,13 @@ def _scan(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: V
     axes = list(settings["scan_input_axes"].ints) if "scan_input_axes" in settings else [0] * scanned
     inner = with_initializers(walk, graph, values)
     length: int | None = None
-    for place, (formal, value) in enumerate(zip(graph.input, inputs, strict=True)):
+    for index, (formal, value) in enumerate(zip(graph.input, inputs, strict=True)):
         if value is None:
             continue
-        if place < states:
+        if index < states:
             inner[formal.name] = _unknown_array(value)
             continue
-        shape, axis = value.shape, axes[place - states]
+        shape, axis = value.shape, axes[index - states]
         if shape is None:
             inner[formal.name] = Value.of(value.number, value.element, None)
             continue

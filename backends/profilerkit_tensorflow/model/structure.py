@@ -30,22 +30,22 @@ def structure_of(model: Any) -> list[Any]:
     states of random generators are left out. What a `tf.function` keeps of its traces is too: it grows whenever the
     function is called.
     """
-    held = _Structure(model)
+    parts = _Structure(model)
     contents = Contents(_special, reads_globals=True)
     written = contents.written
-    for value, kind, names, values in held.objects:
+    for value, kind, names, values in parts.objects:
         written += (Identity(value), kind, names)
         contents.add_class(type(value))
         _add_all(values, contents)
-    for value, slots in held.slotted:
+    for value, slots in parts.slotted:
         written += (Identity(value), tuple(slots))
         _add_all(slots.values(), contents)
-    for _, keys, values in held.dicts:
+    for _, keys, values in parts.dicts:
         _add_all((*keys, *values), contents)
-    for _, items in held.sequences:
+    for _, items in parts.sequences:
         _add_all(items, contents)
-    written.append([len(members) for _, members in held.sets])
-    _add_all((content for _, content in held.cells), contents)
+    written.append([len(members) for _, members in parts.sets])
+    _add_all((content for _, content in parts.cells), contents)
     return written
 
 

@@ -63,7 +63,7 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
     trace = _trace(model, inputs, training)
     if trace.failure is not None or inputs is None:
         return trace
-    made_under = noted((*conditions(model), *formulas_used(trace, COSTS.own())))
+    made_under = noted((*conditions(model), *formulas_used(trace, COSTS.added())))
     return replace(trace, notes=(*trace.notes, *made_under)) if made_under else trace
 
 

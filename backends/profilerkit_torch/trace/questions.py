@@ -84,9 +84,9 @@ class Questions(PassMode):
     def _placed(self, kwargs: Any) -> Any:
         if self._device is None or kwargs.get("device") is None:
             return kwargs
-        return {**kwargs, "device": self._place(kwargs["device"])}
+        return {**kwargs, "device": self._on_meta(kwargs["device"])}
 
-    def _place(self, value: Any) -> Any:
+    def _on_meta(self, value: Any) -> Any:
         """Return the meta device for that of the answers; another one, and what is no device, as it is."""
         here = self._device
         if here is None or not isinstance(value, (str, torch.device)):
@@ -136,7 +136,7 @@ class Questions(PassMode):
     def _move(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Move a tensor: one on the meta device stays there, where it would stay in a run."""
         if isinstance(args[0], torch.Tensor) and args[0].is_meta:
-            args = (args[0], *map(self._place, args[1:]))
+            args = (args[0], *map(self._on_meta, args[1:]))
             kwargs = self._placed(kwargs)
         return func(*args, **kwargs)
 
@@ -148,8 +148,8 @@ class Questions(PassMode):
         type_ = _TYPES_BY_NAME.get(kind if isinstance(kind, str) else _name_of_type(kind))
         if type_ is None or not args[0].is_meta:
             return func(*args, **kwargs)
-        place = type_.__module__.partition(".")[2] or "cpu"
-        return self._move(_TENSOR.to, (args[0], place), {"dtype": type_.dtype})
+        device_type = type_.__module__.partition(".")[2] or "cpu"
+        return self._move(_TENSOR.to, (args[0], device_type), {"dtype": type_.dtype})
 
     def _change_type_as(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Convert a tensor to the type of another, where one of them is real and the other stands in."""

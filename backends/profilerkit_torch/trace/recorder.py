@@ -207,8 +207,8 @@ class Recorder(TorchDispatchMode):
             plan = self._plans.get(key)
         except TypeError:
             plan = key = None
-        known = result is not None
-        if not known:
+        is_remembered = result is not None
+        if not is_remembered:
             result = (without_running if self.on_meta else grouped_product)(func, args, kwargs)
         if result is None:
             self._watch_writes(func, *(model_args or (args, kwargs)))
@@ -217,7 +217,7 @@ class Recorder(TorchDispatchMode):
             plan = plan_of(func, kind, args, kwargs, result)
             if key is not None:
                 self._plans[key] = plan
-        if model_args is not None and not known and any(map(self.values.stands_in, tensors_in((args, result)))):
+        if model_args is not None and not is_remembered and any(map(self.values.stands_in, tensors_in((args, result)))):
             self.values.follow(func, model_args[0], model_args[1], result)
         self._ran(plan, result, (func, *(model_args or (args, kwargs))))
         if not plan.fresh:

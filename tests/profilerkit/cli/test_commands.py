@@ -102,7 +102,7 @@ def test_files_are_written_in_the_form_of_their_suffix(models: str) -> None:
 
 OUTPUTS = {
     "nowhere/r.json": "there is no folder 'nowhere' to write 'r.json' to",
-    "r.docx": "no format is written to 'r.docx'; end its name in one of these, nearest first: .",
+    "r.docx": "'r.docx': the suffix names no format; use one of these, nearest first: .",
     ".": "is a folder; name a file in it",
 }
 
