@@ -103,8 +103,7 @@ class Profiler(Computing):
     ) -> dict[str, DataLoader]:
         """Wrap data loaders of a framework, so that inputs can be read from them.
 
-        ``forward_pass`` tells which parts of a batch are inputs, for all splits or by split; (inputs, targets) by
-        default.
+        ``forward_pass`` tells which parts of a batch are inputs, for all splits or by split: (inputs, targets).
         """
         backend = cls.backend_class or Backend
         return wrap_splits(data_splits, forward_pass, backend.data_loader, backend.forward_pass)
@@ -393,9 +392,8 @@ class Profiler(Computing):
         self._arguments = {}
 
     def __repr__(self) -> str:
-        functions = ", ".join(
-            describe(function) for function in self._registry.functions() if not isinstance(function, _UNNAMED)
-        )
+        named = (each for each in self._registry.functions() if not isinstance(each, _UNNAMED))
+        functions = ", ".join(map(describe, named))
         return f"{type(self).__name__}({self.name!r}, backend={self.backend.name!r}, functions=[{functions}])"
 
 

@@ -88,8 +88,8 @@ def _first_word(error: Exception) -> str:
 
 def misplaced_key(key: str, what: str) -> str:
     """Return the message for a key that stands in the wrong part of a plan."""
-    place = "in a [[models]] table" if what == "plan" else "at the top of the plan, before the first [[models]]"
-    return f"{key!r} does not belong in a {what}; write it {place}"
+    where = "in a [[models]] table" if what == "plan" else "at the top of the plan, before the first [[models]]"
+    return f"{key!r} does not belong in a {what}; write it {where}"
 
 
 def unknown_key(key: str, keys: Iterable[str], what: str) -> str:

@@ -47,5 +47,5 @@ def devices(context: click.Context, parameter: click.Parameter, incomplete: str)
     from ..devices.catalog import device_names
 
     with results_alone():
-        known = [name for name in device_names() if name.startswith(incomplete)]
-    return [*map(CompletionItem, known), CompletionItem(incomplete, type="file")]
+        names = [name for name in device_names() if name.startswith(incomplete)]
+    return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]

@@ -39,7 +39,7 @@ def render(result: Report | Comparison) -> str:
     grid, notes = _metrics(result)
     style, script = assets()
     summary = summary_of_several(result, grid) if isinstance(result, Comparison) else summary_of(result, grid)
-    said = tuple(f"{state}: {reason}" for _, state, reason in summary.without if reason)
+    reasons = tuple(f"{state}: {reason}" for _, state, reason in summary.without if reason)
     several = isinstance(result, Comparison)
     return page_of(
         "page.html",
@@ -49,7 +49,7 @@ def render(result: Report | Comparison) -> str:
         reports=[_about(report) for report in result.reports],
         several=several,
         summary=summary,
-        notes=[line for line in notes.lines if not line.endswith(said)],  # those lines have the reason once already
+        notes=[line for line in notes.lines if not line.endswith(reasons)],  # those lines have the reason once already
         data=embedded(page_data(result)),
     )
 

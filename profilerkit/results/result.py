@@ -85,8 +85,8 @@ class Result:
         if isinstance(details, str):
             raise ArgumentError(f"details={shown(details)}: give True or False; a form is to_text(form={details!r})")
         options = {"details": details, "depth": depth, "top": top, "configuration": configuration}
-        given = {name: value for name, value in options.items() if value is not None}
-        return render(self._either, form, **given)
+        requested = {name: value for name, value in options.items() if value is not None}
+        return render(self._either, form, **requested)
 
     def __str__(self) -> str:
         return self.to_text()
