@@ -302,9 +302,7 @@ class Recorder(TorchDispatchMode):
         self._record(name, cost, read, written, tuple(map(tensor_info, outputs)))
 
     def _moved_data(self, name: str, result: Any) -> None:
-        outputs = list(tensors_in(result))
-        written = sum(map(size_of, outputs))
-        self._record(name, _NOTHING, written, written, tuple(map(tensor_info, outputs)))
+        self.record(name, _NOTHING, result, result)
 
     def _record(self, name: str, cost: Cost, read: int, written: int, outputs: tuple[TensorInfo, ...]) -> None:
         if self._covered:
@@ -391,9 +389,8 @@ class Recorder(TorchDispatchMode):
 
 def _is_of_stand_ins(func: Any, error: Exception) -> bool:
     """Return whether a stand-in is what made an operator fail, and not the model."""
-    if isinstance(error, NotImplementedError) or type(error).__module__ == FakeTensorMode.__module__:
-        return True
-    if " meta " in str(error):
+    tells = isinstance(error, NotImplementedError) or " meta " in str(error)
+    if tells or type(error).__module__ == FakeTensorMode.__module__:
         return True
     return not isinstance(func, HigherOrderOperator) and depends_on_values(func)
 
