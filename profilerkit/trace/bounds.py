@@ -1,7 +1,7 @@
 """The two ends of a count: between which numbers it lies where not all that decides it is known.
 
-What no formula covers makes a count a lower bound. A branch that is counted by the dearer of its sides makes it an upper
-one. A count may have both ends; a loop that is counted once, which may run never or more often, has a lower one alone.
+What no formula covers makes a count a lower bound. A branch that is counted by the dearer of its sides makes it an
+upper one. A count may have both ends; a loop that is counted once may also run never or more often.
 """
 
 from __future__ import annotations
