@@ -123,7 +123,8 @@ def batch_size_of(inputs: ModelInputs | NoInputs, backend: Backend) -> int | Non
 
 def _length(tensor: Any) -> int | None:
     try:
-        return int(tensor.shape[0]) if len(tensor.shape) else None
+        length = tensor.shape[0] if len(tensor.shape) else None
+        return None if length is None else int(length)  # a variable of TensorFlow may have one that changes
     except RuntimeError:  # torch's nested tensors have no shape where their samples have several
         return None
 

@@ -80,7 +80,8 @@ def _walked(subject: Subject, traced: Traced, training: bool, make_walk: Callabl
     inputs = [walk.value(variable.aval) for variable in jaxpr.invars[traced.weights :]]
     results = walk.over(jaxpr, [*closed_over, *weights, *inputs], Context(instance=next(walk.instances)))
     types = ordered_types(subject, met, walk.frames.named)
-    every = [*walk.executed, *_of_other_branches(walk.choices)]
+    others = _of_other_branches(walk.choices)
+    every = [*walk.executed, *others]
     count_whole_layers(every, subject, types, Calls(traced.marks.calls, training))
     records = weight_records(subject.leaves, types)
     records.setdefault("", ([], []))[1].extend(constant_records(walk.arrays.values(), len(subject.leaves)))
@@ -89,7 +90,7 @@ def _walked(subject: Subject, traced: Traced, training: bool, make_walk: Callabl
         layer_records(types, records, _calls(walk, inputs, outputs, traced)),
         tuple(map(_record, walk.executed)),
         _memory(walk, inputs, results, records),
-        _missing(walk.executed),
+        {**_missing(others), **_missing(walk.executed)},
         METHOD,
         tuple(_notes(walk, traced)),
         choices=tuple(map(_choice, walk.choices)),

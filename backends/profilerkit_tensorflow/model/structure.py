@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import deque
 from collections.abc import Iterable
+from functools import partial
+from types import MappingProxyType, MethodType
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.types import core
 
@@ -17,6 +22,9 @@ __all__ = ["structure_of"]
 
 #: Values that are compared by what they are.
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), tf.DType, tf.TensorShape)
+
+#: Values without attributes of their own that may change in place, or lead to what may.
+_BY_CONTENTS = (np.ndarray, bytearray, memoryview, array, partial, MethodType, MappingProxyType, deque)
 
 #: What is walked for itself where it belongs to the model, or keeps its traces.
 _WALKED = (tf.Module, tf.Variable, core.PolymorphicFunction, core.ConcreteFunction)
@@ -44,7 +52,9 @@ def structure_of(model: Any) -> list[Any]:
         _add_all((*keys, *values), contents)
     for _, items in parts.sequences:
         _add_all(items, contents)
-    written.append([len(members) for _, members in parts.sets])
+    for _, members in parts.sets:
+        plain = [member for member in members if isinstance(member, _PLAIN)]
+        written += (len(members), set(plain))
     _add_all((content for _, content in parts.cells), contents)
     return written
 
@@ -82,5 +92,7 @@ def _add(value: Any, contents: Contents) -> None:
         contents.written.append(len(value))
         for each in value:
             _add(each, contents)
+    elif isinstance(value, _BY_CONTENTS):
+        contents.add(value)
     else:
         contents.written.append(Identity(value))

@@ -36,6 +36,7 @@ from .keras_trial_steps import TrialSteps
 from .known_values import FakeValues, KnownValues
 from .layers import LayerStack, tensor_info
 from .live_bytes import LiveBytes
+from .meta_layouts import as_in_a_run
 from .meta_outputs import grouped_product, without_running
 from .replay import Plan, depends_on_values, plan_of, signature, tensors_in
 
@@ -212,7 +213,7 @@ class Recorder(TorchDispatchMode):
             result = (without_running if self.on_meta else grouped_product)(func, args, kwargs)
         if result is None:
             self._watch_writes(func, *(model_args or (args, kwargs)))
-            result = func(*args, **kwargs)
+            result = as_in_a_run(func, args, func(*args, **kwargs)) if self.stands_in else func(*args, **kwargs)
         if plan is None:
             plan = plan_of(func, kind, args, kwargs, result)
             if key is not None:

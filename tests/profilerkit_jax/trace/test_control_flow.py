@@ -120,6 +120,21 @@ def test_a_while_loop_of_an_unknown_number_of_turns_is_partial(loop: Any) -> Non
     assert trace.peak_spread.above == 0
 
 
+def test_what_is_not_known_in_a_branch_that_is_not_counted_leaves_no_upper_end() -> None:
+    """The dearer branch has two products, the other a loop of any number of them."""
+    trace = traced(
+        lambda x: lax.cond(
+            jnp.sum(x) > 0,
+            lambda c: lax.while_loop(lambda c: jnp.sum(c) < 9.0, lambda c: c @ c, c),
+            lambda c: c @ c @ c,
+            x,
+        ),
+        MATRIX,
+    )
+    assert (trace.macs, trace.bounds("macs")) == (2 * ONE, Bounds(0, None))
+    assert list(trace.uncounted) == ["while: a loop of an unknown number of turns, counted once"]
+
+
 def test_a_fori_loop_with_a_bound_from_the_inputs_is_partial() -> None:
     trace = traced(lambda x, n: lax.fori_loop(0, n, lambda i, c: c @ c, x), MATRIX, S((), "int32"))
     assert trace.macs == ONE
