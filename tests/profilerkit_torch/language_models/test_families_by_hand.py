@@ -1,7 +1,7 @@
 """Passes and caches of further families of language models, by formulas that read no configuration's code.
 
-A layer has ``h * (q + 2 k) * d`` multiply-accumulates for the queries, keys and values of a token, ``q * d * h`` for the
-output and two or three times ``h * i`` for the feed-forward part; ``2 * q * d`` for each pair of query and key.
+A layer has h * (q + 2 k) * d multiply-accumulates for the queries, keys and values of a token, q * d * h for the
+output, two or three times h * i for the feed-forward part, and 2 * q * d for each pair of query and key.
 """
 
 from __future__ import annotations
