@@ -99,6 +99,6 @@ def _of_networks(calibration: Calibration) -> Iterator[str]:
         )
         if high > _DISAGREEING * low:
             yield (
-                "    they disagree so much that predictions say little: other programs used the machine, or the "
-                "seconds were too few; calibrate again when it is idle"
+                "    they disagree so much that predictions say little: other programs used the machine, or the time "
+                "was too short; calibrate again when it is idle"
             )

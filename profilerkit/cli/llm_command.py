@@ -23,9 +23,9 @@ _FORMS = {".json": "json", ".txt": "console", ".html": "html"}
 _COUNT = click.IntRange(min=1)
 
 
-def _several(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    """Return one text for ``h100``, several for ``h100,a100-80``; None for none."""
-    names = [each.strip() for each in value.split(",") if each.strip()] if value else []
+def _several(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
+    """Return one text for ``h100``, several for ``h100,a100-80`` or for an option that is repeated; None for none."""
+    names = [each.strip() for value in values for each in value.split(",") if each.strip()]
     return names if len(names) > 1 else next(iter(names), None)
 
 
@@ -43,10 +43,20 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 @click.option(
     "--batch", default="1", show_default=True, callback=parse_batch_sizes, help="Sequences at once; several: 1,8,32."
 )
-@click.option("--device", callback=_several, help="A device of 'profilerkit devices', or several: h100,a100-80.")
-@click.option("--dtype", callback=_several, help="The dtype of activations and cache: bf16, fp16, fp32; or several.")
 @click.option(
-    "--weights", callback=_several, help="The format of the matrices: bf16, fp8, int8, int4, nf4; or several."
+    "--device", multiple=True, callback=_several, help="A device of 'profilerkit devices', or several: h100,a100-80."
+)
+@click.option(
+    "--dtype",
+    multiple=True,
+    callback=_several,
+    help="The dtype of activations and cache: bf16, fp16, fp32; or several.",
+)
+@click.option(
+    "--weights",
+    multiple=True,
+    callback=_several,
+    help="The format of the matrices: bf16, fp8, int8, int4, nf4; or several.",
 )
 @click.option(
     "--devices", type=_COUNT, default=1, show_default=True, help="Devices that share weights, cache and work."

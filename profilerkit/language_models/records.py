@@ -294,6 +294,7 @@ class ModelFacts:
         latent: The sizes of latent attention; None for a model without it.
         is_encoder_decoder: Whether the prompt goes to an encoder.
         notes: What else a reader of the numbers must know.
+        cache_repeats: How often the cache object holds each head of keys and values, as the library repeats them first.
         shapes_by: Makes ``shapes`` when they are first read.
         passes_by: Makes ``passes`` when they are first read.
     """
@@ -314,6 +315,7 @@ class ModelFacts:
     latent: LatentAttention | None = None
     is_encoder_decoder: bool = False
     notes: tuple[str, ...] = ()
+    cache_repeats: int = 1
     shapes_by: Callable[[], StepShapes | None] | None = field(default=None, compare=False, repr=False)
     passes_by: Callable[[], tuple[ModelTrace, ...]] | None = field(default=None, compare=False, repr=False)
 

@@ -49,6 +49,12 @@ REWRITES: tuple[Rewrite, ...] = (
         "bytes of the cache",
     ),
     Rewrite(
+        "grouped cache",
+        "what the cache object holds (Falcon's new architecture repeats keys and values for all heads first)",
+        "keys and values of each group of heads once",
+        "bytes of the cache",
+    ),
+    Rewrite(
         "paged cache",
         "each step copies the cache to append to it",
         "blocks of block_size tokens; a step writes its own tokens and reads those that it attends to",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..arguments.checking import checked
 from ..devices import DeviceInfo
@@ -171,12 +171,14 @@ class StepCost:
     def cache_layers(self) -> tuple[CacheLayer, ...]:
         """How the engine's cache grows: that of the model, or latents where the model has latent attention.
 
-        Layers with the same window are one.
+        Heads that the library repeats before it caches them are in it once. Layers with the same window are one.
         """
         latent = self.facts.latent
         if latent is None:
             windows = dict.fromkeys(layer.window for layer in self.facts.cache_layers)
-            return tuple(self._layers_with(window) for window in windows)
+            layers = [self._layers_with(window) for window in windows]
+            repeats = self.facts.cache_repeats
+            return tuple(replace(each, bytes_per_token=each.bytes_per_token // repeats) for each in layers)
         token_bytes = latent.layers * (latent.rank + latent.rope) * dtype_bytes(self.facts.dtype)
         return (CacheLayer("latents", token_bytes, 0, latent.window),)
 

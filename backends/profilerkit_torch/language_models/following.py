@@ -22,6 +22,7 @@ from profilerkit.trace.records import OpRecord
 from ..trace.tracing import trace_model
 from .calls import Calls
 from .models import (
+    cache_repeats,
     dtype_of,
     execution_of,
     language_model,
@@ -79,6 +80,7 @@ def facts_of(model: Any, prompt: int, dtype: str | None = None, name: str | None
         latent=latent_attention(followed),
         is_encoder_decoder=is_encoder_decoder,
         notes=(*notes, *trace.notes),
+        cache_repeats=cache_repeats(followed, calls.contents[0]),
         shapes_by=None
         if is_encoder_decoder
         else partial(shapes_of, *operators, batch=batch, prompt=length, windows=windows),

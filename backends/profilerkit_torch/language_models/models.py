@@ -10,11 +10,12 @@ import torch
 from torch import nn
 
 from profilerkit import ArgumentError, InputError
-from profilerkit.language_models.records import ExecutionModel, LatentAttention
+from profilerkit.language_models.records import CacheContents, ExecutionModel, LatentAttention
 
 from ..model.modules import modules_of, parameters_of
 
 __all__ = [
+    "cache_repeats",
     "dtype_of",
     "execution_of",
     "is_configuration",
@@ -218,6 +219,26 @@ def windows_of(model: nn.Module, cache_windows: dict[int, int]) -> dict[str, int
         if isinstance(index, int) and index in cache_windows:
             windows[path] = cache_windows[index]
     return windows
+
+
+def cache_repeats(model: nn.Module, cache: CacheContents) -> int:
+    """Return how often a cache holds each head of keys and values; 1 unless the model repeats them before it caches.
+
+    The cache then has the heads of the queries, though the configuration has fewer of keys and values, and a projection
+    of the model makes as many.
+    """
+    config = text_configuration(model.config)
+    heads = getattr(config, "num_attention_heads", None)
+    groups = getattr(config, "num_kv_heads", None) or getattr(config, "num_key_value_heads", None)
+    shapes = {tensor.shape for tensor in cache.tensors if len(tensor.shape) == 4}
+    if not (isinstance(heads, int) and isinstance(groups, int) and shapes) or heads % groups or groups == heads:
+        return 1
+    if any(shape[1] != heads for shape in shapes):
+        return 1
+    width = next(iter(shapes))[3]
+    made = {parameter.shape[0] for parameter in parameters_of(model) if parameter.dim() == 2}
+    is_grouped = made & {groups * width, (heads + 2 * groups) * width} and 3 * heads * width not in made
+    return heads // groups if is_grouped else 1
 
 
 def latent_attention(model: nn.Module) -> LatentAttention | None:

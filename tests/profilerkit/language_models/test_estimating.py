@@ -190,6 +190,6 @@ def test_an_interval_keeps_its_width_above_the_bound() -> None:
     networks = tuple(Network(f"{ratio}", "made up", "forward", ratio) for ratio in (0.001, 0.002, 0.004))
     cost = cost_on(calibrated(networks=networks))
     estimate, bound = cost.estimate(1, 1, 20), cost(1, 1, 20).seconds
-    assert bound is not None
+    assert bound is not None and estimate is not None
     assert estimate.value == estimate.low == bound
     assert estimate.high == pytest.approx(2 * bound)

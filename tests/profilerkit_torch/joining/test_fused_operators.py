@@ -99,7 +99,7 @@ def test_a_model_with_one_product_in_common_is_another(count: int, tmp_path: Pat
 
 def test_convolutions_with_other_channels_are_of_another_model(tmp_path: Path) -> None:
     trace = ChromeTrace()
-    trace.operator("aten::conv2d", 1000, 1040, **{"Input Dims": [[2, 3, 8, 8], [16, 3, 3, 3], [16]]})
+    trace.operator("aten::conv2d", 1000, 1040, Input_Dims=[[2, 3, 8, 8], [16, 3, 3, 3], [16]])
     path = trace.save(tmp_path / "profile.json")
     assert profilerkit.join(path, nn.Conv2d(3, 16, 3), torch.zeros(2, 3, 8, 8)).unattributed_share == 0
     with pytest.raises(ProfileFileError, match=r"makes \(2, 16\) in the profile, \(2, 8\) in the trace"):
