@@ -156,7 +156,8 @@ def module_file(name: str, folder: Path) -> Path | None:
         path = spec.submodule_search_locations
         if path is None and count < len(parts):
             return None
-    return Path(spec.origin) if spec is not None and (spec.origin or "").endswith(".py") else None
+    origin = None if spec is None else spec.origin
+    return Path(origin) if origin is not None and origin.endswith(".py") else None
 
 
 @lru_cache(maxsize=1000)

@@ -44,9 +44,10 @@ function chart(width, height, label, x, y) {
     grid.append(svg("line", { x1: x.at(tick), x2: x.at(tick), y1: bottom, y2: bottom + 4 }));
     const text = x.text(tick);
     const half = 3.4 * text.length;
-    if (x.at(tick) - half < free || x.at(tick) + half > width) continue;
-    free = x.at(tick) + half + 6;
-    grid.append(svg("text", { x: x.at(tick), y: bottom + 16, "text-anchor": "middle" }, text));
+    const middle = Math.min(x.at(tick), width - half); // the last one stays inside of the drawing
+    if (middle - half < free || x.at(tick) > width) continue;
+    free = middle + half + 6;
+    grid.append(svg("text", { x: middle, y: bottom + 16, "text-anchor": "middle" }, text));
   }
   root.append(grid);
   return root;
