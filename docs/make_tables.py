@@ -51,13 +51,32 @@ def summary(formula: Any) -> str:
     return literals[has_option] if len(literals) > has_option else "\\ "
 
 
+#: The other cells of a row that continues the first cell of the row above.
+_CONTINUED = r"\ "
+
+
 def table(headers: Row, rows: Iterable[Row]) -> str:
-    """Return a table in reStructuredText."""
+    """Return a table in reStructuredText: a simple one, or a grid if a first cell has several lines."""
     cells = [headers, *rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
+    if any(set(row[1:]) == {_CONTINUED} for row in cells):
+        return _grid(cells, widths)
     rule = "  ".join("=" * width for width in widths)
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     return "\n".join((rule, lines[0], rule, *lines[1:], rule))
+
+
+def _grid(cells: list[Row], widths: list[int]) -> str:
+    """Return a grid table, in which a first cell may have several lines."""
+    rules = {char: "+".join(["", *(char * (width + 2) for width in widths), ""]) for char in "-="}
+    lines = [rules["-"]]
+    for row in cells:
+        continues = set(row[1:]) == {_CONTINUED}
+        if len(lines) > 1 and not continues:
+            lines.append(rules["=" if len(lines) == 2 else "-"])
+        shown = (row[0], *([""] * (len(row) - 1))) if continues else row
+        lines.append("|".join(["", *(f" {cell:<{width}} " for cell, width in zip(shown, widths, strict=True)), ""]))
+    return "\n".join((*lines, rules["-"]))
 
 
 def of_operators(formulas: Iterable[tuple[str, PerElements]]) -> str:
@@ -84,7 +103,7 @@ def _folded(rows: Iterable[Row], width: int = 44) -> Iterator[Row]:
             lines[-1] += f", {name}" if lines[-1] else name
         yield (lines[0] + ("," if len(lines) > 1 else ""), *facts)
         for number, line in enumerate(lines[1:], 2):
-            yield (f"{line}{',' if number < len(lines) else ''}", *(r"\ " for _ in facts))
+            yield (f"{line}{',' if number < len(lines) else ''}", *(_CONTINUED for _ in facts))
 
 
 def elementary() -> str:
