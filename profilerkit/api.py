@@ -119,13 +119,13 @@ def profile(
     static = checked("static", static)
     names_requested = status_names("metrics", metrics)
     profiler = profiler_of(model, functions=functions, leave_out=leave_out, name=name, **made_with)
-    caller_arguments = own_parameters(profile)
+    candidates = own_parameters(profile)
     return compute(
         profiler,
         names_requested,
         strict=strict,
         static=static,
-        caller_arguments=caller_arguments,
+        candidates=candidates,
         once=True,
         **{**kwargs, **options},
     )
@@ -137,13 +137,13 @@ def compute(
     *,
     strict: bool = False,
     static: bool = False,
-    caller_arguments: Iterable[str] = (),
+    candidates: Iterable[str] = (),
     once: bool = False,
     **arguments: Any,
 ) -> Report:
     """Compute the named status keys of a profiler, all of them unless there are names, and return its report.
 
-    ``caller_arguments`` are the names that an unknown argument may mean. ``once`` says that this is the only request to
+    ``candidates`` are the names that an unknown argument may mean. ``once`` says that this is the only request to
     the profiler. ``static`` leaves out what runs the model, as in `profile`.
     """
     profiler._once = once
@@ -151,7 +151,7 @@ def compute(
     try:
         if static:
             names = profiler._registry.static_names(names)
-        return profiler._computed_report(names, arguments, strict, caller_arguments)
+        return profiler._computed_report(names, arguments, strict, candidates)
     finally:
         profiler._once = False
 

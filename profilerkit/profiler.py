@@ -293,17 +293,10 @@ class Profiler(Computing):
         return report
 
     def _computed_report(
-        self,
-        names: Iterable[str] | None,
-        arguments: Mapping[str, Any],
-        strict: bool,
-        caller_arguments: Iterable[str] = (),
+        self, names: Iterable[str] | None, arguments: Mapping[str, Any], strict: bool, candidates: Iterable[str] = ()
     ) -> Report:
-        """Return the report of the named status keys, or of all of them.
-
-        ``caller_arguments`` are names that an unknown argument may mean.
-        """
-        used = read_arguments(arguments, [self._registry], caller_arguments, strict=strict)
+        """Return the report of the named status keys, or of all; an unknown argument may mean one of ``candidates``."""
+        used = read_arguments(arguments, [self._registry], candidates, strict=strict)
         requested = self._registry.requested(names, used)
         self._compute_all(requested, used, strict=strict)
         return self.report(None if names is None else requested)

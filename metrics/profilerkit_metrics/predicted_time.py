@@ -9,12 +9,12 @@ from profilerkit import Noted, Partial, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device
 from profilerkit.prediction import NothingToPredictError, Prediction, predict_trace
-from profilerkit.protocols import NamesDevices, offered
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
 from .kinds import LayerRows, Seconds
+from .utilization import device_of
 
 __all__ = [
     "ComputePredictedTime",
@@ -149,12 +149,10 @@ class ComputePredictedTrainingTime(ProfilerFunction):
 def _predicted(
     model: Any, backend: Backend, trace: ModelTrace, options: RunOptions, on: DeviceInfoLike | None, dtype: str | None
 ) -> Prediction | Unavailable:
-    if on is None:
-        where = offered(backend, NamesDevices).device_info(backend.resolve_device(model, options.device))
-    else:
-        where = device(on)
     try:
-        return predict_trace(trace, where, dtype=dtype, compiled="compile" in options.requested)
+        return predict_trace(
+            trace, device_of(model, backend, options, on), dtype=dtype, compiled="compile" in options.requested
+        )
     except (UnknownPeakError, NothingToPredictError) as error:
         return Unavailable(str(error))
 

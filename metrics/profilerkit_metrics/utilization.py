@@ -251,8 +251,6 @@ class ComputeMbu(ProfilerFunction):
             cache_bytes: The bytes of a cache that the pass reads, in addition to the weights.
         """
         where = device_of(model, backend, run_options, peaks_of)
-        if isinstance(where, Unavailable):
-            return where
         bandwidth = where.bandwidth
         if bandwidth is None:
             return Unavailable(f"the bandwidth of {where.name} is not known; give a described device with peaks_of=")
@@ -278,12 +276,10 @@ class ComputeNumbersByDtype(ProfilerFunction):
         }
 
 
-def device_of(
-    model: Any, backend: Backend, options: RunOptions, peaks_of: DeviceInfoLike | None
-) -> DeviceInfo | Unavailable:
-    """Return the device whose peaks count: the requested one, or the one that the model runs on."""
-    if peaks_of is not None:
-        return device(peaks_of)
+def device_of(model: Any, backend: Backend, options: RunOptions, requested: DeviceInfoLike | None) -> DeviceInfo:
+    """Return the device whose figures count: the requested one, or the one that the model runs on."""
+    if requested is not None:
+        return device(requested)
     return offered(backend, NamesDevices).device_info(backend.resolve_device(model, options.device))
 
 
@@ -299,7 +295,7 @@ def dtype_ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | 
 def share_of(
     trace: ModelTrace,
     time: Measurement,
-    where: DeviceInfo | Unavailable,
+    where: DeviceInfo,
     dtype: str | Unavailable | None,
     attention: Attention = "full",
     *,
@@ -308,8 +304,6 @@ def share_of(
     """Return the share of the peak that the products of a trace reach in a time."""
     if attention not in get_args(Attention):
         raise ArgumentError(f"attention={attention!r}: give {' or '.join(map(repr, get_args(Attention)))}")
-    if isinstance(where, Unavailable):
-        return where
     if isinstance(dtype, Unavailable):
         return dtype
     macs = macs_by_dtype(trace, recomputed=recomputed, attended=attention == "attended")

@@ -17,6 +17,7 @@ from ..process.clean_output import results_alone
 from ..process.files import obstacle
 
 __all__ = [
+    "console_or_json",
     "input_options",
     "isolation_options",
     "measuring_options",
@@ -233,6 +234,17 @@ def output_option(help: str, callback: Callable[..., Any] = require_writable, **
     """Return the option ``-o``, ``--output`` of a command, with its help and what reads the path."""
     kind = click.Path()  # the callback says what is wrong with a path
     return click.option("-o", "--output", metavar="FILE", type=kind, callback=callback, help=help, **attributes)
+
+
+#: The option ``--format`` of a command whose result no renderer shows.
+console_or_json = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+    help="Form of the printed result; JSON has every number in base units.",
+)
 
 
 output_options = _several(

@@ -72,7 +72,7 @@ class CostRegistry:
         self._replaced: dict[Any, list[Formula]] = {}
         self._scopes: ContextVar[tuple[_Scope, ...]] = ContextVar(f"{framework}_cost_scopes", default=())
         self._changes = 0
-        #: What `own` returned last, and the version that it was for.
+        #: What `added` returned last, and the version that it was for.
         self._added: tuple[object, dict[Any, Formula]] = None, {}
 
     def register(

@@ -109,9 +109,9 @@ def metric(
 
     def make(func: Callable[..., Any]) -> PlainMetric:
         _require_pipeable(name, func)
-        description = described or inspect.getdoc(func) or f"What {func.__name__} returns."
+        text = described or inspect.getdoc(func) or f"What {func.__name__} returns."
         title = "".join(word.title() for word in name.split("_"))
-        key = type(title, (Metric,), {**attributes, "__doc__": description, "__module__": func.__module__})
+        key = type(title, (Metric,), {**attributes, "__doc__": text, "__module__": func.__module__})
         return PlainMetric(func, key, demanded)
 
     return make

@@ -291,24 +291,22 @@ def why_no_function(value: Any) -> str:
 def read_arguments(
     kwargs: Mapping[str, Any],
     registries: Iterable[Registry],
-    caller_arguments: Iterable[str] = RESERVED,
+    candidates: Iterable[str] = RESERVED,
     *,
     strict: bool = False,
 ) -> dict[str, Any]:
     """Return the arguments that functions of the registries take, those that are well known as plain values.
 
     Raises `ArgumentError` for a value that breaks a rule of `profilerkit.arguments`. An argument that no function takes
-    is most often a typo: a warning says what is meant, with ``strict`` an `ArgumentError`. ``caller_arguments``
+    is most often a typo: a warning says what is meant, with ``strict`` an `ArgumentError`. ``candidates``
     are the arguments that the caller takes itself, which are among what can be meant.
     """
     if not kwargs:
         return {}
     registries = list(registries)
     taken = {name for registry in registries for name in registry.parameters()}
-    names = {*taken, *caller_arguments}
-    elsewhere = {
-        name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in caller_arguments
-    }
+    names = {*taken, *candidates}
+    elsewhere = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in candidates}
     elsewhere |= {name: hint for name in kwargs if (hint := foreign_hint(name, kwargs[name], names))}
     for name in sorted(kwargs.keys() - taken):
         message = f"no registered function takes an argument {name!r}; {argument_hint(name, names, elsewhere)}"

@@ -166,7 +166,7 @@ def _elementwise(walk: Walk, equation: Any, inputs: list[Value], context: Contex
     macs, flops = (
         sum(getattr(each, what) * each.times for each in executed) * times // runs for what in ("macs", "flops")
     )
-    missing = ", ".join(dict.fromkeys(each.missing for each in inner if each.missing))
+    missing = ", ".join(dict.fromkeys(each.missing for each in executed if each.missing))
     walk.note(equation.primitive.name, inputs, outputs, context, macs=macs, flops=flops, missing=missing)
     return outputs
 
