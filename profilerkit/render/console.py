@@ -48,6 +48,7 @@ def to_text(renderable: RenderableType, width: int | None = None, color: bool = 
         width=columns,
         color_system="standard" if color else None,
         force_terminal=color,
+        force_jupyter=False,  # in a notebook rich would show the text there, and write none
         legacy_windows=False,
         highlight=False,
     )
@@ -123,7 +124,8 @@ class _Fitted:
             widths = _widths(grid)
         title = f"\n{grid.title}"
         for columns in _pieces(widths, options.max_width):
-            yield _table(grid, title, columns, _squeezed([widths[each] for each in columns], options.max_width))
+            yield Text(title, style="bold")  # as a title of the table it would be folded to the width of that
+            yield _table(grid, columns, _squeezed([widths[each] for each in columns], options.max_width))
             title = f"{grid.title}, continued"
 
 
@@ -186,8 +188,8 @@ def _squeezed(widths: list[tuple[int, int]], available: int) -> list[int]:
     return fitted
 
 
-def _table(grid: Grid, title: str, columns: list[int], widths: list[int]) -> RenderableType:
-    table = Table(title=Text(title, style="bold"), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+def _table(grid: Grid, columns: list[int], widths: list[int]) -> RenderableType:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column, width in zip(columns, widths, strict=True):
         justify: JustifyMethod = "right" if column in grid.numeric else "left"
         table.add_column(escape(grid.titles[column]), justify=justify, overflow="fold", width=width)
