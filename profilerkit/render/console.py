@@ -29,7 +29,7 @@ __all__ = ["grid_text", "layer_table", "render", "result_table", "to_text"]
 
 NARROWEST, WIDEST = 60, 160
 LONGEST_NAME = 36
-#: Shorter words are not folded: a shape [1, 256, 112, 112], a type, the end of a path.
+#: Shorter ones are not folded: a shape [1, 256, 112, 112], a type, the end of a path.
 LONGEST_WHOLE = 24
 #: A longer number is folded like a name.
 LONGEST_NUMBER = 60
@@ -153,9 +153,17 @@ def _widths(grid: Grid) -> list[tuple[int, int]]:
             least = min(best, LONGEST_WHOLE)
         else:
             number = max(min(cells, LONGEST_NUMBER), min(heading, 12))
-            least = number if column in grid.numeric else min(best, LONGEST_WHOLE)
+            least = number if column in grid.numeric else _least_of_words(grid, column, best)
         widths.append((least, best))
     return widths
+
+
+def _least_of_words(grid: Grid, column: int, best: int) -> int:
+    """Return the least width of a column of words: sentences are folded between them, shapes and words stay whole."""
+    cells = [row[column] for row in grid.rows]
+    words = [word for cell in cells for word in ([cell] if cell.startswith("[") else cell.split())]
+    longest = max(map(cell_len, words), default=0)
+    return min(best, max(12, min(longest, LONGEST_WHOLE)))
 
 
 def _label(grid: Grid, number: int, column: int) -> str:

@@ -23,7 +23,10 @@ def made(name: str) -> Report:
 
 
 REPORT = made("first")
-RESULTS = {"report": REPORT, "comparison": Comparison(REPORT, (made("second"), made("a third one")))}
+RESULTS: dict[str, Report | Comparison] = {
+    "report": REPORT,
+    "comparison": Comparison(REPORT, (made("second"), made("a third one"))),
+}
 
 
 @pytest.mark.parametrize("width", WIDTHS)
