@@ -68,7 +68,8 @@ class UnknownStatusError(ProfilerKitError, KeyError):
             listing += f" and {len(self.names) - _NEAREST} more" + (
                 "; `profilerkit list` lists them" if is_profiler else ""
             )
-        super().__init__(f"unknown status {shown(name)}; {owner} knows, nearest first: {listing}")
+        verb = "know" if owner.startswith("these ") else "knows"
+        super().__init__(f"unknown status {shown(name)}; {owner} {verb}, nearest first: {listing}")
 
     def __reduce__(self) -> tuple[Callable[..., UnknownStatusError], tuple[Any, ...]]:
         return _unknown_status, (self.name, self.names, self.owner)

@@ -42,7 +42,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 @click.option("--device", help="The device that it was profiled on, of 'profilerkit devices' or a TOML file.")
 @click.option("--dtype", help="The dtype that the products ran in, if it is not the model's own: bf16, tf32.")
 @click.option(
-    "--skip", type=click.IntRange(min=0), default=0, show_default=True, help="Passes to leave out at the begin."
+    "--skip", type=click.IntRange(min=0), default=0, show_default=True, help="Passes to leave out at the start."
 )
 @click.option("--trust", is_flag=True, help="Also load files that may run code, such as pickled models.")
 @click.option(

@@ -200,8 +200,28 @@ def compared(specs: Sequence[str], request: Request, renamed: bool = True) -> tu
     ]
     names = [name or other for name, other in zip(typed, default_names, strict=True)]
     named = distinct_names(names) if renamed else names
+    ordered = _with_metrics(ordered, request.metric) if renamed and request.metric else ordered
     first, *rest = (replace(report, name=name) for report, name in zip(ordered, named, strict=True))
     return Comparison(first, tuple(rest)), [profilers.get(index) for index in range(len(specs))]
+
+
+def _with_metrics(reports: Sequence[Report], metrics: Sequence[str]) -> list[Report]:
+    """Return reports with these metrics alone: a saved one has others, which the models beside it were not asked for.
+
+    Raises a usage error for a metric that no report has.
+    """
+    from ..plugging.offers import name_of_metric
+
+    names = [name_of_metric(name) for name in metrics]
+    known = list(dict.fromkeys(key for report in reports for key in report.statuses))
+    for name in names:
+        if name not in known:
+            error = UnknownStatusError(name, known, owner="these reports")
+            raise click.BadParameter(str(error), param_hint="--metric")
+    return [
+        replace(report, statuses={key: record for key, record in report.statuses.items() if key in names})
+        for report in reports
+    ]
 
 
 def _isolated(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:

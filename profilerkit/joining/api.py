@@ -52,7 +52,7 @@ def join(
         device: The device that it was profiled on: a `DeviceInfo`, a name, or the path of a TOML file. If it is not
             given it is what the profile names, if that is described.
         dtype: The dtype that the products ran in, if that is not the one in the model: "bf16", "tf32".
-        skip: How many passes to leave out at the begin, as those that warm up.
+        skip: How many passes to leave out at the start, as those that warm up.
         name: What the model is called.
         backend: A backend or its name. Default: the backend of the model's framework.
 

@@ -37,7 +37,10 @@ class LayerTable(Table):
         for index, row in enumerate(self._rows):
             if row[key] == path:
                 return index
-        nearest = ", ".join(by_likeness(path, [row[key] for row in self._rows])[:5])
+        nearest = (
+            ", ".join(by_likeness(path, [row[key] for row in self._rows if row[key]])[:5])
+            or "none, only the model itself: ''"
+        )
         raise KeyError(f"no layer {shown(path)}; the nearest are: {nearest}")
 
     def __eq__(self, other: object) -> bool:
@@ -54,7 +57,9 @@ class LayerTable(Table):
         """
         k, by, depth = checked("k", k), checked("by", by) or self._most_wanted(), self._reached(depth)
         if self._rows and by not in self._rows[0]:
-            raise ValueError(f"no column {by!r} in the layer table; it has {', '.join(self._rows[0])}")
+            numbers = [name for name in self.columns if any(isinstance(row[name], (int, float)) for row in self._rows)]
+            listing = ", ".join(by_likeness(by, numbers))
+            raise ValueError(f"no column {by!r} in the layer table; of numbers it has, nearest first: {listing}")
         valued = [row for row in self._rows if row[by] is not None]
         if any(not isinstance(row[by], (int, float)) for row in valued):
             raise ValueError(f"column {by!r} of the layer table holds no numbers to rank by")

@@ -15,13 +15,15 @@ function ticksOf(low, high, count, scale) {
   return ticks;
 }
 
-/** Powers of ten between two bounds, at most about eight of them. */
+/** Powers of ten between two bounds, at most about eight of them; also twice and five times one where there are fewer than two. */
 function decades(low, high) {
   const [first, last] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];
   const step = Math.max(1, Math.ceil((last - first + 1) / 8));
   const ticks = [];
   for (let power = first; power <= last; power += step) ticks.push(10 ** power);
-  return ticks;
+  if (ticks.length > 1) return ticks;
+  const powers = Array.from({ length: last - first + 2 }, (_, at) => 10 ** (first - 1 + at));
+  return powers.flatMap((power) => [power, 2 * power, 5 * power]).filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
 }
 
 const linear = (low, high, from, to) => (value) => from + ((value - low) / (high - low || 1)) * (to - from);

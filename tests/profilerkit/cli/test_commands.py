@@ -245,6 +245,21 @@ def test_a_budget_for_a_ci_server(models: str) -> None:
     assert "| FAILED |" in run(*command, "--format", "markdown").stdout
 
 
+@pytest.mark.parametrize("command", ["compare", "diff"])
+def test_metrics_that_were_not_requested_of_a_model_are_left_out_of_a_saved_report(command: str, models: str) -> None:
+    """Else each of them has a row that says "not measured"."""
+    saved = "all.json"
+    fine("profile", f"{models}:teacher", "--input-shape", "4", "--static", "--output", saved, "--quiet")
+    assert "Model Size" in run("show", saved).stdout
+    result = run(command, saved, f"{models}:student", "--input-shape", "4", "--metric", "macs,params")
+    assert result.exit_code == 0, result.output
+    assert "not measured" not in result.stdout
+    assert [word in result.stdout for word in ("Total Parameters", "MACs", "Model Size")] == [True, True, False]
+    wrong = run(command, saved, saved, "--metric", "throughput")
+    assert wrong.exit_code == 2
+    assert "unknown status 'throughput'; these reports know, nearest first: " in " ".join(wrong.stderr.split())
+
+
 def test_a_budget_beside_a_baseline(models: str) -> None:
     saved = save(models, "teacher")
     assert run("check", f"{models}:student", *STATIC, "--baseline", saved, "--limit", "macs <= 0.25x").exit_code == 0

@@ -28,7 +28,7 @@ def test_what_a_stream_cannot_take_becomes_similar_signs(
     monkeypatch.setattr(sys, "stdout", stream)
     emit(TABLE)
     stream.flush()
-    assert stream.buffer.getvalue().decode(encoding) == printed + "\n"  # type: ignore[attr-defined]
+    assert stream.buffer.getvalue().decode(encoding) == printed + "\n"
 
 
 def test_an_encoding_without_a_codec_is_left_to_the_stream() -> None:

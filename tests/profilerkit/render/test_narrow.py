@@ -23,7 +23,10 @@ def made(name: str) -> Report:
 
 
 REPORT = made("first")
-RESULTS = {"report": REPORT, "comparison": Comparison(REPORT, (made("second"), made("a third one")))}
+RESULTS: dict[str, Report | Comparison] = {
+    "report": REPORT,
+    "comparison": Comparison(REPORT, (made("second"), made("a third one"))),
+}
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -52,3 +55,7 @@ def test_a_share_has_one_digit_behind_the_point() -> None:
     grid = layer_grid(LayerTable(layers))
     column = grid.titles.index("Share of\nforward")
     assert [cells[column] for cells in grid.rows] == ["100.0 %", "<0.1 %"]
+
+
+def test_a_title_is_not_folded_to_the_width_of_its_table() -> None:
+    assert str(LayerTable([{"path": "", "type": "A"}])).splitlines()[0] == "LayerTable, 1 row"
