@@ -10,9 +10,9 @@ from typing import Any
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import failure_of
-from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.backend_kit.scoped_calls import layer_calls, layer_records
 from profilerkit.backend_kit.settings import switched
+from profilerkit.devices.product_dtypes import product_dtype
 from profilerkit.trace.bounds import Branch, Choice, PeakSpread
 from profilerkit.trace.conditions import noted
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord

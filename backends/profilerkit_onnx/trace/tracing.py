@@ -11,8 +11,8 @@ from onnx import ModelProto, TypeProto, helper
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import failure_of
-from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.backend_kit.scoped_calls import Weights, layer_records
+from profilerkit.devices.product_dtypes import product_dtype
 from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
 

@@ -10,7 +10,7 @@ from typing import Any
 from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.live_bytes import live_bytes
-from profilerkit.backend_kit.product_dtypes import product_dtype
+from profilerkit.devices.product_dtypes import product_dtype
 from profilerkit.errors import error_summary
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.bounds import PeakSpread

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..devices.products import element_bytes
+from .products import element_bytes
 
 __all__ = ["product_dtype"]
 
