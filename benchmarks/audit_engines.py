@@ -50,30 +50,33 @@ def main() -> None:
     if what == "memory":
         memory(count)
         return
-    own, imports = own_work(), import_seconds()
-    print(f"a profile in a process that is there {own:.4f} s, in a fresh interpreter with its imports {imports:.3f} s")
+    profile_seconds, imports = own_work(), import_seconds()
+    print(
+        f"a profile in a process that is there {profile_seconds:.4f} s, "
+        f"in a fresh interpreter with its imports {imports:.3f} s"
+    )
     print(f"{'':44} {'s a model':>10} {'beyond':>8}")
     for name, run, served in ways():
         more = count * (MORE if served else 1)
         few, many = seconds(run, FEW), seconds(run, FEW + more)
         each = (many - few) * WORKERS / more
-        print(f"{name:44} {each:10.3f} {each - (own if served else imports):8.3f}", flush=True)
+        print(f"{name:44} {each:10.3f} {each - (profile_seconds if served else imports):8.3f}", flush=True)
 
 
 def ways() -> list[tuple[str, Callable[[int], object], bool]]:
     """Return each way with its name, and whether its processes serve many models each, and import once."""
-    found: list[tuple[str, Callable[[int], object], bool]] = [
+    engines: list[tuple[str, Callable[[int], object], bool]] = [
         ("local, warm (forked)", audited, False),
         ("local, cold (a fresh interpreter)", lambda count: audited(count, warm=False), False),
         ("ProcessPoolExecutor, one process for all", lambda count: pooled(count, None), True),
         ("ProcessPoolExecutor, a fresh process each", lambda count: pooled(count, 1), False),
     ]
     if find_spec("ray") is not None:
-        found += [
+        engines += [
             ("ray", lambda count: audited(count, engine="ray"), False),
             ("bare tasks of Ray", bare_ray, True),
         ]
-    return found
+    return engines
 
 
 def seconds(run: Callable[[int], object], count: int) -> float:

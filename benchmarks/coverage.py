@@ -136,19 +136,19 @@ def main() -> None:
             parser.error("--slower and --apart do not go together: the weights are shared")
     arguments.built = None if arguments.apart else globals()[arguments.model]()
     with neighbors(len(os.sched_getaffinity(0)) if arguments.neighbor else 0):
-        found = [shown(index, *one_trial(arguments), arguments.slower) for index in range(arguments.trials)]
-    ratios = [ratio for ratio, _, _ in found]
+        trials = [shown(index, *one_trial(arguments), arguments.slower) for index in range(arguments.trials)]
+    ratios = [ratio for ratio, _, _ in trials]
     counts = {"range only": sum(ratio.is_range for ratio in ratios)}
     if arguments.slower:
         counts["1 % more is found"] = sum(ratio.is_real and ratio.low > 1 for ratio in ratios)
     else:
         counts["the interval holds 1, or is a range"] = sum(not ratio.is_real for ratio in ratios)
-    pairs, seconds = median(n for _, n, _ in found), median(s for _, _, s in found)
+    pairs, seconds = median(n for _, n, _ in trials), median(s for _, _, s in trials)
     width = median(ratio.high - ratio.low for ratio in ratios)
     print(f"median: {pairs:.0f} pairs, {seconds:.2f} s, interval {width:.2%} wide, load {os.getloadavg()[0]:.1f}")
     for name, hits in counts.items():
-        low, high = bounds(hits, len(found))
-        print(f"{name}: {hits} of {len(found)}, {hits / len(found):.1%} [{low:.1%}, {high:.1%}]")
+        low, high = bounds(hits, len(trials))
+        print(f"{name}: {hits} of {len(trials)}, {hits / len(trials):.1%} [{low:.1%}, {high:.1%}]")
 
 
 def shown(index: int, ratio: Ratio, pairs: int, seconds: float, slower: bool) -> tuple[Ratio, int, float]:

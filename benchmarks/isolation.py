@@ -104,17 +104,19 @@ def ratios(trials: int) -> None:
         apart: list[tuple[Ratio, float]] = []
         for _ in range(trials):
             specs = [f"{HERE}:{first}", f"{HERE}:{second}"]
-            for found, made in (
+            for outcomes, made in (
                 (here, compare(*map(load_model, specs), **HOW)),
                 (apart, isolated_comparison(*specs, timeout=120, **HOW)),
             ):
-                found.append((made.ratio("execution_time"), float(made.reference["execution_time"])))
-        for name, found in (("in this process", here), ("each in its own", apart)):
-            ends = [median(getattr(ratio, end) for ratio, _ in found) for end in ("value", "low", "high")]
-            held = sum(ratio.low <= 1 <= ratio.high for ratio, _ in found)
+                outcomes.append((made.ratio("execution_time"), float(made.reference["execution_time"])))
+        for name, outcomes in (("in this process", here), ("each in its own", apart)):
+            ends = [median(getattr(ratio, end) for ratio, _ in outcomes) for end in ("value", "low", "high")]
+            covered = sum(ratio.low <= 1 <= ratio.high for ratio, _ in outcomes)
             shown = " ".join(f"{end:8.3f}" for end in ends)
-            milliseconds = 1000 * median(seconds for _, seconds in found)
-            print(f"{f'{second}/{first}, {name}':<36} {shown} {f'{held}/{trials}':>8} {milliseconds:10.3f}", flush=True)
+            milliseconds = 1000 * median(seconds for _, seconds in outcomes)
+            print(
+                f"{f'{second}/{first}, {name}':<36} {shown} {f'{covered}/{trials}':>8} {milliseconds:10.3f}", flush=True
+            )
 
 
 #: Each planted model with its limits; what takes no limit ends by itself.
@@ -144,16 +146,16 @@ def endings() -> None:
         with Path(os.devnull).open("w") as nothing:
             for name, limits in CASES.items():
                 Path(os.environ["PLANTED_PIDS"]).write_text("")
-                own, sys.stderr = sys.stderr, nothing
+                stderr, sys.stderr = sys.stderr, nothing
                 try:
                     start = time.perf_counter()
                     report = isolated(f"{PLANTED}:{name}", start_method="forkserver", preload=["numpy"], **limits)
                 finally:
-                    sys.stderr = own
+                    sys.stderr = stderr
                 seconds = time.perf_counter() - start
                 after = f"{seconds - limits['timeout']:15.2f}" if "timeout" in limits else f"{'':>15}"
-                said = (report.status("execution_time").missing or ("complete",))[0].partition(" while computing")[0]
-                print(f"{name:<28} {seconds:8.2f} {after}   {said[:80]}", flush=True)
+                message = (report.status("execution_time").missing or ("complete",))[0].partition(" while computing")[0]
+                print(f"{name:<28} {seconds:8.2f} {after}   {message[:80]}", flush=True)
 
 
 if __name__ == "__main__":

@@ -162,9 +162,9 @@ def main(arguments: list[str] | None = None) -> None:
         ours = sum(each.ours == each.expected for each in rows.values())
         xla = sum(each.xla == each.expected for each in rows.values())
         both = sum(each.xla is not None and each.xla + each.transcendentals == each.expected for each in rows.values())
-        own = 1000 * sum(each.our_seconds for each in rows.values()) / len(rows)
+        milliseconds = 1000 * sum(each.our_seconds for each in rows.values()) / len(rows)
         theirs = 1000 * sum(each.xla_seconds for each in rows.values()) / len(rows)
-        print(f"{family:<30}{len(rows):>6}{ours:>13}{own:>7.0f}{xla:>6}{both:>22}{theirs:>8.0f}", flush=True)
+        print(f"{family:<30}{len(rows):>6}{ours:>13}{milliseconds:>7.0f}{xla:>6}{both:>22}{theirs:>8.0f}", flush=True)
         for name, each in rows.items() if options.cases else ():
             if each.xla != each.expected or each.ours != each.expected:
                 numbers = f"{each.expected:>16,}{shown(each.ours):>16}{shown(each.xla):>16}"

@@ -48,9 +48,9 @@ def operators(folder: Path) -> Iterator[tuple[Path, int]]:
         if not macs:
             continue
         names = ["" if array is None else f"x{index}" for index, array in enumerate(arrays)]
-        given = {name: array for name, array in zip(names, arrays, strict=True) if name}
-        weights = {name: array for name, array in given.items() if array.size <= 8 and array.dtype.kind != "f"}
-        inputs = {name: array for name, array in given.items() if name not in weights}
+        values = {name: array for name, array in zip(names, arrays, strict=True) if name}
+        weights = {name: array for name, array in values.items() if array.size <= 8 and array.dtype.kind != "f"}
+        inputs = {name: array for name, array in values.items() if name not in weights}
         node = onnx.helper.make_node(op, names, ["y"], **attributes)
         path = folder / f"{index}-{op}.onnx"
         onnx.save(model_of([node], inputs, weights), path)

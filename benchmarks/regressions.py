@@ -1,8 +1,9 @@
 """Quality of the search for steps in times: nights until a step of 5 % is reported, and false alarms a year.
 
 Real noise is measured first: as in an audit, each night is a process of its own that times a few computations and keeps
-the median of each. Nights are drawn from these in blocks, so that what lasts for a while is kept. Each night the newest
-nights are searched as `profilerkit regressions` does, with the rate controlled over all models.
+the median of each. Nights are drawn from these in blocks, so that what lasts for a while is kept; a night is the same
+for all models, as it is on a machine. Each night the newest nights are searched as `profilerkit regressions` does, with
+the rate controlled over all models.
 
     python benchmarks/regressions.py --seconds 150 --save noise.json
     python benchmarks/regressions.py --noise noise.json --models 8 --nights 365 --trials 40
@@ -23,6 +24,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from profilerkit.audits.machine_share import shared_part
 from profilerkit.audits.steps import MIN_NIGHTS, controlled, splits_of
 
 Floats = NDArray[np.float64]
@@ -31,6 +33,8 @@ BLOCK = 5
 RUNS = 31
 #: A step that is reported within so many nights of its place is the planted one.
 NEAR = 3
+#: Nights before a planted step, and those in which it is to be reported.
+BEFORE, WITHIN = 60, 30
 
 
 def computations() -> list[Callable[[], object]]:
@@ -72,20 +76,18 @@ def noise(seconds: float) -> list[Floats]:
     return [np.asarray(values) for values in zip(*series, strict=True)]
 
 
-def nights(series: Floats, count: int, generator: np.random.Generator) -> Floats:
-    """Return as many nights, drawn in blocks of consecutive measurements."""
-    starts = generator.integers(0, len(series) - BLOCK + 1, count // BLOCK + 1)
-    drawn: Floats = np.concatenate([series[start : start + BLOCK] for start in starts])[:count]
-    return drawn
+def nights(length: int, count: int, block: int, generator: np.random.Generator) -> list[int]:
+    """Return the numbers of as many nights, drawn in blocks of consecutive measurements."""
+    starts = generator.integers(0, length - block + 1, count // block + 1)
+    return [int(start) + night for start in starts for night in range(block)][:count]
 
 
 def alarms(fleet: list[Floats], until: int, window: int, rate: float, least: float) -> list[tuple[int, int]]:
     """Return the models that are reported in a night, each with the night of its step."""
     begin = max(0, until - window)
-    seen = [series[begin:until] for series in fleet]
-    levels = [np.median(part) for part in seen]
-    common = np.median([part - level for part, level in zip(seen, levels, strict=True)], axis=0)
-    splits = [(model, split) for model, part in enumerate(seen) for split in splits_of(part - common, until)]
+    seen = np.array([series[:until] for series in fleet])
+    own = seen - shared_part(seen - np.median(seen, axis=1, keepdims=True))
+    splits = [(model, split) for model, each in enumerate(own) for split in splits_of(each[begin:], until, each)]
     rates = controlled([split.p for _, split in splits])
     return [
         (model, begin + split.index)
@@ -101,13 +103,13 @@ class Fleet:
     measured: list[Floats]
     models: int
     how: tuple[int, float, float]
+    block: int
     generator: np.random.Generator
 
     def nights(self, count: int) -> list[Floats]:
-        """Return as many nights of each model."""
-        return [
-            nights(self.measured[model % len(self.measured)], count, self.generator) for model in range(self.models)
-        ]
+        """Return as many nights of each model, the same ones for all models."""
+        drawn = nights(len(self.measured[0]), count, self.block, self.generator)
+        return [self.measured[model % len(self.measured)][drawn] for model in range(self.models)]
 
     def false_alarms(self, count: int) -> int:
         """Return how many alarms there are in nights without a step; one that is raised again counts once."""
@@ -121,11 +123,11 @@ class Fleet:
 
     def delay(self, model: int, step: float) -> int | None:
         """Return how many nights pass until a step is reported, the night of the step being the first; None for 30."""
-        series, planted = self.nights(60), 30
+        series, planted = self.nights(BEFORE + WITHIN), BEFORE
         series[model][planted:] += np.log1p(step)
-        for until in range(planted + 1, 61):
-            found = alarms(series, until, *self.how)
-            if any(which == model and abs(at - planted) <= NEAR for which, at in found):
+        for until in range(planted + 1, planted + WITHIN + 1):
+            alarmed = alarms(series, until, *self.how)
+            if any(which == model and abs(at - planted) <= NEAR for which, at in alarmed):
                 return until - planted
         return None
 
@@ -166,6 +168,7 @@ def main() -> None:
     parser.add_argument("--nights", type=int, default=365, help="nights without a step")
     parser.add_argument("--trials", type=int, default=10, help="how many steps are planted")
     parser.add_argument("--step", type=float, default=0.05)
+    parser.add_argument("--block", type=int, default=BLOCK, help="so many consecutive nights are drawn together")
     parser.add_argument("--window", type=int, default=60)
     parser.add_argument("--rate", type=float, default=0.05)
     parser.add_argument("--min-change", type=float, default=0.02)
@@ -185,7 +188,8 @@ def main() -> None:
         arguments.save.write_text(json.dumps([each.tolist() for each in measured]), encoding="utf-8")
         return
     how = arguments.window, arguments.rate, arguments.min_change
-    report(Fleet(measured, arguments.models, how, generator), arguments.nights, arguments.trials, arguments.step)
+    fleet = Fleet(measured, arguments.models, how, arguments.block, generator)
+    report(fleet, arguments.nights, arguments.trials, arguments.step)
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ def answer_of(tool: str, model: str, python: str, samples: int) -> dict[str, Any
     command = [python, str(HERE / "trace_tools.py"), tool, str(samples), model]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-    return answers[0] if answers else {"error": said[0]}
+    message = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+    return answers[0] if answers else {"error": message[0]}
 
 
 def operators_of(name: str) -> int:

@@ -50,8 +50,8 @@ def _over_fake_tensors(model: nn.Module, x: torch.Tensor) -> object:
     from torch.utils.flop_counter import FlopCounterMode
 
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        held = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-        fake: dict[str, torch.Tensor] = {name: mode.from_tensor(tensor) for name, tensor in held.items()}
+        tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+        fake: dict[str, torch.Tensor] = {name: mode.from_tensor(tensor) for name, tensor in tensors.items()}
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             functional_call(model, fake, (mode.from_tensor(x),))
     return counter.get_total_flops()
@@ -191,8 +191,8 @@ def main(tool: str, samples: str, name: str) -> None:
         start = time.perf_counter()
         importlib.import_module(needed)
         imported = time.perf_counter() - start
-        found = timed(call, model, x, int(samples))
-        print(json.dumps({**found, "cold": found["cold"] + imported}), flush=True)
+        times = timed(call, model, x, int(samples))
+        print(json.dumps({**times, "cold": times["cold"] + imported}), flush=True)
     except Exception as error:  # whatever a tool raises for a model
         print(json.dumps({"error": f"{type(error).__name__}: {error}"[:200]}), flush=True)
 

@@ -15,14 +15,17 @@ import random
 import re
 import sys
 import textwrap
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise, permutations
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from import_graph import Graph, circles, graph_of_rooms, reached_from  # noqa: E402
+
 PAGE = DOCS / "architecture.rst"
 PACKAGES = {
     "profilerkit": ROOT / "profilerkit",
@@ -32,97 +35,22 @@ PACKAGES = {
     "profilerkit_onnx": ROOT / "backends" / "profilerkit_onnx",
 }
 
-#: What each room imports, and in how many modules' imports.
-Arrows = dict[str, Counter[str]]
-
-
 # The rooms and their arrows -------------------------------------------------------------------------------------------
 
 
-def arrows(folder: Path) -> Arrows:
-    """Return what each room of a package imports of the other rooms, by the names of the rooms."""
-    rooms: Arrows = {}
-    for path in sorted(folder.rglob("*.py")):
-        if (name := room_of(path, folder)) is not None:
-            others = {other for other in _imported(path, folder) if other != name}
-            rooms.setdefault(name, Counter()).update(others)
-    return rooms
-
-
-def room_of(path: Path, folder: Path) -> str | None:
-    """Return the room that a file lies in; None for the package's own ``__init__.py``."""
-    first = path.relative_to(folder).parts[0].removesuffix(".py")
-    return None if first in ("__init__", "__main__") else first
-
-
-def _imported(path: Path, folder: Path) -> Iterator[str]:
-    """Yield the room of each import of a file from its own package."""
-    around = [folder.name, *path.relative_to(folder).parts[:-1]]
-    for node in _that_run(ast.parse(path.read_text(encoding="utf-8"))):
-        modules: list[str] = []
-        if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            start = around[: len(around) - node.level + 1] if node.level else []
-            module = ".".join([*start, *filter(None, [node.module])])
-            modules = [f"{module}.{alias.name}" for alias in node.names] if module == folder.name else [module]
-        for module in modules:
-            package, _, inside = module.partition(".")
-            name = inside.partition(".")[0]
-            if package == folder.name and ((folder / name).is_dir() or (folder / f"{name}.py").is_file()) and name:
-                yield name
-
-
-def _that_run(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield every node of a file but those under ``if TYPE_CHECKING``."""
-    for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING"):
-            yield child
-            yield from _that_run(child)
-
-
-def reachable(start: str, graph: Mapping[str, set[str]]) -> set[str]:
-    """Return all that a room imports, through others too."""
-    seen: set[str] = set()
-    waiting = [start]
-    while waiting:
-        for other in graph.get(waiting.pop(), ()):
-            if other not in seen:
-                seen.add(other)
-                waiting.append(other)
-    return seen
-
-
-def upward(rooms: Arrows) -> set[tuple[str, str]]:
-    """Return the arrows that cannot run downwards because rooms import each other in a circle: the fewest imports."""
-    graph = {name: set(others) for name, others in rooms.items()}
-    reached = {name: reachable(name, graph) for name in graph}
-    found: set[tuple[str, str]] = set()
-    done: set[str] = set()
-    for name in sorted(graph):
-        circle = sorted(other for other in reached[name] if name in reached[other])
-        if name in done or not circle:
-            continue
-        done.update(circle)
-        best = min(permutations(circle), key=lambda order: sum(_weight(rooms, pair) for pair in _against(order)))
-        found |= {(low, high) for low, high in _against(best) if high in graph[low]}
-    return found
-
-
-def _against(order: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each pair of rooms of which the first lies below the second."""
-    for index, low in enumerate(order):
-        yield from ((low, high) for high in order[:index])
-
-
-def _weight(rooms: Arrows, pair: tuple[str, str]) -> int:
-    return rooms[pair[0]][pair[1]]
+def arrows(package: str) -> Graph:
+    """Return what each room of a package imports of the other rooms; `SystemExit` if they do so in a circle."""
+    graph = graph_of_rooms(package, PACKAGES[package])
+    if circular := circles(graph):
+        sys.exit(f"rooms import each other in a circle: {', '.join(sorted(circular[0]))}")
+    short = {name: name.removeprefix(f"{package}.") for name in graph}
+    return {short[name]: {short[other] for other in others} for name, others in graph.items()}
 
 
 def without_implied(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
     """Return a graph without the arrows that follow from others: a room that is reached over another one too."""
     return {
-        name: {each for each in others if not any(each in reachable(other, graph) for other in others - {each})}
+        name: {each for each in others if not any(each in reached_from(other, graph) for other in others - {each})}
         for name, others in graph.items()
     }
 
@@ -150,16 +78,16 @@ def width_of(name: str) -> float:
 
 def ranks(graph: Mapping[str, set[str]]) -> dict[str, int]:
     """Return the layer of each room from below: one above the highest that it imports."""
-    found: dict[str, int] = {}
+    ranked: dict[str, int] = {}
 
     def rank(name: str) -> int:
-        if name not in found:
-            found[name] = 1 + max(map(rank, sorted(graph[name])), default=-1)
-        return found[name]
+        if name not in ranked:
+            ranked[name] = 1 + max(map(rank, sorted(graph[name])), default=-1)
+        return ranked[name]
 
     for name in sorted(graph):
         rank(name)
-    return found
+    return ranked
 
 
 def layout(graph: Mapping[str, set[str]]) -> Layout:
@@ -200,7 +128,7 @@ def _neighbors(links: Links) -> tuple[dict[str, list[str]], dict[str, list[str]]
 
 def crossings(layers: Layers, links: Links) -> int:
     """Return how many pairs of arrows cross."""
-    index = {name: place for names in layers for place, name in enumerate(names)}
+    index = {name: position for names in layers for position, name in enumerate(names)}
     level = {name: height for height, names in enumerate(layers) for name in names}
     by_level: dict[int, list[tuple[int, int]]] = {}
     for high, low in links:
@@ -208,8 +136,8 @@ def crossings(layers: Layers, links: Links) -> int:
     return sum(
         (one[0] - two[0]) * (one[1] - two[1]) < 0
         for pairs in by_level.values()
-        for place, one in enumerate(pairs)
-        for two in pairs[:place]
+        for position, one in enumerate(pairs)
+        for two in pairs[:position]
     )
 
 
@@ -221,11 +149,11 @@ def _fewest_crossings(layers: Layers, links: Links, trials: int = 30) -> Layers:
         tried = [random.Random(seed).sample(names, len(names)) for names in layers]
         for sweep in range(16):
             neighbors, order = (below, tried[1:]) if sweep % 2 == 0 else (above, tried[-2::-1])
-            index = {name: place for names in tried for place, name in enumerate(names)}
+            index = {name: position for names in tried for position, name in enumerate(names)}
             for names in order:
                 means = {name: _mean(index, neighbors.get(name, [name])) for name in names}
                 names.sort(key=lambda name: (means[name], index[name]))
-                index.update({name: place for place, name in enumerate(names)})
+                index.update({name: position for position, name in enumerate(names)})
             count = crossings(tried, links)
             if count < fewest:
                 best, fewest = [list(names) for names in tried], count
@@ -247,8 +175,8 @@ def _spread(layers: Layers, links: Links, sweeps: int = 200) -> dict[str, float]
             at += width_of(name) + GAP
     for _ in range(sweeps):
         for names in (*layers, *layers[::-1]):
-            wanted = [_pulled(name, across, [*below.get(name, []), *above.get(name, [])]) for name in names]
-            across.update(zip(names, _apart(names, wanted), strict=True))
+            pulled = [_pulled(name, across, [*below.get(name, []), *above.get(name, [])]) for name in names]
+            across.update(zip(names, _apart(names, pulled), strict=True))
     return across
 
 
@@ -259,14 +187,14 @@ def _pulled(name: str, across: Mapping[str, float], neighbors: Sequence[str]) ->
     return pulls / sum(weights) if weights else across[name]
 
 
-def _apart(names: Sequence[str], wanted: Sequence[float]) -> list[float]:
-    """Return places near the wanted ones, in order and not overlapping: groups that touch move as one."""
+def _apart(names: Sequence[str], pulled: Sequence[float]) -> list[float]:
+    """Return positions near the pulled ones, in order and not overlapping: groups that touch move as one."""
     offsets = [0.0]
     for one, two in pairwise(names):
         offsets.append(offsets[-1] + (width_of(one) + width_of(two)) / 2 + GAP)
     groups: list[tuple[float, int]] = []
-    for place, offset in zip(wanted, offsets, strict=True):
-        groups.append((place - offset, 1))
+    for position, offset in zip(pulled, offsets, strict=True):
+        groups.append((position - offset, 1))
         while len(groups) > 1 and groups[-2][0] > groups[-1][0]:
             (first, many), (second, more) = groups[-2:]
             groups[-2:] = [((first * many + second * more) / (many + more), many + more)]
@@ -280,29 +208,22 @@ STYLE = """
     svg { color-scheme: light dark }
     .paper { fill: #ffffff } .room { fill: #e8f0fb; stroke: #3566a8 } .file { fill: #f6f6f6; stroke: #767676 }
     .arrow { fill: none; stroke: #5a6b7e; stroke-width: 1.3; marker-end: url(#down) }
-    .up, .both { fill: none; stroke: #b3261e; stroke-width: 1.3; stroke-dasharray: 5 3; marker-start: url(#back) }
-    .both { marker-end: url(#back) }
     text { fill: #16202c; font: 13px ui-monospace, Menlo, Consolas, monospace; text-anchor: middle }
-    #down path { fill: #5a6b7e } #back path { fill: #b3261e }
+    #down path { fill: #5a6b7e }
     @media (prefers-color-scheme: dark) {
       .paper { fill: #131416 } .room { fill: #1c2b40; stroke: #79a8e8 } .file { fill: #26282b; stroke: #9a9a9a }
-      .arrow { stroke: #9fb0c3 } .up, .both { stroke: #ff8a80 } text { fill: #eef2f7 }
-      #down path { fill: #9fb0c3 } #back path { fill: #ff8a80 }
+      .arrow { stroke: #9fb0c3 } text { fill: #eef2f7 }
+      #down path { fill: #9fb0c3 }
     }
 """
-HEAD = 'viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"'
+HEAD = 'viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"'
 
 
 def picture(package: str) -> str:
     """Return the SVG of a package's rooms."""
     folder = PACKAGES[package]
-    rooms = arrows(folder)
-    back = upward(rooms)
-    down = {name: {each for each in others if (name, each) not in back} for name, others in rooms.items()}
-    drawn = without_implied(down)
-    for low, high in back:
-        drawn[high].add(low)
-    placed = layout(drawn)
+    rooms = arrows(package)
+    placed = layout(without_implied(rooms))
     width = round(max(x + width_of(name) / 2 for name, (x, _) in placed.centers.items())) + MARGIN
     height = max(y for _, y in placed.centers.values()) + HEIGHT // 2 + MARGIN
     title = f"The parts of {package}; an arrow means that one part imports another"
@@ -311,25 +232,13 @@ def picture(package: str) -> str:
         f'role="img" aria-label="{title}">',
         f"  <title>{title}</title>",
         f"  <style>{STYLE}  </style>",
-        f'  <defs><marker id="down" {HEAD}><path d="M0 0L8 4L0 8z"/></marker>',
-        f'    <marker id="back" {HEAD}><path d="M0 0L8 4L0 8z"/></marker></defs>',
+        f'  <defs><marker id="down" {HEAD}><path d="M0 0L8 4L0 8z"/></marker></defs>',
         f'  <rect class="paper" width="{width}" height="{height}"/>',
-        *(
-            f'  <path class="{_kind(pair, back, down)}" d="{_path(placed, route)}"/>'
-            for pair, route in placed.routes.items()
-        ),
+        *(f'  <path class="arrow" d="{_path(placed, route)}"/>' for route in placed.routes.values()),
         *(_box(name, placed.centers[name], (folder / name).is_dir()) for name in sorted(rooms)),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _kind(pair: tuple[str, str], back: set[tuple[str, str]], down: Mapping[str, set[str]]) -> str:
-    """Return whether an arrow runs down, up, or both ways."""
-    high, low = pair
-    if (low, high) not in back:
-        return "arrow"
-    return "both" if low in down[high] else "up"
 
 
 def _box(name: str, center: tuple[int, int], is_folder: bool) -> str:
@@ -377,7 +286,7 @@ def _port(placed: Layout, name: str, toward: str, *, leaves: bool) -> int:
 def table(package: str) -> str:
     """Return the table of a package's rooms in reStructuredText: the first paragraph of each docstring."""
     folder = PACKAGES[package]
-    names = sorted(arrows(folder), key=lambda name: (not (folder / name).is_dir(), name))
+    names = sorted(arrows(package), key=lambda name: (not (folder / name).is_dir(), name))
     rows = [("part", ["contents"])]
     for name in names:
         is_folder = (folder / name).is_dir()

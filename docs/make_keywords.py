@@ -62,9 +62,9 @@ def keys() -> list[str]:
 @cache
 def documented(function: type[ProfilerFunction]) -> Mapping[str, str]:
     """Return the sentences under ``Args:`` of a function, by argument."""
-    _, found, section = (inspect.getdoc(function.__call__) or "").partition("\nArgs:\n")
+    _, heading, section = (inspect.getdoc(function.__call__) or "").partition("\nArgs:\n")
     entries = (
-        re.findall(r"^    (\w+): (.+(?:\n        .+)*)", section.partition("\n\n")[0], re.MULTILINE) if found else []
+        re.findall(r"^    (\w+): (.+(?:\n        .+)*)", section.partition("\n\n")[0], re.MULTILINE) if heading else []
     )
     return {name: " ".join(text.split()) for name, text in entries}
 
@@ -121,24 +121,24 @@ def _quoted(text: str) -> str:
 def imports(annotations: Iterable[str]) -> list[str]:
     """Return the import statements for the names in annotations, as the modules of the functions have them."""
     names = {name for text in annotations for name in re.findall(r"\b[A-Za-z]\w*", re.sub(r'"[^"]*"', "", text))}
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for function in functions():
         module = sys.modules[type(function).__module__]
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.ImportFrom):
                 source = resolve_name("." * node.level + (node.module or ""), module.__package__ or "")
-                found.update({alias.name: source for alias in node.names if alias.name in names})
+                sources.update({alias.name: source for alias in node.names if alias.name in names})
             elif isinstance(node, ast.Import):
-                found.update({alias.name: "" for alias in node.names if alias.name in names})
+                sources.update({alias.name: "" for alias in node.names if alias.name in names})
     by_source: dict[str, list[str]] = {}
-    for name, source in found.items():
+    for name, source in sources.items():
         by_source.setdefault(_relative(source), []).append(name)
     lines = {source: ", ".join(sorted(members, key=str.swapcase)) for source, members in by_source.items()}
     plain = [f"import {name}" for name in sorted(by_source.pop("", []))]
     standard = [source for source in sorted(by_source) if not source.startswith(".")]
-    own = [source for source in sorted(by_source) if source.startswith(".")]
+    relative = [source for source in sorted(by_source) if source.startswith(".")]
     imported = [f"from {source} import {lines[source]}" for source in standard if source != "typing"]
-    return [*plain, *imported, "", *(f"from {source} import {lines[source]}" for source in own)]
+    return [*plain, *imported, "", *(f"from {source} import {lines[source]}" for source in relative)]
 
 
 def _relative(source: str) -> str:
@@ -197,11 +197,11 @@ def module() -> str:
 
     every = options()
     statements = imports(annotation for annotation, _ in every.values())
-    own = [offer.item.name for offer in offers.offered_renderers() if offer.plugin.is_own]
+    builtin = [offer.item.name for offer in offers.offered_renderers() if offer.plugin.is_own]
     return MODULE.format(
         imports=textwrap.indent("\n".join(statements), "    "),
         keys=_listed(keys()),
-        forms=_listed(sorted(own)),
+        forms=_listed(sorted(builtin)),
         kinds=_listed(sorted(KINDS)),
         texts="\n".join(_entries(every, [name for name in every if name not in NAMED])),
         profile=_fields(every, [name for name in every if name not in NAMED]),
@@ -247,11 +247,16 @@ def overloads(text: str, name: str) -> str:
         node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == short and not _is_overload(node)
     ]
     kind, left_out = ("ComputeOptions", ()) if name.startswith(PASSES_NAMED_ON) else ("ProfileOptions", NAMED)
-    own, further = [*_own(node.args)], [f"{key}: {options()[key][0]} = ..." for key in options() if key not in left_out]
+    declared, further = (
+        [*_parameters(node.args)],
+        [f"{key}: {options()[key][0]} = ..." for key in options() if key not in left_out],
+    )
     lines = ["# fmt: off"]
-    star = [] if "*" in own or node.args.vararg else ["*"]
+    star = [] if "*" in declared or node.args.vararg else ["*"]
     for last in ([f"**options: Unpack[{kind}]"], [*star, *further, "**of_plugins: Any"]):
-        whole = ", ".join(parameter.replace(" ", "\0") for parameter in [*own, *last])  # no line ends inside of one
+        whole = ", ".join(
+            parameter.replace(" ", "\0") for parameter in [*declared, *last]
+        )  # no line ends inside of one
         width = 112 if classes else 116
         parameters = textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
         wrapped = [f"    {line}".replace("\0", " ") for line in parameters]
@@ -264,7 +269,7 @@ def _is_overload(node: ast.FunctionDef) -> bool:
     return any(isinstance(each, ast.Name) and each.id == "overload" for each in node.decorator_list)
 
 
-def _own(arguments: ast.arguments) -> Iterator[str]:
+def _parameters(arguments: ast.arguments) -> Iterator[str]:
     """Yield the parameters of a function as an overload has them."""
     required = len(arguments.args) - len(arguments.defaults)
     for index, each in enumerate(arguments.args):

@@ -68,10 +68,10 @@ def blocks_of(text: str) -> Iterator[Block]:
             needs = [*needs[: UNDERLINES.index(line[0])], ""]
         elif line.startswith(".. needs: "):
             needs[-1] = line.removeprefix(".. needs: ")
-        found = re.fullmatch(r"( *)\.\. code-block:: *(\w+)", line)
-        if not found:
+        match = re.fullmatch(r"( *)\.\. code-block:: *(\w+)", line)
+        if not match:
             continue
-        inside = f"{found[1]} "
+        inside = f"{match[1]} "
         end = number + 1
         while end < len(lines) and (not lines[end].strip() or lines[end].startswith(inside)):
             end += 1
@@ -80,7 +80,7 @@ def blocks_of(text: str) -> Iterator[Block]:
         before = next((each.strip() for each in reversed(lines[:number]) if each.strip()), "")
         comment = before.removeprefix(".. ") if re.match(r"\.\. (output|file: \S+)$", before) else ""
         code = textwrap.dedent("\n".join(lines[first:end])).strip("\n") + "\n"
-        yield Block(found[2], comment, first + 1, code, frozenset(" ".join(needs).split()))
+        yield Block(match[2], comment, first + 1, code, frozenset(" ".join(needs).split()))
 
 
 #: Parts of notes that are there or not as the times of one run are; long ones are wrapped.

@@ -47,17 +47,36 @@ def summary(formula: Any) -> str:
     """Return the formula that a docstring starts with, or the second one in it for a formula with an option set."""
     has_option = isinstance(formula, partial)
     doc = (formula.func if has_option else formula).__doc__ or ""
-    found = re.findall(r"``.+?``", doc.partition("\n\n")[0].replace("\n", " ")) if doc.startswith("``") else []
-    return found[has_option] if len(found) > has_option else "\\ "
+    literals = re.findall(r"``.+?``", doc.partition("\n\n")[0].replace("\n", " ")) if doc.startswith("``") else []
+    return literals[has_option] if len(literals) > has_option else "\\ "
+
+
+#: The other cells of a row that continues the first cell of the row above.
+_CONTINUED = r"\ "
 
 
 def table(headers: Row, rows: Iterable[Row]) -> str:
-    """Return a table in reStructuredText."""
+    """Return a table in reStructuredText: a simple one, or a grid if a first cell has several lines."""
     cells = [headers, *rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
+    if any(set(row[1:]) == {_CONTINUED} for row in cells):
+        return _grid(cells, widths)
     rule = "  ".join("=" * width for width in widths)
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     return "\n".join((rule, lines[0], rule, *lines[1:], rule))
+
+
+def _grid(cells: list[Row], widths: list[int]) -> str:
+    """Return a grid table, in which a first cell may have several lines."""
+    rules = {char: "+".join(["", *(char * (width + 2) for width in widths), ""]) for char in "-="}
+    lines = [rules["-"]]
+    for row in cells:
+        continues = set(row[1:]) == {_CONTINUED}
+        if len(lines) > 1 and not continues:
+            lines.append(rules["=" if len(lines) == 2 else "-"])
+        shown = (row[0], *([""] * (len(row) - 1))) if continues else row
+        lines.append("|".join(["", *(f" {cell:<{width}} " for cell, width in zip(shown, widths, strict=True)), ""]))
+    return "\n".join((*lines, rules["-"]))
 
 
 def of_operators(formulas: Iterable[tuple[str, PerElements]]) -> str:
@@ -83,8 +102,8 @@ def _folded(rows: Iterable[Row], width: int = 44) -> Iterator[Row]:
                 lines.append("")
             lines[-1] += f", {name}" if lines[-1] else name
         yield (lines[0] + ("," if len(lines) > 1 else ""), *facts)
-        for place, line in enumerate(lines[1:], 2):
-            yield (f"{line}{',' if place < len(lines) else ''}", *(r"\ " for _ in facts))
+        for number, line in enumerate(lines[1:], 2):
+            yield (f"{line}{',' if number < len(lines) else ''}", *(_CONTINUED for _ in facts))
 
 
 def elementary() -> str:
@@ -215,7 +234,8 @@ def metrics_in_short() -> str:
         first, *others = textwrap.wrap(sentence, 88, break_on_hyphens=False)
         rows += [(f"``{key.NAME}``", first), *(("", line) for line in others)]
     first = on_demand[0].NAME
-    demand = f'From ``{first}`` on they are computed only if you request them by name, as in ``metrics=["{first}"]``.'
+    request = f'``metrics=["{first}"]``'
+    demand = f"The metrics from ``{first}`` on are computed only if you request them by name, as in {request}."
     return table(("key", "definition"), rows) + f"\n\n{demand}"
 
 
@@ -236,14 +256,14 @@ def reference_of_metrics() -> str:
     from profilerkit import ProfilerFunction
     from profilerkit_metrics.discovery import public_names
 
-    found: list[list[str]] = [[], []]
+    entries: list[list[str]] = [[], []]
     for name, module in sorted(public_names().items()):
         value = getattr(import_module(module), name)
         is_class = isinstance(value, type)
         entry = f".. auto{'class' if is_class else 'data'}:: profilerkit_metrics.{name}\n"
         is_function = not is_class or issubclass(value, ProfilerFunction)
-        found[is_function].append(entry + ("   :special-members: __call__\n" if is_class and is_function else ""))
-    keys, functions = map("\n".join, found)
+        entries[is_function].append(entry + ("   :special-members: __call__\n" if is_class and is_function else ""))
+    keys, functions = map("\n".join, entries)
     return f"The metrics:\n\n{keys}\nThe functions that compute them:\n\n{functions}".rstrip()
 
 

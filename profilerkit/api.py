@@ -88,31 +88,30 @@ def profile(
     static: bool = False,
     **kwargs: Any,
 ) -> Report:
-    """Compute what every installed plugin offers for the model and return it as a `Report`.
+    """Compute the metrics of a model, those of all installed plugins, and return them as a `Report`.
 
     Args:
-        model: A model of any framework a backend is installed for; it comes back exactly as it was.
-        inputs: Example inputs, or a callable that builds them from a batch size; see `Profiler`.
-        input_shape: Shapes of one sample instead: ``(3, 224, 224)``.
-        data_splits: Loaders by name, from which inputs are read and which evaluation functions run over.
-        functions: Further functions, which take precedence: ``[ComputeEvalMetric(get_accuracy)]``.
-        metrics: The only metrics wanted, by name or by class: ``["macs", TotalParams]``; all of them unless given.
-        leave_out: Names of status keys that no plugin is to compute: ``"execution_time"``; also the way out where two
-            plugins offer one key.
-        batch_size: Samples in one forward pass; as many as the example inputs have unless given. With several,
-            ``(1, 8, 32)``, times are taken at each of them (``batch_sweep``), and all else is for the first.
-        device: Where to run; where the model is unless given.
-        name: What the report calls the model.
-        backend: A backend or its name; found from the model unless given.
-        strict: Raise where a value fails or is not complete, instead of saying so in the report; and for an argument
-            that no function takes, instead of warning of it.
-        static: Run nothing: only what follows from the model's layers and shapes is computed, and no time is measured.
-            Raises `ArgumentError` for a metric that needs the model to run.
-        **kwargs: Arguments for the functions, by name: ``max_seconds=1``. ``call`` is a function of the model and the
-            inputs that is profiled in place of the model's own call; ``ignore`` leaves layers out of the counts.
+        model: A model of any framework that has a backend. It is not changed.
+        inputs: Example inputs, or a function that creates them for a batch size; see `Profiler`.
+        input_shape: The shape of one sample, instead of inputs: ``(3, 224, 224)``.
+        data_splits: Data loaders by name. Evaluation functions run over them; inputs come from the first batch.
+        functions: More metric functions: ``[ComputeEvalMetric(get_accuracy)]``. They replace others of the same key.
+        metrics: The metrics to compute, by name or by class: ``["macs", TotalParams]``. Default: the standard ones.
+        leave_out: Metrics that plugins offer and that are not computed: ``"execution_time"``. Use it if two plugins
+            offer the same metric.
+        batch_size: The samples in one forward pass. Default: the batch size of the example inputs. With several,
+            ``(1, 8, 32)``, times are measured for each (``batch_sweep``), and all other metrics for the first.
+        device: The device that runs the model. Default: the current device of the model.
+        name: The name of the model in the report. Default: the name of its class.
+        backend: A backend or its name. Default: the backend of the model's framework.
+        strict: If True, a metric that fails or is not complete, and an unknown argument, raise an error. Otherwise the
+            report contains the reason, and an unknown argument gives a warning.
+        static: If True, the model does not run: only metrics that follow from layers and shapes are computed. A metric
+            that needs a run raises `ArgumentError`.
+        **kwargs: Arguments of the metric functions, by name: ``max_seconds=1``.
 
     Raises:
-        ArgumentError: An argument is not what it may be; nothing has run then. See `profilerkit.arguments.checking`.
+        ArgumentError: An argument has a wrong type or value. Nothing has run.
     """
     made_with = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
     options, strict = arguments_given(batch_size=batch_size, device=device), checked("strict", strict)
@@ -120,8 +119,16 @@ def profile(
     static = checked("static", static)
     names_requested = status_names("metrics", metrics)
     profiler = profiler_of(model, functions=functions, leave_out=leave_out, name=name, **made_with)
-    own = own_parameters(profile)
-    return compute(profiler, names_requested, strict=strict, static=static, own=own, once=True, **{**kwargs, **options})
+    candidates = own_parameters(profile)
+    return compute(
+        profiler,
+        names_requested,
+        strict=strict,
+        static=static,
+        candidates=candidates,
+        once=True,
+        **{**kwargs, **options},
+    )
 
 
 def compute(
@@ -130,21 +137,21 @@ def compute(
     *,
     strict: bool = False,
     static: bool = False,
-    own: Iterable[str] = (),
+    candidates: Iterable[str] = (),
     once: bool = False,
     **arguments: Any,
 ) -> Report:
     """Compute the named status keys of a profiler, all of them unless there are names, and return its report.
 
-    ``own`` are the names of the caller's arguments, one of which may be meant by an unknown one. ``once`` says that the
-    profiler is asked for nothing afterwards. ``static`` leaves out what runs the model, as in `profile`.
+    ``candidates`` are the names that an unknown argument may mean. ``once`` says that this is the only request to
+    the profiler. ``static`` leaves out what runs the model, as in `profile`.
     """
     profiler._once = once
     names = status_names("metrics", metrics)
     try:
         if static:
             names = profiler._registry.static_names(names)
-        return profiler._computed_report(names, arguments, strict, own)
+        return profiler._computed_report(names, arguments, strict, candidates)
     finally:
         profiler._once = False
 
@@ -197,24 +204,24 @@ def compare(
     static: bool = False,
     **kwargs: Any,
 ) -> Comparison:
-    """Profile models side by side and return their `Comparison`; times are measured in turn.
+    """Profile two or more models, and return their `Comparison`. The models take turns while they are timed.
 
     Args:
-        reference: The model the others are measured by (or a `Profiler` of it).
-        *others: The models to compare with it (or profilers of them).
-        inputs: Example inputs for all of them; see `profile` for this and the other arguments.
-        input_shape: Shapes of one sample instead.
-        data_splits: Loaders by name, for all of them.
-        functions: Further functions, which take precedence.
-        metrics: The names of the only metrics wanted.
-        leave_out: Names of status keys that no plugin is to compute; profilers have theirs already.
-        batch_size: Samples in one forward pass; several as in `profile`.
-        device: Where to run.
-        names: What the report calls the models, the reference first.
-        backend: A backend or its name, for all of them; found from each model unless given.
-        strict: Raise where a value fails or is not complete.
-        static: Run nothing, as in `profile`.
-        **kwargs: Arguments for the functions, by name.
+        reference: The model that the others are compared with, or a `Profiler` of it.
+        *others: The other models, or profilers of them.
+        inputs: Example inputs for all models. `profile` describes this and the other arguments.
+        input_shape: The shape of one sample, instead of inputs.
+        data_splits: Data loaders by name, for all models.
+        functions: More metric functions, for all models.
+        metrics: The metrics to compute, by name or by class.
+        leave_out: Metrics that plugins offer and that are not computed. A `Profiler` keeps its own metrics.
+        batch_size: The samples in one forward pass; several give a sweep, as in `profile`.
+        device: The device that runs the models.
+        names: The names of the models in the report, the reference first.
+        backend: A backend or its name, for all models. Default: for each model the backend of its framework.
+        strict: If True, a metric that fails or is not complete raises an error.
+        static: If True, no model runs, as in `profile`.
+        **kwargs: Arguments of the metric functions, by name.
     """
     models = [reference, *others]
     if len(models) < 2:
@@ -243,7 +250,7 @@ def compare(
     )
 
 
-def require_no_foreign_input(kwargs: Mapping[str, Any], *given: Any) -> None:
+def require_no_foreign_input(kwargs: Mapping[str, Any], *alternatives: Any) -> None:
     """Raise `ArgumentError` for inputs under another profiler's name, where there are no others to run the model with.
 
     Elsewhere an unknown argument is a warning; this one would let every metric fail.
@@ -251,7 +258,7 @@ def require_no_foreign_input(kwargs: Mapping[str, Any], *given: Any) -> None:
     names = ("inputs", "input_shape")
     hints = {name: foreign_hint(name, value, names) for name, value in kwargs.items()}
     for name, hint in hints.items():
-        if hint and all(value is None for value in given):
+        if hint and all(value is None for value in alternatives):
             raise ArgumentError(f"there is no argument {name!r}; {hint}")
 
 
@@ -261,11 +268,11 @@ def profiler_of(
     functions: Iterable[ProfilerFunction] | ProfilerFunction = (),
     leave_out: Names = None,
     name: str | None = None,
-    **own: Any,
+    **made_with: Any,
 ) -> Profiler:
     """Return a profiler with what every plugin offers for the model, and further functions that take precedence."""
     extra, unwanted = functions_of(functions), status_names("leave_out", leave_out) or ()
-    return Profiler._equipped(model, extra, unwanted, name=name, **own)
+    return Profiler._equipped(model, extra, unwanted, name=name, **made_with)
 
 
 def functions_of(functions: Any) -> list[ProfilerFunction]:

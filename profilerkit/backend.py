@@ -83,7 +83,7 @@ class RunOptions:
             object.__setattr__(self, name, checked(name, value))
 
     @property
-    def given(self) -> dict[str, Any]:
+    def requested(self) -> dict[str, Any]:
         """The options that differ from their defaults, by name; device and mode are not among them."""
         kinds = {name: value for name, value in vars(self).items() if name not in ("device", "mode")}
         return {name: value for name, value in kinds.items() if value is not None and value is not False}
@@ -96,7 +96,7 @@ class RunOptions:
             "autocast": "under autocast" if self.autocast is True else f"under autocast to {self.autocast}",
             "num_threads": f"on {self.num_threads} thread{'s' if self.num_threads != 1 else ''}",
         }
-        return ", ".join(descriptions[name] for name in self.given)
+        return ", ".join(descriptions[name] for name in self.requested)
 
 
 of_kind("run_options", RunOptions)
@@ -196,7 +196,7 @@ class Backend(ABC):
             raise ArgumentError(
                 f"mode={options.mode!r}: the {self.name} backend has no such mode; its modes are: {modes}"
             )
-        refused = {name: value for name, value in options.given.items() if name not in self.offered_options}
+        refused = {name: value for name, value in options.requested.items() if name not in self.offered_options}
         if refused:
             listing = ", ".join(f"{name}={value!r}" for name, value in refused.items())
             usual = "" if self.offered_options else " runs a model as it is, for inference: it"

@@ -54,8 +54,8 @@ def compare_profilers(
             stack.enter_context(kept_apart(profiler.backend))
         computations = [profiler._computation(kwargs) for profiler in everyone]
         measure_jointly(computations, {name for keys in requested_of_each for name in keys})
-    for profiler, keys in zip(everyone, requested_of_each, strict=True):
-        profiler._compute_all(keys, kwargs, strict=strict)
+    for profiler, keys, computation in zip(everyone, requested_of_each, computations, strict=True):
+        profiler._compute_all(keys, kwargs, strict=strict, begun=computation)
     names_shown = distinct_names([profiler.name for profiler in everyone] if called is None else called)
     reports = [
         profiler._report(None if requested is None and not static else keys)

@@ -167,22 +167,37 @@ class Computing:
                 yield name
 
     def _compute_all(
-        self, names: Iterable[str], arguments: dict[str, Any], recompute: bool = False, strict: bool = False
+        self,
+        names: Iterable[str],
+        arguments: dict[str, Any],
+        recompute: bool = False,
+        strict: bool = False,
+        begun: Computation | None = None,
     ) -> None:
-        computing = self._computing_in_order(names, arguments, recompute, strict)
+        """Compute keys; ``begun`` is the computation of the same request in which some of them were measured already.
+
+        It keeps them also if the model changes what its code reads whenever it runs, such as a global counter.
+        """
+        computing = self._computing_in_order(names, arguments, recompute, strict, begun)
         with kept_apart(self.backend):
             for _ in computing:
                 pass
 
     def _computing_in_order(
-        self, names: Iterable[str], arguments: dict[str, Any], recompute: bool, strict: bool
+        self,
+        names: Iterable[str],
+        arguments: dict[str, Any],
+        recompute: bool,
+        strict: bool,
+        begun: Computation | None = None,
     ) -> Iterator[str]:
         bindings = [self._registry[name] for name in names]  # unknown names raise before anything is computed
         if arguments.get("device") is not None:  # and so does a device that does not exist
             self.backend.resolve_device(self.model, arguments["device"])
         self._arguments |= arguments
         steps = track(bindings, f"Profiling {self.name}", lambda binding: binding.key.NAME)
-        return compute_in_order(self._computation(arguments, recompute), steps, self.name, strict)
+        computation = self._computation(arguments, recompute) if begun is None else begun
+        return compute_in_order(computation, steps, self.name, strict)
 
     def _take_model(self, opened: OpenedModel) -> None:
         """Profile another model from now on; a name that came from the model changes with it."""

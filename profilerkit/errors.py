@@ -57,28 +57,29 @@ class ProfilerKitError(Exception):
 class UnknownStatusError(ProfilerKitError, KeyError):
     """A requested status key that no registered function computes."""
 
-    def __init__(self, name: str, known: Iterable[str], *, owner: str = "this profiler") -> None:
+    def __init__(self, name: str, names: Iterable[str], *, owner: str = "this profiler") -> None:
         self.name = name
-        self.known = tuple(by_likeness(name, known))
+        self.names = tuple(by_likeness(name, names))
         self.owner = owner
         nothing = "none: register a ProfilerFunction first" if owner == "this profiler" else "none"
-        listing = ", ".join(self.known[:_NEAREST]) or nothing
-        if len(self.known) > _NEAREST:
+        listing = ", ".join(self.names[:_NEAREST]) or nothing
+        if len(self.names) > _NEAREST:
             is_profiler = owner == "this profiler"
-            listing += f" and {len(self.known) - _NEAREST} more" + (
+            listing += f" and {len(self.names) - _NEAREST} more" + (
                 "; `profilerkit list` lists them" if is_profiler else ""
             )
-        super().__init__(f"unknown status {shown(name)}; {owner} knows, nearest first: {listing}")
+        verb = "know" if owner.startswith("these ") else "knows"
+        super().__init__(f"unknown status {shown(name)}; {owner} {verb}, nearest first: {listing}")
 
     def __reduce__(self) -> tuple[Callable[..., UnknownStatusError], tuple[Any, ...]]:
-        return _unknown_status, (self.name, self.known, self.owner)
+        return _unknown_status, (self.name, self.names, self.owner)
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0])
 
 
-def _unknown_status(name: str, known: tuple[str, ...], owner: str) -> UnknownStatusError:
-    return UnknownStatusError(name, known, owner=owner)
+def _unknown_status(name: str, names: tuple[str, ...], owner: str) -> UnknownStatusError:
+    return UnknownStatusError(name, names, owner=owner)
 
 
 class MissingArgumentError(ProfilerKitError, TypeError):
@@ -252,8 +253,13 @@ def by_likeness(name: str, names: Iterable[str]) -> list[str]:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the most similar of the names; None if none is similar."""
+    """Return the most similar of the names, in either case; None if none is similar.
+
+    >>> nearest("MACs", ["flops", "macs"])
+    'macs'
+    """
     import difflib
 
-    matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
-    return matches[0] if matches else None
+    by_lowered = {each.lower(): each for each in reversed(list(names))}
+    matches = difflib.get_close_matches(str(name).lower(), list(by_lowered), n=1, cutoff=0.6)
+    return by_lowered[matches[0]] if matches else None

@@ -27,7 +27,7 @@ class FollowsLanguageModels(Protocol):
     def language_model(self, model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
         """Return what one pass over a prompt and one token after it show, on shapes alone.
 
-        ``dtype`` is that of activations and cache, the model's own unless given. Raises `InputError` for a model that
+        ``dtype`` is that of activations and cache; the model's own by default. Raises `InputError` for a model that
         generates no tokens, or returns no cache.
         """
 

@@ -51,16 +51,16 @@ P = TypeVar("P", bound="Profiler")
 
 
 class Profiler(Computing):
-    """Computes status keys of one model by the functions registered for them.
+    """Computes the status keys of one model with the functions that are registered for them.
 
     Args:
-        model: The model, of any framework a backend is installed for. It comes back exactly as it was.
-        data_splits: Loaders by name, ``{"train": ..., "test": ...}``; wrapped in `DataLoader` where they are not yet.
-        name: What reports call the model; the name of its class unless given.
-        inputs: Example inputs (a tensor, a tuple of positional ones, a mapping of keyword ones, `ModelInputs`), or a
-            callable that builds them from a batch size. They take precedence over the data splits.
-        input_shape: Shapes of one sample instead, as `profilerkit.inputs.parse_input_shape` reads them.
-        backend: A `Backend` or the name of one; found from the model unless given.
+        model: A model of any framework that has a backend. It is not changed.
+        data_splits: Data loaders by name: ``{"train": ..., "test": ...}``.
+        name: The name of the model in reports. Default: the name of its class.
+        inputs: Example inputs: a tensor, a tuple of positional inputs, a mapping of keyword inputs, or `ModelInputs`;
+            or a function that creates them for a batch size. They take precedence over the data splits.
+        input_shape: The shape of one sample, instead of inputs: ``(3, 224, 224)``; several as a list or a dict.
+        backend: A `Backend` or its name. Default: the backend of the model's framework.
     """
 
     #: The backend of a subclass for one framework; the base class finds it from the model.
@@ -101,9 +101,9 @@ class Profiler(Computing):
     def enable_forward_pass_data_splits(
         cls, data_splits: Mapping[str, Any], forward_pass: ForwardPass | Mapping[str, ForwardPass] | None = None
     ) -> dict[str, DataLoader]:
-        """Wrap native loaders so that inputs can be read from them.
+        """Wrap data loaders of a framework, so that inputs can be read from them.
 
-        ``forward_pass`` says how a batch is taken apart, for all splits or by split; (inputs, targets) unless given.
+        ``forward_pass`` tells which parts of a batch are inputs, for all splits or by split: (inputs, targets).
         """
         backend = cls.backend_class or Backend
         return wrap_splits(data_splits, forward_pass, backend.data_loader, backend.forward_pass)
@@ -116,18 +116,18 @@ class Profiler(Computing):
     def register_profiler_function(self, function: ProfilerFunction, override: bool = False) -> ProfilerFunction:
         """Register a function for its status keys and return it.
 
-        Over a key that another function holds it replaces that one with a warning; ``override=True`` takes precedence
-        over any plain registration, made before or after. Raises `RegistrationConflictError` where two functions want
-        that for one key, and `TypeError` for a function whose arguments cannot be handed over by name.
+        If another function has one of the keys, this one replaces it, with a warning. ``override=True`` wins over every
+        registration without it, earlier or later. Two functions with it for one key raise `RegistrationConflictError`.
+        A function whose arguments cannot be passed by name raises `TypeError`.
         """
         self._registry.register(function, checked("override", override))
         return function
 
     def register_defaults(self: P, *, leave_out: str | Iterable[str] = ()) -> P:
-        """Register what all installed plugins offer for this backend; return self.
+        """Register the functions that all installed plugins offer for this backend, and return self.
 
-        The keys left out, and those that have a function already, stay as they are. Two plugins that offer any other
-        key raise `RegistrationConflictError`, and a name to leave out that nobody offers raises `UnknownStatusError`.
+        Keys that have a function already, and keys that are left out, do not change. Two plugins that offer the same
+        other key raise `RegistrationConflictError`. An unknown name to leave out raises `UnknownStatusError`.
         """
         unwanted = status_names("leave_out", leave_out) or []
         kept = {*unwanted, *self.status_keys()}
@@ -159,7 +159,7 @@ class Profiler(Computing):
         description: str | None = None,
         comparative: Comparative | str | None = None,
     ) -> None:
-        """Show one more entry of the dict that the evaluation function returns as a metric of its own."""
+        """Make another entry of the dict that the evaluation function returns a metric of its own."""
         for function in self._registry.functions():
             extend = getattr(function, "with_secondary_metric", None)
             if extend is not None:
@@ -207,9 +207,9 @@ class Profiler(Computing):
     ) -> dict[str, Any]:
         """Compute every registered status key and return their values by name.
 
-        A function that raises loses its own keys alone; the failure is kept on them. With ``strict=True`` it raises,
-        and so does a value that is partial or unavailable (`IncompleteStatusError`). With a ``print_mode`` ("debug",
-        "info", ...) the result goes to the logger ``profilerkit`` at that level.
+        If a function raises, only its own keys have no value, and they keep the error. With ``strict=True`` the error
+        is raised, and a partial or unavailable value raises `IncompleteStatusError`. With a ``print_mode`` ("debug",
+        "info", ...) the result is logged by the logger ``profilerkit`` at that level.
         """
         print_mode, short_print = checked("print_mode", print_mode), checked("short_print", short_print)
         self.compute(self.status_keys(), recompute=recompute, strict=strict, **kwargs)
@@ -253,9 +253,9 @@ class Profiler(Computing):
         strict: bool = False,
         **kwargs: Any,
     ) -> Comparison:
-        """Compute both profilers and show the enhancement of this one over ``other``, the reference.
+        """Compute this profiler and ``other``, which is the reference, and print how much better this one is.
 
-        Times are measured in turn. A metric that only one of the two has is shown as such.
+        The models take turns while they are timed. A metric that only one of them has is printed too.
         """
         print_mode, short_print = checked("print_mode", print_mode), checked("short_print", short_print)
         from .comparing import compare_profilers
@@ -266,7 +266,7 @@ class Profiler(Computing):
         return comparison
 
     def display_status(self, other: Profiler | None = None, print_mode: str = "info", short_print: bool = True) -> None:
-        """Show what is computed, beside the reference ``other`` if there is one; ``short_print=False`` shows layers."""
+        """Print the computed values, beside those of the reference ``other``; ``short_print=False`` adds layers."""
         from .results.comparison import Comparison
 
         reference = None if other is None else checked("other", other)._report()
@@ -274,29 +274,29 @@ class Profiler(Computing):
         log(result, print_mode, checked("short_print", short_print))
 
     def layer_times(self, model: Any = None) -> LayerTimer:
-        """Return a context manager that times the layers of the model, or of another, in what the block runs.
+        """Return a context manager that times the layers of the model, or of another model, while its block runs.
 
-        The block calls the model itself, as in ``with profiler.layer_times() as timer: model(x).sum().backward()``;
-        afterwards ``timer.table`` has the times. Raises `NotOfferedError` where the backend cannot.
+        The block calls the model: ``with profiler.layer_times() as timer: model(x).sum().backward()``. Afterwards
+        ``timer.table`` contains the times. It raises `NotOfferedError` if the backend does not support it.
         """
         return offered(self.backend, WatchesLayers).timing_layers(self.model if model is None else model)
 
     def watch(self, at_step: int | Iterable[int] | None = 5, *, model: Any = None, optimizer: Any = None) -> Watch:
-        """Return a `Watch`, which measures chosen steps of a training loop; `NotOfferedError` where none can."""
+        """Return a `Watch`, which measures steps of a training loop. Some backends raise `NotOfferedError`."""
         recorder = offered(self.backend, Watches).watching_steps(self.model if model is None else model, optimizer)
         return Watch(self, recorder, at_step)
 
     def report(self, names: Iterable[str] | None = None) -> Report:
-        """Return what is computed so far as plain data: all of it, or the named metrics; plugins are told of it."""
+        """Return the values computed so far, or those of the named metrics, as a `Report`; plugins get it too."""
         report = self._report(status_names("names", names))
         offers.announce(report)
         return report
 
     def _computed_report(
-        self, names: Iterable[str] | None, arguments: Mapping[str, Any], strict: bool, own: Iterable[str] = ()
+        self, names: Iterable[str] | None, arguments: Mapping[str, Any], strict: bool, candidates: Iterable[str] = ()
     ) -> Report:
-        """Return the report of the named status keys, or of all; ``own`` are names that an unknown one may mean."""
-        used = read_arguments(arguments, [self._registry], own, strict=strict)
+        """Return the report of the named status keys, or of all; an unknown argument may mean one of ``candidates``."""
+        used = read_arguments(arguments, [self._registry], candidates, strict=strict)
         requested = self._registry.requested(names, used)
         self._compute_all(requested, used, strict=strict)
         return self.report(None if names is None else requested)
@@ -314,9 +314,9 @@ class Profiler(Computing):
     def clone(
         self: P, model: Any = None, data_splits: Mapping[str, Any] | None = None, retain_status: bool = False
     ) -> P:
-        """Return a profiler with the same functions for another model or other data; nothing of either is copied.
+        """Return a profiler with the same functions for another model or other data. Model and data are not copied.
 
-        Values are left behind unless ``retain_status``; they never change, so both may hold them.
+        The new profiler has no values, unless ``retain_status`` is True.
         """
         twin = copy.copy(self)
         if model is not None:
@@ -332,7 +332,7 @@ class Profiler(Computing):
         return twin
 
     def status_get(self, name: str, to_value: bool = True) -> Any:
-        """Return the value of a status key, None where it is not computed; ``to_value=False`` returns its instance."""
+        """Return the value of a status key, or None if it is not computed. ``to_value=False`` returns its instance."""
         status = self._status_of(self._registry[name])
         return status.value if to_value else status
 
@@ -341,7 +341,7 @@ class Profiler(Computing):
         return entry.status if entry and entry.function is binding.function else binding.key
 
     def status_contains(self, name: str) -> bool:
-        """Say whether a function is registered for a status key."""
+        """Return whether a function is registered for a status key."""
         return name in self._registry
 
     def status_keys(self) -> Iterator[str]:
@@ -357,14 +357,14 @@ class Profiler(Computing):
         return zip(self.status_keys(), self.status_values(to_value), strict=True)
 
     def status_to_dict(self, to_value: bool = True) -> dict[str, Any]:
-        """Return the values by name; a text such as ``layerwise_summary`` is written when it is first read."""
+        """Return the values by name. A text such as ``layerwise_summary`` is created when it is first read."""
         statuses = dict(self.status_items(to_value=False))
         return values_of(statuses) if to_value else statuses
 
     def load_from_dict(self, status_dict: Mapping[str, Any], to_value: bool = True) -> None:
-        """Take values (or, with ``to_value=False``, status instances) from a dict instead of computing them.
+        """Set values (or, with ``to_value=False``, status instances) from a dict instead of computing them.
 
-        All other values are forgotten; an entry that is None stands for a value not computed. An unknown name raises
+        All other values are removed. None means that a value is not computed. An unknown name raises
         `UnknownStatusError`, and nothing changes.
         """
         loaded: dict[str, Remembered] = {}
@@ -380,14 +380,13 @@ class Profiler(Computing):
         self._memory = loaded
 
     def reset_status(self) -> None:
-        """Forget every computed value."""
+        """Remove all computed values."""
         self._memory = {}
         self._arguments = {}
 
     def __repr__(self) -> str:
-        functions = ", ".join(
-            describe(function) for function in self._registry.functions() if not isinstance(function, _UNNAMED)
-        )
+        named = (each for each in self._registry.functions() if not isinstance(each, _UNNAMED))
+        functions = ", ".join(map(describe, named))
         return f"{type(self).__name__}({self.name!r}, backend={self.backend.name!r}, functions=[{functions}])"
 
 

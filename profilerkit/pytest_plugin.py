@@ -60,13 +60,16 @@ def budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
         baseline: Any = None,
         strict: bool = False,
         retries: int = 0,
-        **given: Any,
+        **keywords: Any,
     ) -> Report:
         __tracebackhide__ = True
         from .errors import ProfilerKitError
 
-        limits = {name: value for name, value in given.items() if _is_limit(name, value)}
-        arguments = {"inputs": inputs, **{name: value for name, value in given.items() if name not in limits}}
+        limits = {name: value for name, value in keywords.items() if _is_limit(name, value)}
+        arguments = {
+            "inputs": inputs,
+            **{name: value for name, value in keywords.items() if name not in limits},
+        }
         limits |= {"layers": layers} if layers else {}
         try:
             report, message = _checked(request, model, limits, arguments, baseline, strict, retries)

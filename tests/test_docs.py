@@ -226,8 +226,8 @@ def test_a_constant_of_the_convention_changes_the_tables(monkeypatch: pytest.Mon
     monkeypatch.setattr(convention, "EXP", convention.EXP + 1)
     text = make_tables.page_with_tables("metrics.rst")
     assert re.search(r"^``EXP`` +2 ", text, re.MULTILINE)
-    assert re.search(r"^``softmax``, .* 6 +add, subtract, divide, compare, exp ", text, re.MULTILINE)
-    assert re.search(r"^``Softmax``, .* 6 ", text, re.MULTILINE)
+    assert re.search(r"^\| ``softmax``, .*\| 6 +\| add, subtract, divide, compare, exp +\|", text, re.MULTILINE)
+    assert re.search(r"^\| ``Softmax``, .*\| 6 +\|", text, re.MULTILINE)
 
 
 def test_every_option_of_the_command_line_is_documented_and_no_other() -> None:

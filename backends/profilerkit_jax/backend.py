@@ -153,8 +153,8 @@ class JaxBackend(
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, with the model in inference mode and the device as JAX's usual one."""
-        place = devices.device_named(self.resolve_device(model, device))
-        with in_inference_mode(model), jax.default_device(place):
+        jax_device = devices.device_named(self.resolve_device(model, device))
+        with in_inference_mode(model), jax.default_device(jax_device):
             return call()
 
     def preserved(self, model: Any) -> AbstractContextManager[None]:
@@ -174,7 +174,7 @@ class JaxBackend(
 
         See `model.structure`. No value of an array of JAX is read for it.
         """
-        return structure_of(model, values), text_of(SETTINGS, counts=None), contents_of(COSTS.own())
+        return structure_of(model, values), text_of(SETTINGS, counts=None), contents_of(COSTS.added())
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return the bytes that an optimizer of optax stores for weights, or why that is not known."""

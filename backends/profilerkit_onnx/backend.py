@@ -224,7 +224,7 @@ class OnnxBackend(
         Of files that hold its weights it has their sizes, times of modification and inodes.
         """
         proto = opened(model)
-        return fingerprint(proto, values), stamps_of(proto), contents_of(COSTS.own())
+        return fingerprint(proto, values), stamps_of(proto), contents_of(COSTS.added())
 
     def environment(self) -> Mapping[str, str]:
         """Return the versions of onnx and, where it is installed, of onnxruntime, and what that can run on."""

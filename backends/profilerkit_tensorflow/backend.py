@@ -177,7 +177,7 @@ class TFBackend(
         """Return the execution mode that the options lead to: with ``compile`` in mode "xla"."""
         usual = super().mode(RunOptions(mode=options.mode))
         require_offered(options)
-        return "xla" if "compile" in options.given else usual
+        return "xla" if "compile" in options.requested else usual
 
     def watching_steps(self, model: Any, optimizer: Any = None) -> StepRecorder:
         """Return what measures single steps of a training loop, each as a whole."""
@@ -227,8 +227,8 @@ class TFBackend(
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return what changes with the layers and their attributes, and with the variables and their values."""
-        own = contents_of(COSTS.own())
-        return structure_of(model), fingerprint(model, values), list(conditions(model)), text_of(SETTINGS), own
+        added = contents_of(COSTS.added())
+        return structure_of(model), fingerprint(model, values), list(conditions(model)), text_of(SETTINGS), added
 
     def environment(self) -> Mapping[str, str]:
         """Return TensorFlow's and Keras' versions and threads, and the accelerators it sees.

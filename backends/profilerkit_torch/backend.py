@@ -332,7 +332,7 @@ class TorchBackend(
 
         See `model.structure`. Tensors count how often they are written to, so that no value is read for it.
         """
-        return structure_of(model, values), list(conditions(model)), text_of(SETTINGS), contents_of(COSTS.own())
+        return structure_of(model, values), list(conditions(model)), text_of(SETTINGS), contents_of(COSTS.added())
 
     def environment(self) -> Mapping[str, str]:
         """Return torch's version and threads, and the accelerators it sees, with the version of what runs them."""

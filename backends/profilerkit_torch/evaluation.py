@@ -34,7 +34,7 @@ __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 def scored_batches(
     model: nn.Module, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
 ) -> Iterator[Iterable[ScoredBatch]]:
-    """Run the model over a loader in inference mode, and hand it back as it was."""
+    """Run the model over a loader in inference mode, and restore it."""
     if not isinstance(model, nn.Module):
         raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
     data_loader, transform = checked("data_loader", data_loader), checked("transform", transform)

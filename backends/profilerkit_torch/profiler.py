@@ -25,7 +25,7 @@ def watch(model: nn.Module, optimizer: Any = None, at_step: Any = 5) -> Watch:
 
     Args:
         model: The model that the loop trains.
-        optimizer: What updates it; every optimizer that steps in a chosen step unless given.
+        optimizer: The optimizer of the loop. Default: every optimizer that makes a step in a selected step.
         at_step: The number of a step, counted from 0, or several; None to use ``start()`` and ``stop()``.
 
     >>> import torch

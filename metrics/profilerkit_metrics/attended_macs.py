@@ -65,15 +65,15 @@ def _modes(trace: ModelTrace) -> Iterator[str]:
     """Yield how many operators of attention count in which way."""
     attention = [each for each in trace.operators if each.macs and "attention" in each.operator.lower()]
     causal = sum(each.attended_macs is not None and not each.is_masked for each in attention)
-    known = sum(each.attended_macs is not None and each.is_masked for each in attention)
-    masked = sum(each.is_masked for each in attention) - known
+    windowed = sum(each.attended_macs is not None and each.is_masked for each in attention)
+    masked = sum(each.is_masked for each in attention) - windowed
     if causal:
         yield f"causal attention of {causal} operators: what it attends to"
-    if known:
-        yield f"attention of {known} operators under masks of known values, such as windows: what they leave"
+    if windowed:
+        yield f"attention of {windowed} operators under masks of known values, such as windows: what they leave"
     if masked:
         yield f"attention of {masked} operators under a mask of unknown values: in full"
-    if len(attention) - causal - known - masked:
-        yield f"attention of {len(attention) - causal - known - masked} operators without a mask: in full"
+    if len(attention) - causal - windowed - masked:
+        yield f"attention of {len(attention) - causal - windowed - masked} operators without a mask: in full"
     if not attention:
         yield "no operator is attention; where it is written as products, it counts in full"

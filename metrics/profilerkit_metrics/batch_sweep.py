@@ -90,8 +90,8 @@ class ComputeBatchSweep(JointFunction):
             run_options: How to run it; a compiled model is compiled for each size. In training, the memory is that of
                 training steps too.
             sampling: How often it is run at each size.
-            batch_sizes: The batch sizes of ``batch_sweep``; 1, 2, 4, 8, 16 and 32 unless given. Several as
-                ``batch_size`` come here too.
+            batch_sizes: The batch sizes of ``batch_sweep``. Default: 1, 2, 4, 8, 16 and 32. ``batch_size`` with several
+                numbers sets them too.
             split: The data split that inputs are read from, where they come from data.
         """
         arguments = {
@@ -155,7 +155,7 @@ def _memory(profiler: Profiler, key: str, size: int, how: Mapping[str, Any]) -> 
 
 def _noted(sweep: Sweep, first: int, failed: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
     options: RunOptions = call["run_options"]
-    notes = [str(options)] if options.given else []
+    notes = [str(options)] if options.requested else []
     noisy = [str(row["batch_size"]) for row in sweep if row["execution_time"].is_noisy]
     notes += [f"noisy at batch size {', '.join(noisy)}"] if noisy else []
     conditions = [(row["batch_size"], row["execution_time"].conditions) for row in sweep]

@@ -136,8 +136,8 @@ class ComputeExecutionTime(JointFunction):
             model: The model; it runs in inference mode unless the options say otherwise.
             backend: The model's backend.
             inputs: What it is called with.
-            run_options: How to run it, in place of its parts: ``mode``, ``device``, ``training`` and so on.
-            sampling: How often to run it, in place of its parts: ``num_iters``, ``max_seconds`` and so on.
+            run_options: A `RunOptions`, instead of the single arguments ``mode``, ``device``, ``training`` and others.
+            sampling: A `Sampling`, instead of the single arguments ``num_iters``, ``max_seconds`` and others.
         """
         times: dict[str, Any] = self.alone(
             model=model, backend=backend, inputs=inputs, run_options=run_options, sampling=sampling
@@ -213,7 +213,7 @@ def measured_in_turn(
 
 def _noted(value: Any, options: RunOptions) -> Any:
     """Return a value with a note of the run options, if any were given."""
-    return Noted(value, str(options)) if options.given else value
+    return Noted(value, str(options)) if options.requested else value
 
 
 def _throughput(time: Measurement, batch_size: int | None) -> Any:

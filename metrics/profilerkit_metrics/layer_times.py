@@ -65,11 +65,11 @@ class ComputeLayerTimes(ProfilerFunction):
             model: The model; it is run in inference mode, and in training steps for the backward times.
             backend: The model's backend.
             inputs: What it is called with.
-            device: Where to run; where the model is unless given.
-            passes: How often layers and operators are timed; the table has the medians, and the samples behind them.
-            backward: Whether to time the backward pass too.
+            device: The device that runs the model. Default: the current device of the model.
+            passes: The number of passes that time layers and operators. The table has the medians, and the samples.
+            backward: If True, the backward pass is timed too.
             max_seconds: Most seconds to spend: as many passes are made as fit, and one at least.
-            watched: Steps of a training loop that were measured; their times are returned then, and nothing is run.
+            watched: Measured steps of a training loop. Their times are then returned, and the model does not run.
         """
         if watched is not None:
             return layer_time_table(watched.layers) if watched.layers else Unavailable(watched.reasons["forward"])

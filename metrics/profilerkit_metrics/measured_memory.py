@@ -55,7 +55,7 @@ class ComputeMeasuredMemory(ProfilerFunction):
             backend: The model's backend.
             inputs: What it is called with; they count into the peak.
             trace: Where the weights' bytes, and the prediction, are taken from.
-            device: Where to run; where the model is unless given.
+            device: The device that runs the model. Default: the current device of the model.
             include_weights: Whether the weights count into the peak.
         """
         peak = offered(backend, MeasuresMemory).measured_memory(model, ModelInputs.of(inputs), device)

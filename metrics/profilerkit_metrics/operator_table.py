@@ -78,10 +78,10 @@ class ComputeOperatorTable(ProfilerFunction):
             backend: The model's backend.
             inputs: What it is called with.
             trace: The static trace, which has the MACs and FLOPs of the forward pass.
-            device: Where to run; where the model is unless given.
-            passes: How often layers and operators are timed; the table has the medians, and the samples behind them.
-            backward: Whether to time the backward pass too.
-            export: Where to write the framework's own trace file of one pass; none is written unless given.
+            device: The device that runs the model. Default: the current device of the model.
+            passes: The number of passes that time layers and operators. The table has the medians, and the samples.
+            backward: If True, the backward pass is timed too.
+            export: The path of a file for the framework's own trace of one pass. Default: no file.
         """
         model_inputs = ModelInputs.of(inputs)
         times = offered(backend, TimesOperators).operator_times(model, model_inputs, device, passes, backward, export)

@@ -9,12 +9,12 @@ from profilerkit import Noted, Partial, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device
 from profilerkit.prediction import NothingToPredictError, Prediction, predict_trace
-from profilerkit.protocols import NamesDevices, offered
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
 from .kinds import LayerRows, Seconds
+from .utilization import device_of
 
 __all__ = [
     "ComputePredictedTime",
@@ -94,10 +94,10 @@ class ComputePredictedTime(ProfilerFunction):
     COMPUTED_WITH = ("on",)
     ONLY_THROUGH_BACKEND = True
 
-    def check(self, given: Mapping[str, Any]) -> None:
+    def check(self, arguments: Mapping[str, Any]) -> None:
         """Raise `DeviceNotKnownError` for the name of an unknown device, before the model is traced."""
-        if given.get("on") is not None:
-            device(given["on"])
+        if arguments.get("on") is not None:
+            device(arguments["on"])
 
     def __call__(
         self,
@@ -115,9 +115,9 @@ class ComputePredictedTime(ProfilerFunction):
             backend: The model's backend.
             trace: The model's trace.
             run_options: How the model would be run; with ``compile`` it is predicted as a compiled graph.
-            on: The device that times are predicted for: a `DeviceInfo`, a name, or the path of a file; the device where
-                the model is unless given.
-            dtype: The dtype that the products run in, if that is not the one in the trace.
+            on: The device of predicted times: a `DeviceInfo`, a name, or the path of a file. Default: the device of the
+                model.
+            dtype: The dtype of matrix products. Default: the dtype in the trace.
         """
         predicted = _predicted(model, backend, trace, run_options, on, dtype)
         if isinstance(predicted, Unavailable):
@@ -149,12 +149,10 @@ class ComputePredictedTrainingTime(ProfilerFunction):
 def _predicted(
     model: Any, backend: Backend, trace: ModelTrace, options: RunOptions, on: DeviceInfoLike | None, dtype: str | None
 ) -> Prediction | Unavailable:
-    if on is None:
-        where = offered(backend, NamesDevices).device_info(backend.resolve_device(model, options.device))
-    else:
-        where = device(on)
     try:
-        return predict_trace(trace, where, dtype=dtype, compiled="compile" in options.given)
+        return predict_trace(
+            trace, device_of(model, backend, options, on), dtype=dtype, compiled="compile" in options.requested
+        )
     except (UnknownPeakError, NothingToPredictError) as error:
         return Unavailable(str(error))
 

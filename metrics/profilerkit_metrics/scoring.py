@@ -1,8 +1,8 @@
 """Scores of classifiers and losses over a data split, once for every backend: over numpy arrays.
 
 A backend runs the model and yields `ScoredBatch` after `ScoredBatch`; what is right and what is wrong is decided here,
-so that one model on one data set scores the same whichever framework it runs on. Everything is weighted by samples: a
-short last batch counts for what it holds.
+so that one model on one data set scores the same whichever framework it runs on. Everything is weighted by
+samples, also if the last batch is shorter.
 """
 
 from __future__ import annotations
@@ -254,20 +254,20 @@ class EvaluationFunctions:
             transform: Transform | None = None,
             threshold: float | None = None,
         ) -> float:
-            """Return the per cent of samples whose predicted class is not the target.
+            """Return the percentage of samples whose predicted class is not the target.
 
-            The model runs in inference mode, and comes back as it was.
+            The model runs in inference mode and is not changed.
 
             Args:
                 model: Gives scores of shape ``(batch, classes, ...)`` (PyTorch) or ``(batch, ..., classes)`` (Keras);
                     with one class, or of shape ``(batch,)``, a score above the threshold is class 1.
                 data_loader: Batches of inputs and targets: class indices, of shape ``(batch, ...)`` or
                     ``(batch, ..., 1)``, or one-hot in the shape of the scores.
-                device: Where the inputs go; where the model is unless given.
-                transform: Called with inputs and targets of each batch before the model is.
-                threshold: What a single score is compared with. Unless given, 0.5 if the model is seen to end in a
-                    sigmoid, 0 if it is seen not to; where neither is seen, 0.5 if all scores of the split lie from 0 to
-                    1, which a warning says, and 0 elsewhere.
+                device: The device of the inputs. Default: the device of the model.
+                transform: A function of the inputs and targets of each batch, which is called before the model.
+                threshold: The limit of a single score. Default: 0.5 if the model ends in a sigmoid, 0 if it ends in
+                    another operation. If the end is unknown: 0.5, with a warning, if all scores of the split are from
+                    0 to 1; otherwise 0.
             """
             with batches(model, data_loader, device, transform) as scored:
                 return missclass(scored, threshold)
@@ -279,7 +279,7 @@ class EvaluationFunctions:
             transform: Transform | None = None,
             threshold: float | None = None,
         ) -> float:
-            """Return the per cent of samples whose predicted class is the target; arguments as in ``get_missclass``."""
+            """Return the percentage of samples whose predicted class is the target, with the same arguments."""
             with batches(model, data_loader, device, transform) as scored:
                 return accuracy(scored, threshold)
 

@@ -195,7 +195,7 @@ class ComputeComplexity(ProfilerFunction):
 
         Args:
             trace: The model's trace.
-            include_weights: Whether the weights count into the footprint.
+            include_weights: If False, the memory does not include the weights.
         """
         sizes = ComputeSize()(trace, include_weights)
         return {**ComputeParams()(trace), **ComputeFlops()(trace), **sizes, **layerwise(trace)}

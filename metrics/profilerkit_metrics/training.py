@@ -148,7 +148,7 @@ class ComputeTraining(ProfilerFunction):
     Args:
         optimizer: Whose state the memory holds: a name in `profilerkit.backend_kit.optimizers.OPTIMIZERS` ("adam",
             say), or an optimizer of the framework's or its class, as the backend reads them. Unless given, the one that
-            the model was compiled with, which is none for most.
+            the model was compiled with, which most models have not.
     """
 
     KEYS = (TrainingMacs, TrainingFlops, TrainingMemory, TrainingMemoryParts, TrainingLayers)
@@ -158,9 +158,9 @@ class ComputeTraining(ProfilerFunction):
     def __init__(self, optimizer: Any = None) -> None:
         self.optimizer = optimizer
 
-    def check(self, given: Mapping[str, Any]) -> None:
+    def check(self, arguments: Mapping[str, Any]) -> None:
         """Raise `InputError` for the name of an unknown optimizer."""
-        optimizer = given.get("optimizer")
+        optimizer = arguments.get("optimizer")
         optimizer = self.optimizer if optimizer is None else optimizer
         if isinstance(optimizer, str):
             optimizer_bytes(optimizer, ())
@@ -174,8 +174,9 @@ class ComputeTraining(ProfilerFunction):
             model: The model.
             backend: Its backend.
             training_trace: The trace of one training step.
-            optimizer: Whose state the memory of training holds: a name such as "adam", or an optimizer of the
-                framework's or its class; the one that the model was compiled with unless given.
+            optimizer: The optimizer whose state is part of the training memory: a name such as "adam", an optimizer of
+                the framework, or its class. Default: the optimizer that a Keras model was compiled with, otherwise
+                none.
         """
         trace = training_trace
         optimizer = self.optimizer if optimizer is None else optimizer
@@ -208,7 +209,7 @@ def _memory(
     peak = max(trace.memory.peak_bytes(), in_update) + counted.state
     parts = _parts_of_update(trace, counted) if in_update > trace.memory.peak_bytes() else _parts(trace, counted)
     without = optimizer is None and optimizer_size == OptimizerBytes(0)
-    hints = ("no optimizer's state is in it; optimizer='adam', say, adds one",) if without else ()
+    hints = ("without an optimizer's state; include one with optimizer='adam', for example",) if without else ()
     notes = (*filter(None, [trace.memory.note]), *trace.notes, *hints)
     unsaid = Unavailable(f"the {backend.name} backend does not tell what the bytes at the peak are for")
     return {

@@ -186,10 +186,10 @@ class ComputeMfu(ProfilerFunction):
             trace: The model's trace.
             execution_time: The time of one pass.
             run_options: How the model was run.
-            peaks_of: The device whose peaks count: a `DeviceInfo`, a name, or the path of a file; the device that the
-                model runs on unless given.
+            peaks_of: The device whose peak speeds are used: a `DeviceInfo`, a name, or the path of a file. Default: the
+                device of the model.
             dtype: The dtype that the products run in, if that is not the one in the trace: "tf32", or under autocast.
-            attention: How attention counts: "full" is the whole square of scores, "attended" what is up to the
+            attention: Which scores of attention count: "full" counts the whole square, "attended" only those up to the
                 diagonal of causal attention.
         """
         if run_options.training:
@@ -248,11 +248,9 @@ class ComputeMbu(ProfilerFunction):
             execution_time: The time of one pass.
             run_options: How the model was run.
             peaks_of: That of `ComputeMfu`.
-            cache_bytes: The bytes of a cache that the pass reads beside the weights.
+            cache_bytes: The bytes of a cache that the pass reads, in addition to the weights.
         """
         where = device_of(model, backend, run_options, peaks_of)
-        if isinstance(where, Unavailable):
-            return where
         bandwidth = where.bandwidth
         if bandwidth is None:
             return Unavailable(f"the bandwidth of {where.name} is not known; give a described device with peaks_of=")
@@ -278,18 +276,16 @@ class ComputeNumbersByDtype(ProfilerFunction):
         }
 
 
-def device_of(
-    model: Any, backend: Backend, options: RunOptions, peaks_of: DeviceInfoLike | None
-) -> DeviceInfo | Unavailable:
-    """Return the device whose peaks count: the requested one, or the one that the model runs on."""
-    if peaks_of is not None:
-        return device(peaks_of)
+def device_of(model: Any, backend: Backend, options: RunOptions, requested: DeviceInfoLike | None) -> DeviceInfo:
+    """Return the device whose figures count: the requested one, or the one that the model runs on."""
+    if requested is not None:
+        return device(requested)
     return offered(backend, NamesDevices).device_info(backend.resolve_device(model, options.device))
 
 
 def dtype_ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | None:
     """Return the dtype of all products, None for those of the trace; unavailable where autocast chooses it."""
-    if dtype is not None or "autocast" not in options.given:
+    if dtype is not None or "autocast" not in options.requested:
         return dtype
     if options.autocast is True:
         return Unavailable("autocast chose the dtype of the products: give it, dtype='bf16'")
@@ -299,7 +295,7 @@ def dtype_ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | 
 def share_of(
     trace: ModelTrace,
     time: Measurement,
-    where: DeviceInfo | Unavailable,
+    where: DeviceInfo,
     dtype: str | Unavailable | None,
     attention: Attention = "full",
     *,
@@ -308,8 +304,6 @@ def share_of(
     """Return the share of the peak that the products of a trace reach in a time."""
     if attention not in get_args(Attention):
         raise ArgumentError(f"attention={attention!r}: give {' or '.join(map(repr, get_args(Attention)))}")
-    if isinstance(where, Unavailable):
-        return where
     if isinstance(dtype, Unavailable):
         return dtype
     macs = macs_by_dtype(trace, recomputed=recomputed, attended=attention == "attended")
@@ -331,8 +325,8 @@ def _counted_attention(trace: ModelTrace, attention: str) -> str:
     if attention == "full":
         return "attention counts in full"
     causal = sum(each.attended_macs is not None and not each.is_masked for each in trace.operators)
-    known = sum(each.attended_macs is not None and each.is_masked for each in trace.operators)
-    masked = sum(each.is_masked for each in trace.operators) - known
-    inside = f", {known} operators inside of masks of known values" if known else ""
+    windowed = sum(each.attended_macs is not None and each.is_masked for each in trace.operators)
+    masked = sum(each.is_masked for each in trace.operators) - windowed
+    inside = f", {windowed} operators inside of masks of known values" if windowed else ""
     in_full = f", {masked} operators under masks of unknown values in full" if masked else ""
     return f"attention counts as attended: {causal} causal operators up to the diagonal{inside}{in_full}"

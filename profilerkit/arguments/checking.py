@@ -103,6 +103,9 @@ def status_names(argument: str, value: Any) -> list[str] | None:
     """Return the names of one or several status keys, from their names or classes; None for None."""
     if value is None:
         return None
+    if isinstance(value, str) and "," in value:
+        names = [name.strip() for name in value.split(",") if name.strip()]
+        raise ArgumentError(f"{argument}={shown(value)}: give several names as a list, {argument}={names}")
     keys = [value] if isinstance(value, str) or isinstance(getattr(value, "NAME", None), str) else value
     try:
         return [status_name(f"an entry of {argument}", key) for key in several(keys)]

@@ -93,115 +93,119 @@ class ProfileOptions(TypedDict, total=False):
     """What `profile` and the like pass to functions by name, beside their own arguments.
 
     Args:
-        attention: How attention counts: "full" is the whole square of scores, "attended" what is up to the diagonal
-            of causal attention.
-        autocast: Run under automatic mixed precision: True, or a dtype.
-        backward: Whether to time the backward pass too.
-        batch_sizes: The batch sizes of ``batch_sweep``; 1, 2, 4, 8, 16 and 32 unless given. Several as
-            ``batch_size`` come here too.
-        cache_bytes: The bytes of a cache that the pass reads beside the weights.
-        call: A function of the model and the inputs that is profiled in place of the model's own call: ``lambda
+        attention: Which scores of attention count: "full" counts the whole square, "attended" only those up to the
+            diagonal of causal attention.
+        autocast: Automatic mixed precision: True, or a dtype.
+        backward: If True, the backward pass is timed too.
+        batch_sizes: The batch sizes of ``batch_sweep``. Default: 1, 2, 4, 8, 16 and 32. ``batch_size`` with several
+            numbers sets them too.
+        cache_bytes: The bytes of a cache that the pass reads, in addition to the weights.
+        call: A function that is profiled instead of the model's call. It takes the model and the inputs: ``lambda
             model, x: model.generate(x)``.
-        compile: Time the compiled model: True, or (in torch) a compiler's name or arguments for ``torch.compile``.
-        confidence: How sure the interval of the median is.
-        drop_first: The other name of ``warmup``.
-        dtype: The dtype that the products run in, if that is not the one in the trace.
-        export: Where to write the framework's own trace file of one pass; none is written unless given.
-        ignore: Layers to leave out of the counts: classes of layers, names of classes, or patterns of paths.
-        include_weights: Whether the weights count into the footprint.
-        max_seconds: When to stop at the latest, warm-up included; models that are compared share it.
-        min_samples: How many samples are taken before the first look at their precision.
-        mode: How to run, as the backend calls it: "graph", "eager", "xla"; its usual way unless given.
-        num_iters: A fixed number of samples; until the median is known well enough unless given.
-        num_threads: How many threads an operator may use meanwhile; as many as before unless given.
-        on: The device that times are predicted for: a `DeviceInfo`, a name, or the path of a file; the device where
-            the model is unless given.
-        optimizer: Whose state the memory of training holds: a name such as "adam", or an optimizer of the
-            framework's or its class; the one that the model was compiled with unless given.
-        passes: How often layers and operators are timed; the table has the medians, and the samples behind them.
-        peaks_of: The device whose peaks count: a `DeviceInfo`, a name, or the path of a file; the device that the
-            model runs on unless given.
-        relative_precision: How well the median must be known: 0.02 is plus or minus 2 %.
-        run_options: How to run it, in place of its parts: ``mode``, ``device``, ``training`` and so on.
-        sampling: How often to run it, in place of its parts: ``num_iters``, ``max_seconds`` and so on.
-        split: The data split that inputs are read from, by name.
-        training: Time training steps: the forward pass in training mode, and the gradients of the sum of its
-            outputs by the trainable weights. The loss and the optimizer's update are not part of it.
-        warmup: A fixed number of calls left out first; until the times settle unless given.
-        watched: Steps of a training loop that were measured; their times are returned then, and nothing is run.
+        compile: If True, the compiled model is timed. PyTorch also takes the name of a compiler, or arguments of
+            ``torch.compile``.
+        confidence: The probability that the interval contains the median: 0.95 is 95 %.
+        drop_first: Another name of ``warmup``.
+        dtype: The dtype of matrix products. Default: the dtype in the trace.
+        export: The path of a file for the framework's own trace of one pass. Default: no file.
+        ignore: Layers that do not count: classes of layers, names of classes, or patterns of paths.
+        include_weights: If False, the memory does not include the weights.
+        max_seconds: The longest time of the measurement, warm-up included. Compared models share it.
+        min_samples: The number of samples before their precision is checked for the first time.
+        mode: A mode of the backend: "graph", "eager" or "xla". Default: the usual mode of the backend.
+        num_iters: A fixed number of samples. Default: as many as ``relative_precision`` needs.
+        num_threads: The number of threads of an operator during the measurement. Default: the current number.
+        on: The device of predicted times: a `DeviceInfo`, a name, or the path of a file. Default: the device of the
+            model.
+        optimizer: The optimizer whose state is part of the training memory: a name such as "adam", an optimizer of
+            the framework, or its class. Default: the optimizer that a Keras model was compiled with, otherwise
+            none.
+        passes: The number of passes that time layers and operators. The table has the medians, and the samples.
+        peaks_of: The device whose peak speeds are used: a `DeviceInfo`, a name, or the path of a file. Default: the
+            device of the model.
+        relative_precision: The requested precision of the median: 0.02 is plus or minus 2 %.
+        run_options: A `RunOptions`, instead of the single arguments ``mode``, ``device``, ``training`` and others.
+        sampling: A `Sampling`, instead of the single arguments ``num_iters``, ``max_seconds`` and others.
+        split: The name of the data split that the inputs come from.
+        training: If True, training steps are timed: the forward pass in training mode, and the gradients of the sum
+            of its outputs with respect to the trainable weights. The loss and the update of the optimizer are not
+            included.
+        warmup: A fixed number of calls that are not counted, at the start. Default: until the times are stable.
+        watched: Measured steps of a training loop. Their times are then returned, and the model does not run.
     """
 
     attention: Literal["full", "attended"]
-    """How attention counts: "full" is the whole square of scores, "attended" what is up to the diagonal of causal
-    attention."""
+    """Which scores of attention count: "full" counts the whole square, "attended" only those up to the diagonal of
+    causal attention."""
     autocast: Any
-    """Run under automatic mixed precision: True, or a dtype."""
+    """Automatic mixed precision: True, or a dtype."""
     backward: bool
-    """Whether to time the backward pass too."""
+    """If True, the backward pass is timed too."""
     batch_sizes: Iterable[int]
-    """The batch sizes of ``batch_sweep``; 1, 2, 4, 8, 16 and 32 unless given. Several as ``batch_size`` come here
-    too."""
+    """The batch sizes of ``batch_sweep``. Default: 1, 2, 4, 8, 16 and 32. ``batch_size`` with several numbers sets
+    them too."""
     cache_bytes: int
-    """The bytes of a cache that the pass reads beside the weights."""
+    """The bytes of a cache that the pass reads, in addition to the weights."""
     call: Callable[..., Any] | None
-    """A function of the model and the inputs that is profiled in place of the model's own call: ``lambda model, x:
-    model.generate(x)``."""
+    """A function that is profiled instead of the model's call. It takes the model and the inputs: ``lambda model,
+    x: model.generate(x)``."""
     compile: bool | str | Mapping[str, Any] | None
-    """Time the compiled model: True, or (in torch) a compiler's name or arguments for ``torch.compile``."""
+    """If True, the compiled model is timed. PyTorch also takes the name of a compiler, or arguments of
+    ``torch.compile``."""
     confidence: float
-    """How sure the interval of the median is."""
+    """The probability that the interval contains the median: 0.95 is 95 %."""
     drop_first: int | None
-    """The other name of ``warmup``."""
+    """Another name of ``warmup``."""
     dtype: str | None
-    """The dtype that the products run in, if that is not the one in the trace."""
+    """The dtype of matrix products. Default: the dtype in the trace."""
     export: str | os.PathLike[str] | None
-    """Where to write the framework's own trace file of one pass; none is written unless given."""
+    """The path of a file for the framework's own trace of one pass. Default: no file."""
     ignore: Ignored
-    """Layers to leave out of the counts: classes of layers, names of classes, or patterns of paths."""
+    """Layers that do not count: classes of layers, names of classes, or patterns of paths."""
     include_weights: bool
-    """Whether the weights count into the footprint."""
+    """If False, the memory does not include the weights."""
     max_seconds: float
-    """When to stop at the latest, warm-up included; models that are compared share it."""
+    """The longest time of the measurement, warm-up included. Compared models share it."""
     min_samples: int
-    """How many samples are taken before the first look at their precision."""
+    """The number of samples before their precision is checked for the first time."""
     mode: str | None
-    """How to run, as the backend calls it: "graph", "eager", "xla"; its usual way unless given."""
+    """A mode of the backend: "graph", "eager" or "xla". Default: the usual mode of the backend."""
     num_iters: int | None
-    """A fixed number of samples; until the median is known well enough unless given."""
+    """A fixed number of samples. Default: as many as ``relative_precision`` needs."""
     num_threads: int | None
-    """How many threads an operator may use meanwhile; as many as before unless given."""
+    """The number of threads of an operator during the measurement. Default: the current number."""
     on: DeviceInfoLike | None
-    """The device that times are predicted for: a `DeviceInfo`, a name, or the path of a file; the device where the
-    model is unless given."""
+    """The device of predicted times: a `DeviceInfo`, a name, or the path of a file. Default: the device of the
+    model."""
     optimizer: Any
-    """Whose state the memory of training holds: a name such as "adam", or an optimizer of the framework's or its
-    class; the one that the model was compiled with unless given."""
+    """The optimizer whose state is part of the training memory: a name such as "adam", an optimizer of the
+    framework, or its class. Default: the optimizer that a Keras model was compiled with, otherwise none."""
     passes: int
-    """How often layers and operators are timed; the table has the medians, and the samples behind them."""
+    """The number of passes that time layers and operators. The table has the medians, and the samples."""
     peaks_of: DeviceInfoLike | None
-    """The device whose peaks count: a `DeviceInfo`, a name, or the path of a file; the device that the model runs
-    on unless given."""
+    """The device whose peak speeds are used: a `DeviceInfo`, a name, or the path of a file. Default: the device of
+    the model."""
     relative_precision: float
-    """How well the median must be known: 0.02 is plus or minus 2 %."""
+    """The requested precision of the median: 0.02 is plus or minus 2 %."""
     run_options: RunOptions
-    """How to run it, in place of its parts: ``mode``, ``device``, ``training`` and so on."""
+    """A `RunOptions`, instead of the single arguments ``mode``, ``device``, ``training`` and others."""
     sampling: Sampling
-    """How often to run it, in place of its parts: ``num_iters``, ``max_seconds`` and so on."""
+    """A `Sampling`, instead of the single arguments ``num_iters``, ``max_seconds`` and others."""
     split: str | None
-    """The data split that inputs are read from, by name."""
+    """The name of the data split that the inputs come from."""
     training: bool
-    """Time training steps: the forward pass in training mode, and the gradients of the sum of its outputs by the
-    trainable weights. The loss and the optimizer's update are not part of it."""
+    """If True, training steps are timed: the forward pass in training mode, and the gradients of the sum of its
+    outputs with respect to the trainable weights. The loss and the update of the optimizer are not included."""
     warmup: int | None
-    """A fixed number of calls left out first; until the times settle unless given."""
+    """A fixed number of calls that are not counted, at the start. Default: until the times are stable."""
     watched: WatchedSteps | None
-    """Steps of a training loop that were measured; their times are returned then, and nothing is run."""
+    """Measured steps of a training loop. Their times are then returned, and the model does not run."""
 
 
 class ComputeOptions(ProfileOptions, total=False):
     """What the methods of a `Profiler` pass to functions by name: two more than `ProfileOptions` has."""
 
     batch_size: int | Iterable[int] | None
-    """Samples in one forward pass; as many as the example inputs have unless given."""
+    """The samples in one forward pass. Default: the batch size of the example inputs."""
     device: DeviceLike
-    """Where to run; where the model is unless given."""
+    """The device that runs the model. Default: the current device of the model."""

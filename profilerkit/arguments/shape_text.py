@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -28,8 +29,7 @@ def shapes_of_text(texts: Iterable[str]) -> Any:
         try:
             shape = tuple(checked("batch_size", int(size), "batch_size of one") for size in sizes.split(","))
         except ValueError:
-            message = f"{shown(text)} is no shape; give 3,224,224 (of one sample), with a name and dtype ids=128:int64"
-            raise ArgumentError(message) from None
+            raise ArgumentError(f"{shown(text)} is no shape; {_instead_of(text)}") from None
         if name.strip():
             named[name.strip()] = (shape, dtype.strip() or "float32")
         else:
@@ -37,3 +37,12 @@ def shapes_of_text(texts: Iterable[str]) -> Any:
     if positional and named:
         raise ArgumentError("name all inputs or none of them")
     return named or positional or None
+
+
+def _instead_of(text: str) -> str:
+    """Return what to give instead of a text: the same sizes as a shape, where it is one in another spelling."""
+    sizes = re.findall(r"\d+", text)
+    if not sizes or not re.fullmatch(r"[\s(\[]*\d+([\s,;xX*]+\d+)*[\s,)\]]*", text) or "0" in sizes:
+        return "give 3,224,224 (of one sample), with a name and dtype ids=128:int64"
+    without_batch = f", or {','.join(sizes[1:])} if the first is the batch" if len(sizes) > 3 else ""
+    return f"give {','.join(sizes)} (of one sample){without_batch}"

@@ -40,15 +40,15 @@ def shows_options(options: type[ProfileOptions] | type[ComputeOptions]) -> Calla
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
-        *own, rest = signature.parameters.values()
-        taken = {parameter.name for parameter in own}
+        *declared, rest = signature.parameters.values()
+        taken = {parameter.name for parameter in declared}
         shown = [
             Parameter(name, Parameter.KEYWORD_ONLY, default=_NOT_GIVEN, annotation=_text(annotation))
             for name, annotation in options.__annotations__.items()
             if name not in taken
         ]
         dynamic = cast("Any", function)
-        dynamic.__signature__ = signature.replace(parameters=[*own, *shown, rest])
+        dynamic.__signature__ = signature.replace(parameters=[*declared, *shown, rest])
         return function
 
     return decorate

@@ -21,6 +21,7 @@ from ..isolation.limits import Limits
 from ..plugging import offers
 from .listing import specs_of
 from .plan import ModelEntry, Plan, shape_of
+from .plan_lines import Lines
 from .risks import runs_the_model
 from .source_code import SourceCode, code_of, package_versions, preload_of
 
@@ -119,24 +120,42 @@ class Case:
 def cases_of(plan: Plan) -> list[Case]:
     """Return the cases of a plan in its order, each once.
 
-    Raises `PlanError` for a pattern that matches nothing, and for a metric that nothing computes.
+    Raises `PlanError` for a pattern that matches nothing or whose matches are all left out, and for a metric that
+    nothing computes.
     """
     cases: dict[str, Case] = {}
-    budget = Budget.of(plan.budgets).metrics if plan.budgets else ()
-    for entry in plan.models:
-        _require_metrics(entry)
-        for case in _of_entry(entry, plan, budget):
+    written = Budget.of(plan.budgets).metrics if plan.budgets else ()
+    budget = tuple(map(offers.name_of_metric, written))
+    evaluated = any(entry.evaluation for entry in plan.models)
+    for name in () if evaluated else written:
+        _require_metric(name, name, plan.lines)
+    for index, entry in enumerate(plan.models):
+        for name in () if entry.evaluation else entry.metrics or ():
+            _require_metric(name, "metrics", plan.lines, index)
+        of_entry = list(_of_entry(entry, plan, budget, index))
+        if not of_entry:
+            message = f"exclude leaves out every model of this entry: {', '.join(map(repr, entry.specs))}"
+            raise PlanError(plan.lines.at(message, "exclude", index))
+        for case in of_entry:
             cases.setdefault(case.key(""), case)
     return list(cases.values())
 
 
-def _of_entry(entry: ModelEntry, plan: Plan, budget: tuple[str, ...]) -> Iterator[Case]:
+def _specs_of(pattern: str, plan: Plan, index: int) -> tuple[list[str], str]:
+    """Return what `specs_of` does; a pattern that matches nothing is an error with its line."""
+    try:
+        return specs_of(pattern, plan.folder)
+    except PlanError as error:
+        raise PlanError(plan.lines.at(str(error), "spec", index, text=pattern)) from error
+
+
+def _of_entry(entry: ModelEntry, plan: Plan, budget: tuple[str, ...], index: int) -> Iterator[Case]:
     names = None if entry.metrics is None else tuple(dict.fromkeys((*entry.metrics, *budget)))
     timed = runs_the_model(names, entry.leave_out) or bool(entry.evaluation)
     references = (*(() if entry.data is None else (entry.data,)), *entry.evaluation)
     data = tuple((text, code_of(text, plan.folder).digest) for text in references)
     for pattern in entry.specs:
-        specs, problem = specs_of(pattern, plan.folder)
+        specs, problem = _specs_of(pattern, plan, index)
         for spec in specs:
             if any(fnmatchcase(spec, excluded) for excluded in entry.exclude):
                 continue
@@ -180,14 +199,12 @@ def _preload(spec: str, code: SourceCode) -> tuple[str, ...] | None:
     return (*modules, *preload_of(spec)) if modules else modules
 
 
-def _require_metrics(entry: ModelEntry) -> None:
-    """Raise `PlanError` for a metric that no plugin computes, unless functions of the user's may."""
-    if entry.evaluation or entry.metrics is None:
-        return
+def _require_metric(name: str, key: str, lines: Lines, index: int = -1) -> None:
+    """Raise `PlanError` for a metric that no plugin computes; ``key`` is the key of the plan that names it."""
     names = {offer.item.NAME for offer in offers.offered_status_keys()}
-    for name in entry.metrics:
-        likely = nearest(name, names)
-        if name not in names and likely is not None:
-            raise PlanError(f"metrics: nothing computes {name!r}; did you mean {likely!r}?")
-        if name not in names:
-            raise PlanError(f"metrics: nothing computes {name!r}; `profilerkit list` lists the metrics")
+    if offers.name_of_metric(name) in names:
+        return
+    likely = nearest(name, names)
+    help_text = "; `profilerkit list` lists the metrics" if likely is None else f"; did you mean {likely!r}?"
+    where = "metrics" if key == "metrics" else "budgets"
+    raise PlanError(lines.at(f"{where}: nothing computes {name!r}{help_text}", key, index, text=name))

@@ -45,7 +45,7 @@ class Engine(ABC):
         self.options = options
 
     @classmethod
-    def place(cls, machine: str) -> str:
+    def location(cls, machine: str) -> str:
         """Return where cases are timed, for their keys: the kind of this machine, unless they run elsewhere.
 
         A row has the kind of the machine on which it was measured in any case.

@@ -11,7 +11,7 @@ from .cases import Case
 from .durations import duration
 from .local_engine import usable_cores
 from .running import Audit
-from .store import Store, as_url
+from .store import Store, as_url, without_password
 
 __all__ = ["Estimate", "estimate", "estimate_text"]
 
@@ -62,8 +62,8 @@ def estimate(audit: Audit) -> Estimate:
             for spec in {case.spec for case in pending}:
                 seconds = [row.seconds for row in store.rows(spec=spec, values=False)]
                 each |= {spec: max(seconds)} if seconds else {}
-    waiting = {case.key(audit.place) for case in pending}
-    stored = tuple(case for case in cases if case.key(audit.place) not in waiting)
+    waiting = {case.key(audit.location) for case in pending}
+    stored = tuple(case for case in cases if case.key(audit.location) not in waiting)
     return Estimate(audit.url, tuple(pending), stored, *_times(audit, pending, each), each)
 
 
@@ -106,7 +106,7 @@ def estimate_text(estimated: Estimate) -> str:
 def _shown(store: str) -> str:
     """Return the path of a store relative to the current folder if it is in there, and a URL without its password."""
     if "://" in store:
-        return as_url(store).render_as_string(hide_password=True)
+        return without_password(store)
     path = Path(store)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else store
 

@@ -38,7 +38,7 @@ _VALUE = "value."
 def form_of(path: Path) -> str:
     """Return the form of a file by its suffix; raises `ArgumentError` for another one."""
     if path.suffix.lower() not in FORMS:
-        raise ArgumentError(f"{path.name!r}: the suffix says no form of export; there are {', '.join(FORMS)}")
+        raise ArgumentError(f"{path.name!r}: the suffix names no export format; use one of {', '.join(FORMS)}")
     return FORMS[path.suffix.lower()]
 
 

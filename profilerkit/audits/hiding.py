@@ -1,4 +1,4 @@
-"""What leaves exports and pages: secrets, names of users and hosts, and absolute paths, unless they are asked for."""
+"""What leaves exports and pages: secrets, names of users and hosts, and absolute paths, unless they are requested."""
 
 from __future__ import annotations
 

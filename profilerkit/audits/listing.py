@@ -12,8 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..errors import InputError, PlanError, by_likeness
-from ..plugging.loaders import is_in_file
+from ..plugging.loaders import is_in_file, is_in_module
 from ..plugging.offers import offered_loaders
+from .source_code import module_file
 
 __all__ = ["is_pattern", "names_of_loader", "specs_of"]
 
@@ -31,7 +32,8 @@ def specs_of(pattern: str, folder: Path) -> tuple[list[str], str]:
     """Return the texts that a pattern matches, sorted, and why there are none if the library is not installed.
 
     Patterns are for files (``nets/*.onnx``), for the public functions and classes of Python files
-    (``nets/*.py:build_*``) and for what a loader lists (``torchvision:*``). A text without a wildcard is returned as it
+    (``nets/*.py:build_*``) and of modules (``package.module:build_*``), and for what a loader lists
+    (``torchvision:*``). A text without a wildcard is returned as it
     is. Raises `PlanError` for a pattern that matches nothing.
     """
     if not is_pattern(pattern):
@@ -41,9 +43,8 @@ def specs_of(pattern: str, folder: Path) -> tuple[list[str], str]:
         return [pattern], problem
     if not matching:
         nearest = ", ".join(by_likeness(pattern, candidates)[:5])
-        raise PlanError(
-            f"{pattern!r} matches no model; {f'the nearest are: {nearest}' if nearest else 'there are none'}"
-        )
+        none = "there is no such file or folder; paths are relative to the folder of the plan"
+        raise PlanError(f"{pattern!r} matches no model; {f'the nearest are: {nearest}' if nearest else none}")
     return matching, ""
 
 
@@ -55,6 +56,11 @@ def _matching(pattern: str, folder: Path) -> tuple[list[str], str, list[str]]:
         listed = [f"{each}:{public}" for each in files for public in _public_names(folder / each)]
         return [each for each in listed if fnmatchcase(each.rpartition(":")[2], name)], "", listed
     prefix = pattern.partition(":")[0]
+    if is_in_module(pattern) and not is_pattern(prefix) and prefix not in _listing_loaders():
+        file_of_module = module_file(prefix, folder)
+        if file_of_module is not None:
+            listed = [f"{prefix}:{public}" for public in _public_names(file_of_module)]
+            return [each for each in listed if fnmatchcase(each, pattern)], "", listed
     if ":" in pattern and not is_pattern(prefix):
         names, problem = _listed(prefix)
         return [name for name in names if fnmatchcase(name, pattern)], problem, list(names)
@@ -82,12 +88,18 @@ def _public_names(file: Path) -> list[str]:
     return [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
 
 
+def _listing_loaders() -> list[str]:
+    return [offer.item.name for offer in offered_loaders() if offer.item.names is not None]
+
+
 @lru_cache(maxsize=100)
 def _listed(prefix: str) -> tuple[tuple[str, ...], str]:
     """Return what a loader lists, asked in a process of its own, and its problem, if it has one."""
-    known = [offer.item.name for offer in offered_loaders() if offer.item.names is not None]
-    if prefix not in known:
-        raise PlanError(f"{prefix + ':'!r} cannot list its models; these can: {', '.join(by_likeness(prefix, known))}")
+    listing_loaders = _listing_loaders()
+    if prefix not in listing_loaders:
+        raise PlanError(
+            f"{prefix + ':'!r} cannot list its models; these can: {', '.join(by_likeness(prefix, listing_loaders))}"
+        )
     path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
     command = [sys.executable, "-c", _PROGRAM.format(__name__), prefix, path]
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ def outcome_of(run: IsolatedRun, case: Case, machine: Mapping[str, str], conditi
     row = replace(
         _row(case, shown, machine, end, problem),
         seconds=round(run.seconds, 3),
-        conditions=_with_signs(conditions, shown),
+        conditions=_with_signs(conditions, shown, run.progress.warned),
         peak_bytes=None if run.ending is None else run.ending.peak_bytes or None,
     )
     return Outcome(case, row, report, machine)
@@ -117,11 +117,12 @@ def _unreported(case: Case, reason: str) -> Report:
     return with_reason(report, pending, (), reason)
 
 
-def _with_signs(conditions: Mapping[str, Any], report: Report) -> dict[str, Any]:
-    """Return the conditions with what the measurements themselves noticed."""
+def _with_signs(conditions: Mapping[str, Any], report: Report, warned: Sequence[str]) -> dict[str, Any]:
+    """Return the conditions with what the measurements themselves noticed, and what profilerkit warned of."""
     times = [record.value for record in report.statuses.values() if isinstance(record.value, Measurement)]
     signs = [each.conditions.busy for each in times if each.conditions is not None and each.conditions.busy]
-    return {**conditions, "signs": list(dict.fromkeys(signs))}
+    warnings = {"warnings": list(dict.fromkeys(warned))} if warned else {}
+    return {**conditions, "signs": list(dict.fromkeys(signs)), **warnings}
 
 
 # Times that are measured again ----------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from ..errors import ArgumentError, InputError, PlanError
 from ..inputs import parse_input_shape
 from ..isolation.limits import Limits
 from ..plugging.offers import name_of_metric
-from .plan_lines import Lines, unknown_key
+from .plan_lines import Lines, misplaced_key, unknown_key
 
 __all__ = ["ModelEntry", "Plan", "shape_of"]
 
@@ -47,6 +47,8 @@ SELECTION = ("metrics", "leave_out", "data", "evaluation", "backend", "trust", "
 #: What is known of the whole audit alone.
 WHOLE = ("models", "budgets", "workers", "warm", "repeats")
 _COMMON = (*MATRIX, *MATRIX.values(), *SAMPLING, *LIMITS, *SELECTION)
+#: What is known of a model alone.
+_OF_MODEL = ("spec", "specs", "exclude")
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class Plan:
         workers: How many models are counted at the same time; None for one a core.
         warm: Start the processes of models from an interpreter that has imported their framework, where that is safe.
         repeats: How often a case whose times are noisy is measured again.
+        lines: Where its keys stand in its file, for messages.
     """
 
     models: tuple[ModelEntry, ...]
@@ -103,6 +106,7 @@ class Plan:
     workers: int | None = None
     warm: bool = True
     repeats: int = 2
+    lines: Lines = field(default_factory=lambda: Lines("the plan", ""), repr=False, compare=False)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Plan:
@@ -141,10 +145,12 @@ class Plan:
         lines = lines or Lines("the plan", "")
         if not isinstance(content, Mapping):
             raise PlanError(f"{shown(content)} is no plan; give a mapping with a list of models")
-        _require_known(content, (*WHOLE, *_COMMON), lines, "plan")
+        _require_known(content, (*WHOLE, *_COMMON), _OF_MODEL, lines, "plan")
         with lines.errors():
             budgets = _budgets(content.get("budgets", {}))
             entries = content.get("models")
+            if isinstance(entries, Mapping):
+                raise PlanError("models is one table; write its name in double brackets, [[models]], before each model")
             if not isinstance(entries, (list, tuple)) or not entries:
                 raise PlanError('the plan has no models; write [[models]] and below it spec = "net.py:build"')
         common = {key: value for key, value in content.items() if key in _COMMON}
@@ -153,21 +159,22 @@ class Plan:
             whole = {
                 "workers": _whole_number("workers", content.get("workers"), least=1),
                 "repeats": _whole_number("repeats", content.get("repeats", 2), least=0),
-                "warm": checked("strict", content.get("warm", True)),
+                "warm": checked("warm", content.get("warm", True), "strict"),
             }
-        return cls(models, Path(folder or Path.cwd()), name, budgets, **whole)
+        return cls(models, Path(folder or Path.cwd()), name, budgets, **whole, lines=lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as values that JSON holds, without its folder."""
         content = asdict(self)
-        del content["folder"]
+        for name in ("folder", "lines"):
+            del content[name]
         return content
 
 
 def _entry(entry: Any, common: Mapping[str, Any], lines: Lines, index: int) -> ModelEntry:
     if not isinstance(entry, Mapping):
         raise PlanError(f'{shown(entry)} is no model; write [[models]] and below it spec = "net.py:build"')
-    _require_known(entry, ("spec", "specs", "exclude", *_COMMON), lines, "model", index)
+    _require_known(entry, (*_OF_MODEL, *_COMMON), WHOLE, lines, "model", index)
     merged = {**_without(common, entry), **entry}
     with lines.errors(index):
         specs = (*_texts("spec", entry.get("spec", ())), *_texts("specs", entry.get("specs", ())))
@@ -311,7 +318,16 @@ def _whole_number(key: str, value: Any, least: int) -> int | None:
     return value
 
 
-def _require_known(content: Mapping[str, Any], keys: tuple[str, ...], lines: Lines, what: str, index: int = -1) -> None:
+def _require_known(
+    content: Mapping[str, Any],
+    keys: tuple[str, ...],
+    elsewhere: tuple[str, ...],
+    lines: Lines,
+    what: str,
+    index: int = -1,
+) -> None:
+    """Raise `PlanError` for a key that is not known here; ``elsewhere`` has those of the other part of a plan."""
     for key in content:
         if key not in keys:
-            raise PlanError(lines.at(unknown_key(key, keys, what), key, index))
+            message = misplaced_key(key, what) if key in elsewhere else unknown_key(key, keys, what)
+            raise PlanError(lines.at(message, key, index))

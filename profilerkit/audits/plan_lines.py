@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from ..errors import PlanError, ProfilerKitError, by_likeness, nearest
 
-__all__ = ["Lines", "unknown_key"]
+__all__ = ["Lines", "misplaced_key", "unknown_key"]
 
 #: How many keys a message names.
 _NAMED = 8
@@ -42,6 +42,14 @@ class Lines:
                 anywhere = number
         return anywhere
 
+    def line_of_text(self, text: str, index: int = -1) -> int | None:
+        """Return the line in which a text stands in quotes, counted from 1; None if it stands in none."""
+        quoted = (f'"{text}"', f"'{text}'")
+        for number, (line, table) in enumerate(self._with_tables(), start=1):
+            if table == index and any(each in line for each in quoted):
+                return number
+        return None
+
     def _with_tables(self) -> Iterator[tuple[str, int]]:
         """Yield each line with the number of its ``[[models]]``; -1 for what belongs to the plan as a whole."""
         models, current = -1, -1
@@ -53,9 +61,10 @@ class Lines:
                 current = models if name.partition(".")[0] == "models" else -1
             yield line, current
 
-    def at(self, message: str, key: str, index: int = -1) -> str:
-        """Return a message with the file and the line of a key before it."""
-        number = self.line(key, index)
+    def at(self, message: str, key: str, index: int = -1, text: str | None = None) -> str:
+        """Return a message with the file and the line of a key before it; with ``text`` that of a text in quotes."""
+        number = None if text is None else self.line_of_text(text, index)
+        number = self.line(key, index) if number is None else number
         where = f", model {index + 1}" if number is None and index >= 0 else ""
         return f"{self.file}{where if number is None else f', line {number}'}: {message}"
 
@@ -75,6 +84,12 @@ class Lines:
 def _first_word(error: Exception) -> str:
     match = re.match(r"(?:an entry of )?(\w+)", str(error))
     return match.group(1) if match else ""
+
+
+def misplaced_key(key: str, what: str) -> str:
+    """Return the message for a key that stands in the wrong part of a plan."""
+    where = "in a [[models]] table" if what == "plan" else "at the top of the plan, before the first [[models]]"
+    return f"{key!r} does not belong in a {what}; write it {where}"
 
 
 def unknown_key(key: str, keys: Iterable[str], what: str) -> str:

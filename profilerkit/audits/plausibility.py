@@ -39,7 +39,7 @@ def flags_of(report: Report, device: str = "cpu", dtype: str = "float32") -> tup
 
 def _zeros(report: Report) -> list[str]:
     return [
-        f"{name}: it is 0, and nothing is said to be missing"
+        f"{name}: it is 0, and is reported as complete"
         for name in _NONZERO
         if name in report.statuses
         and is_number(report.statuses[name].value)

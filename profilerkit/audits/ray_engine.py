@@ -68,7 +68,7 @@ class RayEngine(Engine):
         self._run = ray.remote(max_retries=0)(_run_on_node)  # once: each one is kept by the cluster
 
     @classmethod
-    def place(cls, machine: str) -> str:
+    def location(cls, machine: str) -> str:
         """Return "ray": nobody knows beforehand on which machine a case will run."""
         return "ray"
 
@@ -201,11 +201,11 @@ def _threads_as_on_the_node() -> Iterator[None]:
     """
     name = "OMP_NUM_THREADS"
     try:
-        own = Path("/proc/self/environ").read_bytes().split(b"\0")
+        environment = Path("/proc/self/environ").read_bytes().split(b"\0")
     except OSError:  # no Linux
-        own = [name.encode() + b"="]
+        environment = [name.encode() + b"="]
     value = os.environ.get(name)
-    if value is None or any(each.startswith(name.encode() + b"=") for each in own):
+    if value is None or any(each.startswith(name.encode() + b"=") for each in environment):
         yield
         return
     del os.environ[name]

@@ -1,8 +1,8 @@
 """Regressions: exact changes of counts, and steps in times, over all models and metrics of a store.
 
-Times are compared within one kind of machine. What all models of a night have in common (the median over the models of
-how far each is from its own median) is taken out of each series and searched for steps itself: a step in it is one of
-the machine, or of what all models share, and not of a model. The rate of false discoveries is controlled over all of
+Times are compared within one kind of machine. What all models of a night have in common (`machine_share`, of how far
+each is from its own median) is taken out of each series and searched for steps itself: a step in it is one of the
+machine, or of what all models share, and not of a model. The rate of false discoveries is controlled over all of
 them.
 """
 
@@ -15,8 +15,11 @@ from os import PathLike
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from ..errors import ArgumentError
 from .changes import Change, changes_between, verdict_of
+from .machine_share import shared_part
 from .rows import Row, Value
 from .series import Case, causes, is_exact, run_named, series_of
 from .steps import MIN_NIGHTS, Split, controlled, splits_of
@@ -24,6 +27,8 @@ from .store import Store
 
 __all__ = ["Regressions", "Step", "regressions"]
 
+#: So many of the newest nights tell how alike consecutive nights are; those of the window are searched.
+_REMEMBERED = 400
 #: The number of models from which what all have in common is taken for the machine's.
 MIN_MODELS = 5
 
@@ -103,6 +108,7 @@ class _Search:
     metric: str
     machine: str
     nights: dict[Case, dict[str, Row]] = field(default_factory=dict)
+    window: int = 60
 
     def logs(self, case: Case) -> dict[str, float]:
         return {run: math.log(float(row.values[self.metric].value or 1)) for run, row in self.nights[case].items()}
@@ -115,12 +121,17 @@ class _Search:
             level = median(logs.values())
             for run, value in logs.items():
                 distances.setdefault(run, {}).setdefault(case.spec, []).append(value - level)
-        moved = {
-            run: median(median(values) for values in by_spec.values())
-            for run, by_spec in distances.items()
-            if len(by_spec) >= MIN_MODELS
-        }
-        return moved if len(moved) >= MIN_NIGHTS else {}
+        runs = [run for run in self.order() if len(distances[run]) >= MIN_MODELS]
+        if len(runs) < MIN_NIGHTS:
+            return {}
+        specs = {case.spec for case in self.nights}
+        table = [[median(distances[run].get(spec, [math.nan])) for run in runs] for spec in sorted(specs)]
+        return dict(zip(runs, map(float, shared_part(np.array(table))), strict=True))
+
+    def order(self) -> list[str]:
+        """Return the nights of all models, the oldest first."""
+        rows = {run: row for nights in self.nights.values() for run, row in nights.items()}
+        return sorted(rows, key=lambda run: rows[run].created)
 
 
 def regressions(
@@ -201,8 +212,9 @@ def _searches(series: Mapping[Case, list[Row]], window: int) -> tuple[list[_Sear
                     search.nights.setdefault(case, {})[row.run] = row
     for search in searches.values():
         short += sum(len(nights) < MIN_NIGHTS for nights in search.nights.values())
+        search.window = window
         search.nights = {
-            case: dict(list(nights.items())[-window:])
+            case: dict(list(nights.items())[-_REMEMBERED:])
             for case, nights in search.nights.items()
             if len(nights) >= MIN_NIGHTS
         }
@@ -222,8 +234,8 @@ def _steps(search: _Search, notes: list[str]) -> Iterator[Step]:
     """Yield the candidates of all series of a search, and of what they have in common."""
     common = search.common()
     if common:
-        rows = {run: row for nights in search.nights.values() for run, row in nights.items() if run in common}
-        ordered = dict(sorted(rows.items(), key=lambda item: item[1].created))
+        rows = {run: row for nights in search.nights.values() for run, row in nights.items()}
+        ordered = {run: rows[run] for run in common}
         yield from _of_series(search, None, ordered, [common[run] for run in ordered])
     else:
         notes.append(
@@ -236,8 +248,8 @@ def _steps(search: _Search, notes: list[str]) -> Iterator[Step]:
 
 
 def _of_series(search: _Search, case: Case | None, nights: Nights, values: list[float]) -> Iterator[Step]:
-    rows = list(nights.values())
-    for split in splits_of(values):
+    rows = list(nights.values())[-search.window :]
+    for split in splits_of(values[-search.window :], history=values):
         old, new = rows[split.index - 1], rows[split.index]
         yield Step(case, search.metric, search.machine, _ratio(split), split.p, 1.0, "moved", old, new)
 

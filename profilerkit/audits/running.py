@@ -29,7 +29,7 @@ RERUN = ("failed", "all")
 
 
 class Watch:
-    """What is told of the progress of an audit; a subclass shows it.
+    """Receives the progress of an audit; a subclass shows it.
 
     ``began`` gets the number of all cases and of those that are in the store already.
     """
@@ -74,7 +74,7 @@ class Audit:
         engine: The name of an engine.
         rerun: What is run again although it is in the store: "failed" or "all"; None for nothing.
         address: The address of a cluster, for an engine that has one.
-        watch: Is told what happens, for progress: see `Watch`.
+        watch: Receives the progress: see `Watch`.
 
     Raises `ArgumentError` for another ``rerun``, `NotOfferedError` for another engine, `PlanError` for a pattern that
     matches nothing, `StoreError` for a store that cannot be opened or written.
@@ -103,9 +103,9 @@ class Audit:
         return machine_facts()
 
     @cached_property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where cases are timed, as their keys have it."""
-        return engine_named(self.engine).place(machine_digest(self.machine))
+        return engine_named(self.engine).location(machine_digest(self.machine))
 
     def run(self) -> Finished:
         """Run what is missing, and store each row when it is there.
@@ -130,7 +130,7 @@ class Audit:
 
     def split(self, store: Store, cases: list[Case]) -> tuple[list[Row], list[Case]]:
         """Return the rows of cases that are in the store, and the cases that are to be run."""
-        keys = [case.key(self.place) for case in cases]
+        keys = [case.key(self.location) for case in cases]
         latest = {} if self.rerun == "all" else store.latest(keys)
         if self.rerun == "failed":
             latest = {key: row for key, row in latest.items() if row.status is not RowStatus.FAILED}
@@ -138,7 +138,7 @@ class Audit:
         return list(latest.values()), pending
 
     def _stored(self, store: Store, run: Run, outcome: Outcome) -> Row:
-        row = replace(outcome.row, key=outcome.case.key(self.place), run=run.run, commit=run.commit)
+        row = replace(outcome.row, key=outcome.case.key(self.location), run=run.run, commit=run.commit)
         return store.add(row, outcome.report, outcome.machine)
 
     def _described(self) -> Run:
@@ -178,7 +178,7 @@ def audit(
         engine: The name of an engine: "local" or "ray", or one of a plugin.
         rerun: What is run again although it is in the store: "failed" or "all".
         address: The address of a cluster, for an engine that has one.
-        watch: Is told what happens.
+        watch: Receives the progress.
 
     Returns what there is at the end: ``audit("zoo.toml").rows()`` yields the rows. Raises the errors of `Audit`; a
     model that crashes, hangs or cannot be loaded raises nothing, its row has the reason.

@@ -20,7 +20,7 @@ from pathlib import Path
 from ..plugging.loaders import is_in_file, is_in_module
 from ..plugging.offers import offered_loaders
 
-__all__ = ["SourceCode", "code_of", "file_digest", "package_versions", "preload_of"]
+__all__ = ["SourceCode", "code_of", "file_digest", "module_file", "package_versions", "preload_of"]
 
 #: Bytes that are read of a file at once.
 _PIECE = 2**20
@@ -138,6 +138,26 @@ def _local_module(name: str, folder: Path) -> Path | None:
         if name and candidate.is_file():
             return candidate
     return None
+
+
+def module_file(name: str, folder: Path) -> Path | None:
+    """Return the Python file of a module in a folder, or of an installed one; None if there is none.
+
+    Nothing is imported: the packages above the module are searched one after the other.
+    """
+    local = _local_module(name, folder)
+    if local is not None:
+        return local
+    parts, path = name.split("."), None
+    for count in range(1, len(parts) + 1):
+        spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:count]), path)
+        if spec is None:
+            return None
+        path = spec.submodule_search_locations
+        if path is None and count < len(parts):
+            return None
+    origin = None if spec is None else spec.origin
+    return Path(origin) if origin is not None and origin.endswith(".py") else None
 
 
 @lru_cache(maxsize=1000)

@@ -1,9 +1,10 @@
 """Steps in a series of times: where the level changed, and how likely a series without a step looks like that.
 
 `ruptures` (Truong, Oudre, Vayatis 2020) has the change points: binary segmentation with the least-squares cost. The
-p-value of each is that of a permutation test of the largest gain over all split points, so that having searched for the
-best one is accounted for. It is exact for nights that are exchangeable; slow drifts of a machine are not, and what that
-costs is measured by ``benchmarks/regressions.py``.
+p-value of each is that of the largest gain over all split points, so that having searched for the best one is accounted
+for. Where nights are independent of each other, it is that of a permutation test. Where consecutive nights are alike
+(the machine drifts), it is that of simulated noise with the same correlation, a first-order autoregression. What is
+left of false alarms is measured by ``benchmarks/regressions.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MIN_NIGHTS", "Split", "controlled", "splits_of"]
+__all__ = ["MIN_NIGHTS", "Split", "controlled", "correlation_of", "splits_of"]
 
 #: A step needs this many nights on each side.
 MIN_SIZE = 3
@@ -27,6 +28,12 @@ _LEVEL = 0.05
 _EXCEEDING, _PERMUTATIONS, _AT_ONCE = 10, 50_000, 500
 #: Single nights are clipped at so many deviations (1.4826 times the median absolute deviation) from the median.
 _CLIPPED = 6.0
+#: Nights so far apart are taken as independent of each other; and the largest correlation of consecutive ones.
+_FAR, _MOST_CORRELATION = (8, 20), 0.9
+#: A correlation is told from none if it exceeds so many times one by the square root of the number of nights.
+_TOLD = 4.0
+#: A plain step is so many times the usual change from night to night, and a series has at most so many of them.
+_PLAIN, _FEW = 4.0, 3
 
 Floats = NDArray[np.float64]
 
@@ -41,16 +48,20 @@ class Split:
     after: float
 
 
-def splits_of(values: Sequence[float] | Floats, seed: int = 0) -> list[Split]:
+def splits_of(
+    values: Sequence[float] | Floats, seed: int = 0, history: Sequence[float] | Floats | None = None
+) -> list[Split]:
     """Return the candidates for steps in a series, in order; the best one is always among them.
 
     The p-value of a further step inside of a part is at least that of the step that made the part. A series of fewer
-    than `MIN_NIGHTS` values, or of equal ones, has none.
+    than `MIN_NIGHTS` values, or of equal ones, has none. ``history`` is the series with the nights before it, by which
+    the correlation of consecutive nights is estimated.
     """
     series = _clipped(np.asarray(values, float))
     if len(series) < MIN_NIGHTS or not np.ptp(series):
         return []
     generator = np.random.default_rng(seed)
+    correlation = correlation_of(values if history is None else history)
     cuts: dict[int, float] = {}
     parts = [(0, len(series), 0.0)]
     while parts:
@@ -59,7 +70,7 @@ def splits_of(values: Sequence[float] | Floats, seed: int = 0) -> list[Split]:
         if len(part) < MIN_NIGHTS or not np.ptp(part):
             continue
         index = start + _best_split(part)
-        p = max(above, _p_value(part, generator))
+        p = max(above, _p_value(part, generator, correlation))
         if above and p > _LEVEL:
             continue
         cuts[index] = p
@@ -81,6 +92,49 @@ def controlled(p_values: Sequence[float]) -> list[float]:
     return [] if not p_values else [round(float(q), 12) for q in false_discovery_control(p_values)]
 
 
+def correlation_of(values: Sequence[float] | Floats) -> float:
+    """Return the correlation of consecutive nights; 0.0 where it cannot be told from none, at most 0.9.
+
+    It is estimated by medians of differences between nights, one and about two weeks apart, after the plainest steps
+    are taken out, which would pass for correlation in a short series.
+    """
+    series = _clipped(_without_plain_steps(np.asarray(values, float)))
+    count = len(series)
+    if count < 2 * _FAR[0]:
+        return 0.0
+    distances = range(_FAR[0], min(_FAR[1], count // 2) + 1)
+    far = float(np.median([_usual_distance(series, nights) for nights in distances]))
+    near = _usual_distance(series, 1)
+    correlation = 1.0 - (near / far) ** 2 if far else 0.0
+    return min(correlation, _MOST_CORRELATION) if correlation > _TOLD / np.sqrt(count) else 0.0
+
+
+def _without_plain_steps(series: Floats) -> Floats:
+    """Return the distances to the level of each part between the plainest steps, which are far beyond the usual change.
+
+    A step is told by three nights on each side, so that an odd night is none. Few are taken out, since a machine whose
+    speed changes again and again has many.
+    """
+    if len(series) < 2 * MIN_SIZE:
+        return series
+    levels = np.median(np.lib.stride_tricks.sliding_window_view(series, MIN_SIZE), axis=1)
+    steps = levels[MIN_SIZE:] - levels[:-MIN_SIZE]
+    least = _PLAIN * _usual_distance(series, 1)
+    ends = {0, len(series)}
+    for _ in range(_FEW):
+        largest = int(np.abs(steps).argmax())
+        if abs(steps[largest]) <= least:
+            break
+        ends.add(largest + MIN_SIZE)
+        steps[max(0, largest - MIN_SIZE + 1) : largest + MIN_SIZE] = 0.0
+    parts = [series[start:end] for start, end in pairwise(sorted(ends))]
+    return np.concatenate([part - np.median(part) for part in parts])
+
+
+def _usual_distance(series: Floats, nights: int) -> float:
+    return float(np.median(np.abs(series[nights:] - series[:-nights])))
+
+
 def _clipped(series: Floats) -> Floats:
     center = np.median(series) if len(series) else 0.0
     deviation = 1.4826 * float(np.median(np.abs(series - center))) if len(series) else 0.0
@@ -96,23 +150,38 @@ def _best_split(part: Floats) -> int:
     return int(search.predict(n_bkps=1)[0])
 
 
-def _gains(rows: Floats) -> Floats:
-    """Return for each row the largest gain of the least-squares cost by one split."""
+def _shares(rows: Floats) -> Floats:
+    """Return for each row the largest share of its least-squares cost that one split takes away."""
     count = rows.shape[-1]
-    sums = np.cumsum(rows - rows.mean(axis=-1, keepdims=True), axis=-1)[..., MIN_SIZE - 1 : count - MIN_SIZE]
+    centered = rows - rows.mean(axis=-1, keepdims=True)
+    sums = np.cumsum(centered, axis=-1)[..., MIN_SIZE - 1 : count - MIN_SIZE]
     sizes = np.arange(MIN_SIZE, count - MIN_SIZE + 1)
-    gains: Floats = (sums**2 * count / (sizes * (count - sizes))).max(axis=-1)
-    return gains
+    gains = (sums**2 * count / (sizes * (count - sizes))).max(axis=-1)
+    shares: Floats = gains / (centered**2).sum(axis=-1)
+    return shares
 
 
-def _p_value(part: Floats, generator: np.random.Generator) -> float:
-    """Return the p-value of the best split of a part by permutations."""
-    gain = float(_gains(part)) * (1 - 1e-9)
+def _autoregressions(size: int, count: int, correlation: float, generator: np.random.Generator) -> Floats:
+    """Return rows of Gaussian noise in which consecutive values have a correlation."""
+    from scipy.signal import lfilter
+
+    noise = generator.standard_normal((size, count))
+    noise[:, 0] /= np.sqrt(1.0 - correlation**2)  # the first value has the spread of all
+    rows: Floats = lfilter([1.0], [1.0, -correlation], noise, axis=1)
+    return rows
+
+
+def _p_value(part: Floats, generator: np.random.Generator, correlation: float) -> float:
+    """Return the p-value of the best split of a part, among series without a step that are drawn."""
+    share = float(_shares(part)) * (1 - 1e-9)
     exceeding = drawn = 0
     size = 50
     while exceeding < _EXCEEDING and drawn < _PERMUTATIONS:
-        rows = generator.permuted(np.broadcast_to(part, (size, len(part))), axis=1)
-        exceeding += int((_gains(rows) >= gain).sum())
+        if correlation:
+            rows = _autoregressions(size, len(part), correlation, generator)
+        else:
+            rows = generator.permuted(np.broadcast_to(part, (size, len(part))), axis=1)
+        exceeding += int((_shares(rows) >= share).sum())
         drawn += size
         size = _AT_ONCE
     return (exceeding + 1) / (drawn + 1)

@@ -6,6 +6,7 @@ returns: a process that is killed at any moment leaves whole rows, and what was 
 
 from __future__ import annotations
 
+import re
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +31,7 @@ from .rows import Row
 from .sqlite_files import locked, set_up
 from .stored import decoded, encoded, row_of, row_values, value_rows
 
-__all__ = ["Run", "Store", "as_url"]
+__all__ = ["Run", "Store", "as_url", "without_password"]
 
 #: How many rows, or keys, are asked for at once.
 _AT_ONCE = 500
@@ -78,7 +79,7 @@ def as_url(store: str | PathLike[str]) -> URL:
         url = make_url(text)
     except (UrlError, ValueError) as error:
         raise StoreError(
-            f"{text!r} is no URL of a store; give sqlite:///runs.db or postgresql://user@host/database"
+            f"{without_password(text)!r} is no URL of a store; give sqlite:///runs.db or postgresql://user@host/database"
         ) from error
     if url.get_backend_name() == "postgresql" and url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername="postgresql+psycopg")
@@ -88,6 +89,15 @@ def as_url(store: str | PathLike[str]) -> URL:
             "postgresql://user@host/database"
         )
     return url
+
+
+def without_password(store: str | PathLike[str]) -> str:
+    """Return a path as it is, and a URL without its password, to be printed.
+
+    >>> without_password("postgresql://me:pw@host/runs")
+    'postgresql://me:***@host/runs'
+    """
+    return re.sub(r"(?<=://)([^/:@]*):.*(?=@)", r"\1:***", str(store))
 
 
 class Store:

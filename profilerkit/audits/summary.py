@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..budgets import Budget, Verdict, check
 from ..errors import BudgetError
 from .plan import Plan
-from .store import Store
+from .store import Store, without_password
 
 if TYPE_CHECKING:
     from .running import Finished
@@ -17,14 +17,17 @@ __all__ = ["exceeded", "summary"]
 
 #: How many rows that are not complete are named, and how much of each reason.
 _NAMED, _REASON = 50, 200
+#: How many warnings are named, the most frequent first.
+_WARNINGS = 5
 
 
 def summary(finished: Finished) -> str:
     """Return the text that ends the command."""
     lines: list[str] = []
-    ends, unnamed = Counter[str](), 0
+    ends, warned, unnamed = Counter[str](), Counter[str](), 0
     for row in finished.rows():
         ends[row.end.value] += 1
+        warned.update(str(text) for text in row.conditions.get("warnings", ()))
         texts = ([row.reason] if row.reason else []) + [f"not plausible: {flag}" for flag in row.flags]
         if texts and len(lines) < _NAMED:
             reason = " ".join("; ".join(texts).split())
@@ -35,11 +38,16 @@ def summary(finished: Finished) -> str:
             unnamed += 1
     if unnamed:
         lines.append(f"and {unnamed} more that are not complete")
+    lines += [
+        f"warning of {count} {'row' if count == 1 else 'rows'}: {text[:_REASON]}"
+        for text, count in warned.most_common(_WARNINGS)
+    ]
     counts = ", ".join(f"{number} {status}" for status, number in sorted(finished.counts.items()))
     early = ", ".join(f"{number} {end}" for end, number in sorted(ends.items()) if end != "done")
     lines.append(f"{counts or 'no rows'}{f' (ended by: {early})' if early else ''}")
     lines.append(
-        f"{finished.measured} measured, {finished.reused} in the store before; run {finished.run} in {finished.store}"
+        f"{finished.measured} measured, {finished.reused} in the store before; run {finished.run} in "
+        f"{without_password(finished.store)}"
     )
     return "\n".join(lines)
 

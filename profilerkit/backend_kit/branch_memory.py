@@ -116,8 +116,8 @@ def _ends_of_fork(operators: Sequence[Any], spans: Spans, fork: Fork, timeline: 
     for side in (fork.counted, *fork.others):
         changed = [*operators[: fork.start], *side.operators, *operators[fork.end :]]
         grown = len(side.operators) - len(fork.counted.operators)
-        own = {(start + fork.start, end + fork.start) for start, end in fork.counted.spans}
-        around = [_moved(span, fork, grown) for span in spans if span not in own]
+        branch_spans = {(start + fork.start, end + fork.start) for start, end in fork.counted.spans}
+        around = [_moved(span, fork, grown) for span in spans if span not in branch_spans]
         inside = [(start + fork.start, end + fork.start) for start, end in side.spans]
         forks = [inner.moved(fork.start) for inner in side.forks]
         part = fork.start, fork.end + grown

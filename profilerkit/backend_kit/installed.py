@@ -40,7 +40,7 @@ def installed_version(module: str, *distributions: str) -> str:
 
 
 def library_for(asked: str, package: str, module: str = "") -> ModuleType:
-    """Return a package, or a module of it, that has the model which was asked for.
+    """Return a package, or a module of it, that has the requested model.
 
     Raises `InputError` if it cannot be imported.
     """

@@ -32,7 +32,7 @@ class Step:
 
 def live_bytes(
     steps: Sequence[Step],
-    given: Mapping[int, int],
+    input_sizes: Mapping[int, int],
     kept: Iterable[int] = (),
     spans: Iterable[tuple[int, int]] = (),
 ) -> tuple[int, ...]:
@@ -40,8 +40,8 @@ def live_bytes(
 
     Args:
         steps: The steps in the order in which they run.
-        given: The bytes of the values that the caller holds throughout, such as inputs; 0 for weights that are counted
-            elsewhere.
+        input_sizes: The bytes of the values that the caller holds throughout, such as inputs; 0 for weights that are
+            counted elsewhere.
         kept: The results: they live from their creation to the end.
         spans: The ranges of steps, [start, end), that run more than once; two spans are nested or disjoint. A value
             that is created before a span and read inside it lives until the end of the span.
@@ -49,11 +49,11 @@ def live_bytes(
     The time is proportional to the number of steps.
 
     Raises:
-        ValueError: A step reads, shares or reuses a value that is neither given nor created by an earlier step, or a
+        ValueError: A step reads, shares or reuses a value that is neither an input nor created by an earlier step, or a
             span is not within the steps or the span around it.
     """
-    buffers = _Buffers(steps, given, frozenset(kept), _OutermostSpans(spans, len(steps)))
-    alive, totals = sum(given.values()), []
+    buffers = _Buffers(steps, input_sizes, frozenset(kept), _OutermostSpans(spans, len(steps)))
+    alive, totals = sum(input_sizes.values()), []
     ending: list[dict[int, None]] = [{} for _ in steps]
     for index, step in enumerate(steps):
         free = buffers.free_at(index, step.reuses) if step.reuses else {}
@@ -77,14 +77,14 @@ class _Buffers:
     """The buffer of each value, named after the first value in it, with its bytes and the last step that needs it."""
 
     def __init__(
-        self, steps: Sequence[Step], given: Mapping[int, int], kept: frozenset[int], spans: _OutermostSpans
+        self, steps: Sequence[Step], input_sizes: Mapping[int, int], kept: frozenset[int], spans: _OutermostSpans
     ) -> None:
-        self.of: dict[int, int] = {value: value for value in given}
-        self.size: dict[int, int] = dict(given)
-        self.last: dict[int, int] = dict.fromkeys(given, len(steps))
+        self.of: dict[int, int] = {value: value for value in input_sizes}
+        self.size: dict[int, int] = dict(input_sizes)
+        self.last: dict[int, int] = dict.fromkeys(input_sizes, len(steps))
         #: Bytes of each value: fewer than its buffer's for a slice.
-        self._extent: dict[int, int] = dict(given)
-        created: dict[int, int] = dict.fromkeys(given, -1)
+        self._extent: dict[int, int] = dict(input_sizes)
+        created: dict[int, int] = dict.fromkeys(input_sizes, -1)
         for index, step in enumerate(steps):
             for value in step.reads:
                 buffer = self._buffer(value, index)

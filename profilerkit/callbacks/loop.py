@@ -14,12 +14,11 @@ __all__ = ["LoopWatch"]
 
 
 class LoopWatch:
-    """Watches a training loop of which a framework's hooks tell; see `profilerkit.Profiler.watch`.
+    """Watches a training loop through the hooks of a framework; see `profilerkit.Profiler.watch`.
 
     Args:
         at_step: The number of a step, counted from 0 when training begins, or several.
-        inputs: What the model is to be counted with, such as a batch, where the backend does not see what the loop
-            calls it with.
+        inputs: The inputs for the counts, such as a batch, if the backend does not see the inputs of the loop.
     """
 
     def __init__(self, at_step: int | Iterable[int] = 5, inputs: Any = None) -> None:
@@ -36,11 +35,11 @@ class LoopWatch:
         return self._watched
 
     def report(self, metrics: Iterable[str] | None = None) -> Report:
-        """Return what was measured, as `Watch.report` does; `RuntimeError` before the first training."""
+        """Return the results, like `Watch.report`; `RuntimeError` before the first training."""
         return self.watched.report(metrics)
 
     def close(self) -> None:
-        """End watching and take everything away; needed only where training raised and its framework does not tell."""
+        """Stop and remove everything; needed only after an error that the framework does not report."""
         if self._runs and self._watched is not None:
             self._runs = self._paused = False
             self._watched.__exit__(None, None, None)

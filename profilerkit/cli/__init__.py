@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from ..errors import ProfilerKitError, ProfilerKitWarning, by_likeness
-from ..process.clean_output import results, results_alone, wants_color
+from ..process.clean_output import encodable, results, results_alone, wants_color
 from ..process.containment import notes_of
 from .examples import COMPLETION, epilog
 
@@ -108,7 +108,7 @@ def emit(text: str = "") -> None:
     stream = results()
     try:
         if stream is not None:
-            click.echo(text, file=stream, color=wants_color())
+            click.echo(encodable(text, stream.encoding), file=stream, color=wants_color())
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What shells offer for a MODEL: files, the libraries that models are loaded from, and the names that those know."""
+"""What shells offer: for a MODEL files, the libraries that models are loaded from, and their names; devices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..process.clean_output import results_alone
 if TYPE_CHECKING:
     import click
 
-__all__ = ["models"]
+__all__ = ["devices", "models"]
 
 #: The most names that are offered: a shell asks before it shows more.
 _MOST = 200
@@ -40,3 +40,12 @@ def models(context: click.Context, parameter: click.Parameter, incomplete: str) 
                 with suppress(Exception):  # the library is not installed, or fails to import
                     names += [each for each in loader.names() if each.startswith(incomplete)]
     return [CompletionItem(each) for each in names[:_MOST]]
+
+
+def devices(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return completions for a device that times are predicted for: the names of the catalog, and files."""
+    from ..devices.catalog import device_names
+
+    with results_alone():
+        names = [name for name in device_names() if name.startswith(incomplete)]
+    return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]

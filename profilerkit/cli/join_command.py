@@ -11,7 +11,7 @@ import click
 from ..errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfileFileError, ProfilerKitError
 from . import MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
 from .measuring import loaded_model
-from .options import by_rule, output_option, parse_shapes, require_writable
+from .options import by_rule, console_or_json, output_option, parse_shapes, require_writable
 from .output import cannot_write
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 @click.option("--device", help="The device that it was profiled on, of 'profilerkit devices' or a TOML file.")
 @click.option("--dtype", help="The dtype that the products ran in, if it is not the model's own: bf16, tf32.")
 @click.option(
-    "--skip", type=click.IntRange(min=0), default=0, show_default=True, help="Passes to leave out at the begin."
+    "--skip", type=click.IntRange(min=0), default=0, show_default=True, help="Passes to leave out at the start."
 )
 @click.option("--trust", is_flag=True, help="Also load files that may run code, such as pickled models.")
 @click.option(
@@ -54,14 +54,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
     callback=by_rule("top"),
     help="Show only this many layers, those with the most time of their own.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-    help="Form of the printed result; JSON has every number in base units.",
-)
+@console_or_json
 @output_option("Also write a file: .json or .txt.", _writable)
 @click.option("--strict", is_flag=True, help="Exit with 1 if a layer is above 1 of what the device can do.")
 def command(

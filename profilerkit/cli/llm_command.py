@@ -10,7 +10,7 @@ import click
 from ..errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfilerKitError
 from ..process.files import write_text
 from . import MODEL_FAILED, USAGE, emit, fail
-from .options import output_option, parse_batch_sizes, require_writable
+from .options import console_or_json, output_option, parse_batch_sizes, require_writable
 from .output import cannot_write
 
 if TYPE_CHECKING:
@@ -78,14 +78,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 )
 @click.option("--measure", is_flag=True, help="Also generate with the model, and measure the time of each token.")
 @click.option("--trust", is_flag=True, help="Also load files that may run code, such as pickled models.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-    help="Form of the printed result; JSON has every number in base units.",
-)
+@console_or_json
 @output_option("Also write a file: .json, .txt or .html.", _writable)
 def command(models: tuple[str, ...], form: str, output: Path | None, **options: Any) -> None:
     """Predict the memory and time that serving a language model needs.

@@ -108,8 +108,8 @@ def names_for(specs: Sequence[str], request: Request) -> list[str | None]:
     Raises a usage error for another number of names.
     """
     if request.name and len(request.name) != len(specs):
-        given = f"{len(request.name)} names for {len(specs)} model{'' if len(specs) == 1 else 's'}"
-        raise click.BadParameter(f"{given}; give one for each, in their order", param_hint="--name")
+        counts = f"{len(request.name)} names for {len(specs)} model{'' if len(specs) == 1 else 's'}"
+        raise click.BadParameter(f"{counts}; give one for each, in their order", param_hint="--name")
     if request.name:
         return list(request.name)
     return [None if is_saved(spec) else typed_name(spec) for spec in specs]
@@ -142,12 +142,15 @@ def is_saved(spec: str) -> bool:
 
 def saved(path: str, hint: str = "REPORT") -> Report | Comparison:
     """Return what a file holds; what is wrong with it is a usage error."""
+    from ..plugging.offers import offered_backends
     from ..results.saving import load
 
     try:
         return load(path)
     except ReportFileError as error:
-        raise click.BadParameter(str(error), param_hint=hint) from error
+        is_model = any(Path(path).suffix in offer.item.suffixes for offer in offered_backends()) and Path(path).exists()
+        wrong = f"{path} is a model, and not a saved report; profile it: profilerkit profile {path}"
+        raise click.BadParameter(wrong if is_model else str(error), param_hint=hint) from error
 
 
 def profiled(spec: str, request: Request) -> tuple[Report, Profiler | None]:
@@ -192,11 +195,33 @@ def compared(specs: Sequence[str], request: Request, renamed: bool = True) -> tu
     reports |= measured
     ordered = [reports[index] for index in range(len(specs))]
     typed = names_for(specs, request) if renamed or request.name else [None] * len(specs)
-    own = [profilers[index].name if index in profilers else reports[index].name for index in range(len(specs))]
-    names = [name or other for name, other in zip(typed, own, strict=True)]
+    default_names = [
+        profilers[index].name if index in profilers else reports[index].name for index in range(len(specs))
+    ]
+    names = [name or other for name, other in zip(typed, default_names, strict=True)]
     named = distinct_names(names) if renamed else names
+    ordered = _with_metrics(ordered, request.metric) if renamed and request.metric else ordered
     first, *rest = (replace(report, name=name) for report, name in zip(ordered, named, strict=True))
     return Comparison(first, tuple(rest)), [profilers.get(index) for index in range(len(specs))]
+
+
+def _with_metrics(reports: Sequence[Report], metrics: Sequence[str]) -> list[Report]:
+    """Return reports with these metrics alone: a saved one has others, which the models beside it were not asked for.
+
+    Raises a usage error for a metric that no report has.
+    """
+    from ..plugging.offers import name_of_metric
+
+    names = [name_of_metric(name) for name in metrics]
+    known = list(dict.fromkeys(key for report in reports for key in report.statuses))
+    for name in names:
+        if name not in known:
+            error = UnknownStatusError(name, known, owner="these reports")
+            raise click.BadParameter(str(error), param_hint="--metric")
+    return [
+        replace(report, statuses={key: record for key, record in report.statuses.items() if key in names})
+        for report in reports
+    ]
 
 
 def _isolated(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:

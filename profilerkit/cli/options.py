@@ -17,6 +17,7 @@ from ..process.clean_output import results_alone
 from ..process.files import obstacle
 
 __all__ = [
+    "console_or_json",
     "input_options",
     "isolation_options",
     "measuring_options",
@@ -98,8 +99,10 @@ def _forms(context: click.Context, parameter: click.Parameter, incomplete: str) 
 def _metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from ..plugging.offers import offered_status_keys
 
+    before, comma, begun = incomplete.rpartition(",")
     with results_alone():
-        return [offer.item.NAME for offer in offered_status_keys() if offer.item.NAME.startswith(incomplete)]
+        names = [name for offer in offered_status_keys() for name in (offer.item.NAME, *offer.item.ALIASES)]
+    return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
 
 
 def _split(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -231,6 +234,17 @@ def output_option(help: str, callback: Callable[..., Any] = require_writable, **
     """Return the option ``-o``, ``--output`` of a command, with its help and what reads the path."""
     kind = click.Path()  # the callback says what is wrong with a path
     return click.option("-o", "--output", metavar="FILE", type=kind, callback=callback, help=help, **attributes)
+
+
+#: The option ``--format`` of a command whose result no renderer shows.
+console_or_json = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+    help="Form of the printed result; JSON has every number in base units.",
+)
 
 
 output_options = _several(

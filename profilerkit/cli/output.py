@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ..errors import ProfilerKitError
+from ..errors import ProfilerKitError, by_likeness
 from ..process.clean_output import wants_color
 from ..process.files import write_text
 from . import MODEL_FAILED, USAGE, emit, fail
@@ -28,8 +28,12 @@ def form_of(path: Path) -> str:
 
     form = renderers.form_of(path)
     if form is None:
-        listing = ", ".join(sorted({*(offer.item.name for offer in offered_renderers()), *renderers.SUFFIXES}))
-        raise click.BadParameter(f"{path.name!r}: the suffix says no form; there are {listing}", param_hint="--output")
+        suffixes = sorted({*(offer.item.name for offer in offered_renderers()), *renderers.SUFFIXES})
+        listing = ", ".join(f".{suffix}" for suffix in by_likeness(path.suffix.removeprefix("."), suffixes))
+        raise click.BadParameter(
+            f"{path.name!r}: the suffix names no format; use one of these, nearest first: {listing}",
+            param_hint="--output",
+        )
     return form
 
 

@@ -8,7 +8,7 @@ import click
 
 from ..errors import DeviceFileError, DeviceNotKnownError, StoreError
 from . import MODEL_FAILED, USAGE, fail
-from .completing import models
+from .completing import devices, models
 from .measuring import Request, end_with_failures, profiled
 from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
 from .output import Display
@@ -26,7 +26,12 @@ __all__ = ["command"]
 @isolation_options
 @output_options
 @strict_option
-@click.option("--on", metavar="DEVICE", help="Also predict the time on this device: a name of 'devices', or a file.")
+@click.option(
+    "--on",
+    metavar="DEVICE",
+    shell_complete=devices,
+    help="Also predict the time on this device: a name of 'devices', or a file.",
+)
 @click.option("--store", metavar="URL", help="Also save the report in this store of audits: a path or URL.")
 def command(model: str, store: str | None, **options: Any) -> None:
     """Profile a model and print its report.

@@ -34,5 +34,5 @@ _NO_FAMILIES = ("convention", "complex_numbers", "cost", "numbers", "registry")
 
 
 def families() -> dict[str, ModuleType]:
-    """Return the modules of formulas, by name: every module of this package that is none of its tools."""
+    """Return the modules of formulas, by name: every module of this package but its tools."""
     return modules_of(__name__, __path__, but=_NO_FAMILIES)

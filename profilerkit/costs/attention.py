@@ -1,4 +1,4 @@
-"""Attention: two products and a softmax, however it is spelt; its gradient.
+"""Attention: two products and a softmax, however it is written; its gradient.
 
 The dense product is counted whatever the mask, causal ones included.
 """

@@ -1,4 +1,4 @@
-"""The cost of Keras' layers that are spelt out with other operators than the convention counts.
+"""The cost of Keras' layers that are computed by other operators than the convention counts.
 
 With these a layer costs the same whether Keras has one operator for it or ten, and on whichever framework it runs.
 Each formula takes the layer, the shapes of its input tensors, those of its outputs, and whether it is trained; it

@@ -44,7 +44,8 @@ class CostRegistry:
             because it replaces the counts of the operators inside.
         called_with: How formulas are called, by kind: names for the arguments by position, none where these differ from
             formula to formula, and the names of those by keyword.
-        package: The backend's package, whose formulas are no user's own; the one that makes the registry unless given.
+        package: The package of the backend, to tell its formulas from a user's. Default: the package that creates the
+            registry.
 
     >>> registry = CostRegistry("example")
     >>> @registry.register("mul")
@@ -71,8 +72,8 @@ class CostRegistry:
         self._replaced: dict[Any, list[Formula]] = {}
         self._scopes: ContextVar[tuple[_Scope, ...]] = ContextVar(f"{framework}_cost_scopes", default=())
         self._changes = 0
-        #: What `own` returned last, and the version that it was for.
-        self._own: tuple[object, dict[Any, Formula]] = None, {}
+        #: What `added` returned last, and the version that it was for.
+        self._added: tuple[object, dict[Any, Formula]] = None, {}
 
     def register(
         self, key: Any, formula: Any = None, *, override: bool = False, kind: str = "operator", name: str | None = None
@@ -175,14 +176,14 @@ class CostRegistry:
                     return formula
         return None
 
-    def own(self) -> dict[Any, Formula]:
+    def added(self) -> dict[Any, Formula]:
         """Return the formulas in force that did not come with the backend: the caller's, and those of plugins."""
         version = self.version
-        if self._own[0] != version:
+        if self._added[0] != version:
             tables = (self._formulas, *(scope.formulas for scope in self._scopes.get()))
             joined = {key: formula for table in tables for key, formula in table.items()}
-            self._own = version, {key: each for key, each in joined.items() if not self._comes_with_backend(each)}
-        return dict(self._own[1])
+            self._added = version, {key: each for key, each in joined.items() if not self._comes_with_backend(each)}
+        return dict(self._added[1])
 
     def _comes_with_backend(self, formula: Any) -> bool:
         while isinstance(formula, partial):
@@ -214,9 +215,9 @@ class CostRegistry:
     ) -> Iterator[None]:
         """Count by other formulas inside a ``with`` block, in this context alone.
 
-        They stand before all others; of two blocks, one inside the other, the inner one's stand first. What is
-        registered inside is not the block's, and stays: a plugin may be loaded at any time. Raises `ArgumentError` for
-        a formula that is none; then nothing is changed.
+        They take precedence over all others; in nested blocks, those of the inner block do. A formula that is
+        registered inside the block stays after it, since a plugin may be loaded at any time. Raises `ArgumentError`
+        for a value that is not a formula; then nothing is changed.
         """
         for key, formula in formulas.items():
             self.require_formula(formula, kind(key), str(key))
@@ -250,7 +251,7 @@ def add_whole(
 
 
 def read_formulas(returned: Any) -> dict[Any, Formula]:
-    """Return what a plugin gives as formulas by operator; raises `TypeError` for what is none."""
+    """Return what a plugin gives as formulas by operator; raises `TypeError` for anything else."""
     costs: Any = {} if returned is None else returned
     if not isinstance(costs, Mapping):
         raise TypeError(f"it returned {returned!r}, which is no mapping of operators to formulas")

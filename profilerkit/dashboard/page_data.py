@@ -14,7 +14,7 @@ from typing import Any
 from ..audits.hiding import hidden_text
 from ..audits.rows import Row, Value
 from ..audits.store import Run
-from ..piping.quantity import Scale
+from ..piping.quantity import Scale, scale_value
 from ..piping.status import Comparative, Completeness, Metric
 from ..piping.titles import title_of
 from ..plugging import offers
@@ -123,8 +123,19 @@ def _commit(commit: str) -> str:
 
 def _machine(machine: str, machines: Mapping[str, Mapping[str, str]], text: Text) -> str:
     facts = machines.get(machine, {})
-    words = [f"{name} {value}" for name, value in facts.items() if name not in ("host", "user")]
-    return text(", ".join(words) or machine[:8])
+    words = [_fact(name, value, facts) for name, value in facts.items() if name not in ("host", "user")]
+    return text(", ".join(filter(None, words)) or machine[:8])
+
+
+def _fact(name: str, value: str, facts: Mapping[str, str]) -> str:
+    """Return a fact of a machine as people write it; empty for one that repeats another."""
+    if name == "memory_bytes" and value.isdecimal():
+        return f"{scale_value(int(value), 'B', Scale.IEC)} of memory"
+    if name == "cores":
+        return f"{value} core" if value == "1" else f"{value} cores"
+    if name == "usable_cores":
+        return "" if value == facts.get("cores") else f"{value} of them usable"
+    return value if name in ("system", "architecture", "cpu") else f"{name} {value}"
 
 
 def _run(run: Run, machines: Mapping[str, Mapping[str, str]], text: Text) -> dict[str, Any]:
@@ -183,6 +194,12 @@ def _interval(value: Value | None) -> list[float | None] | None:
     return None if value is None or not value.measured else [value.low, value.high]
 
 
+def _numbered(texts: Sequence[str]) -> list[int]:
+    """Return a number for each text, equal for equal ones: the page says whether they differ, and not what they are."""
+    numbers = {text: index for index, text in enumerate(dict.fromkeys(texts))}
+    return [numbers[text] for text in texts]
+
+
 def _history(subject: Subject, numbers: Mapping[str, int], versions: _Distinct, text: Text) -> dict[str, Any]:
     rows = subject.rows
     names = dict.fromkeys(name for row in rows for name in row.values)
@@ -193,5 +210,6 @@ def _history(subject: Subject, numbers: Mapping[str, int], versions: _Distinct, 
         "status": [row.status.value for row in rows],
         "commit": [text(_commit(row.commit)) for row in rows],
         "versions": [versions.index_of(row.versions) for row in rows],
+        **{name: _numbered([getattr(row, name) for row in rows]) for name in ("code", "machine")},
         "values": {name: each[0] if len(set(each)) == 1 else each for name, each in series.items()},
     }

@@ -118,10 +118,10 @@ def _facts(subjects: Sequence[Subject], runs: Sequence[Run], name: str) -> list[
 def _business(subjects: Sequence[Subject]) -> list[tuple[str, str]]:
     """Return how much of the cores others took while the newest values were measured, if they took any."""
     shares = [subject.newest.conditions.get("busy") for subject in subjects]
-    known = sorted(share for share in shares if isinstance(share, (int, float)))
-    if not known or known[-1] < _QUIET:
+    numbers = sorted(share for share in shares if isinstance(share, (int, float)))
+    if not numbers or numbers[-1] < _QUIET:
         return []
-    usual, most = f"{known[len(known) // 2]:.0%}", f"{known[-1]:.0%}"
+    usual, most = f"{numbers[len(numbers) // 2]:.0%}", f"{numbers[-1]:.0%}"
     return [("Cores busy with other work", f"{usual} in the median row, {most} at the most")]
 
 

@@ -12,14 +12,14 @@ from ..errors import ArgumentError
 from ..trace.records import ModelTrace, OpRecord
 from .info import DeviceInfo, dtype_name, is_dtype
 
-__all__ = ["UnknownPeakError", "dtype_of", "element_bytes", "macs_by_dtype", "seconds_at_peak"]
+__all__ = ["UnknownPeakError", "dtype_of", "macs_by_dtype", "seconds_at_peak"]
 
 #: The dtype that integer products accumulate in; what was multiplied is narrower.
 _ACCUMULATED = {"int32": "int8", "int64": "int8"}
 
 
 class UnknownPeakError(ArgumentError):
-    """The device's peak for a dtype is not known, so that no share of it can be told."""
+    """The device's peak for a dtype is not known, so that no share of it can be computed."""
 
 
 def dtype_of(operator: OpRecord) -> str:
@@ -79,13 +79,3 @@ def seconds_at_peak(macs: Mapping[str, int], device: DeviceInfo, dtype: str | No
             )
         seconds += 2 * count / peak
     return seconds
-
-
-def element_bytes(dtype: str) -> float:
-    """Return the bytes of one element of a dtype, by the bits in its name.
-
-    >>> element_bytes("bfloat16"), element_bytes("float8_e4m3fn"), element_bytes("bool"), element_bytes("int4")
-    (2.0, 1.0, 1.0, 0.5)
-    """
-    digits = "".join(character if character.isdigit() else " " for character in dtype.partition("_")[0]).split()
-    return int(digits[-1]) / 8 if digits else 1.0

@@ -64,9 +64,9 @@ def pairs_of(comparison: Comparison, by: str, depth: int | None, top: int) -> li
     pairs = []
     rows = comparison.layers()
     innermost = depth is None or depth < 0
-    wanted = None if depth is None else min(depth, deepest_of(rows))
+    level = None if depth is None else min(depth, deepest_of(rows))
     for row in rows:
-        if not row["is_leaf"] if innermost else row["depth"] != wanted:
+        if not row["is_leaf"] if innermost else row["depth"] != level:
             continue
         first = None if row["change"] == "added" else mine[row["path"]].get(by)
         second = None if row["other_path"] is None else theirs[row["other_path"]].get(by)
@@ -116,7 +116,7 @@ def _draw_rows(axis: Any, pairs: Sequence[Pair], reports: Sequence[Report], colu
     factor, unit = _scaled([value for pair in pairs for value in pair[1:]], column)
     for index, report in enumerate(reports):
         values = [pair[1:][index] for pair in pairs]
-        at = [place + (-0.2, 0.2)[index] for place in places]
+        at = [position + (-0.2, 0.2)[index] for position in places]
         bars = axis.barh(
             at, [(value or 0) / factor for value in values], 0.38, color=COLOURS[index], label=plain(report.name, 28)
         )

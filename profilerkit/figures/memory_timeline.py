@@ -70,8 +70,8 @@ def _axes(figure: Any, weights: float, peak: float, broken: bool | None) -> Sequ
     above = peak - weights
     span = above * (1 + _FREE + _WEIGHTS_SHOWN)
     start = weights - above * _WEIGHTS_SHOWN
-    wanted = weights > _MOST_WEIGHTS * peak if broken is None else broken
-    if not wanted or not above or start <= span * _BELOW / _ABOVE:
+    is_broken = weights > _MOST_WEIGHTS * peak if broken is None else broken
+    if not is_broken or not above or start <= span * _BELOW / _ABOVE:
         axis = figure.subplots()
         axis.set_ylim(0, peak * (1 + _FREE))
         return [axis]

@@ -98,7 +98,7 @@ def error_message(error: Exception) -> dict[str, Any]:
     """Return an error as a message: its type, its text, and the other arguments of its type."""
     message: dict[str, Any] = {"type": type(error).__name__, "text": str(error)[:20_000]}
     if isinstance(error, UnknownStatusError):
-        message |= {"name": error.name, "known": list(error.known), "owner": error.owner}
+        message |= {"name": error.name, "known": list(error.names), "owner": error.owner}
     return message
 
 

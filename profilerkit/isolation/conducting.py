@@ -24,7 +24,7 @@ def conduct(runs: Sequence[IsolatedRun]) -> None:
 
 
 class _MovedOn(Exception):
-    """Raised if a process that was asked for a sample failed or ended."""
+    """Raised if a process that was to take a sample failed or ended."""
 
 
 class Conductor:

@@ -64,8 +64,8 @@ def load_plugins() -> None:
 
     with suppress(Exception):  # whatever a plugin does wrong is said where it is used
         for info in backends():
-            own = info.load.__module__.partition(".")[0]  # of the plugin, which is loaded already
-            if not sys.modules.keys().isdisjoint({*info.frameworks} - {own}):
+            plugin_package = info.load.__module__.partition(".")[0]  # of the plugin, which is loaded already
+            if not sys.modules.keys().isdisjoint({*info.frameworks} - {plugin_package}):
                 load(info)
 
 

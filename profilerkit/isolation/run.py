@@ -248,7 +248,7 @@ class IsolatedRun:
         """Return the report; raises the errors that `profilerkit.profile` would have raised."""
         progress = self.progress
         if progress.error is not None:
-            raise progress.error
+            raise self._error_under_limit(progress.error)
         if progress.done and not progress.pending and progress.report is not None:
             return self._finished(progress.report)
         reason = reason_of(self._fate())
@@ -280,14 +280,24 @@ class IsolatedRun:
         if record.completeness is not Completeness.FAILED or not record.missing:
             return record
         first, *others = record.missing
+        return replace(record, missing=(f"{first}{self._limits_of(first)}", *others))
+
+    def _error_under_limit(self, error: Exception) -> Exception:
+        """Return an error of loading for lack of memory or threads, with the limits in its message."""
+        limits = self._limits_of(str(error))
+        if limits and len(error.args) == 1:
+            error.args = (f"{error}{limits}",)
+        return error
+
+    def _limits_of(self, reason: str) -> str:
+        """Return in brackets the limits that a reason is about; empty if it is about none, or names them itself."""
         limits = []
-        if self.limits.memory is not None and (_NO_MEMORY.search(first) or _NO_THREAD.search(first)):
+        if self.limits.memory is not None and (_NO_MEMORY.search(reason) or _NO_THREAD.search(reason)):
             limits.append(f"{shown_bytes(self.limits.memory)} of memory")
-        if self.limits.max_threads is not None and _NO_THREAD.search(first):
+        if self.limits.max_threads is not None and _NO_THREAD.search(reason):
             limits.append(f"{self.limits.max_threads:,} threads")
-        if not limits or "its limit of" in first or "memory limit of" in first:
-            return record
-        return replace(record, missing=(f"{first} (the process was limited to {' and '.join(limits)})", *others))
+        named = "its limit of" in reason or "memory limit of" in reason or "the process was limited to" in reason
+        return f" (the process was limited to {' and '.join(limits)})" if limits and not named else ""
 
     def _described(self) -> str:
         parts = [f"a process of its own ({self.start_method})"]

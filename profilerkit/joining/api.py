@@ -48,13 +48,13 @@ def join(
             ``batch_size`` and ``backend``. A profile of the script of ``trace-script`` has its sizes itself.
         input_shape: Shapes of one sample instead.
         batch_size: Samples in one pass.
-        training: Whether the passes are training steps; read from the profile unless given.
+        training: Whether the passes are training steps. Default: read from the profile.
         device: The device that it was profiled on: a `DeviceInfo`, a name, or the path of a TOML file. If it is not
             given it is what the profile names, if that is described.
         dtype: The dtype that the products ran in, if that is not the one in the model: "bf16", "tf32".
-        skip: How many passes to leave out at the begin, as those that warm up.
+        skip: How many passes to leave out at the start, as those that warm up.
         name: What the model is called.
-        backend: A backend or its name; found from the model unless given.
+        backend: A backend or its name. Default: the backend of the model's framework.
 
     Raises:
         ProfileFileError: The file is damaged or no profile, has no operators, or is of another model.
@@ -65,7 +65,7 @@ def join(
         raise ArgumentError(f"skip={shown(skip)}: give a number of passes from 0")
     if dtype is not None:
         dtype_name(dtype)
-    given = None if device is None else device_named(device)
+    target = None if device is None else device_named(device)
     file = read_profile(profile)
     if inputs is None and input_shape is None:
         input_shape, batch_size = _sizes(file, batch_size)
@@ -82,9 +82,9 @@ def join(
     recording = reader.recording_in(file, profiler.model, made if isinstance(made, ModelInputs) else None, trace, skip)
     _require_layers(recording, trace)
     joined = JoinedProfile(
-        profiler.name, file.profiler, "training" if is_training else "forward", recording, trace, given, dtype
+        profiler.name, file.profiler, "training" if is_training else "forward", recording, trace, target, dtype
     )
-    return joined if given is not None else _with_named_device(joined)
+    return joined if target is not None else _with_named_device(joined)
 
 
 def _sizes(file: ProfileFile, batch_size: int | None) -> tuple[Any, int | None]:
@@ -111,8 +111,8 @@ def _is_training(file: ProfileFile) -> bool:
 
 
 def _require_layers(recording: Recording, trace: ModelTrace) -> None:
-    known = {layer.path for layer in trace.layers}
-    unknown = {kernel.layer for kernel in recording.kernels if kernel.layer is not None} - known
+    traced_paths = {layer.path for layer in trace.layers}
+    unknown = {kernel.layer for kernel in recording.kernels if kernel.layer is not None} - traced_paths
     if unknown:
         raise ProfileFileError(f"the profile has layers that the model has not: {', '.join(sorted(unknown)[:5])}")
     if all(kernel.layer is None for kernel in recording.kernels):
@@ -129,8 +129,8 @@ def _with_named_device(joined: JoinedProfile) -> JoinedProfile:
     if not named:
         return joined
     try:
-        found = replace(joined, device=device_named(named))
-        _ = found.layers
-        return found
+        with_device = replace(joined, device=device_named(named))
+        _ = with_device.layers
+        return with_device
     except (DeviceNotKnownError, UnknownPeakError) as error:
         return replace(joined, further=(*joined.further, f"without a device to compare with: {error}"))

@@ -104,10 +104,10 @@ def _file_of(path: Path) -> Path:
     if not path.is_dir():
         return path
     # Both hold the same events; in the one for Perfetto some are cut off at a million.
-    found = sorted(path.rglob("*.trace.json.gz")) or sorted(path.rglob("perfetto_trace.json.gz"))
-    if not found:
+    files = sorted(path.rglob("*.trace.json.gz")) or sorted(path.rglob("perfetto_trace.json.gz"))
+    if not files:
         raise ProfileFileError(f"the folder {path} has no profile of JAX: no file in it ends in .trace.json.gz")
-    return max(found, key=lambda file: file.stat().st_mtime)
+    return max(files, key=lambda file: file.stat().st_mtime)
 
 
 def _parsed(file: Path) -> Any:

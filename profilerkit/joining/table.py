@@ -32,22 +32,22 @@ def layer_rows(trace: ModelTrace, recording: Recording, device: DeviceInfo | Non
     Raises `UnknownPeakError` if the device's peak for a dtype of the products is not known.
     """
     nothing: dict[str, Any] = {**dict.fromkeys(_SECONDS, 0.0), **dict.fromkeys(_COUNTS, 0)}
-    own = {layer.path: dict(nothing) for layer in trace.layers}
+    exclusive = {layer.path: dict(nothing) for layer in trace.layers}
     for path, counts in _counts(trace, device, dtype).items():
-        own[path].update(counts)
+        exclusive[path].update(counts)
     for kernel in recording.kernels:
         if kernel.layer is not None:
-            own[kernel.layer]["seconds"] += kernel.seconds
-            own[kernel.layer][f"{kernel.phase}_seconds"] += kernel.seconds
+            exclusive[kernel.layer]["seconds"] += kernel.seconds
+            exclusive[kernel.layer][f"{kernel.phase}_seconds"] += kernel.seconds
     binds = {}
     if device is not None and trace.operators:
         for row in predict_trace(trace, device, dtype=dtype).layers:
-            own[row["path"]]["bound_seconds"] = row["bound_seconds"]
+            exclusive[row["path"]]["bound_seconds"] = row["bound_seconds"]
             binds[row["path"]] = row["binds"]
-    whole = _inclusive(own)
+    whole = _inclusive(exclusive)
     total = sum(kernel.seconds for kernel in recording.kernels)
     comparable = _gradients_have_layers(recording.kernels)
-    around = set(nearest_around(own).values())
+    around = set(nearest_around(exclusive).values())
     return LayerTable(
         [
             {
@@ -57,7 +57,11 @@ def layer_rows(trace: ModelTrace, recording: Recording, device: DeviceInfo | Non
                 "is_leaf": layer.path not in around,
                 "calls": sum(call.times for call in layer.calls),
                 **_measured(whole[layer.path], total, device is not None, comparable),
-                **{f"own_{name}": value for name, value in own[layer.path].items() if device or not _of_device(name)},
+                **{
+                    f"own_{name}": value
+                    for name, value in exclusive[layer.path].items()
+                    if device or not _of_device(name)
+                },
                 "binds": binds.get(layer.path, ""),
                 "remark": recording.remarks.get(layer.path, ""),
             }
@@ -85,11 +89,11 @@ def _of_device(name: str) -> bool:
     return name in ("peak_seconds", "bound_seconds")
 
 
-def _inclusive(own: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def _inclusive(exclusive: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return the sums of each layer with those inside it."""
-    around = nearest_around(own)
-    whole = {path: dict(values) for path, values in own.items()}
-    for path in sorted(own, key=lambda path: -path.count(".") - bool(path)):
+    around = nearest_around(exclusive)
+    whole = {path: dict(values) for path, values in exclusive.items()}
+    for path in sorted(exclusive, key=lambda path: -path.count(".") - bool(path)):
         outer = around[path]
         if outer is not None:
             for name, value in whole[path].items():

@@ -55,32 +55,33 @@ def llm(
     name: str | None = None,
     trust: bool = False,
 ) -> LanguageModelReport | LanguageModelComparison:
-    """Return what language models need to be served, and lower bounds of their times on devices.
+    """Return what serving language models needs, and lower bounds of the times on devices.
 
     One model on one device in one format gives a `LanguageModelReport`, several of anything a
     `LanguageModelComparison` of all combinations. Models are those of transformers, on torch.
 
     Args:
         *models: Models, configurations, or texts such as ``"hf:llama"`` that a model loader takes.
-        prompt: Tokens of each prompt.
-        new: Tokens that are generated for each.
-        batch: Sequences at once; several for a row each.
+        prompt: The tokens of each prompt.
+        new: The tokens that are generated for each prompt.
+        batch: The number of sequences at the same time; several numbers give a row each.
         device: A name of `profilerkit.devices`, a `DeviceInfo`, or several; None for counts alone.
-        dtype: The dtype of activations and cache, "bf16"; that of the model unless given.
-        weights: The format of the matrices, such as "int4" or "fp8"; that of the model unless given; or several.
-        devices: Over how many devices weights, cache and work are divided, evenly and without communication.
-        block_size: Tokens in a block of the paged cache.
-        prefill_tokens: The most tokens in one pass, by which the bytes of activations are counted.
-        reserve: The share of a device's memory that is left free.
-        measure: Also generate with the model's own cache, and measure the time of each token: it needs values.
-        repetitions: How often that is repeated.
-        backend: A backend or its name; found from the model unless given.
-        name: What the report calls the model; only for a single one.
-        trust: Also load files that may run code.
+        dtype: The dtype of activations and cache, such as "bf16". Default: the dtype of the model.
+        weights: The format of the weight matrices, such as "int4" or "fp8", or several. Default: that of the model.
+        devices: The number of devices that share weights, cache and work, evenly and without communication.
+        block_size: The tokens in a block of the paged cache.
+        prefill_tokens: The largest number of tokens in one pass; it sets the bytes of activations.
+        reserve: The share of a device's memory that stays free.
+        measure: If True, also generate tokens with the model, and measure the time of each. The model needs its
+            weights.
+        repetitions: The number of repetitions of this measurement.
+        backend: A backend or its name. Default: the backend of the model's framework.
+        name: The name of the model in the report; only for a single model.
+        trust: If True, also load files that may run code.
 
     Raises:
-        InputError: No language model, an encoder, a model without a cache, a context above the model's maximum.
-        ArgumentError: An argument is not what it may be.
+        InputError: The model is not a language model, is an encoder or has no cache, or the context is too long for it.
+        ArgumentError: An argument has a wrong type or value.
     """
     if not models:
         raise ArgumentError("llm() needs a model: llm('hf:llama', prompt=2048, new=256)")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..devices.products import element_bytes
+from ..trace.dtypes import element_bytes
 from .formulas import attended_pairs, stored_bytes
 
 if TYPE_CHECKING:

@@ -67,13 +67,13 @@ _SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "float8": "f
 
 def weight_format(name: str) -> WeightFormat:
     """Return a format by its name; raises `ArgumentError` for an unknown one, with the nearest."""
-    known = _SHORT.get(name, name)
-    if known not in WEIGHT_FORMATS:
+    full_name = _SHORT.get(name, name)
+    if full_name not in WEIGHT_FORMATS:
         raise ArgumentError(
             f"weights={name!r} is no format of weights; there are, nearest first: "
             f"{', '.join(by_likeness(str(name), WEIGHT_FORMATS))}"
         )
-    return WEIGHT_FORMATS[known]
+    return WEIGHT_FORMATS[full_name]
 
 
 def dtype_bytes(dtype: str) -> int:

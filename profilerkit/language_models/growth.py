@@ -1,4 +1,4 @@
-"""How the parts of a cache grow, from what it holds at two lengths."""
+"""How the parts of a cache grow, from its contents at two lengths."""
 
 from __future__ import annotations
 

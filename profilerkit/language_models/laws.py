@@ -21,23 +21,23 @@ Groups = Mapping[tuple[str, str], int]
 def phases_of(trace: ModelTrace) -> tuple[tuple[int, ...], ...]:
     """Return for each call of the model the indices of the operators that ran in it, in order."""
     calls = {record.path: record.calls for record in trace.layers}
-    known: dict[tuple[str, int], int] = {}
+    roots: dict[tuple[str, int], int] = {}
     phases: list[list[int]] = [[] for _ in calls[""]]
     for index, operator in enumerate(trace.operators):
-        root = _root_call((operator.layer, operator.call), calls, known)
+        root = _root_call((operator.layer, operator.call), calls, roots)
         if 0 <= root < len(phases):
             phases[root].append(index)
     return tuple(map(tuple, phases))
 
 
-def _root_call(start: tuple[str, int], calls: Mapping[str, Sequence[object]], known: dict[tuple[str, int], int]) -> int:
+def _root_call(start: tuple[str, int], calls: Mapping[str, Sequence[object]], roots: dict[tuple[str, int], int]) -> int:
     """Return the index of the model's own call that a layer's call was made in; -1 outside all of them."""
     at: tuple[str, int] | None = start
     trail = []
     root = -1
     while at is not None:
-        if at in known:
-            root = known[at]
+        if at in roots:
+            root = roots[at]
             break
         trail.append(at)
         path, index = at
@@ -45,7 +45,7 @@ def _root_call(start: tuple[str, int], calls: Mapping[str, Sequence[object]], kn
             root = index
             break
         at = getattr(calls[path][index], "caller", None) if 0 <= index < len(calls[path]) else None
-    known.update(dict.fromkeys(trail, root))
+    roots.update(dict.fromkeys(trail, root))
     return root
 
 

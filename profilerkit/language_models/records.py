@@ -293,10 +293,10 @@ class ModelFacts:
         cache_layers: How each part of the cache grows.
         latent: The sizes of latent attention; None for a model without it.
         is_encoder_decoder: Whether the prompt goes to an encoder.
-        notes: What a reader of the numbers must know besides.
+        notes: What else a reader of the numbers must know.
         cache_repeats: How often the cache object holds each head of keys and values, as the library repeats them first.
-        shapes_by: Makes ``shapes`` when they are first asked for.
-        passes_by: Makes ``passes`` when they are first asked for.
+        shapes_by: Makes ``shapes`` when they are first read.
+        passes_by: Makes ``passes`` when they are first read.
     """
 
     name: str

@@ -77,9 +77,9 @@ def serving(cost: StepCost, batch: int, prompt: int, new: int, requires_devices:
     prefill = cost(batch, prompt, 0)
     steps = [cost(batch, 1, prompt + index) for index in range(new - 1)]
     seconds = [step.seconds for step in steps]
-    known = [each for each in seconds if each is not None]
+    measured = [each for each in seconds if each is not None]
     first = prefill.seconds
-    later = sum(known) / len(known) if known and len(known) == len(steps) else None
+    later = sum(measured) / len(measured) if measured and len(measured) == len(steps) else None
     total = None if first is None or (steps and later is None) else first + (later or 0.0) * len(steps)
     estimate, per_token = cost.estimate(batch, prompt, 0), _per_token(cost, batch, prompt, new, later)
     return Serving(

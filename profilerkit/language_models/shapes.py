@@ -128,10 +128,10 @@ def _product(operator: OpRecord, law: str, batch: int) -> ProductShape:
 
 
 def _attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[str, str], Law]) -> AttentionShape:
-    own = [law for key, law in laws.items() if key[0] == layer and law is not None and law[0] == "pair"]
+    layer_laws = [law for key, law in laws.items() if key[0] == layer and law is not None and law[0] == "pair"]
     last = operators[-1]
     columns = last.outputs[0].shape[-1] if last.outputs else 1
-    return AttentionShape(sum(rate for _, rate, _ in own), max(1, columns), own[0][2], dtype_of(last))
+    return AttentionShape(sum(rate for _, rate, _ in layer_laws), max(1, columns), layer_laws[0][2], dtype_of(last))
 
 
 def _traffic(prefill: Iterable[OpRecord], batch: int, prompt: int) -> Iterable[TrafficShape]:

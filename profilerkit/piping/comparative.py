@@ -54,8 +54,8 @@ class Comparative(Enum):
         try:
             return cls(value if isinstance(value, (str, cls)) else "")
         except ValueError:
-            known = ", ".join(repr(member.value) for member in cls)
-            raise ValueError(f"unknown comparative {shown(value)}; use Comparative or one of {known}") from None
+            options = ", ".join(repr(member.value) for member in cls)
+            raise ValueError(f"unknown comparative {shown(value)}; use Comparative or one of {options}") from None
 
     def enhancement(self, reference: float, value: float) -> float | None:
         """Return how far ``value`` is better than ``reference``: None where nothing can be said."""

@@ -65,7 +65,7 @@ class Computation:
         registry: Registry,
         provided: Mapping[str, Any],
         memory: dict[str, Remembered],
-        given: Mapping[str, Any],
+        arguments: Mapping[str, Any],
         recompute: bool = False,
         path: list[str] | None = None,
         once: bool = False,
@@ -73,7 +73,7 @@ class Computation:
         self.registry = registry
         self.provided = provided
         self.memory = memory
-        self.given = first_of_several(given)
+        self.arguments = first_of_several(arguments)
         self.recompute = recompute
         #: Whether nobody asks for a value again after this request: then nothing is noted of what it was computed from.
         self.once = once
@@ -122,7 +122,7 @@ class Computation:
             )
         self._path.append(name)
         try:
-            binding.function.check(self.given)
+            binding.function.check(self.arguments)
             return self._resolve(binding.function)
         except Exception as error:
             self._failed[id(binding.function)] = error
@@ -134,8 +134,8 @@ class Computation:
         values: dict[str, Any] = {}
         statuses: dict[str, StatusKey] = {}
         for name, parameter in function.parameters().items():
-            if name in self.given:
-                values[name] = self.given[name]
+            if name in self.arguments:
+                values[name] = self.arguments[name]
             elif name in PROVIDED:
                 values[name] = self.provided[name]
             elif name in self.registry:
@@ -151,7 +151,7 @@ class Computation:
         return Resolved(values, statuses)
 
     def _asks_anew(self, binding: Binding) -> bool:
-        return self.recompute or not self.registry.taken_by(binding.function).isdisjoint(self.given)
+        return self.recompute or not self.registry.taken_by(binding.function).isdisjoint(self.arguments)
 
     def _still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
         if remembered.function is not binding.function or remembered.arguments is None:
@@ -172,7 +172,7 @@ class Computation:
         if id(function) in self._unchanged:
             return True
         try:
-            unchanged = remembered.held == self._held(function, resolved)
+            unchanged = remembered.contents == self._contents(function, resolved)
             unchanged = unchanged and remembered.fingerprint == self._fingerprint(function)
         except Exception:  # something among them cannot be compared
             return False
@@ -245,9 +245,9 @@ class Computation:
             self._fingerprints[values] = fingerprint_of(self.provided["backend"], self.provided["model"], values)
         return self._fingerprints[values]
 
-    def _held(self, function: ProfilerFunction, resolved: Resolved) -> object:
+    def _contents(self, function: ProfilerFunction, resolved: Resolved) -> object:
         """Return what the arguments of a function, and its own attributes, hold."""
-        return _NOT_NOTED if self.once else resolved.held(function)
+        return _NOT_NOTED if self.once else resolved.contents(function)
 
     def store(
         self, binding: Binding, outcomes: Mapping[str, Outcome], resolved: Resolved, group: object | None = None
@@ -255,7 +255,7 @@ class Computation:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
         self._fresh.add(id(binding.function))
         resolved = self._renewed(resolved)
-        fingerprint, held = self._fingerprint(binding.function), self._held(binding.function, resolved)
+        fingerprint, contents = self._fingerprint(binding.function), self._contents(binding.function, resolved)
         for name, outcome in outcomes.items():
             outcome = self._applicable(name, outcome)
             current = self.registry[name] if name in self.registry else None
@@ -264,7 +264,7 @@ class Computation:
             status = current.key.computed(
                 inherited(outcome, resolved.statuses.values()), tuple(resolved.statuses.values())
             )
-            self.memory[name] = Remembered(status, binding.function, resolved.sources, group, fingerprint, held)
+            self.memory[name] = Remembered(status, binding.function, resolved.sources, group, fingerprint, contents)
         self._cross_check(outcomes)
         return self.memory[binding.key.NAME].status
 
@@ -318,7 +318,7 @@ class Computation:
         absent = [key for key in (name, *declared) if key not in returned]
         if absent:
             raise TypeError(
-                f"{describe(function)} was asked for {name!r} but returned a dict without {absent[0]!r}, with the "
+                f"{describe(function)} was called for {name!r} but returned a dict without {absent[0]!r}, with the "
                 f"keys: {_listing(returned)}"
             )
         undeclared = [key for key in returned if key not in declared]

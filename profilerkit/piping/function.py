@@ -30,7 +30,7 @@ _TEMPLATES, _SIGNATURE = "_profilerkit_templates", "_profilerkit_signature"
 class ProfilerFunction(ABC):
     """Computes one or more status keys of a model.
 
-    A subclass says which keys in ``KEYS`` and what it needs in the signature of ``__call__``:
+    A subclass lists the keys in ``KEYS``. The signature of ``__call__`` lists what it needs:
 
     >>> from profilerkit import Metric
     >>> class MacsPerParam(Metric):
@@ -41,24 +41,24 @@ class ProfilerFunction(ABC):
     ...     def __call__(self, macs, total_params):
     ...         return macs / total_params
 
-    With one key ``__call__`` may return the bare value; with several, a dict of values by name. A value that is a
-    lower bound is returned as `Partial`, one that cannot be had as `Unavailable`. Where the keys depend on how the
-    function was made, it overrides `get_bounded_status_keys` in place of ``KEYS``.
+    With one key, ``__call__`` can return the value; with several keys, it returns a dict of values by name. It returns
+    `Partial` for an incomplete value, and `Unavailable` if there is none. If the keys depend on the arguments of the
+    constructor, override `get_bounded_status_keys` instead of setting ``KEYS``.
     """
 
-    #: The status keys it computes: classes, or configured instances.
+    #: The status keys that it computes: classes, or configured instances.
     KEYS: ClassVar[KeyLike | Iterable[KeyLike]] = ()
-    #: Whether the function, where a plugin offers it, is used only for what is asked for by name.
+    #: Whether the keys are computed only if they are requested by name.
     ON_DEMAND: ClassVar[bool] = False
-    #: The arguments that ask for its keys besides, where the caller gives one of them: it need not name the keys.
+    #: Arguments that request the keys too: the caller need not name the keys if one of these is passed.
     COMPUTED_WITH: ClassVar[tuple[str, ...]] = ()
-    #: Whether it uses the model through the backend's methods alone, which hand it back untouched themselves.
+    #: Whether it uses the model only through methods of the backend, which restore the model themselves.
     ONLY_THROUGH_BACKEND: ClassVar[bool] = False
-    #: The status keys that the report of a watched training loop has on its account; see `Profiler.watch`.
+    #: The status keys that it adds to the report of a watched training loop; see `Profiler.watch`.
     REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = ()
 
     def get_bounded_status_keys(self) -> KeyLike | Iterable[KeyLike]:
-        """Return the status keys this function computes: ``KEYS``, unless overridden."""
+        """Return the status keys that this function computes. Default: ``KEYS``."""
         singular = getattr(self, "get_bounded_status_key", None)
         keys: KeyLike | Iterable[KeyLike] = self.KEYS if singular is None else singular()
         if keys is ProfilerFunction.KEYS and singular is None:
@@ -68,7 +68,7 @@ class ProfilerFunction(ABC):
         return keys
 
     def bounded_keys(self) -> tuple[StatusKey, ...]:
-        """Return the status keys this function computes as templates, checked: once for those in ``KEYS``."""
+        """Return the status keys that this function computes, as checked templates."""
         cls = type(self)
         kept: tuple[object, tuple[StatusKey, ...]] | None = cls.__dict__.get(_TEMPLATES)
         if kept is not None and kept[0] is self.KEYS:
@@ -92,7 +92,7 @@ class ProfilerFunction(ABC):
         return templates
 
     def parameters(self) -> Mapping[str, Parameter]:
-        """Return the parameters the profiler provides, by name."""
+        """Return the parameters that the profiler passes, by name."""
         return self._signature().parameters
 
     def _signature(self) -> inspect.Signature:
@@ -106,32 +106,32 @@ class ProfilerFunction(ABC):
             setattr(cls, _SIGNATURE, kept)
         return kept[1]
 
-    def check(self, given: Mapping[str, Any]) -> None:  # noqa: B027 - most functions have nothing to check
-        """Raise for what cannot be used of the caller's arguments, before anything that the function needs is computed.
+    def check(self, arguments: Mapping[str, Any]) -> None:  # noqa: B027 - most functions have nothing to check
+        """Raise an error for invalid arguments of the caller, before anything is computed.
 
-        ``given`` has what the caller passed by name, for this function or others.
+        ``given`` has all arguments that the caller passed by name, also those for other functions.
         """
 
     def can_pipe(self) -> bool:
-        """Say whether arguments can be handed over by name: not with ``*args`` or ``**kwargs`` in the signature."""
+        """Return whether arguments can be passed by name: False for ``*args`` or ``**kwargs`` in the signature."""
         return {parameter.kind for parameter in self.parameters().values()}.isdisjoint(_VARIADIC)
 
     def invoke(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the function with the arguments, whatever kinds its parameters are of."""
+        """Call the function with the arguments, for all kinds of parameters."""
         bound = self._signature().bind_partial()
         bound.arguments.update(arguments)
         return self(*bound.args, **bound.kwargs)
 
     @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the values; a subclass spells out the parameters it needs."""
+        """Compute the values. A subclass lists the parameters that it needs."""
 
 
 class ExternalProfilerFunction(ProfilerFunction):
-    """Makes a profiler function of any callable whose first two positional parameters take model and data.
+    """Makes a profiler function from a callable whose first two positional parameters are the model and the data.
 
-    What these two are called does not matter; the callable's other parameters are provided by name. The status keys
-    are given here, or by a subclass that overrides `get_bounded_status_keys`.
+    The names of these two do not matter. The other parameters are passed by name. Pass the status keys here, or
+    override `get_bounded_status_keys` in a subclass.
 
     >>> def count_batches(network, data):
     ...     return len(data["test"])
@@ -161,8 +161,8 @@ class ExternalProfilerFunction(ProfilerFunction):
 
     def parameters(self) -> Mapping[str, Parameter]:
         """Return ``model``, ``data_splits`` and the callable's further parameters."""
-        own = {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in ("model", "data_splits")}
-        return {**own, **self._others, **{parameter.name: parameter for parameter in self._variadic}}
+        provided = {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in ("model", "data_splits")}
+        return {**provided, **self._others, **{parameter.name: parameter for parameter in self._variadic}}
 
     def invoke(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function; model and data go first, in this order."""
@@ -182,19 +182,19 @@ class ArgumentBundle(ProfilerFunction):
 
 
 class JointFunction(ProfilerFunction):
-    """A profiler function that measures several models in one go, so that they meet the same conditions.
+    """A profiler function that measures several models together, under the same conditions.
 
-    ``compare`` uses it for times: the models take turns, and the ratio comes from the pairs. Its ``__call__`` may
-    return ``self.alone(...)`` with its arguments by name.
+    ``compare`` uses it for times: the models take turns, and the ratio comes from the pairs. ``__call__`` can return
+    ``self.alone(...)`` with its arguments by name.
     """
 
     def alone(self, **arguments: Any) -> Any:
-        """Return what `measure_together` does for one model."""
+        """Return the result of `measure_together` for one model."""
         return self.measure_together([arguments])[0]
 
     @abstractmethod
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
-        """Return what ``__call__`` would for each set of arguments (one per model), measured together."""
+        """Return the result of ``__call__`` for each set of arguments (one for each model), measured together."""
 
 
 def _template(function: ProfilerFunction, key: Any) -> StatusKey:

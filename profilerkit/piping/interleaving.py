@@ -36,11 +36,11 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
     bindings = [computation.registry[name] for computation in computations]
     try:
         resolved = [computation.resolve(binding) for computation, binding in zip(computations, bindings, strict=True)]
-        known = [
+        memories = [
             computation.remembered(binding, arguments)
             for computation, binding, arguments in zip(computations, bindings, resolved, strict=True)
         ]
-        groups = {id(memory.group) if memory and memory.group else None for memory in known}
+        groups = {id(memory.group) if memory and memory.group else None for memory in memories}
         if len(groups) == 1 and None not in groups:
             return
         with contained(offering_plugin(function), describe(function)):

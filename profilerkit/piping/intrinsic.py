@@ -99,9 +99,9 @@ def resized(inputs: ModelInputs, backend: Backend, batch_size: int) -> ModelInpu
     tensors = [leaf for leaf in inputs.leaves() if backend.is_tensor(leaf) and len(leaf.shape)]
     lengths = {int(tensor.shape[0]) for tensor in tensors}
     if len(lengths) != 1:
-        found = ", ".join(map(str, sorted(lengths))) or "no tensors at all"
+        sizes = ", ".join(map(str, sorted(lengths))) or "no tensors at all"
         raise InputError(
-            f"cannot make a batch of {batch_size} from these inputs: their first dimensions are {found}, not one batch "
+            f"cannot make a batch of {batch_size} from these inputs: their first dimensions are {sizes}, not one batch "
             "size; give inputs of that batch size, or a callable that builds them from it"
         )
     if lengths == {batch_size}:
@@ -123,7 +123,8 @@ def batch_size_of(inputs: ModelInputs | NoInputs, backend: Backend) -> int | Non
 
 def _length(tensor: Any) -> int | None:
     try:
-        return int(tensor.shape[0]) if len(tensor.shape) else None
+        length = tensor.shape[0] if len(tensor.shape) else None
+        return None if length is None else int(length)  # a variable of TensorFlow may have one that changes
     except RuntimeError:  # torch's nested tensors have no shape where their samples have several
         return None
 
@@ -155,11 +156,11 @@ class ComputeInputs(ProfilerFunction):
         Args:
             backend: The model's backend.
             data_splits: Loaders by name, from which inputs are read.
-            batch_size: Samples in one forward pass; as many as the example inputs have unless given.
-            split: The data split that inputs are read from, by name.
+            batch_size: The samples in one forward pass. Default: the batch size of the example inputs.
+            split: The name of the data split that the inputs come from.
             model: The model.
-            call: A function of the model and the inputs that is profiled in place of the model's own call:
-                ``lambda model, x: model.generate(x)``.
+            call: A function that is profiled instead of the model's call. It takes the model and the inputs: ``lambda
+                model, x: model.generate(x)``.
         """
         try:
             call = checked("call", call)
@@ -208,8 +209,8 @@ class ComputeInputs(ProfilerFunction):
 def split_named(data_splits: Mapping[str, DataLoader], name: str) -> DataLoader:
     """Return a data split by its name."""
     if name not in data_splits:
-        known = ", ".join(repr(known) for known in data_splits) or "none"
-        raise InputError(f"no data split {name!r}; the splits are: {known}")
+        names = ", ".join(repr(split) for split in data_splits) or "none"
+        raise InputError(f"no data split {name!r}; the splits are: {names}")
     return data_splits[name]
 
 
@@ -231,31 +232,31 @@ class ComputeTrace(ProfilerFunction):
             model: The model.
             backend: Its backend.
             inputs: What it is called with.
-            ignore: Layers to leave out of the counts: classes of layers, names of classes, or patterns of paths.
+            ignore: Layers that do not count: classes of layers, names of classes, or patterns of paths.
         """
         if isinstance(inputs, NoInputs):
-            found = replace(_traced(backend, backend.trace, model, None), failure=inputs.error)
+            result = replace(_traced(backend, backend.trace, model, None), failure=inputs.error)
         else:
-            given = ModelInputs.of(inputs)
-            found = _traced(backend, backend.trace, model, given)
-            if isinstance(found.failure, ModelFailedError):
-                failure = corrected(found.failure, self.inputs.source, backend, model, given.function)
-                found = replace(found, failure=failure)
-        return without_layers(found, ignore)
+            model_inputs = ModelInputs.of(inputs)
+            result = _traced(backend, backend.trace, model, model_inputs)
+            if isinstance(result.failure, ModelFailedError):
+                failure = corrected(result.failure, self.inputs.source, backend, model, model_inputs.function)
+                result = replace(result, failure=failure)
+        return without_layers(result, ignore)
 
 
 def _traced(backend: Backend, trace: Callable[..., ModelTrace], model: Any, inputs: ModelInputs | None) -> ModelTrace:
     """Return a backend's trace; raise `BackendFailedError` where its own code raises, which it is never to do."""
     try:
-        found = trace(model, inputs)
+        result = trace(model, inputs)
     except ProfilerKitError:
         raise
     except Exception as error:
-        place = raised_by_backend(error, type(backend).__module__)
-        if place is None:
+        location = raised_by_backend(error, type(backend).__module__)
+        if location is None:
             raise
-        raise backend_failed(error, backend.name, place) from error
-    return validated(found, backend.name)
+        raise backend_failed(error, backend.name, location) from error
+    return validated(result, backend.name)
 
 
 class ComputeTrainingTrace(ProfilerFunction):

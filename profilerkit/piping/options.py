@@ -47,13 +47,15 @@ class ComputeRunOptions(ArgumentBundle):
         """Return the options.
 
         Args:
-            device: Where to run; where the model is unless given.
-            mode: How to run, as the backend calls it: "graph", "eager", "xla"; its usual way unless given.
-            training: Time training steps: the forward pass in training mode, and the gradients of the sum of its
-                outputs by the trainable weights. The loss and the optimizer's update are not part of it.
-            compile: Time the compiled model: True, or (in torch) a compiler's name or arguments for ``torch.compile``.
-            autocast: Run under automatic mixed precision: True, or a dtype.
-            num_threads: How many threads an operator may use meanwhile; as many as before unless given.
+            device: The device that runs the model. Default: the current device of the model.
+            mode: A mode of the backend: "graph", "eager" or "xla". Default: the usual mode of the backend.
+            training: If True, training steps are timed: the forward pass in training mode, and the gradients of the sum
+                of its outputs with respect to the trainable weights. The loss and the update of the optimizer are not
+                included.
+            compile: If True, the compiled model is timed. PyTorch also takes the name of a compiler, or arguments of
+                ``torch.compile``.
+            autocast: Automatic mixed precision: True, or a dtype.
+            num_threads: The number of threads of an operator during the measurement. Default: the current number.
         """
         return RunOptions(training, compile, autocast, num_threads, device, mode)
 
@@ -76,13 +78,13 @@ class ComputeSampling(ArgumentBundle):
         """Return the plan; raises `InputError` for two different warm-ups.
 
         Args:
-            num_iters: A fixed number of samples; until the median is known well enough unless given.
-            warmup: A fixed number of calls left out first; until the times settle unless given.
-            drop_first: The other name of ``warmup``.
-            relative_precision: How well the median must be known: 0.02 is plus or minus 2 %.
-            max_seconds: When to stop at the latest, warm-up included; models that are compared share it.
-            min_samples: How many samples are taken before the first look at their precision.
-            confidence: How sure the interval of the median is.
+            num_iters: A fixed number of samples. Default: as many as ``relative_precision`` needs.
+            warmup: A fixed number of calls that are not counted, at the start. Default: until the times are stable.
+            drop_first: Another name of ``warmup``.
+            relative_precision: The requested precision of the median: 0.02 is plus or minus 2 %.
+            max_seconds: The longest time of the measurement, warm-up included. Compared models share it.
+            min_samples: The number of samples before their precision is checked for the first time.
+            confidence: The probability that the interval contains the median: 0.95 is 95 %.
         """
         if None not in (warmup, drop_first) and warmup != drop_first:
             raise InputError(

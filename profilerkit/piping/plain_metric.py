@@ -65,7 +65,7 @@ def metric(
     on_demand: bool = False,
     **facts: str,
 ) -> Callable[[Callable[..., Any]], PlainMetric]:
-    """Make a metric of a plain function whose parameters are status keys, or arguments of the caller's, by name.
+    """Turn a function into a metric. Its parameters name status keys, or arguments of the caller.
 
     >>> @metric("macs_per_param", better="lower", unit="MACs", description="Multiply-accumulates for each parameter.")
     ... def macs_per_param(macs, total_params):
@@ -73,28 +73,29 @@ def metric(
     >>> macs_per_param(300, 30)
     10.0
 
-    It is handed over as ``profile(model, x, functions=[macs_per_param])``, or offered by a plugin's hook. What is
-    missing of the values it is computed from is missing of its own too.
+    Pass it as ``profile(model, x, functions=[macs_per_param])``, or return it from the hook of a plugin. If one of its
+    values is partial, the metric is partial too.
 
     Args:
-        name: What the metric is asked for by.
-        better: Which values are better, "lower" or "higher"; None where that cannot be said.
-        unit: The base unit of what the function returns.
-        description: One sentence; the function's docstring unless given.
-        friendly_name: What reports call it; the name in title case unless given.
-        scale: Which prefixes the unit takes where it is shown.
-        derived_from: What of a trace the value follows from, where the function takes one: "operators", say.
-        on_demand: Compute it only where it is asked for by name.
-        **facts: Of ``formula``, ``omissions`` and ``source`` any: what the metric's documentation says.
+        name: The key of the metric, in reports and in ``metrics=``.
+        better: Which values are better, "lower" or "higher"; None if neither is.
+        unit: The base unit of the returned value.
+        description: One sentence. Default: the docstring of the function.
+        friendly_name: The name that reports show. Default: the name in title case.
+        scale: The prefixes of the unit.
+        derived_from: The part of the trace that the value depends on, such as "operators", if the function takes
+            ``trace``.
+        on_demand: If True, the metric is computed only if it is requested by name.
+        **facts: Any of ``formula``, ``omissions`` and ``source``, for the documentation of the metric.
 
     Raises:
-        ArgumentError: One of the arguments is wrong, the name is one that every profiler has already, or the function
-            has no parameters or ``*args``.
+        ArgumentError: An argument is wrong, every profiler already has this name, or the function has no parameters or
+            has ``*args``.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ArgumentError(f'name={shown(name)}: give the name of the metric, as in @metric("macs_per_param")')
     if name in _taken():
-        raise ArgumentError(f"name={name!r}: every profiler has {name!r} already; call the metric otherwise")
+        raise ArgumentError(f"name={name!r}: every profiler has {name!r} already; give the metric another name")
     attributes = {
         "NAME": name,
         "UNIT": _text("unit", unit),
@@ -108,9 +109,9 @@ def metric(
 
     def make(func: Callable[..., Any]) -> PlainMetric:
         _require_pipeable(name, func)
-        said = described or inspect.getdoc(func) or f"What {func.__name__} returns."
+        text = described or inspect.getdoc(func) or f"What {func.__name__} returns."
         title = "".join(word.title() for word in name.split("_"))
-        key = type(title, (Metric,), {**attributes, "__doc__": said, "__module__": func.__module__})
+        key = type(title, (Metric,), {**attributes, "__doc__": text, "__module__": func.__module__})
         return PlainMetric(func, key, demanded)
 
     return make
@@ -118,9 +119,9 @@ def metric(
 
 def _taken() -> set[str]:
     """Return the names that mean something in every profiler: what it provides, and what its own functions take."""
-    own = [*INTRINSIC, *BUNDLES]
-    keys = {key.NAME for function in own for key in function.bounded_keys()}
-    return {*PROVIDED, *RESERVED, *keys, *(name for function in own for name in function.parameters())}
+    bundles = [*INTRINSIC, *BUNDLES]
+    keys = {key.NAME for function in bundles for key in function.bounded_keys()}
+    return {*PROVIDED, *RESERVED, *keys, *(name for function in bundles for name in function.parameters())}
 
 
 def _comparative(better: Any) -> Comparative:
@@ -139,8 +140,8 @@ def _part(derived_from: Any) -> TracePart | None:
     try:
         return None if derived_from is None else TracePart(derived_from)
     except Exception:  # whatever the value is and does
-        known = ", ".join(repr(part.value) for part in TracePart)
-        raise ArgumentError(f"derived_from={shown(derived_from)}: give one of {known}") from None
+        parts = ", ".join(repr(part.value) for part in TracePart)
+        raise ArgumentError(f"derived_from={shown(derived_from)}: give one of {parts}") from None
 
 
 def _text(name: str, value: Any) -> str:
@@ -150,10 +151,10 @@ def _text(name: str, value: Any) -> str:
 
 
 def _facts(facts: Mapping[str, Any]) -> dict[str, str]:
-    known = ("formula", "omissions", "source")
+    fact_names = ("formula", "omissions", "source")
     for name in facts:
-        if name not in known:
-            raise ArgumentError(f"metric takes no argument {name!r}; of further facts it takes {', '.join(known)}")
+        if name not in fact_names:
+            raise ArgumentError(f"metric takes no argument {name!r}; of further facts it takes {', '.join(fact_names)}")
     return {name.upper(): _text(name, value) for name, value in facts.items()}
 
 
@@ -175,4 +176,4 @@ def _require_pipeable(name: str, func: Any) -> None:
     reserved = sorted({parameter.name for parameter in parameters} & (RESERVED | {name}))
     if reserved:
         why = "the metric itself" if reserved[0] == name else "taken by compute_status and its like"
-        raise ArgumentError(f"{func.__name__} takes {reserved[0]!r}, which is {why}; call the parameter otherwise")
+        raise ArgumentError(f"{func.__name__} takes {reserved[0]!r}, which is {why}; rename the parameter")

@@ -105,8 +105,8 @@ def format_known(number: float, uncertainty: float) -> str:
     """
     if not (number and uncertainty and math.isfinite(number) and math.isfinite(uncertainty)):
         return format_number(number)
-    place = math.floor(math.log10(abs(uncertainty)))
-    if abs(uncertainty) < 2 * 10.0**place:
-        place -= 1
+    exponent = math.floor(math.log10(abs(uncertainty)))
+    if abs(uncertainty) < 2 * 10.0**exponent:
+        exponent -= 1
     first = math.floor(math.log10(abs(number)))
-    return format_number(round(number, -max(min(place, first), first - 3)))
+    return format_number(round(number, -max(min(exponent, first), first - 3)))

@@ -17,7 +17,14 @@ from ..arguments.checking import argument_hint, checked_all, first_of_several, s
 from ..arguments.foreign import foreign_hint
 from ..arguments.rules import SEVERAL
 from ..error_text import shown
-from ..errors import ArgumentError, ArgumentWarning, RegistrationConflictError, RegistrationWarning, UnknownStatusError
+from ..errors import (
+    ArgumentError,
+    ArgumentWarning,
+    RegistrationConflictError,
+    RegistrationWarning,
+    UnknownStatusError,
+    nearest,
+)
 from .function import ArgumentBundle, ProfilerFunction, describe
 from .status import Metric, StatusKey
 
@@ -121,8 +128,13 @@ class Registry:
         key_name = name if type(name) is str else status_name("name", name)
         binding = self._bindings.get(key_name) or self._by_alias(key_name)
         if binding is None:
-            raise UnknownStatusError(key_name, self.names())
+            raise UnknownStatusError(key_name, [*self.names(), *self._alias_like(key_name)])
         return binding
+
+    def _alias_like(self, name: str) -> list[str]:
+        """Return the other name of a status key that a name resembles, as "latncy" does "latency"; none for most."""
+        alias = nearest(name, [alias for binding in self._bindings.values() for alias in binding.key.ALIASES])
+        return [] if alias is None else [alias]
 
     def _by_alias(self, name: str) -> Binding | None:
         return next((binding for binding in self._bindings.values() if name in binding.key.ALIASES), None)
@@ -279,22 +291,22 @@ def why_no_function(value: Any) -> str:
 def read_arguments(
     kwargs: Mapping[str, Any],
     registries: Iterable[Registry],
-    own: Iterable[str] = RESERVED,
+    candidates: Iterable[str] = RESERVED,
     *,
     strict: bool = False,
 ) -> dict[str, Any]:
     """Return the arguments that functions of the registries take, those that are well known as plain values.
 
     Raises `ArgumentError` for a value that breaks a rule of `profilerkit.arguments`. An argument that no function takes
-    is most often a typo: a warning says what is meant, with ``strict`` an `ArgumentError`. ``own`` are the arguments
-    that the caller takes itself, which are among what can be meant.
+    is most often a typo: a warning says what is meant, with ``strict`` an `ArgumentError`. ``candidates``
+    are the arguments that the caller takes itself, which are among what can be meant.
     """
     if not kwargs:
         return {}
     registries = list(registries)
     taken = {name for registry in registries for name in registry.parameters()}
-    names = {*taken, *own}
-    elsewhere = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in own}
+    names = {*taken, *candidates}
+    elsewhere = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in candidates}
     elsewhere |= {name: hint for name in kwargs if (hint := foreign_hint(name, kwargs[name], names))}
     for name in sorted(kwargs.keys() - taken):
         message = f"no registered function takes an argument {name!r}; {argument_hint(name, names, elsewhere)}"

@@ -21,8 +21,8 @@ class Remembered:
     """A computed status, the function that computed it, and the arguments it was computed from.
 
     ``arguments`` is None for a value that was loaded: what it was computed from is not known. Values that were
-    measured together share their ``group``. ``fingerprint`` is the backend's, of the model at that time, and ``held``
-    what the arguments and the function itself held then: both may be changed in place.
+    measured together share their ``group``. ``fingerprint`` is the backend's, of the model at that time. ``contents``
+    is what the arguments and the function contained then, since both may be changed in place.
     """
 
     status: StatusKey
@@ -30,7 +30,7 @@ class Remembered:
     arguments: Mapping[str, Any] | None
     group: object | None = None
     fingerprint: object = None
-    held: object = None
+    contents: object = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Resolved:
         """What a remembered value is compared by: the status itself where an argument comes from one."""
         return {name: self.statuses.get(name, value) for name, value in self.values.items()}
 
-    def held(self, function: ProfilerFunction) -> object:
+    def contents(self, function: ProfilerFunction) -> object:
         """Return what the arguments of a function, and its own attributes, hold right now.
 
         Statuses never change, and of what every profiler has only the data may: the model has its fingerprint.

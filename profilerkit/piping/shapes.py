@@ -32,10 +32,10 @@ def corrected(
     """
     if source is None or not isinstance(error, (InputError, ModelFailedError)):
         return error
-    said = _correction(source, backend, model, function)
-    if said is None:
+    message = _correction(source, backend, model, function)
+    if message is None:
         return error
-    better = InputError(f"{said}; as it is, {error}")
+    better = InputError(f"{message}; as it is, {error}")
     better.__cause__ = error.__cause__ or error
     return better
 
@@ -47,7 +47,7 @@ def _correction(source: InputSource, backend: Backend, model: Any, function: Cal
     in the place of inputs. The model is traced with what was most likely meant, and that is proposed only where it
     works.
     """
-    for said, shapes, batch_size in _proposals(source):
+    for message, shapes, batch_size in _proposals(source):
         proposed = replace(source, example=None, shapes=shapes)
         try:
             inputs = fitted(backend, model, proposed.build(backend, batch_size, model))
@@ -55,7 +55,7 @@ def _correction(source: InputSource, backend: Backend, model: Any, function: Cal
         except Exception:  # whatever is wrong with it: it is no proposal
             works = False
         if works:
-            return f"{said}; give {_call(shapes, batch_size)}"
+            return f"{message}; give {_call(shapes, batch_size)}"
     return None
 
 
@@ -72,15 +72,15 @@ def _proposals(source: InputSource) -> Iterator[tuple[str, _Shapes, int]]:
     sizes = _shape_among(source.example)
     if sizes is None:
         return
-    said = f"inputs={tuple(sizes)!r} is a shape, and no inputs"
+    message = f"inputs={tuple(sizes)!r} is a shape, and no inputs"
     try:
         whole: _Shapes = ((TensorSpec(tuple(sizes)),), {})
     except ArgumentError:  # no shape after all
         return
     split = _without_batch(whole)
     if split is not None:
-        yield said, *split
-    yield said, whole, 1
+        yield message, *split
+    yield message, whole, 1
 
 
 def _shape_among(example: Any) -> Sequence[int] | None:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from ..errors import ProfilerKitError
 from ..process.cached import once_for_each
 from ..times.measurement import Measurement
-from ..times.wording import counted
+from ..times.wording import counted, noise_text
 from ..trace.bounds import Bounds
 from ..trace.completeness import TracePart, gaps_of
 from ..trace.cross_check import ObservedRun, Witnessed
@@ -50,22 +50,22 @@ INAPPLICABLE = "does not apply to this model"
 
 
 class Completeness(Enum):
-    """How much of the truth a value holds."""
+    """How complete a value is."""
 
     COMPLETE = "complete"
-    #: Not all of it is known: a lower bound, an upper one, or between two ends. The reason stands beside it.
+    #: A part is unknown: the value is a lower bound, an upper bound or an estimate. The reasons are listed.
     PARTIAL = "partial"
-    #: There is no value, and a reason why.
+    #: There is no value. The reason is listed.
     UNAVAILABLE = "unavailable"
-    #: The function that computes it raised.
+    #: The function that computes the value raised an error.
     FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class Partial:
-    """What a function returns for a value of which not all is known: the value, and what it leaves out.
+    """Return this from a function for a value that is not complete: the value, and what is missing.
 
-    It is a lower bound, unless ``bounds`` has its two ends.
+    Without ``bounds`` the value is a lower bound.
     """
 
     value: Any
@@ -75,7 +75,7 @@ class Partial:
 
 @dataclass(frozen=True)
 class Noted:
-    """What a function returns for a value that something must be said of: the value, and what reports say with it."""
+    """Return this from a function for a value with a remark: the value, and the remark for reports."""
 
     value: Any
     note: str
@@ -83,14 +83,14 @@ class Noted:
 
 @dataclass(frozen=True)
 class Unavailable:
-    """What a function returns where a value cannot be had here: the reason."""
+    """Return this from a function if there is no value: the reason."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What a function returns for one of its keys that failed while the others are fine: the error."""
+    """Return this from a function for one of its keys that failed, if the other keys have values: the error."""
 
     error: Exception
 
@@ -135,7 +135,7 @@ class Outcome:
         if isinstance(returned, Unavailable):
             return cls(None, Completeness.UNAVAILABLE, (returned.reason,))
         if isinstance(returned, Failure):
-            return cls(None, Completeness.FAILED, (_said(returned.error),), returned.error)
+            return cls(None, Completeness.FAILED, (_message_of(returned.error),), returned.error)
         if returned is None:
             return cls(None, Completeness.UNAVAILABLE, ("the function returned nothing",))
         return cls(returned)
@@ -190,7 +190,7 @@ def _joined(outcome: Outcome, bounds: Bounds | None, missing: tuple[str, ...]) -
     return Bounds(None, None) if first != second else first
 
 
-def _said(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     """Return an error as a line; its type goes in front, unless the message is one of ours and says it all."""
     if isinstance(error, ProfilerKitError):
         return str(error)
@@ -201,18 +201,18 @@ S = TypeVar("S", bound="StatusKey")
 
 
 class StatusKey:
-    """A named value of a profiler. Subclasses set ``NAME``, the key it is asked for by."""
+    """A named value of a profiler. Subclasses set ``NAME``, the key in reports and in ``metrics=``."""
 
     NAME: str = ""
-    #: Other names that it is asked for by: what people search for.
+    #: Other names that ``metrics=`` accepts: words that people search for.
     ALIASES: tuple[str, ...] = ()
-    #: What of the trace among its function's arguments the value follows from: it lacks what that lacks.
+    #: The part of the trace that the value depends on. If that part is incomplete, the value is too.
     DERIVED_FROM: TracePart | None = None
-    #: Which count of the operators it is the sum of, "macs" or "flops", where it is one: so its two ends are known.
+    #: "macs" or "flops" if the value is the sum of this count over operators; it then gets both bounds.
     COUNTS: str = ""
-    #: Whether ``value`` is written when it is first read, as text is that takes a while.
+    #: Whether ``value`` is created when it is first read, as for long texts.
     ON_READING: bool = False
-    #: For the documentation: how it is computed, what it leaves out, and where the definition is from.
+    #: For the documentation: the formula, what it leaves out, and the source of the definition.
     FORMULA: str = ""
     OMISSIONS: str = ""
     SOURCE: str = ""
@@ -223,7 +223,7 @@ class StatusKey:
 
     @property
     def value(self) -> Any:
-        """The computed value in base units, or None where there is none."""
+        """The computed value in base units; None if there is none."""
         return self.outcome.value
 
     @property
@@ -234,16 +234,16 @@ class StatusKey:
 
     @property
     def is_computed(self) -> bool:
-        """Whether this instance carries an outcome, or is a template."""
+        """Whether this instance has a value. If not, it is a template."""
         return getattr(self, "_outcome", None) is not None
 
     @property
     def sources(self) -> tuple[StatusKey, ...]:
-        """The statuses this one was computed from, directly."""
+        """The statuses that this one was computed from."""
         return getattr(self, "_sources", ())
 
     def computed(self: S, outcome: Outcome, sources: tuple[StatusKey, ...] = ()) -> S:
-        """Return a fresh copy of this template that carries the outcome, and what it was computed from."""
+        """Return a new copy of this template with the outcome, and the statuses that it was computed from."""
         status = copy.copy(self)
         status._outcome = outcome
         status._sources = sources
@@ -254,7 +254,7 @@ class StatusKey:
 
 
 class Metric(StatusKey):
-    """A status key that people read. For most metrics class attributes are enough.
+    """A status key for people. For most metrics, class attributes are enough.
 
     >>> class MacsPerParam(Metric):
     ...     '''Multiply-accumulates per parameter.'''
@@ -265,38 +265,38 @@ class Metric(StatusKey):
     >>> MacsPerParam().friendly_name(), MacsPerParam().description()
     ('MACs per parameter', 'Multiply-accumulates per parameter.')
 
-    Override a method where it takes more. Comparisons always use the value in base units, never what is shown.
+    If attributes are not enough, override a method. Comparisons always use the value in base units.
     """
 
-    #: The name for people; ``NAME`` in title case where it is empty.
+    #: The name that reports show. If it is empty: ``NAME`` in title case.
     FRIENDLY_NAME: str = ""
-    #: Base unit as it is shown behind a prefix: "MACs", "B", "s", "%".
+    #: The base unit, which is shown after a prefix: "MACs", "B", "s", "%".
     UNIT: str = ""
     SCALE: Scale = Scale.NONE
     COMPARATIVE: Comparative = Comparative.NONE
 
     def description(self) -> str:
-        """Say in one sentence what the metric is; the docstring's first line unless overridden."""
+        """Return one sentence that defines the metric. Default: the first line of the docstring."""
         return _first_line(type(self))
 
     def friendly_name(self) -> str:
-        """Name the metric for people: ``FRIENDLY_NAME``, or else a title made of ``NAME``."""
+        """Return the name that reports show: ``FRIENDLY_NAME``, or else a title made from ``NAME``."""
         return self.FRIENDLY_NAME or title_of(self.NAME, every_word=True)
 
     def get_comparative(self) -> Comparative | str:
-        """Return how two values compare."""
+        """Return how two values are compared."""
         return self.COMPARATIVE
 
     def get_units(self) -> str:
-        """Return the unit that `get_value` is shown in, or an empty string."""
+        """Return the unit of `get_value`, or an empty string."""
         return self._quantity().unit
 
     def get_value(self) -> Any:
-        """Return the value as it is shown, scaled to `get_units`."""
+        """Return the value that is shown, scaled to `get_units`."""
         return self.value if self._number() is None else self._quantity().number
 
     def show(self) -> str:
-        """Write value and unit for people; a measurement with its interval, or the range of its samples."""
+        """Return value and unit as text; for a measurement also its interval, or the range of its samples."""
         if self.value is None:
             return ""
         number, unit = self.get_value(), self.get_units() or ""
@@ -319,7 +319,11 @@ def _measured(value: Measurement, number: float, unit: str, factor: float) -> st
     uncertainty = value.uncertainty * abs(number) if value.is_range else (high - low) / 2 / factor
     ends = [format_known(end / factor, uncertainty) for end in (low, high)]
     inside = f"{ends[0]} to {ends[1]}, {counted(len(value.samples), 'sample')}"
-    noise = f" ±{value.uncertainty:.0%}" if (value.is_noisy or value.is_range) and 0 < value.noise < math.inf else ""
+    noise = (
+        f" {noise_text(value.uncertainty, 0)}"
+        if (value.is_noisy or value.is_range) and 0 < value.noise < math.inf
+        else ""
+    )
     shown = f"{format_known(number, uncertainty)} {unit}".rstrip()
     return f"{shown}{noise} [{inside if value.is_range else ', '.join(ends)}]"
 

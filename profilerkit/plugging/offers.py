@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -193,19 +193,29 @@ def find_backend(model: Any) -> Backend:
         refusing = refusing or next((backend for _, backend in loaded), None)
     if refusing is not None:  # its own error message about the model is more helpful
         return refusing
+    raise _not_recognized(model, offered)
+
+
+def _not_recognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> BackendNotFoundError:
+    """Return the error for what no backend takes for a model, with what to give instead."""
     listing = (
         ", ".join(offer.item.name for offer in offered) or "none: reinstall profilerkit, its entry points are missing"
     )
     if isinstance(model, (str, os.PathLike)):
-        raise BackendNotFoundError(
+        return BackendNotFoundError(
             f"the path {os.fspath(model)!r} does not say of which framework the model is; a path needs backend=..., "
             f"such as backend='tensorflow'; backends installed: {listing}{disabled_note()}"
         )
+    if isinstance(getattr(model, "reports", None), tuple):
+        return BackendNotFoundError(
+            f"model={shown(model)} is a result, and not a model; reports are compared by "
+            "Comparison(report, (other_report,))"
+        )
     if isinstance(model, type):
-        raise BackendNotFoundError(
+        return BackendNotFoundError(
             f"model={shown(model)} is a class, not a model; give an instance of it: {model.__name__}(...)"
         )
-    raise BackendNotFoundError(
+    return BackendNotFoundError(
         f"no backend recognizes a model of type {in_plain_names(type(model).__module__)}.{type(model).__qualname__}; "
         f"backends installed: {listing}{disabled_note()}; pass backend=... to choose one"
     )

@@ -24,7 +24,8 @@ def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | 
         model = resolved.opened(model)
     if not resolved.accepts(model):
         problem = f"the {resolved.name} backend cannot profile a {type(model).__name__}"
-        raise TypeError(f"{problem}; give it a model of its own, not {shown(model)}")
+        wrong = f"{problem}; give it a model of its own, not {shown(model)}"
+        raise TypeError(f"{wrong}; example inputs are given by name, inputs=...")
     return model, resolved
 
 

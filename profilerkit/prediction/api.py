@@ -35,15 +35,15 @@ def predict(
     ('data sheet', 'traffic', None)
 
     Args:
-        model: A model of any framework a backend is installed for.
+        model: A model of any framework that has a backend.
         inputs: Example inputs; see `profilerkit.profile` for this, ``input_shape``, ``batch_size`` and ``backend``.
         on: The device: a `DeviceInfo`, a name, or the path of a TOML file, calibrated or not.
-        input_shape: Shapes of one sample instead.
-        batch_size: Samples in one pass.
-        training: Predict a training step: the forward pass in training mode, and the gradients.
-        dtype: The dtype that the products run in, if that is not the one in the model: "bf16", "tf32".
-        compiled: Whether a compiler fuses operators.
-        backend: A backend or its name; found from the model unless given.
+        input_shape: The shape of one sample, instead of inputs.
+        batch_size: The samples in one pass.
+        training: If True, predict a training step: the forward pass in training mode, and the gradients.
+        dtype: The dtype of matrix products, such as "bf16" or "tf32". Default: the dtype of the model.
+        compiled: If True, predict a compiled model, whose operators are fused.
+        backend: A backend or its name. Default: the backend of the model's framework.
 
     Raises:
         DeviceNotKnownError: No device of that name is described.

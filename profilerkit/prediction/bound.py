@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..devices.info import DeviceInfo
-from ..devices.products import dtype_of, element_bytes, macs_by_dtype, seconds_at_peak
+from ..devices.products import dtype_of, macs_by_dtype, seconds_at_peak
+from ..trace.dtypes import element_bytes
 from ..trace.records import LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 from .regions import least_read, plain_name, selects
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..devices.info import DeviceInfo, Figure
-from ..devices.products import element_bytes
 from ..error_text import shown
 from ..errors import ArgumentError, DeviceFileError
 from ..process.cached import cached_property
+from ..trace.dtypes import element_bytes
 from .cases import CompiledSeconds, HostSeconds
 from .tables import EfficiencyTable, Point
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from ..devices.products import element_bytes
+from ..trace.dtypes import element_bytes
 from ..trace.records import ModelTrace, OpRecord
 
 __all__ = [

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-__all__ = ["results", "results_alone", "terminal_columns", "wants_color"]
+__all__ = ["encodable", "results", "results_alone", "terminal_columns", "wants_color"]
 
 
 class _Streams:
@@ -31,6 +31,46 @@ _streams = _Streams()
 def results() -> TextIO | None:
     """Return the stream for results; None if standard output is closed."""
     return _streams.results if _streams.separated else sys.stdout
+
+
+#: What stands for signs of tables and units where the encoding of the output has none of them.
+_PLAIN = {
+    **dict.fromkeys("─━═", "-"),
+    **dict.fromkeys("│┃", "|"),
+    **dict.fromkeys("├└┌┐┘┤┬┴┼", "+"),
+    "±": "+-",
+    "≥": ">=",
+    "≤": "<=",
+    "≈": "~",
+    "µ": "u",
+    "…": "...",
+}
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    r"""Return a text that a stream of this encoding can take: signs that it has not become similar ones.
+
+    A pipe on Windows, and a process in the locale "C" without UTF-8 mode, take no lines of tables. What has no similar
+    sign, such as a name in another alphabet, becomes an escape sequence.
+
+    >>> encodable("├── größe: 3 µs ±2%", "ascii")
+    '+-- gr\\xf6\\xdfe: 3 us +-2%'
+    """
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return "".join(_similar(sign, encoding or "utf-8") for sign in text)
+    except LookupError:  # an encoding of which Python knows no more than the name
+        pass
+    return text
+
+
+def _similar(sign: str, encoding: str) -> str:
+    try:
+        sign.encode(encoding)
+    except UnicodeEncodeError:
+        return _PLAIN.get(sign) or sign.encode(encoding, "backslashreplace").decode(encoding)
+    return sign
 
 
 def terminal_columns(default: int) -> int:

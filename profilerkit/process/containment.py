@@ -30,10 +30,10 @@ class contained:
     """Contains what a plugin's code raises: a context manager for each call of such code.
 
     What is not an `Exception` (`SystemExit`, `GeneratorExit`) becomes a `PluginFailedError`, so that code that catches
-    errors of plugins catches these too. `KeyboardInterrupt` is raised unchanged, with a note that names the plugin and
-    says how to run without it. Other errors are raised unchanged, and marked for `origin_of`; with ``wrapped``, errors
-    of plugins of other packages become a `PluginFailedError`, unless they are errors of profilerkit already. If
-    ``plugin`` is None, everything is raised unchanged.
+    errors of plugins catches these too. `KeyboardInterrupt` is raised unchanged; if the plugin is of another package, a
+    note names it and says how to run without it. Other errors are raised unchanged, and marked for `origin_of`; with
+    ``wrapped``, errors of plugins of other packages become a `PluginFailedError`, unless they are errors of profilerkit
+    already. If ``plugin`` is None, everything is raised unchanged.
     """
 
     def __init__(self, plugin: NamedPlugin | None, doing: str, *, wrapped: bool = False) -> None:
@@ -49,9 +49,9 @@ class contained:
         if error is None or self.plugin is None:
             return
         if isinstance(error, KeyboardInterrupt):
-            _add_note(
-                error, f"profilerkit was waiting for {self.doing} of plugin {self.plugin}; {self.plugin.workaround}"
-            )
+            if not self.plugin.is_own:  # of ours there is nothing to say: it is what the user called
+                waiting = f"profilerkit was waiting for {self.doing} of plugin {self.plugin}"
+                _add_note(error, f"{waiting}; {self.plugin.workaround}")
         elif not isinstance(error, Exception) or (self.wrapped and self._is_foreign(error)):
             raise PluginFailedError(
                 f"{self.doing} of plugin {self.plugin} raised {plugin_error_text(error)}; {self.plugin.workaround}"

@@ -11,14 +11,22 @@ import os
 import sys
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 from weakref import ref
 
-__all__ = ["Contents", "Identity", "contents_of", "slots_of"]
+__all__ = ["BYTES_OF", "Contents", "Identity", "contents_of", "slots_of"]
 
 #: Values that never change, and are equal where they say so.
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice})
@@ -28,9 +36,11 @@ _WHOLE = (type, ModuleType, BuiltinFunctionType, Enum, logging.Logger)
 #: Where Python and packages are installed, whose functions keep caches and the like in global variables.
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # pathlib is imported for it alone
 _PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
-#: How many steps objects and containers are followed.
-_DEPTH = 6
-#: Of longer containers, vocabularies and the like, the length alone is looked at.
+#: How many steps from object to object are followed.
+_DEPTH = 6.0
+#: A step into a container, as a part of one to an object: inputs may be nested deeply.
+_INTO_CONTAINER = 1 / 8
+#: Longer containers, vocabularies and the like, are compared by their items, but not by what these hold.
 _LONGEST = 1000
 #: Larger arrays are compared by identity, shape and dtype.
 _MOST_BYTES = 1 << 20
@@ -70,7 +80,7 @@ class Contents:
         self._reads_globals = reads_globals
         self._met: dict[int, Any] = {}
 
-    def add(self, value: Any, depth: int = _DEPTH) -> None:
+    def add(self, value: Any, depth: float = _DEPTH) -> None:
         """Write down a value."""
         kind = type(value)
         if kind in _PLAIN:
@@ -80,7 +90,7 @@ class Contents:
         elif self._special is None or not self._special(value, self):
             self._add_object(value, kind, depth)
 
-    def add_attributes(self, attributes: Mapping[str, Any], depth: int = _DEPTH) -> None:
+    def add_attributes(self, attributes: Mapping[str, Any], depth: float = _DEPTH) -> None:
         """Write down names and values; a name with an empty container is written without it."""
         written = self.written
         for name, value in attributes.items():
@@ -93,17 +103,35 @@ class Contents:
                 written.append(name)
                 self.add(value, depth)
 
-    def add_array(self, array: Any) -> None:
-        """Write down a tensor or array: which it is, its shape and dtype, and how often it was written to."""
-        version = _read(array, "_version")
+    def add_array(self, array: Any, depth: float = _DEPTH) -> None:
+        """Write down a tensor or array: which it is, its layout, how often it was written to, and few values.
+
+        Not all writes are counted: one through numpy, or through ``tensor.data``, is not.
+        """
+        version, attributes = _read(array, "_version"), _read(array, "__dict__")
         self.written += (
             Identity(array),
             _shape(array),
             str(_read(array, "dtype")),
+            str(_read(array, "device")),
+            _strides(array),
+            _read(array, "requires_grad") is True,
             version if isinstance(version, int) else None,
         )
-        if type(array).__module__ == "numpy" and array.nbytes <= _MOST_BYTES and not array.dtype.hasobject:
-            self.written.append(zlib.crc32(array.tobytes()))
+        if isinstance(version, int) and isinstance(attributes, dict) and attributes:
+            self.add_attributes(attributes, depth)
+        self.add_values(array, depth)
+
+    def add_values(self, array: Any, depth: float = _DEPTH) -> None:
+        """Write down the values of an array, if they are few and in the memory of the host."""
+        if type(array).__module__ == "numpy" and array.dtype.hasobject:
+            self.add(array.tolist(), depth)
+            return
+        packages = (base.__module__.partition(".")[0] for base in type(array).__mro__)
+        read = next((BYTES_OF[package] for package in packages if package in BYTES_OF), None)
+        data = None if read is None else read(array, _MOST_BYTES)
+        if data is not None:
+            self.written.append(zlib.crc32(data))
 
     def add_class(self, kind: type) -> None:
         """Write down the attributes of a class and of its bases; of Python's and installed ones without their contents.
@@ -135,34 +163,35 @@ class Contents:
         self._met[id(value)] = (len(self._met), value)  # kept, so that no other object takes its address
         return True
 
-    def _add_container(self, value: Any, kind: type, depth: int) -> None:
+    def _add_container(self, value: Any, kind: type, depth: float) -> None:
         self.written += (kind, len(value))
-        if not value or depth <= 0 or len(value) > _LONGEST or not self._is_new(value):
+        if not value or depth <= 0 or not self._is_new(value):
             return
-        if isinstance(value, dict):
-            # A proxy, as TensorFlow puts around dicts, claims to be one and is none.
-            for key, item in dict.items(value) if issubclass(type(value), dict) else list(value.items()):
-                self.add(key, depth - 1)
-                self.add(item, depth - 1)
+        depth -= _INTO_CONTAINER
+        if len(value) > _LONGEST:
+            self.written.append(_items_of(value))
+        elif isinstance(value, dict):
+            for key, item in _entries(value):
+                self.add(key, depth)
+                self.add(item, depth)
         elif isinstance(value, (set, frozenset)):
             plain = [item for item in value if type(item) in _PLAIN]
             self.written.append(frozenset(plain))
             self.written.append(frozenset(id(item) for item in value if type(item) not in _PLAIN))
         else:
             for item in value:
-                self.add(item, depth - 1)
+                self.add(item, depth)
 
-    def _add_object(self, value: Any, kind: type, depth: int) -> None:
+    def _add_object(self, value: Any, kind: type, depth: float) -> None:
         if isinstance(value, _WHOLE):
             self.written.append(Identity(value))
         elif _read(value, "shape") is not None and _read(value, "dtype") is not None:
-            self.add_array(value)
-        elif isinstance(value, bytearray):
-            self.written.append(bytes(value))
+            self.add_array(value, depth)
         elif isinstance(value, FunctionType):
             self._add_function(value, depth)
         elif isinstance(value, MethodType):
-            self.written += (Identity(value.__func__), Identity(value.__self__))
+            self.written.append(Identity(value.__func__))
+            self.add(value.__self__, depth - 1)
         elif isinstance(value, partial):
             self.written.append(kind)
             self.add([value.func, value.args, value.keywords], depth)
@@ -175,7 +204,7 @@ class Contents:
         else:
             self._add_instance(value, kind, depth)
 
-    def _add_function(self, function: FunctionType, depth: int) -> None:
+    def _add_function(self, function: FunctionType, depth: float) -> None:
         self.written += (Identity(function), Identity(function.__code__))
         if depth <= 0 or not self._is_new(function):
             return
@@ -191,11 +220,16 @@ class Contents:
                 self.written.append(name)
                 self.add(value, depth - 1)
 
-    def _add_instance(self, value: Any, kind: type, depth: int) -> None:
+    def _add_instance(self, value: Any, kind: type, depth: float) -> None:
         attributes = _read(value, "__dict__")
         slots = slots_of(kind)
+        if (memory := _memory_of(value)) is not None:
+            self.written += (kind, memory)
         if not (isinstance(attributes, dict) or slots):
-            self.written.append(value if _is_value(kind) else Identity(value))
+            if isinstance(value, MappingProxyType):
+                self.add(dict(value), depth)
+            elif memory is None:
+                self.written.append(value if _is_value(kind) else Identity(value))
             return
         self.written.append(kind if _is_value(kind) else Identity(value))
         if depth <= 0 or not self._is_new(value):
@@ -223,6 +257,53 @@ def contents_of(value: Any, special: Callable[[Any, Contents], bool] | None = No
     contents = Contents(special)
     contents.add(value)
     return contents.written
+
+
+def _entries(value: Any) -> Iterable[tuple[Any, Any]]:
+    """Return the entries of a dict in their order, which `OrderedDict` keeps in a way of its own.
+
+    A proxy, as TensorFlow puts around dicts, claims to be one and is none.
+    """
+    is_dict = issubclass(type(value), dict) and not issubclass(type(value), OrderedDict)
+    return dict.items(value) if is_dict else list(value.items())
+
+
+def _items_of(value: Any) -> int:
+    """Return the items of a long container as one number: by their values if all have one, or by their identity."""
+    items: Any = _entries(value) if isinstance(value, dict) else value
+    unordered = isinstance(value, (set, frozenset))
+    try:
+        return hash(frozenset(items) if unordered else tuple(items))
+    except Exception:  # some of them have none
+        numbers = [id(each) for item in items for each in (item if isinstance(value, dict) else (item,))]
+        return hash(tuple(sorted(numbers) if unordered else numbers))
+
+
+def _memory_of(value: Any) -> int | None:
+    """Return the bytes of a buffer (`bytearray`, `array.array`, ``ctypes``) as one number, if it is one and small."""
+    try:
+        with memoryview(value) as view:
+            return zlib.crc32(view.tobytes()) if view.nbytes <= _MOST_BYTES else None
+    except Exception:  # none, or one that is closed
+        return None
+
+
+def _bytes_of_numpy(array: Any, most: int) -> bytes | None:
+    return array.tobytes() if array.nbytes <= most else None
+
+
+#: By the package of an array's class: what reads the bytes of one, at most so many, from the memory of the host.
+#: Backends add those of their frameworks.
+BYTES_OF: dict[str, Callable[[Any, int], bytes | None]] = {"numpy": _bytes_of_numpy}
+
+
+def _strides(array: Any) -> Any:
+    """Return the strides of an array, which a method or an attribute has."""
+    strides = _read(array, "stride")
+    try:
+        return tuple(strides()) if callable(strides) else _read(array, "strides")
+    except Exception:  # it has none
+        return None
 
 
 def _is_installed(kind: type) -> bool:

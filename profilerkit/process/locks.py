@@ -24,9 +24,9 @@ class Lock:
 
     >>> lock = Lock()
     >>> with lock, lock:
-    ...     lock.held
+    ...     lock.is_held
     True
-    >>> lock.held
+    >>> lock.is_held
     False
     """
 
@@ -40,7 +40,7 @@ class Lock:
         self._holder = self._depth = 0
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether a thread holds it."""
         return bool(self._depth)
 

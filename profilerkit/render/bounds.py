@@ -24,7 +24,7 @@ _SENTENCES = {
 
 
 def in_words(kind: str, number: int) -> str:
-    """Return what is said of so many values of a kind, before the reason; of another state the state itself."""
+    """Return the words for a number of values of a kind, before the reason; of another state the state itself."""
     return _SENTENCES[kind][number > 1] if kind in _SENTENCES else kind
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -65,7 +65,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Summary:
-    """All metrics: the cards, and in lines those without a value (name, state, reason) and those that are tables."""
+    """All metrics: the cards, and in lines those without a value (names, state, reason) and those that are tables."""
 
     cards: tuple[Card, ...]
     without: tuple[tuple[str, str, str], ...]
@@ -99,7 +99,15 @@ def summary_of(report: Report, grid: Grid) -> Summary:
             card = Card(title, visible(record.description), (_value(report, record, text, unit),))
             card = replace(card, values=(replace(card.values[0], mark=grid.marks.get((number, 1), "")),))
             _add(cards, card, [record], (unit, text))
-    return Summary(tuple(cards.values()), tuple(without), tuple(tables))
+    return Summary(tuple(cards.values()), _once_each(without), tuple(tables))
+
+
+def _once_each(without: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str, str], ...]:
+    """Return each state and reason once, with the names of all metrics that have it: one error fails many metrics."""
+    titles: dict[tuple[str, str], list[str]] = {}
+    for title, state, reason in without:
+        titles.setdefault((state, reason), []).append(title)
+    return tuple((", ".join(names), state, reason) for (state, reason), names in titles.items())
 
 
 def _add(cards: dict[object, Card], card: Card, records: Sequence[StatusRecord | None], alike: object) -> None:
@@ -126,17 +134,17 @@ def summary_of_several(comparison: Comparison, grid: Grid) -> Summary:
     without, tables = [], []
     for number, (key, (title, *_others)) in enumerate(zip(comparison, grid.rows, strict=True)):
         records = [report.statuses.get(key) for report in comparison.reports]
-        known = [record for record in records if record is not None]
-        if all(record.value is None for record in known):
-            reasons = dict.fromkeys(filter(None, map(_reason, known)))
-            states = dict.fromkeys(record.completeness.value for record in known)
+        present = [record for record in records if record is not None]
+        if all(record.value is None for record in present):
+            reasons = dict.fromkeys(filter(None, map(_reason, present)))
+            states = dict.fromkeys(record.completeness.value for record in present)
             without.append((title, ", ".join(states), "; ".join(reasons)))
-        elif not any(map(_is_value, known)):
+        elif not any(map(_is_value, present)):
             tables.append(title)
         else:
             values = tuple(_compared(comparison, grid, number, index, record) for index, record in enumerate(records))
-            _add(cards, Card(title, visible(known[0].description), values), records, values)
-    return Summary(tuple(cards.values()), tuple(without), tuple(tables))
+            _add(cards, Card(title, visible(present[0].description), values), records, values)
+    return Summary(tuple(cards.values()), _once_each(without), tuple(tables))
 
 
 def _compared(comparison: Comparison, grid: Grid, number: int, index: int, record: StatusRecord | None) -> Value:

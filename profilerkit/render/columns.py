@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from ..piping.quantity import Scale, scale_value
 from ..piping.titles import words_of
 
-__all__ = ["Column"]
+__all__ = ["Column", "share_text"]
 
 _WORDS = {"params": "parameters", "seconds": "time"}
 _SUFFIXES = (
@@ -28,7 +29,7 @@ class Column(NamedTuple):
     >>> Column.of("own_forward_seconds")
     Column(title='Own forward time', unit='s', scale=<Scale.TIME: 'time'>)
     >>> Column.of("params_share").show(0.25)
-    '25 %'
+    '25.0 %'
     """
 
     title: str
@@ -48,4 +49,15 @@ class Column(NamedTuple):
         """Return a value with its unit, as people read it; nothing for None."""
         if value is None:
             return ""
-        return str(scale_value(100 * value if self.unit == "%" else value, self.unit, self.scale))
+        return share_text(value) if self.unit == "%" else str(scale_value(value, self.unit, self.scale))
+
+
+def share_text(share: float) -> str:
+    """Return a share of a whole as text, with one digit behind the point.
+
+    >>> share_text(0.4738), share_text(0.00007), share_text(0)
+    ('47.4 %', '<0.1 %', '0.0 %')
+    """
+    if not math.isfinite(share):
+        return "-"
+    return "<0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"

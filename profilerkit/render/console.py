@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["grid_text", "layer_table", "render", "result_table", "to_text"]
 
-NARROWEST, WIDEST = 80, 160
+NARROWEST, WIDEST = 60, 160
 LONGEST_NAME = 36
+#: Shorter ones are not folded: a shape [1, 256, 112, 112], a type, the end of a path.
+LONGEST_WHOLE = 24
 #: A longer number is folded like a name.
 LONGEST_NUMBER = 60
 
@@ -45,6 +48,7 @@ def to_text(renderable: RenderableType, width: int | None = None, color: bool = 
         width=columns,
         color_system="standard" if color else None,
         force_terminal=color,
+        force_jupyter=False,  # in a notebook rich would show the text there, and write none
         legacy_windows=False,
         highlight=False,
     )
@@ -114,11 +118,27 @@ class _Fitted:
         self.grid = grid
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        widths = _widths(self.grid)
-        title = f"\n{self.grid.title}"
+        grid, widths = self.grid, _widths(self.grid)
+        if "Unit" in grid.titles and len(_pieces(widths, options.max_width)) > 1:
+            grid = _with_units_in_cells(grid)
+            widths = _widths(grid)
+        title = f"\n{grid.title}"
         for columns in _pieces(widths, options.max_width):
-            yield _table(self.grid, title, columns, _squeezed([widths[each] for each in columns], options.max_width))
-            title = f"{self.grid.title}, continued"
+            yield Text(title, style="bold")  # as a title of the table it would be folded to the width of that
+            yield _table(grid, columns, _squeezed([widths[each] for each in columns], options.max_width))
+            title = f"{grid.title}, continued"
+
+
+def _with_units_in_cells(grid: Grid) -> Grid:
+    """Return a grid without its column of units, which stand behind the values: both stay together."""
+    unit = grid.titles.index("Unit")
+
+    def without(cells: tuple[str, ...]) -> tuple[str, ...]:
+        return cells[:unit] + cells[unit + 1 :]
+
+    rows = tuple(without((*row[: unit - 1], f"{row[unit - 1]} {row[unit]}".rstrip(), *row[unit:])) for row in grid.rows)
+    marks = {(row, column - (column > unit)): mark for (row, column), mark in grid.marks.items()}
+    return replace(grid, titles=without(grid.titles), rows=rows, marks=marks)
 
 
 def _widths(grid: Grid) -> list[tuple[int, int]]:
@@ -130,11 +150,20 @@ def _widths(grid: Grid) -> list[tuple[int, int]]:
         best = max(cells, heading)
         if column == 0:
             best = min(best, LONGEST_NAME) if grid.kind == "metrics" else best
-            least = min(best, 24 if grid.kind == "metrics" else 16)
+            least = min(best, LONGEST_WHOLE)
         else:
-            least = max(min(cells, LONGEST_NUMBER), min(heading, 12)) if column in grid.numeric else min(best, 12)
+            number = max(min(cells, LONGEST_NUMBER), min(heading, 12))
+            least = number if column in grid.numeric else _least_of_words(grid, column, best)
         widths.append((least, best))
     return widths
+
+
+def _least_of_words(grid: Grid, column: int, best: int) -> int:
+    """Return the least width of a column of words: sentences are folded between them, shapes and words stay whole."""
+    cells = [row[column] for row in grid.rows]
+    words = [word for cell in cells for word in ([cell] if cell.startswith("[") else cell.split())]
+    longest = max(map(cell_len, words), default=0)
+    return min(best, max(12, min(longest, LONGEST_WHOLE)))
 
 
 def _label(grid: Grid, number: int, column: int) -> str:
@@ -167,8 +196,8 @@ def _squeezed(widths: list[tuple[int, int]], available: int) -> list[int]:
     return fitted
 
 
-def _table(grid: Grid, title: str, columns: list[int], widths: list[int]) -> RenderableType:
-    table = Table(title=Text(title, style="bold"), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+def _table(grid: Grid, columns: list[int], widths: list[int]) -> RenderableType:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column, width in zip(columns, widths, strict=True):
         justify: JustifyMethod = "right" if column in grid.numeric else "left"
         table.add_column(escape(grid.titles[column]), justify=justify, overflow="fold", width=width)

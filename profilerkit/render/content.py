@@ -113,7 +113,8 @@ def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Pa
     )
     titles = ("Metric", "Value", "Unit", "Completeness")
     words = [(number, _mark(record)) for number, record in enumerate(report.statuses.values())]
-    marks = {(number, column): mark for number, mark in words if mark for column in (1, 3)}
+    marks = {(number, 1): mark for number, mark in words if mark}
+    marks |= {(number, 3): mark for number, mark in words if mark and mark != "noisy"}  # all of a noisy value is there
     yield Grid(f"{report.name}  ({report.backend})", titles, rows, frozenset({1}), kind="metrics", marks=marks)
     yield Notes((*map(_sentence, _notes(report)), *_batch(report)))
     requested = any(isinstance(value, (LayerTable, str)) for value in report.data.values())
@@ -192,9 +193,9 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
 #: The columns of `Report.layerwise` that stand beside the counts where layers were timed, and what they are called.
 _TIMED = {
     "forward_seconds": "Forward",
-    "forward_seconds_share": "Share",
+    "forward_seconds_share": "Share of\nforward",
     "backward_seconds": "Backward",
-    "backward_seconds_share": "Share",
+    "backward_seconds_share": "Share of\nbackward",
     "achieved_flops_per_second": "Achieved",
 }
 

@@ -50,15 +50,18 @@ def _ratio_in_words(value: float, sign: str, comparative: Comparative, ratio: Ra
     if value < 0:  # of a metric that has negative values: neither more nor less by a factor
         return f"{sign}{format_number(value)}x", ""
     is_worse = value < 1
-    number = _times(_inverse(value) if is_worse else value)
     mark = "" if sign and sign != "≥ " else comparative.verdict(value)
     if sign and is_worse:
         sign = TURNED[sign]
         mark = "worse" if sign == "≥ " else ""
+    more = "less" if is_worse == (comparative is Comparative.DIV) else "more"
+    if math.isinf(value) or not value:  # one of the two is zero: no factor leads there
+        text = f"{sign}{'down to 0' if more == 'less' else 'up from 0'}"
+        return f"{text}{f', {mark}' if mark else ''}", mark
     is_uncertain = ratio is not None and not (ratio.is_real or ratio.is_range)
     mark = "" if ratio is not None and not ratio.is_real else mark
-    more = "less" if is_worse == (comparative is Comparative.DIV) else "more"
-    text = f"{'≈ ' if is_uncertain else sign}{number} {more}{f', {mark}' if mark else ''}"
+    number = format_number(1 / value if is_worse else value)
+    text = f"{'≈ ' if is_uncertain else sign}{number}x {more}{f', {mark}' if mark else ''}"
     if ratio is None or is_uncertain:
         return text, mark
     ends = sorted(filter(None, (comparative.enhancement(1.0, end) for end in (ratio.low, ratio.high))))
@@ -73,10 +76,6 @@ def _the_same(value: float, sign: str, comparative: Comparative, ratio: Ratio | 
         return f"{_AMOUNTS[sign if comparative is Comparative.DIV else TURNED[sign]]} the same"
     is_exact = value == 1 and (ratio is None or ratio.low == ratio.high == 1)
     return "the same" if is_exact and not sign else f"{sign or '≈ '}the same"
-
-
-def _times(factor: float) -> str:
-    return "infinitely" if math.isinf(factor) else f"{format_number(factor)}x"
 
 
 def _inverse(value: float) -> float:

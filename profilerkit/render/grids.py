@@ -48,7 +48,7 @@ class Notes:
 
 
 def visible(text: str) -> str:
-    r"""Return a text with its line breaks and control characters spelt out: a name may hold any, a cell is one line.
+    r"""Return a text with its line breaks and control characters written out: a name may hold any, a cell is one line.
 
     >>> visible("a\nb")
     'a\\nb'

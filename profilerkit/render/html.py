@@ -15,6 +15,7 @@ from .content import parts
 from .grids import Grid, Notes, visible
 from .page_data import embedded, page_data
 from .page_parts import page_of, script_of, source, templates
+from .time_grids import environment_facts
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -37,6 +38,8 @@ def render(result: Report | Comparison) -> str:
         result = side_by_side(result.reports)
     grid, notes = _metrics(result)
     style, script = assets()
+    summary = summary_of_several(result, grid) if isinstance(result, Comparison) else summary_of(result, grid)
+    reasons = tuple(f"{state}: {reason}" for _, state, reason in summary.without if reason)
     several = isinstance(result, Comparison)
     return page_of(
         "page.html",
@@ -45,8 +48,8 @@ def render(result: Report | Comparison) -> str:
         title=" and ".join(visible(report.name) for report in result.reports),
         reports=[_about(report) for report in result.reports],
         several=several,
-        summary=summary_of_several(result, grid) if isinstance(result, Comparison) else summary_of(result, grid),
-        notes=notes.lines,
+        summary=summary,
+        notes=[line for line in notes.lines if not line.endswith(reasons)],  # those lines have the reason once already
         data=embedded(page_data(result)),
     )
 
@@ -75,8 +78,8 @@ def _metrics(result: Report | Comparison) -> tuple[Grid, Notes]:
 
 def _tensors(inputs: str) -> str:
     """Return the text of inputs without the name of the class that holds them."""
-    found = re.fullmatch(r"ModelInputs\((.*)\)", inputs, re.DOTALL)
-    return found[1] if found else inputs
+    match = re.fullmatch(r"ModelInputs\((.*)\)", inputs, re.DOTALL)
+    return match[1] if match else inputs
 
 
 def _about(report: Report) -> dict[str, Any]:
@@ -88,7 +91,7 @@ def _about(report: Report) -> dict[str, Any]:
         "Created": report.created.replace("T", " ").replace("+00:00", " UTC"),
         "Fingerprint": report.fingerprint,
     }
-    more = {**{f"Argument {key}": value for key, value in report.arguments.items()}, **report.environment}
+    more = {**{f"Argument {key}": value for key, value in report.arguments.items()}, **environment_facts(report)}
     return {
         "name": visible(report.name),
         "facts": [(key, visible(str(value))) for key, value in facts.items() if value],

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..piping.quantity import format_number
 from ..times.measurement import Measurement
 from ..trace.depths import within_depth
-from .columns import Column
+from .columns import Column, share_text
 from .grids import Grid
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ def _cell(row: Mapping[str, Any], name: str, nested: bool) -> str:
         return Column.of(name).show(value.median)
     if isinstance(value, (int, float)):
         if name == "share" or (name == "noise" and "column" in row):
-            return f"{100 * value:.1f} %" if math.isfinite(value) else "-"
+            return share_text(value)
         return _column_of(row, name).show(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {format_number(each)}" for key, each in value.items())

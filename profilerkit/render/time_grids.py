@@ -9,13 +9,15 @@ from ..piping.quantity import Scale, format_number, scale_value
 from ..times.batch_sweep import BatchSweep
 from ..times.conditions import Conditions
 from ..times.measurement import PERCENTILES, Measurement, Ratio
+from ..times.percentiles import is_supported
+from ..times.wording import noise_text
 from .grids import Grid, titled_values
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["environment_grids", "legend", "machine_facts", "measurement_grids", "sweep_grids"]
+__all__ = ["environment_facts", "environment_grids", "legend", "machine_facts", "measurement_grids", "sweep_grids"]
 
 
 def sweep_grids(reports: Sequence[Report]) -> Iterator[Grid]:
@@ -63,7 +65,19 @@ def environment_grids(reports: Sequence[Report]) -> Iterable[Grid]:
     for report in measured[:1] if alike else measured:
         if report.environment:
             title = "Environment" if alike else f"Environment of {report.name}"
-            yield Grid(title, ("Fact", "Value"), tuple(report.environment.items()), kind="descriptions")
+            yield Grid(title, ("Fact", "Value"), tuple(environment_facts(report).items()), kind="descriptions")
+
+
+def environment_facts(report: Report) -> dict[str, str]:
+    """Return where a report was made, with names and units as people read them: "memory", "23.54 GiB"."""
+    return dict(map(_fact, report.environment.items()))
+
+
+def _fact(fact: tuple[str, str]) -> tuple[str, str]:
+    name, value = fact
+    if name.endswith("_bytes") and value.isdecimal():
+        name, value = name.removesuffix("_bytes"), str(scale_value(int(value), "B", Scale.IEC))
+    return name.replace("_", " "), value
 
 
 def _is_measured(record: StatusRecord) -> bool:
@@ -80,16 +94,21 @@ def _statistics(value: Measurement, unit: str) -> dict[str, str]:
     return {
         "Median": shown(value.median),
         f"{value.interval_name[:1].upper()}{value.interval_name[1:]}": f"{shown(low)} to {shown(high)}",
-        "Noise": f"±{value.noise:.1%}",
+        "Noise": noise_text(value.noise),
         "Mean": shown(value.mean),
         **({"Standard deviation": shown(value.std)} if len(value.samples) > 1 else {}),
         "Interquartile range": shown(value.iqr),
         "Smallest": shown(value.min),
         "Largest": shown(value.max),
-        **{f"p{percent}": shown(value.percentile(percent)) for percent in PERCENTILES if percent > 50},
+        **{f"p{percent}": shown(value.percentile(percent)) for percent in _percentiles_of(value)},
         "Samples": f"{len(value.samples)} after {len(value.warmup)} left out{_alike(value)}",
         **machine_facts(value.conditions),
     }
+
+
+def _percentiles_of(value: Measurement) -> list[int]:
+    """Return the percentiles above the median that so many samples can tell: none of three, p90 of ten."""
+    return [percent for percent in PERCENTILES if percent > 50 and is_supported(percent, len(value.samples))]
 
 
 def _alike(value: Measurement) -> str:
@@ -147,7 +166,8 @@ def legend(comparison: Comparison) -> Iterator[str]:
             "and the interval does not show that."
         )
     for other, ratio in ratios:
-        note = ratio.warning or (f"the ratio has only the {ratio.interval_name}" if ratio.is_range else "")
+        too_few = f"too few samples for an interval of the ratio: brackets hold its {ratio.interval_name}"
+        note = ratio.warning or (too_few if ratio.is_range else "")
         if note:
             named = f" of {other.name}" if len(others) > 1 else ""
             yield f"{comparison.reference.statuses[key].friendly_name}{named}: {note}"

@@ -71,7 +71,7 @@ def _layers(report: Report, phase: str) -> list[Frame]:
         if seconds is not None:
             facts = {name: counts.get(row["path"], {}).get(name) for name in ("params", "macs", "flops")}
             facts |= {"calls": row.get("calls"), "missing": row.get("missing") or None}
-            frames[row["path"]] = Frame(named(row["path"], row.get("type", "")), seconds, _known(facts))
+            frames[row["path"]] = Frame(named(row["path"], row.get("type", "")), seconds, _measured(facts))
     return _nested(frames)
 
 
@@ -83,11 +83,11 @@ def _operators(report: Report, phase: str) -> list[Frame]:
             continue
         layer = frames.setdefault(row["layer"], Frame(named(row["layer"]), 0.0))
         facts = {name: row.get(name) for name in ("calls", "macs", "flops", "missing")}
-        layer.inside.append(Frame(visible(row["operator"]), seconds, _known(facts), seconds=seconds))
+        layer.inside.append(Frame(visible(row["operator"]), seconds, _measured(facts), seconds=seconds))
     return _nested(frames)
 
 
-def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _measured(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: visible(value) if isinstance(value, str) else value for name, value in facts.items() if value}
 
 

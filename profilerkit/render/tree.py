@@ -10,7 +10,7 @@ from ..trace.layer_view import children_of
 from ..trace.records import LayerTable
 from ..trace.rows import parent_path
 from .bounds import shown_of_row
-from .columns import Column
+from .columns import Column, share_text
 from .grids import visible
 
 if TYPE_CHECKING:
@@ -99,14 +99,14 @@ def _branches(
 
 
 def _values(row: Mapping[str, Any]) -> str:
-    taken, given = (_shapes(row.get(column)) for column in ("input_shapes", "output_shapes"))
-    parts = [f"{taken} -> {given}" if taken and given else given]
+    inputs, outputs = (_shapes(row.get(column)) for column in ("input_shapes", "output_shapes"))
+    parts = [f"{inputs} -> {outputs}" if inputs and outputs else outputs]
     for column, word in _VALUES.items():
         sign, value = shown_of_row(row, column)
         if value:
             share = row.get(f"{column}_share")
             shown = f"{sign}{Column.of(column).show(value)} {word}".rstrip()
-            parts.append(shown if share is None else f"{shown} ({_percent(share)})")
+            parts.append(shown if share is None else f"{shown} ({share_text(share)})")
     parts.append(Column.of("achieved_flops_per_second").show(row.get("achieved_flops_per_second")))
     if _is_uncounted(row):
         parts.append(f"called {_times(row['calls'])}, not counted" if row["calls"] else "not counted")
@@ -126,7 +126,3 @@ def _is_uncounted(row: Mapping[str, Any]) -> bool:
 
 def _times(calls: int) -> str:
     return "once" if calls == 1 else f"{calls} times"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if share >= 0.0005 else "<0.1 %"

@@ -137,13 +137,13 @@ def _without_value(status: StatusKey) -> Iterator[str]:
 def _batch_sizes(status: StatusKey, backend: Backend, known_sizes: dict[int, list[int]]) -> list[int]:
     """Return the batch size of the inputs that a status was computed from, if it was computed from any.
 
-    ``known_sizes`` has the sizes of statuses that were asked for before, by ``id``: many metrics share their sources.
+    ``known_sizes`` has the sizes of statuses that were read before, by ``id``: many metrics share their sources.
     """
     sizes: list[int] = []
     for source in status.sources:
         if id(source) not in known_sizes:
             size = batch_size_of(source.value, backend) if isinstance(source, Inputs) else None
-            own = [] if size is None else [size]
-            known_sizes[id(source)] = [*own, *_batch_sizes(source, backend, known_sizes)]
+            direct = [] if size is None else [size]
+            known_sizes[id(source)] = [*direct, *_batch_sizes(source, backend, known_sizes)]
         sizes += known_sizes[id(source)]
     return sizes

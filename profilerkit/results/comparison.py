@@ -30,9 +30,9 @@ __all__ = ["Comparison", "distinct_names", "side_by_side"]
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Subscripted, Result):
-    """Reports side by side; the first is the reference that the others are measured by.
+    """The results for several models. The first is the reference, which the others are compared with.
 
-    ``comparison["macs"]`` has the values of a metric by the names of the models, in base units.
+    ``comparison["macs"]`` is a dict: the value of a metric in base units, by the name of the model.
     """
 
     reference: Report
@@ -67,8 +67,8 @@ class Comparison(Subscripted, Result):
     def to_pandas(self, table: Literal["metrics", "layers"] = "metrics") -> Any:
         """Return "metrics" or "layers" as a pandas ``DataFrame``; needs the ``pandas`` extra.
 
-        The metrics have a row each: the number of each model in base units, and of each model beside the reference its
-        ratio with the two ends. Raises `ValueError` for any other table, and for layers that a report does not hold.
+        The table of metrics has one row for each metric: the number of each model in base units, and the ratio of each
+        other model to the reference, with its two ends. An unknown table, or missing layers, raise `ValueError`.
         """
         if table not in ("metrics", "layers"):
             raise ValueError(f"no table {shown(table)} in a comparison; it has 'metrics' and 'layers'")
@@ -77,13 +77,13 @@ class Comparison(Subscripted, Result):
         return (self.layers() if len(self.others) == 1 else self.all_layers()).to_pandas()
 
     def ratio(self, key: KeyName | str | type[StatusKey], other: str | int | None = None) -> Ratio:
-        """Return a metric of another model over the reference's: ``value``, ``low``, ``high``.
+        """Return the ratio of a metric, another model divided by the reference: ``value``, ``low``, ``high``.
 
         Args:
-            key: The metric; both must have a value for it that is a number.
-            other: Which of several models, by name or by index; not needed if there is only one.
+            key: The metric. Both models need a number for it.
+            other: The other model, by name or by index. Only needed if there are several.
 
-        Where not all of the two values is known, ``low`` and ``high`` are the least and the most that the ratio can be.
+        If a value is partial, ``low`` and ``high`` are the smallest and the largest ratio that is possible.
         """
         key, report = status_name("key", key), self.other(other)
         reference, value = (self._number(which, key) for which in (self.reference, report))
@@ -95,9 +95,9 @@ class Comparison(Subscripted, Result):
         return ratio
 
     def enhancement(self, key: KeyName | str | type[StatusKey], other: str | int | None = None) -> float | None:
-        """Return how far a model's metric is better than the reference's, by the metric's own comparative.
+        """Return how much better a model's metric is than the reference's, by the comparative of the metric.
 
-        None where one of the two has no value, the metric is not comparable, or the two are in different units.
+        None if a value is missing, if the metric is not comparable, or if the units differ.
         """
         key, report = status_name("key", key), self.other(other)
         records = [which.statuses.get(key) for which in (self.reference, report)]
@@ -115,7 +115,7 @@ class Comparison(Subscripted, Result):
         return reference.comparative.enhancement(float(reference.value), float(value.value))
 
     def other(self, which: str | int | None = None) -> Report:
-        """Return one of the models beside the reference, by name or by index."""
+        """Return the report of one of the other models, by name or by index."""
         names = [report.name for report in self.others]
         if which is None:
             if len(self.others) > 1:
@@ -145,20 +145,20 @@ class Comparison(Subscripted, Result):
         return (self.reference, *self.others)
 
     def layers(self, other: str | int | None = None) -> Table:
-        """Return the layers of the reference and of another model side by side; see `profilerkit.trace.alignment`.
+        """Return a table of the layers of the reference and of another model, side by side.
 
-        Raises `ValueError` where one of the two reports holds no layers.
+        It raises `ValueError` if a report has no layers.
         """
         return aligned(self.reference, self.other(other))
 
     def all_layers(self, *columns: str) -> Table:
-        """Return the layers of all models in one table; see `profilerkit.trace.side_by_side`.
+        """Return a table of the layers of all models, side by side.
 
         Args:
-            *columns: The values to show, of ``params``, ``macs``, ``flops``, ``own_macs`` and ``own_flops``; the MACs
-                unless given. Each has a column for each model: ``"macs of Student"``.
+            *columns: The values to show: ``params``, ``macs``, ``flops``, ``own_macs`` or ``own_flops``. Default: the
+                MACs. Each gives a column for each model: ``"macs of Student"``.
 
-        Raises `ArgumentError` for another column, and `ValueError` where one of the reports holds no layers.
+        It raises `ArgumentError` for any other column, and `ValueError` if a report has no layers.
         """
         for column in columns:
             if column not in VALUES:

@@ -69,7 +69,7 @@ class StatusRecord:
 
     @property
     def ends(self) -> Bounds | None:
-        """The bounds of a number, twice the number if it is complete; None for a measurement, and without a number."""
+        """The bounds of the value, which are equal if it is complete; None for a measurement, and without a value."""
         return Outcome(self.value, self.completeness, bounds=self.bounds).ends
 
     @property
@@ -112,13 +112,28 @@ class StatusRecord:
 
 @dataclass(frozen=True, repr=False)
 class Report(Subscripted, Result):
-    """What is known about one model.
+    """The results for one model.
 
-    ``report["macs"]`` is a value in base units, ``report.statuses["macs"]`` all about it, ``print(report)`` a table. It
-    is a mapping of its metrics: ``len``, ``keys``, ``items``, ``get`` and ``dict(report)`` work as a dict's.
-    ``data`` are the values of status keys that are no metrics, if they were requested: ``report["layerwise_data"]``.
-    ``layers`` and ``operators`` are tables, ``memory`` has the bytes alive after each operator. ``fingerprint`` is
-    equal for models of the same layers with weights of the same sizes. ``arguments`` are those of the call.
+    ``report["macs"]`` is a value in base units, ``report.status("macs")`` is its record, ``print(report)`` prints a
+    table. A report is a mapping of its metrics: ``len``, ``keys``, ``items``, ``get`` and ``dict(report)`` work as for
+    a dict.
+
+    Attributes:
+        name: The name of the model.
+        backend: The name of the backend, such as "torch".
+        model_type: The class of the model, with its module.
+        statuses: The record of each metric, by its key.
+        batch_size: The samples in one forward pass; None if no inputs were needed.
+        inputs: The shapes and dtypes of the inputs, as text.
+        layers: The table of layers; None if the model was not traced.
+        notes: Remarks about the whole report, such as replaced inputs.
+        environment: The machine and the versions of the software.
+        created: The date and time, in UTC.
+        data: The values of requested status keys that are not metrics, such as ``layerwise_data``.
+        operators: The table of operators; None if the model was not traced.
+        memory: The bytes alive after each operator; None if the model was not traced.
+        arguments: The arguments of the call, as text.
+        fingerprint: A text that is equal for models with the same layers and weights of the same sizes.
     """
 
     name: str
@@ -142,7 +157,7 @@ class Report(Subscripted, Result):
         return self.data[key] if key in self.data else self.status(key).value
 
     def status(self, key: KeyName | str | type[StatusKey]) -> StatusRecord:
-        """Return the record of a metric; an unknown one raises `UnknownStatusError`."""
+        """Return the record of a metric. An unknown name raises `UnknownStatusError`."""
         key = status_name("key", key)
         if key not in self.statuses:
             raise UnknownStatusError(key, self.statuses, owner="this report")
@@ -161,24 +176,24 @@ class Report(Subscripted, Result):
         return one_line("Report", [repr(self.name), self.backend, *values])
 
     def metrics(self) -> dict[str, float]:
-        """Return the metrics that are numbers in base units, flat, as trackers of experiments take them.
+        """Return all metrics that are numbers, in base units, as a flat dict, which experiment trackers accept.
 
-        A measurement is its median, and has the ends of its interval beside it: ``execution_time``,
-        ``execution_time.low`` and ``execution_time.high``. What has no value, and tables, are left out.
+        A measurement gives its median and the ends of its interval: ``execution_time``, ``execution_time.low`` and
+        ``execution_time.high``. Tables, and metrics without a value, are left out.
         """
         return dict(flat_numbers(self))
 
     @property
     def reports(self) -> tuple[Report]:
-        """This report alone, as a comparison has several."""
+        """A tuple of this report only. A comparison has the same attribute, with several reports."""
         return (self,)
 
     @property
     def layerwise(self) -> LayerTable:
-        """The layers with counts and, where they were measured, times in one table; see `profilerkit.trace.layer_view`.
+        """The layers in one table: their counts, and their times if ``layer_times`` was measured.
 
-        It has the columns of ``layers`` and of ``report["layer_times"]``, shares of the whole model's, and the FLOPs
-        that a layer achieves in a second. It has no rows where the model was neither traced nor timed.
+        It has the columns of ``layers`` and of ``report["layer_times"]``, their shares of the whole model, and the
+        FLOPs of a layer in one second. It has no rows if the model was neither traced nor timed.
         """
         record = self.statuses.get("layer_times")
         times = record.value if record is not None and isinstance(record.value, LayerTable) else None
@@ -186,19 +201,19 @@ class Report(Subscripted, Result):
 
     @property
     def iterations(self) -> Table:
-        """Every sample of every measurement, warm-up included: metric, layer, call, iteration, value, warmup.
+        """All samples of all measurements, warm-up included: metric, layer, call, iteration, value, warmup.
 
-        The times of layers are among them, as ``layer_times.forward_seconds`` and so on, with the path of the layer and
-        which of its calls in a pass that was; None where the backend does not tell calls apart, and for all else.
+        It includes the times of layers: the metric is then ``layer_times.forward_seconds``, for example, ``layer`` is
+        the path of the layer, and ``call`` is the index of its call in one pass. Other rows have None there.
         """
         return Table(_iterations(self))
 
     def to_pandas(self, table: TableName = "layers") -> Any:
         """Return "layers", "operators", "iterations", "layerwise" or "metrics" as a pandas ``DataFrame``.
 
-        The metrics have a row each, in base units, with the two ends of what is known.
+        The table of metrics has one row for each metric, in base units, with the lower and the upper end of its value.
 
-        Needs the ``pandas`` extra. Raises `ValueError` for any other table, and for one that this report does not hold.
+        It needs the ``pandas`` extra. An unknown table, or one that this report does not have, raises `ValueError`.
         """
         if table not in get_args(TableName):
             raise ValueError(f"no table {shown(table)} in a report; it has {', '.join(map(repr, get_args(TableName)))}")

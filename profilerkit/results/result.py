@@ -14,7 +14,7 @@ from ..process.files import write_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..arguments.keywords import FigureKind
+    from ..arguments.keywords import FigureKind, FormName
     from .comparison import Comparison
     from .report import Report
 
@@ -31,42 +31,62 @@ def require_result(value: Any) -> Report | Comparison:
 
 
 class Result:
-    """A report of one model, or several side by side; there is no third kind."""
+    """The base class of `Report` and `Comparison`."""
 
     @property
     def _either(self) -> Report | Comparison:
         return cast("Report | Comparison", self)
 
     def plot(self, kind: FigureKind | str, **options: Any) -> Any:
-        """Return a figure of matplotlib, of one of the `profilerkit.figures.KINDS`; needs the ``plot`` extra.
+        """Return a matplotlib figure of a kind in `profilerkit.figures.KINDS`. It needs the ``plot`` extra.
 
-        ``report.plot("icicle", by="macs")`` is ``profilerkit.figures.icicle(report, by="macs")``. A comparison has all
-        models side by side.
+        ``report.plot("icicle", by="macs")`` is ``profilerkit.figures.icicle(report, by="macs")``. The figure of a
+        comparison shows all models.
         """
         return renderer("figure", is_text=False)(self._either, kind=kind, **options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as values that JSON can hold: what `save` writes."""
+        """Return the complete result as values for JSON, as `save` writes it."""
         values: dict[str, Any] = renderer("values", is_text=False)(self._either)
         return values
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write it to a file: in the form of its suffix, such as ``.html``, ``.md`` or ``.csv``, otherwise as JSON.
+        """Write the result to a file. The suffix sets the format: ``.html``, ``.md``, ``.csv`` and others; else JSON.
 
-        `load` reads JSON alone.
+        Only JSON files can be loaded again.
         """
         path = checked("path", path)
         write_text(path, render(self._either, form_of(path) or "json"))
 
     @classmethod
     def load(cls: type[R], path: str | PathLike[str]) -> R:
-        """Read what `save` wrote; raises `ReportFileError` for anything else, naming the field."""
+        """Read a file that `save` wrote. Any other file raises `ReportFileError`, which names the field."""
         loaded: R = renderer("loaded", is_text=False)(cls, path)
         return loaded
 
-    def to_text(self, details: bool = False) -> str:
-        """Return the console table as text; ``details`` adds descriptions and the layers."""
-        return render(self._either, "console", details=checked("details", details))
+    def to_text(
+        self,
+        details: bool = False,
+        *,
+        form: FormName | str = "console",
+        depth: int | None = None,
+        top: int | None = None,
+        configuration: bool = False,
+    ) -> str:
+        """Return the table of the console, or another form, as text.
+
+        Args:
+            details: Add descriptions and the layers, as ``--layers`` does on the command line.
+            form: What ``--format`` takes there: ``"tree"``, ``"markdown"``, ``"latex"``.
+            depth: The depth of the deepest layers to show; -1 for all.
+            top: Show only so many layers, those with the most MACs, and rows of each table.
+            configuration: Also show how each layer is configured, in the form ``"tree"``.
+        """
+        if isinstance(details, str):
+            raise ArgumentError(f"details={shown(details)}: give True or False; a form is to_text(form={details!r})")
+        options = {"details": details, "depth": depth, "top": top, "configuration": configuration}
+        requested = {name: value for name, value in options.items() if value is not None}
+        return render(self._either, form, **requested)
 
     def __str__(self) -> str:
         return self.to_text()

@@ -45,7 +45,7 @@ class Subscripted(ABC):
         return cast("Mapping[str, Any]", self)
 
     def keys(self) -> KeysView[str]:
-        """Return the names of the metrics, then those of other requested values."""
+        """Return the names of the metrics and of other requested values."""
         return KeysView(self._mapping)
 
     def values(self) -> ValuesView[Any]:
@@ -57,7 +57,7 @@ class Subscripted(ABC):
         return ItemsView(self._mapping)
 
     def get(self, key: KeyName | str | type[StatusKey], default: Any = None) -> Any:
-        """Return the value of a metric, or ``default`` if there is none of that name."""
+        """Return the value of a metric, or ``default`` if the name is unknown."""
         try:
             return self[key]
         except UnknownStatusError:

@@ -6,7 +6,7 @@ and compares `layer_numbers` of the trace with `Architecture.layer_numbers`: equ
 backends are equal to each other.
 
 Conventions of all descriptions: the layers are children of the model in the order they are listed; activations,
-pooling, flattening and dropout are layers of their own; what is said to happen "in" a model or block is arithmetic of
+pooling, flattening and dropout are layers of their own; what happens "in" a model or block is arithmetic of
 that layer itself. Sizes of images are height, width, channels; convolutions are padded to keep ``ceil(size / stride)``
 unless they are said to be unpadded. Models are counted in inference mode. All weights are trainable float32.
 """

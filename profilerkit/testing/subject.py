@@ -239,4 +239,4 @@ class BackendSubject:
     @staticmethod
     def _expect_same(before: Any, after: Any, message: str) -> None:
         __tracebackhide__ = True
-        expect(before == after, f"{message}; hand it back as it was: {differences(before, after)}")
+        expect(before == after, f"{message}; restore it: {differences(before, after)}")

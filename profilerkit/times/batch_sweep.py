@@ -31,7 +31,7 @@ class BatchSweep(tuple[Mapping[str, Any], ...]):
 
     @property
     def knee(self) -> int | None:
-        """The smallest batch size with at least 90 % of the best throughput of all; None where only the largest has it.
+        """The smallest batch size with at least 90 % of the best throughput; None if only the largest has it.
 
         In that case the throughput may grow beyond the sizes that were tried.
         """

@@ -60,7 +60,7 @@ class Conditions:
         switches = self.involuntary_switches or 0
         if switches >= FEWEST_SWITCHES and switches > MOST_SWITCHES_PER_SECOND * self.cpu_seconds:
             share = (
-                "" if not self.wall_seconds else f", {self.cpu_seconds / self.wall_seconds:.0%} of the time on a core"
+                "" if not self.wall_seconds else f", on a core for {self.cpu_seconds / self.wall_seconds:.0%} of them"
             )
             signs.append(f"interrupted {switches} times in {self.wall_seconds:.2g} s{share}")
         return f"busy machine: {'; '.join(signs)}" if signs else ""

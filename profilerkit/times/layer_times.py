@@ -25,7 +25,7 @@ __all__ = ["CallTime", "LayerTime", "LayerTimeTable", "LayerTimer", "layer_time_
 
 @dataclass(frozen=True, slots=True)
 class CallTime:
-    """Seconds of one call of a layer in one pass, with the layers inside and without; None where there was no pass.
+    """Seconds of one call of a layer in one pass, with and without the layers inside; None if there was no pass.
 
     Passes and the calls of a pass are counted from 0.
     """
@@ -42,10 +42,10 @@ class CallTime:
 class LayerTime:
     """Seconds of a layer's own work, without the layers inside it, in each of several passes.
 
-    ``calls`` is how often one pass called the layer; the seconds are those of all its calls. ``own_backward`` is None
-    where no backward pass was timed. ``missing`` says what the times leave out, in words. ``overhead`` is what
-    measuring this layer took in a pass, which is taken out of all seconds already; None where that is not known.
-    ``each_call`` has the calls one by one, for a backend that can tell them apart.
+    ``calls`` is the number of calls in one pass; the seconds are the sum of them. ``own_backward`` is None if no
+    backward pass was timed. ``missing`` is a text that tells what the times leave out. ``overhead`` is the time that
+    the measurement added to this layer in a pass; it is already subtracted from all seconds, and None if unknown.
+    ``each_call`` has the single calls, if the backend can distinguish them.
     """
 
     path: str
@@ -59,7 +59,7 @@ class LayerTime:
 
 
 class LayerTimeTable(LayerTable):
-    """One row for each layer: seconds as medians over the passes; the samples behind them are kept."""
+    """One row for each layer: seconds as medians over the passes. The table also keeps the samples."""
 
     def __init__(self, times: Sequence[LayerTime]) -> None:
         _require_equal_passes(times)
@@ -174,9 +174,9 @@ _COLUMNS = ("forward_seconds", "backward_seconds", "own_forward_seconds", "own_b
 def layer_time_table(times: Sequence[LayerTime]) -> LayerTimeTable:
     """Return one row for each layer: seconds as medians over the passes, with the layers inside and without.
 
-    The layers inside are added up pass by pass, before the median is taken; medians themselves do not add up exactly.
-    A layer whose outer layer is not among ``times`` counts for the nearest one around it that is. Backward seconds are
-    None where no backward pass was timed. Raises `ValueError` for times of different numbers of passes.
+    The layers inside are added for each pass, before the median is computed, because medians do not add up exactly. If
+    the layer around a layer is not in ``times``, its time is added to the nearest outer layer that is. Backward seconds
+    are None if no backward pass was timed. It raises `ValueError` if the numbers of passes differ.
     """
     return LayerTimeTable(times)
 
@@ -186,13 +186,13 @@ class LayerTimer(ABC):
 
     @abstractmethod
     def __enter__(self) -> LayerTimer:
-        """Begin; times of an earlier block are kept, and those of this one are added."""
+        """Begin. The times of earlier blocks are kept."""
 
     @abstractmethod
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End; the model is as it was, and what the block raised goes on."""
+        """End and restore the model. An error of the block continues."""
 
     @abstractmethod
     def times(self) -> Sequence[LayerTime]:
@@ -216,10 +216,10 @@ def _require_equal_passes(times: Sequence[LayerTime]) -> None:
             )
 
 
-def _inclusive(own: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+def _inclusive(exclusive: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
     """Add to each layer, pass by pass, what the layers inside it took."""
-    whole, around = dict(own), nearest_around(own)
-    for path in sorted(own, key=depth_of, reverse=True):
+    whole, around = dict(exclusive), nearest_around(exclusive)
+    for path in sorted(exclusive, key=depth_of, reverse=True):
         parent = around[path]
         if parent is not None:
             whole[parent] = tuple(mine + theirs for mine, theirs in zip(whole[parent], whole[path], strict=True))

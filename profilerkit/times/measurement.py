@@ -26,13 +26,12 @@ PERCENTILES = (50, 90, 95, 99)
 
 @dataclass(frozen=True)
 class Measurement:
-    """Samples of one quantity in its base unit (seconds for a time), and what follows from them.
+    """The samples of one quantity in its base unit (seconds for a time), and their statistics.
 
-    A measurement stands for its median wherever a number is wanted: ``float(m)``, ``m < 0.1``, ``f"{m:.3f}"``. A
-    number times or over it, ``macs / m``, is again a measurement, with an interval of its own. Samples that were taken
-    in turn with those of another measurement share its ``session``. ``precision`` is the noise that was requested, None
-    where none was; ``adaptive`` says that the samples themselves said when to stop; ``conditions`` is what the machine
-    did meanwhile, None where that was not recorded.
+    Where a number is expected, a measurement is its median: ``float(m)``, ``m < 0.1``, ``f"{m:.3f}"``. A number
+    multiplied or divided by it, ``macs / m``, is a new measurement with its own interval. Measurements whose samples
+    were taken in turn have the same ``session``. ``precision`` is the requested ``noise``, or None; ``adaptive`` is
+    True if the samples decided when to stop; ``conditions`` describe the machine during the measurement, or are None.
 
     >>> Measurement((2.0, 1.0, 3.0)).median
     2.0
@@ -72,9 +71,9 @@ class Measurement:
 
     @property
     def std(self) -> float:
-        """The standard deviation of the samples, with n - 1 below the sum; NaN for one sample, which has none.
+        """The standard deviation of the samples, with n - 1 as the divisor; NaN for one sample.
 
-        It is no measure of how well the median is known: that is ``interval``, which assumes no distribution.
+        It does not tell how precise the median is; ``interval`` does, and it assumes no distribution.
         """
         return stdev(self.samples) if len(self.samples) > 1 and all(map(math.isfinite, self.samples)) else math.nan
 
@@ -100,17 +99,17 @@ class Measurement:
 
     @property
     def p90(self) -> float:
-        """The sample that nine in ten are below."""
+        """The 90th percentile: 90 % of the samples are smaller."""
         return self.percentile(90)
 
     @property
     def p95(self) -> float:
-        """The sample that 95 in a hundred are below."""
+        """The 95th percentile: 95 % of the samples are smaller."""
         return self.percentile(95)
 
     @property
     def p99(self) -> float:
-        """The sample that 99 in a hundred are below; of fewer than a hundred samples nearly the largest."""
+        """The 99th percentile. With fewer than 100 samples it is close to the largest sample."""
         return self.percentile(99)
 
     def percentile(self, percent: float) -> float:
@@ -119,12 +118,12 @@ class Measurement:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The confidence interval of the median, free of any assumption on the distribution.
+        """The confidence interval of the median. It assumes no distribution of the samples.
 
-        Its ends are order statistics of the samples (binomial sign-test interval; Conover, Practical
-        Nonparametric Statistics, section 3.2). Fewer than six samples cannot give 95 %: then it is their whole range,
-        and ``is_range`` is True. Where sampling stopped because the interval was narrow enough (``adaptive``) it is
-        wider, so that it covers what it says all the same, and so it is where neighboring samples are alike.
+        Its ends are samples (binomial sign-test interval; Conover, Practical Nonparametric Statistics, section 3.2).
+        Fewer than six samples cannot give 95 %: the interval is then their whole range, and ``is_range`` is True. The
+        interval is made wider if the samples decided when to stop (``adaptive``), and if neighboring samples are
+        similar, so that it contains the median as often as it promises.
         """
         return self._median_interval.low, self._median_interval.high
 
@@ -134,7 +133,7 @@ class Measurement:
 
     @property
     def coverage(self) -> float:
-        """The probability that the interval holds the median: exact for independent samples, 0.75 for three."""
+        """The probability that the interval contains the median, exact for independent samples; 0.75 for three."""
         return self._median_interval.coverage
 
     @property
@@ -144,12 +143,12 @@ class Measurement:
 
     @property
     def effective_samples(self) -> float:
-        """How many independent samples say as much of the median; fewer than there are where neighbors are alike."""
+        """The number of independent samples that give the same precision. It is smaller if neighbors are similar."""
         return self._median_interval.effective
 
     @property
     def interval_name(self) -> str:
-        """What the interval is, in words: "95 % interval", or "range of 3 samples, 75 %"."""
+        """The name of the interval: "95 % interval", or "range of 3 samples, 75 %"."""
         return interval_name(self._median_interval, self.confidence, len(self.samples), "sample")
 
     @property
@@ -160,39 +159,39 @@ class Measurement:
 
     @property
     def uncertainty(self) -> float:
-        """How far the median may be off, over the median, as it is shown: its noise, or what a mere range says of it.
+        """The relative error of the median that reports show.
 
-        Where so few of many samples are independent that only their range is known, its ends are those of single
-        passes, one slow pass among them. So half the distance between the quartiles is taken.
+        It is ``noise``. If only few of many samples are independent, the interval is the range of all samples, and one
+        slow pass decides its width. Half the distance between the quartiles is shown instead.
         """
         if not self.is_range or self.effective_samples == len(self.samples) or not self.median:
             return self.noise
         return (self.percentile(75) - self.percentile(25)) / 2 / abs(self.median)
 
     def taken_with(self, other: Measurement) -> bool:
-        """Say whether the two were sampled in turn, so that their samples pair up."""
+        """Return whether the two were sampled in turn, so that their samples are pairs."""
         return self.session is not None and self.session == other.session
 
     @property
     def is_noisy(self) -> bool:
-        """Whether the median is not known as well as was requested."""
+        """Whether the median is less precise than requested."""
         too_few = self.is_range and self.effective_samples == len(self.samples)
         return self.precision is not None and (too_few or self.noise > self.precision)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why the number should not be trusted too far: too much noise, a machine that was busy; one sentence each."""
+        """Reasons to doubt the number, one sentence each: too much noise, or a busy machine."""
         noise = noise_warning(self._median_interval, self.noise, self.precision or 0, len(self.samples), "median")
         busy = "" if self.conditions is None else self.conditions.busy
         return tuple(filter(None, (noise if self.is_noisy else "", busy)))
 
     @property
     def warning(self) -> str | None:
-        """All ``warnings`` in one line, None where there is none."""
+        """All ``warnings`` in one line; None if there are none."""
         return "; ".join(self.warnings) or None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every statistic and every sample as values that JSON can hold."""
+        """Return all statistics and samples as values for JSON."""
         low, high = self.interval
         return {
             "median": self.median,
@@ -215,9 +214,9 @@ class Measurement:
         }
 
     def map(self, function: Callable[[float], float]) -> Measurement:
-        """Return the measurement of a quantity that follows from each sample: ``m.map(lambda s: batch / s)``.
+        """Return a measurement whose samples are computed from these: ``m.map(lambda s: batch / s)``.
 
-        The warning of noise stays with the original, of which it is true.
+        The new measurement has no warning about noise; the original has it.
         """
         samples, warmup = (tuple(map(function, taken)) for taken in (self.samples, self.warmup))
         return replace(self, samples=samples, warmup=warmup, precision=None)
@@ -226,26 +225,26 @@ class Measurement:
         return self.median
 
     def __truediv__(self, other: float | Measurement) -> Any:
-        return self._with(other, lambda own, number: own / number)
+        return self._with(other, lambda sample, number: sample / number)
 
     def __rtruediv__(self, other: float) -> Any:
-        return self._with(other, lambda own, number: number / own)
+        return self._with(other, lambda sample, number: number / sample)
 
     def __mul__(self, other: float | Measurement) -> Any:
-        return self._with(other, lambda own, number: own * number)
+        return self._with(other, lambda sample, number: sample * number)
 
     __rmul__ = __mul__
 
     def __add__(self, other: float | Measurement) -> Any:
-        return self._with(other, lambda own, number: own + number)
+        return self._with(other, lambda sample, number: sample + number)
 
     __radd__ = __add__
 
     def __sub__(self, other: float | Measurement) -> Any:
-        return self._with(other, lambda own, number: own - number)
+        return self._with(other, lambda sample, number: sample - number)
 
     def __rsub__(self, other: float) -> Any:
-        return self._with(other, lambda own, number: number - own)
+        return self._with(other, lambda sample, number: number - sample)
 
     def __le__(self, other: float | Measurement) -> bool:
         return float(self) <= float(other)
@@ -288,14 +287,14 @@ def _percentile(samples: Sequence[float], percent: float) -> float:
 
 @dataclass(frozen=True)
 class Ratio:
-    """One value over another, with its confidence interval: ``value``, ``low``, ``high``.
+    """The ratio of two values, with its confidence interval: ``value``, ``low``, ``high``.
 
-    ``paired`` says whether it comes from samples taken in turn; where it is False the interval is the widest that
-    both measurements allow. Two exact values have an interval of no width. ``coverage`` is the probability that the
-    interval holds the ratio, of two measurements that were not taken in turn the smaller of theirs. ``is_range`` says
-    that ``pairs`` of samples, or the samples of one of the two, are too few for an interval, and that it is only their
-    range: such a ratio shows no difference. ``effective_pairs`` is the number of independent pairs that would say as
-    much. ``precision`` is half the relative width that was requested.
+    For two exact values, ``low`` and ``high`` are the value. ``paired`` is True if the samples were taken in turn;
+    otherwise the interval is the widest that both measurements allow. ``coverage`` is the probability that the interval
+    contains the ratio; if the samples are not paired, it is the smaller coverage of the two. ``is_range`` is True if
+    there are too few ``pairs`` (or samples) for an interval; the interval is then their range, and shows no difference.
+    ``effective_pairs`` is the number of independent pairs that give the same precision. ``precision`` is half the
+    requested relative width.
     """
 
     value: float
@@ -310,7 +309,7 @@ class Ratio:
 
     @property
     def is_real(self) -> bool:
-        """Whether the interval leaves out 1, that is, whether there is a difference; False for a mere range."""
+        """Whether the interval does not contain 1, so that there is a difference. False for a range."""
         return not self.is_range and (self.low > 1 or self.high < 1)
 
     @property
@@ -320,14 +319,14 @@ class Ratio:
 
     @property
     def interval_name(self) -> str:
-        """What the interval is, in words: "interval", or "range of 3 pairs, 75 %"."""
+        """The name of the interval: "interval", or "range of 3 pairs, 75 %"."""
         if not self.is_range:
             return "interval"
         return f"range of {counted(self.pairs, 'pair')}, {percent_of(self.coverage)}" if self.pairs else "range"
 
     @property
     def warning(self) -> str | None:
-        """Say that the ratio is not known as well as was requested; None where it is."""
+        """A text if the ratio is less precise than requested; otherwise None."""
         if self.precision is None or not (self.is_range or self.noise > self.precision):
             return None
         interval = MedianInterval(self.low, self.high, self.coverage, self.is_range, self.effective_pairs)
@@ -335,7 +334,7 @@ class Ratio:
 
     @classmethod
     def of(cls, reference: float | Measurement, other: float | Measurement) -> Ratio:
-        """Return ``other`` over ``reference``; from the pairs where the two were sampled in turn."""
+        """Return ``other`` divided by ``reference``, from the pairs if the two were sampled in turn."""
         reference, other = checked("reference", reference), checked("other", other, "reference")
         if isinstance(reference, Measurement) and isinstance(other, Measurement) and reference.taken_with(other):
             return _paired_ratio(reference, other)

@@ -158,8 +158,8 @@ def _samples_for_one(samples: Sequence[float]) -> float:
     width = max(1, number // _MOST_BLOCKS)
     blocks = [sum(signs[start : start + width]) for start in range(0, number - width + 1, width)]
     count = len(blocks)
-    own, total = sum(map(mul, blocks, blocks)) / count, sum(map(mul, signs, signs)) / number * width
-    if not own:
+    block_variance, total = sum(map(mul, blocks, blocks)) / count, sum(map(mul, signs, signs)) / number * width
+    if not block_variance:
         return 1.0
     both, last, lag = 0.0, math.inf, 1
     while lag < count // 2:
@@ -170,4 +170,4 @@ def _samples_for_one(samples: Sequence[float]) -> float:
         both += last
         lag += 2
     # Every autocorrelation is too low by what one median of all takes away: the sum over all lags, over the number.
-    return float((own + 2 * both) / total / max(1 - 2 * (lag - 1) / count, 0.25))
+    return float((block_variance + 2 * both) / total / max(1 - 2 * (lag - 1) / count, 0.25))

@@ -46,7 +46,7 @@ class CalledOperator:
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """Seconds of what did an operator's work, by its own name, without what it called, in each of several passes."""
+    """Seconds of a kernel of an operator, by its own name, without the kernels that it called, for each pass."""
 
     name: str
     calls: int
@@ -74,7 +74,7 @@ class OperatorTime:
 
 @dataclass(frozen=True)
 class OperatorTimes:
-    """What a backend's profiler found: the operators, and by phase the seconds of each pass as a whole.
+    """The result of a backend's profiler: the operators, and by phase the seconds of each whole pass.
 
     ``layers`` are the paths of the layers that ran, by phase. ``notes`` say what the times leave out, in words.
     ``name_of`` returns what the profiler calls an operator of the backend's static traces. ``remarks`` say how to read
@@ -100,10 +100,10 @@ class Work:
 
 
 class OperatorTimeTable(Table):
-    """One row for each operator in each layer, the slowest first; the samples behind the medians are kept.
+    """One row for each operator in each layer, the slowest first. The table also keeps the samples.
 
     Args:
-        times: What was measured.
+        times: The measured times.
         work: The MACs and FLOPs of each operator of ``times``, in their order.
         layer_work: The MACs and FLOPs of each layer without those inside it, by phase and path.
     """
@@ -119,7 +119,7 @@ class OperatorTimeTable(Table):
         self.times, self.view = times, view
         self._work, self._layer_work = tuple(work), dict(layer_work)
         self._samples: list[tuple[float, ...]] = []
-        rows = sorted(self._grouped(), key=lambda found: -median(found[1]))
+        rows = sorted(self._grouped(), key=lambda row: -median(row[1]))
         total = sum(median(samples) for _, samples in rows)
         for row, samples in rows:
             seconds = row["seconds"] = median(samples)
@@ -131,7 +131,7 @@ class OperatorTimeTable(Table):
         super().__init__(row for row, _ in rows)
 
     def by(self, view: str) -> OperatorTimeTable:
-        """Return the rows put together: by "operator", by "layer", by "both" as they are, or by "kernel".
+        """Return sums of the rows: by "operator", by "layer", by "both" (unchanged), or by "kernel".
 
         By layer the work is that of all the operators that the layer itself has in the static trace. Kernels are what
         the operators call inside, by their own names and with their own time; what each of them works is not known, so
@@ -158,7 +158,7 @@ class OperatorTimeTable(Table):
     def outside_seconds(self) -> Mapping[str, float]:
         """Seconds of a pass in which no operator ran, by phase: Python code, the framework's own work, waiting.
 
-        Below zero where operators of several threads or streams ran at once.
+        It is negative if operators of several threads or streams ran at the same time.
         """
         outside = {}
         for phase, whole in self.times.whole.items():
@@ -174,18 +174,18 @@ class OperatorTimeTable(Table):
         for index, each in enumerate(self.times.operators):
             key = (*(getattr(each, column) for column in VIEWS[self.view]), each.phase)
             groups.setdefault(key, []).append(index)
-        for key, members in groups.items():
-            found = [self.times.operators[index] for index in members]
+        for key, indices in groups.items():
+            members = [self.times.operators[index] for index in indices]
             work = self._layer_work.get((key[-1], key[0])) if self.view == "layer" else None
             yield (
                 {
                     **dict(zip((*VIEWS[self.view], "phase"), key, strict=True)),
-                    "calls": sum(each.calls for each in found),
+                    "calls": sum(each.calls for each in members),
                     "seconds": 0.0,
                     "share": 0.0,
-                    **_work_columns(_added([self._work[index] for index in members]) if work is None else work),
+                    **_work_columns(_added([self._work[index] for index in indices]) if work is None else work),
                 },
-                tuple(_sums(each.seconds for each in found)),
+                tuple(_sums(each.seconds for each in members)),
             )
 
     def _kernels(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
@@ -193,10 +193,10 @@ class OperatorTimeTable(Table):
         for each in self.times.operators:
             for kernel in each.kernels:
                 groups.setdefault((kernel.name, each.phase), []).append(kernel)
-        for (name, phase), found in groups.items():
-            calls = sum(kernel.calls for kernel in found)
+        for (name, phase), kernels in groups.items():
+            calls = sum(kernel.calls for kernel in kernels)
             row = {"kernel": name, "phase": phase, "calls": calls, "seconds": 0.0, "share": 0.0}
-            yield row, tuple(_sums(kernel.seconds for kernel in found))
+            yield row, tuple(_sums(kernel.seconds for kernel in kernels))
 
     def top(self, k: int = 5, by: str = "seconds") -> list[Mapping[str, Any]]:
         """Return the ``k`` rows with the most of a column; rows that have none of it come last."""

@@ -24,7 +24,7 @@ def operator_totals(table: Table) -> Table:
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in table:
         groups.setdefault((row["operator"], row.get("phase", "forward")), []).append(row)
-    own = _own_seconds(table)
+    own_seconds = _own_seconds(table)
     columns = [name for name in _SUMMED if name in table.columns]
     rows = []
     for (operator, phase), members in groups.items():
@@ -33,7 +33,11 @@ def operator_totals(table: Table) -> Table:
         row = {"operator": operator, "phase": phase, "calls": calls}
         if "seconds" in totals:
             seconds = totals.pop("seconds") or 0.0
-            row |= {"seconds": seconds, "own_seconds": own.get((operator, phase)), "average_seconds": seconds / calls}
+            row |= {
+                "seconds": seconds,
+                "own_seconds": own_seconds.get((operator, phase)),
+                "average_seconds": seconds / calls,
+            }
         rows.append({**row, **totals})
     by = "seconds" if "seconds" in columns else "macs"
     whole = sum(row.get("seconds", 0.0) for row in rows)
@@ -46,13 +50,13 @@ def _own_seconds(table: Table) -> dict[tuple[str, str], float]:
     """Return the seconds of each operator without what it called, medians over the passes."""
     if not isinstance(table, OperatorTimeTable):
         return {}
-    own: dict[tuple[str, str], float] = {}
+    own_seconds: dict[tuple[str, str], float] = {}
     for timed in table.times.operators:
         for kernel in timed.kernels:
             if kernel.name == timed.operator:
                 key = timed.operator, timed.phase
-                own[key] = own.get(key, 0.0) + median(kernel.seconds)
-    return own
+                own_seconds[key] = own_seconds.get(key, 0.0) + median(kernel.seconds)
+    return own_seconds
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

@@ -23,7 +23,7 @@ class Run:
 
     Args:
         call: Runs one pass, and returns when every device is done.
-        first_call_seconds: What the first pass took, tracing and compilation included; None where nothing is compiled.
+        first_call_seconds: The seconds of the first pass, with tracing and compilation; None if nothing is compiled.
 
     >>> run = Run(lambda: "outputs")
     >>> run()
@@ -32,13 +32,13 @@ class Run:
     3
     """
 
-    #: Whether several samples are to be requested together.
+    #: Whether several samples should be requested together.
     TAKES_SEVERAL: ClassVar[bool] = False
 
     def __init__(self, call: Callable[[], Any], first_call_seconds: float | None = None) -> None:
         self.call = call
         self.first_call_seconds = first_call_seconds
-        #: What was seen of the passes so far, to be compared with the static trace.
+        #: Observations of the passes so far, which are compared with the static trace.
         self.runs: list[ObservedRun] = []
 
     @classmethod
@@ -51,7 +51,7 @@ class Run:
         return self.call()
 
     def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
-        """Run one pass and return its seconds, by the clock of the device where it has one, else by ``clock``."""
+        """Run one pass and return its seconds, by the clock of the device if it has one, otherwise by ``clock``."""
         start = clock()
         self()
         return clock() - start

@@ -16,7 +16,7 @@ __all__ = ["StepRecord", "StepRecorder", "WatchedSteps"]
 
 @dataclass(frozen=True)
 class StepRecord:
-    """Seconds of one step, and of its parts; None where the step had no such part.
+    """Seconds of one step and of its parts; None if the step did not have the part.
 
     ``forward`` and ``backward`` are those of the model's layers, over all its calls in the step. ``memory`` has
     bytes on the device, where it tells: ``forward_end``, ``backward_end``, ``optimizer_end`` and ``step_end``, and
@@ -55,12 +55,12 @@ class WatchedSteps:
 
     @property
     def missed(self) -> str:
-        """Say which steps were asked for and never came; empty where all did."""
+        """A sentence that names the requested steps that the loop did not reach; empty if it reached all."""
         missed = [step for step in self.asked if step not in self.steps]
         if not missed:
             return ""
         several = len(missed) > 1
-        which = f"step{'s' if several else ''} {', '.join(map(str, missed))} {'were' if several else 'was'} asked for"
+        which = f"step{'s' if several else ''} {', '.join(map(str, missed))} {'were' if several else 'was'} requested"
         hint = "" if self.loop_steps else ": call step() at the end of each iteration"
         return f"{which}, the loop ended after {self.loop_steps} step{'s' if self.loop_steps != 1 else ''}{hint}"
 
@@ -69,7 +69,7 @@ of_kind("watched", WatchedSteps)
 
 
 class StepRecorder(ABC):
-    """What a backend measures a step with; outside of `begin` and `end` it leaves nothing in the model or process."""
+    """Measures a step. Outside of `begin` and `end` it leaves nothing in the model or the process."""
 
     @abstractmethod
     def begin(self) -> None:
@@ -77,11 +77,11 @@ class StepRecorder(ABC):
 
     @abstractmethod
     def end(self) -> StepRecord:
-        """End it and return its seconds; whatever was put into the model or the process is taken away."""
+        """End the step and return its seconds. Everything that was added to the model or the process is removed."""
 
     @abstractmethod
     def abandon(self) -> None:
-        """Take everything away without reading any time: the step has not come to its end."""
+        """Remove everything without reading times, because the step did not end."""
 
     @abstractmethod
     def layers(self) -> Sequence[LayerTime]:
@@ -89,15 +89,15 @@ class StepRecorder(ABC):
 
     @property
     def inputs(self) -> ModelInputs | None:
-        """What the model was last called with in a measured step; None where it was not called."""
+        """The inputs of the last call of the model in a measured step; None if it was not called."""
         return None
 
     @property
     def optimizer(self) -> Any:
-        """What updated the model in a measured step; None where that is not known."""
+        """The optimizer that updated the model in a measured step; None if unknown."""
         return None
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """Why a part of a step cannot be measured: by "forward", "backward", "optimizer" or "memory"."""
+        """The reasons why parts of a step cannot be measured, by "forward", "backward", "optimizer" or "memory"."""
         return {}

@@ -31,7 +31,7 @@ __all__ = ["Watch"]
 
 
 class Watch:
-    """Measures chosen steps of a training loop, and leaves the others alone.
+    """Measures selected steps of a training loop.
 
     In a ``with`` block around the loop `step` is called at the end of each iteration, and the steps chosen by
     ``at_step``, counted from 0, are measured. Anywhere `start` and `stop` measure what lies between them as one step.
@@ -66,7 +66,7 @@ class Watch:
             self._recorder.abandon()
 
     def step(self) -> None:
-        """Say that an iteration of the loop has ended."""
+        """Tell that an iteration of the loop has ended."""
         if not self._in_loop:
             raise RuntimeError("step() ends an iteration in the block of watch(...); outside use start() and stop()")
         if self._measuring:
@@ -86,13 +86,13 @@ class Watch:
             self._recorder.abandon()
 
     def resume(self) -> None:
-        """Begin the step anew that `pause` left."""
+        """Begin the step that `pause` left again."""
         if not self._in_loop:
             raise RuntimeError("resume() begins a step anew in the block of watch(...); outside use start()")
         self._next()
 
     def start(self) -> None:
-        """Begin to measure what follows as one step, until `stop`."""
+        """Begin to measure one step, until `stop`."""
         if self._measuring:
             raise RuntimeError("a step is being measured already: call stop() before the next start()")
         self._measuring = True
@@ -108,7 +108,7 @@ class Watch:
 
     @property
     def steps(self) -> WatchedSteps:
-        """What was measured so far, as plain data."""
+        """The measured steps so far, as plain data."""
         return WatchedSteps(
             self.asked,
             dict(self._records),

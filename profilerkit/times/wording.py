@@ -1,15 +1,28 @@
-"""What is said of intervals in words: of a median, and of a ratio of two."""
+"""Intervals in words: of a median, and of a ratio of two."""
 
 from __future__ import annotations
 
 from .median import MedianInterval
 
-__all__ = ["counted", "interval_name", "noise_warning", "percent_of"]
+__all__ = ["counted", "interval_name", "noise_text", "noise_warning", "percent_of"]
 
 
 def percent_of(probability: float) -> str:
     """Return a probability as text: "93.8 %"."""
     return f"{100 * probability:.4g} %"
+
+
+def noise_text(noise: float, digits: int = 1) -> str:
+    """Return how far a value may be off as text: "±4.7%"; a small one is never said to be none.
+
+    >>> noise_text(0.047), noise_text(0.047, 0), noise_text(0.002, 0), noise_text(0.0001), noise_text(80.3)
+    ('±4.7%', '±5%', '±0.2%', '±<0.1%', '±>100%')
+    """
+    if not noise <= 1:
+        return "±>100%"
+    if 0 < noise < 0.0005:
+        return "±<0.1%"
+    return f"±{noise:.{1 if noise < 0.005 else digits}%}"
 
 
 def counted(number: int, thing: str) -> str:
@@ -27,7 +40,7 @@ def interval_name(interval: MedianInterval, confidence: float, number: int, thin
 def noise_warning(interval: MedianInterval, noise: float, requested: float, number: int, what: str) -> str:
     """Return the warning for a median or a ratio that is less precise than requested."""
     if not interval.is_range:
-        return f"noisy: the {what} is precise to ±{noise:.1%}, ±{requested:.1%} was requested"
+        return f"noisy: the {what} is precise to {noise_text(noise)}, ±{requested:.1%} was requested"
     things = counted(number, "pair" if what == "ratio" else "sample")
     if interval.effective < number:
         return (
@@ -35,4 +48,7 @@ def noise_warning(interval: MedianInterval, noise: float, requested: float, numb
             f"for an interval; ±{requested:.1%} was requested"
         )
     covered = percent_of(interval.coverage)
-    return f"noisy: {things} give only a range ({covered}), ±{noise:.1%}; ±{requested:.1%} was requested"
+    return (
+        f"noisy: {things} {'is' if number == 1 else 'are'} too few for an interval, their range holds the {what} with "
+        f"a probability of {covered}; ±{requested:.1%} was requested"
+    )

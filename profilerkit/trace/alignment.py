@@ -65,16 +65,16 @@ def _rows(reference: LayerTable, other: LayerTable, partner: Mapping[str, str]) 
     theirs = {row["path"]: row for row in other}
     taken = set(partner.values())
     order = [row["path"] for row in other]
-    places = {path: place for place, path in enumerate(order)}
-    place = 0
+    places = {path: index for index, path in enumerate(order)}
+    index = 0
     for row in reference:
         match = partner.get(row["path"])
         if match is not None:
             end = places[match]
-            yield from (_row(theirs[path], None, theirs[path]) for path in order[place:end] if path not in taken)
-            place = max(place, end + 1)
+            yield from (_row(theirs[path], None, theirs[path]) for path in order[index:end] if path not in taken)
+            index = max(index, end + 1)
         yield _row(row, row, None if match is None else theirs[match])
-    yield from (_row(theirs[path], None, theirs[path]) for path in order[place:] if path not in taken)
+    yield from (_row(theirs[path], None, theirs[path]) for path in order[index:] if path not in taken)
 
 
 def _row(shown: Row, mine: Row | None, theirs: Row | None) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _matched(mine: Sequence[Row], theirs: Sequence[Row], kind: Kind) -> Iterator
 def _alike(kinds: Sequence[str], others: Sequence[str]) -> int:
     """Return how many of two lists are alike from the beginning."""
     pairs = zip(kinds, others, strict=False)
-    return next((place for place, (one, two) in enumerate(pairs) if one != two), min(len(kinds), len(others)))
+    return next((index for index, (one, two) in enumerate(pairs) if one != two), min(len(kinds), len(others)))
 
 
 def _by_kind(left: Sequence[Row], rest: Sequence[Row], kind: Kind) -> Iterator[tuple[Row, Row]]:

@@ -1,7 +1,7 @@
 """The two ends of a count: between which numbers it lies where not all that decides it is known.
 
-What no formula covers, and a loop that was counted once, make a count a lower bound. A branch that is counted by the
-dearer of its sides makes it an upper one. A count may have both ends.
+What no formula covers makes a count a lower bound. A branch that is counted by its dearer side makes it an upper bound.
+A count may have both ends. A loop that is counted once may also run never or more often.
 """
 
 from __future__ import annotations

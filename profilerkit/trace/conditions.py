@@ -25,17 +25,17 @@ def conditions_of(notes: Iterable[str]) -> tuple[str, ...]:
     return tuple(note.removeprefix(_PREFIX) for note in notes if note.startswith(_PREFIX))
 
 
-def formulas_used(trace: ModelTrace, own: Mapping[Any, Any]) -> tuple[str, ...]:
+def formulas_used(trace: ModelTrace, added: Mapping[Any, Any]) -> tuple[str, ...]:
     """Return as a condition which formulas of the caller's a trace was counted by; nothing if by none.
 
     ``own`` has the formulas by the name of the operator, or by the class of layers or its name.
     """
-    if not own:
+    if not added:
         return ()
     counted = {op.operator for op in trace.operators}
     layers = {name.partition("::")[2] for name in counted if name.startswith(("module::", "layer::"))}
     used = sorted(
-        name for name in map(_name, own) if name in layers or any(is_call_of(operator, name) for operator in counted)
+        name for name in map(_name, added) if name in layers or any(is_call_of(operator, name) for operator in counted)
     )
     return (f"cost formulas of the caller's own for {', '.join(used)}",) if used else ()
 

@@ -51,14 +51,14 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
 
 
 def _patterns(ignore: Ignored) -> list[str]:
-    given = [ignore] if isinstance(ignore, (type, str)) else list(ignore)
-    wrong = [each for each in given if not (isinstance(each, type) or (isinstance(each, str) and each))]
+    patterns = [ignore] if isinstance(ignore, (type, str)) else list(ignore)
+    wrong = [each for each in patterns if not (isinstance(each, type) or (isinstance(each, str) and each))]
     if wrong:
         raise InputError(
             f"ignore has {wrong[0]!r}; give classes of layers, their names or patterns of paths: "
             'ignore=[nn.Dropout, "Conv2d", "encoder.layers.*"]'
         )
-    return [each.__name__ if isinstance(each, type) else each for each in given]
+    return [each.__name__ if isinstance(each, type) else each for each in patterns]
 
 
 def _matches(layer: LayerRecord, pattern: str) -> bool:
@@ -105,8 +105,8 @@ def _warn_of_idle(patterns: Iterable[str], trace: ModelTrace) -> None:
             continue
         alike = nearest(pattern, names)
         hint = f"; did you mean {alike!r}?" if alike else ""
-        own = " (the model itself is never left out)" if trace.layers and trace.layers[0].type == pattern else ""
-        warnings.warn(f"ignore={pattern!r} matches no layer{own}{hint}", ArgumentWarning, stacklevel=4)
+        exception = " (the model itself is never left out)" if trace.layers and trace.layers[0].type == pattern else ""
+        warnings.warn(f"ignore={pattern!r} matches no layer{exception}{hint}", ArgumentWarning, stacklevel=4)
 
 
 def _note(patterns: Iterable[str], trace: ModelTrace, gone: set[str]) -> str:

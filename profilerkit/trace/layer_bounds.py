@@ -15,8 +15,8 @@ __all__ = ["bounds_inside", "is_call_of", "layer_bounds"]
 
 def is_call_of(operator: str, name: str) -> bool:
     """Say whether an operator is the one of a name; records may say which overload it is: "aten.mm.default"."""
-    plain, wanted = operator.replace("::", "."), name.replace("::", ".")
-    return wanted in (plain, plain.rpartition(".")[0])
+    plain, requested = operator.replace("::", "."), name.replace("::", ".")
+    return requested in (plain, plain.rpartition(".")[0])
 
 
 def bounds_inside(trace: ModelTrace, column: str, path: str = "") -> Bounds:

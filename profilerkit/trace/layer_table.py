@@ -20,8 +20,8 @@ class LayerTable(Table):
     """The per-layer table: rows with equal keys, in the order of the model.
 
     ``macs``, ``flops`` and ``params`` include the layers inside; ``own_macs``, ``own_flops`` and ``own_params`` do not.
-    Calls and work are None where the model did not run to its end. A row is found by its place, or by the path of its
-    layer: ``table["encoder.0"]``.
+    Calls and work are None if the model did not run to its end. Select a row by its index, or by the path of its layer:
+    ``table["encoder.0"]``.
     """
 
     def __getitem__(self, index: Any) -> Any:
@@ -30,14 +30,17 @@ class LayerTable(Table):
         return LayerTable(self._rows[index]) if isinstance(index, slice) else super().__getitem__(index)
 
     def position(self, path: str) -> int:
-        """Return the place of the first row of a layer, or of a type in a table by type; `KeyError` for none."""
+        """Return the index of the first row of a layer, or of a type in a table by type; else raise `KeyError`."""
         if not isinstance(path, str):
             raise ArgumentError(f"path={shown(path)}: give the path of a layer, such as 'encoder.0'")
         key = "path" if self._rows and "path" in self._rows[0] else "type"
-        for place, row in enumerate(self._rows):
+        for index, row in enumerate(self._rows):
             if row[key] == path:
-                return place
-        nearest = ", ".join(by_likeness(path, [row[key] for row in self._rows])[:5])
+                return index
+        nearest = (
+            ", ".join(by_likeness(path, [row[key] for row in self._rows if row[key]])[:5])
+            or "none, only the model itself: ''"
+        )
         raise KeyError(f"no layer {shown(path)}; the nearest are: {nearest}")
 
     def __eq__(self, other: object) -> bool:
@@ -48,17 +51,19 @@ class LayerTable(Table):
     def top(self, k: int = 5, by: str | None = None, depth: int | None = None) -> LayerTable:
         """Return the ``k`` rows with the most of a column, at one depth or (None) among the innermost layers.
 
-        The column is the MACs unless given, and the own forward time where the table has no MACs. Rows without a value
-        there are left out. A depth of -1 is the innermost layers too, and a depth beyond the
+        By default the column is the MACs, or the own forward time if the table has no MACs. Rows without a value are
+        left out. A depth of -1 is the innermost layers too, and a depth beyond the
         deepest layers is that of the deepest.
         """
         k, by, depth = checked("k", k), checked("by", by) or self._most_wanted(), self._reached(depth)
         if self._rows and by not in self._rows[0]:
-            raise ValueError(f"no column {by!r} in the layer table; it has {', '.join(self._rows[0])}")
-        held = [row for row in self._rows if row[by] is not None]
-        if any(not isinstance(row[by], (int, float)) for row in held):
+            numbers = [name for name in self.columns if any(isinstance(row[name], (int, float)) for row in self._rows)]
+            listing = ", ".join(by_likeness(by, numbers))
+            raise ValueError(f"no column {by!r} in the layer table; of numbers it has, nearest first: {listing}")
+        valued = [row for row in self._rows if row[by] is not None]
+        if any(not isinstance(row[by], (int, float)) for row in valued):
             raise ValueError(f"column {by!r} of the layer table holds no numbers to rank by")
-        return LayerTable(sorted((row for row in held if _is_at(row, depth)), key=lambda row: -row[by])[:k])
+        return LayerTable(sorted((row for row in valued if _is_at(row, depth)), key=lambda row: -row[by])[:k])
 
     def _most_wanted(self) -> str:
         """Return the column that rows are ranked by unless another is requested."""
@@ -70,7 +75,7 @@ class LayerTable(Table):
         return None if depth in (None, -1) else min(depth, deepest_of(self._rows))
 
     def by_type(self, depth: int | None = None) -> LayerTable:
-        """Return one row for each type of layer: how many there are, and what they do together.
+        """Return one row for each type of layer, with the number of layers and the sums of their columns.
 
         Without a depth these are sums of what each layer does itself, so that all types together are the whole model.
         At a depth they are sums over the layers there, with all that is inside them; -1 is the innermost layers. The
@@ -80,9 +85,9 @@ class LayerTable(Table):
         depth = checked("depth", depth)
         reached = self._reached(depth)
         rows = self._rows if depth is None else [row for row in self._rows if _is_at(row, reached)]
-        return self._by_type(rows, own=depth is None)
+        return self._by_type(rows, exclusive=depth is None)
 
-    def _by_type(self, rows: Iterable[_Row], own: bool) -> LayerTable:
+    def _by_type(self, rows: Iterable[_Row], exclusive: bool) -> LayerTable:
         """Return one row for each type among some rows: sums of what they do themselves, or with what is inside."""
         columns = [name for name in self.columns if f"own_{name}" in self._rows[0]]
         groups: dict[str, list[_Row]] = {}
@@ -93,7 +98,7 @@ class LayerTable(Table):
                 "type": kind,
                 "layers": len(members),
                 "calls": _total(({"calls": row.get("calls", 1)} for row in members), "calls"),
-                **{name: _total(members, f"own_{name}" if own else name) for name in columns},
+                **{name: _total(members, f"own_{name}" if exclusive else name) for name in columns},
             }
             for kind, members in groups.items()
         )
@@ -118,7 +123,7 @@ class LayerTable(Table):
         return Table(ranked for level in range(last + 1) for ranked in self._ranked_at(level, levels.get(level, []), k))
 
     def _ranked_at(self, depth: int, rows: Iterable[_Row], k: int) -> Iterator[_Row]:
-        types = self._by_type(rows, own=False)
+        types = self._by_type(rows, exclusive=False)
         for column in types.columns[3:]:
             whole = _total(types, column)
             ranked = sorted(types, key=lambda row, by=column: -(row[by] or 0))  # type: ignore[misc]

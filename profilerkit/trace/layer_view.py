@@ -42,9 +42,9 @@ def _achieved(row: Mapping[str, Any]) -> dict[str, float | None]:
     flops = "forward_flops" if "forward_flops" in row else "flops"
     names = {"achieved_flops_per_second": "", "achieved_own_flops_per_second": "own_"}
     return {
-        name: _over(row[f"{own}{flops}"] or None, row[f"{own}forward_seconds"])
-        for name, own in names.items()
-        if f"{own}{flops}" in row and f"{own}forward_seconds" in row
+        name: _over(row[f"{prefix}{flops}"] or None, row[f"{prefix}forward_seconds"])
+        for name, prefix in names.items()
+        if f"{prefix}{flops}" in row and f"{prefix}forward_seconds" in row
     }
 
 

@@ -36,7 +36,7 @@ class TensorInfo:
     """Shape and dtype of a tensor, without its values.
 
     Attributes:
-        shape: Its sizes; -1 for one that is not known before the model runs.
+        shape: Its sizes; -1 for a size that is unknown before the model runs.
         dtype: The name of its dtype: "float32".
     """
 
@@ -49,14 +49,14 @@ class WeightRecord:
     """A parameter or buffer of a layer.
 
     Attributes:
-        name: What the layer calls it: "weight".
-        identity: Equal for tied weights, and for no others.
-        count: Its elements.
-        bytes: What they take, as they are stored.
+        name: Its name in the layer: "weight".
+        identity: A value that is equal for tied weights only.
+        count: The number of its elements.
+        bytes: The bytes of the elements as they are stored.
         dtype: The name of its dtype: "float32".
-        trainable: Whether training changes it; None where that is not known.
+        trainable: Whether training changes it; None if unknown.
         persistent: Whether it is saved with the model.
-        shape: Its sizes; empty for a scalar, and where they are not known.
+        shape: Its sizes; empty for a scalar, and if they are unknown.
     """
 
     name: str
@@ -71,13 +71,12 @@ class WeightRecord:
 
 @dataclass(frozen=True, slots=True)
 class OpRecord:
-    """One call of one operator: its cost, and the layer and the call of that layer it happened in.
+    """One call of one operator: its cost, its layer, and the call of that layer.
 
     Attributes:
-        operator: The framework's name of it: "aten::mm".
+        operator: The name in the framework: "aten::mm".
         layer: The path of the innermost layer that it ran in.
-        call: The index of that layer's call; -1 for work outside every call of the model, in a function that was given
-            with ``call=``.
+        call: The index of the call of that layer; -1 for work of a ``call=`` function outside the model's calls.
         macs: Multiply-accumulates.
         flops: Floating-point operations, two or more for each multiply-accumulate.
         bytes_read: Bytes of its inputs.
@@ -85,11 +84,11 @@ class OpRecord:
         outputs: The tensors that it returned.
         phase: "forward" or, in a training step, "backward".
         recomputed: Whether it repeats work of the forward pass, as an activation checkpoint does in the backward pass.
-        attended_macs: Of attention that is causal, or has a mask whose values are known, the multiply-accumulates of
-            the scores that it leaves; ``macs`` counts all of them. None for any other operator.
-        is_masked: Whether a tensor masks attention: how many scores it leaves depends on its values.
-        product_dtype: Of a product, the dtype of what it multiplies where that is narrower than what it writes, as with
-            8-bit floats that are summed up in bfloat16. None where it is that of the first output.
+        attended_macs: For causal attention, and attention with a known mask, the multiply-accumulates without the
+            masked scores. ``macs`` counts all scores. None for any other operator.
+        is_masked: Whether a tensor masks the attention, so that the number of scores depends on its values.
+        product_dtype: The dtype that a product multiplies, if it is narrower than the dtype of its output, such as
+            8-bit floats that are summed in bfloat16. None if it is that of the first output.
     """
 
     operator: str
@@ -109,13 +108,13 @@ class OpRecord:
 
 @dataclass(frozen=True, slots=True)
 class LayerCall:
-    """The tensors that went into one call of a layer, and those that came out.
+    """The inputs and outputs of one call of a layer.
 
     Attributes:
         inputs: The tensors among the arguments.
         outputs: The tensors that were returned.
-        caller: The path of the layer that made the call, and the index of its call; None where no layer made it.
-        times: How often it was made: a call in the body of a loop is made once for each turn, and recorded once.
+        caller: The path of the layer that made the call, and the index of its call; None if no layer made it.
+        times: How often the call was made. A call in a loop is recorded once, with the number of iterations.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -126,16 +125,16 @@ class LayerCall:
 
 @dataclass(frozen=True, slots=True)
 class LayerRecord:
-    """A layer: what it owns itself, and how it was called.
+    """A layer: its own weights, and its calls.
 
     Attributes:
-        path: Its name inside the layers around it: "encoder.0.linear"; empty for the model itself, the root.
+        path: The path from the model: "encoder.0.linear"; empty for the model itself, the root.
         type: The name of its class: "Linear".
-        depth: How many layers it is inside of: 0 for the root, 3 for "encoder.0.linear".
-        parameters: The parameters that it holds itself.
-        buffers: What else it holds of values: statistics, masks.
-        calls: Its calls, in order; those that had begun before the error where the model raised.
-        configuration: How it was made, where the framework tells: "3, 16, kernel_size=(3, 3)".
+        depth: The number of layers around it: 0 for the root, 3 for "encoder.0.linear".
+        parameters: Its own parameters, without those of the layers inside.
+        buffers: Its other values: statistics, masks.
+        calls: Its calls, in order. If the model raised an error, the calls that had started before.
+        configuration: The arguments that it was created with, if known: "3, 16, kernel_size=(3, 3)".
     """
 
     path: str
@@ -149,12 +148,12 @@ class LayerRecord:
 
 @dataclass(frozen=True, slots=True)
 class RankShare:
-    """What one process holds of the weights of a model that runs in several.
+    """The part of the weights that one process has, for a model that runs in several processes.
 
     Attributes:
         rank: The number of this process, from 0.
-        ranks: How many processes there are.
-        params: The elements of parameters that this process holds.
+        ranks: The number of processes.
+        params: The number of elements of its parameters.
         bytes: The bytes of its parameters and buffers.
     """
 
@@ -171,18 +170,18 @@ class RankShare:
 
 @dataclass(frozen=True)
 class MemoryTimeline:
-    """Bytes alive after each operator: inputs and activations; the weights stay alive throughout.
+    """Bytes alive after each operator: inputs and activations, and the weights, which are always alive.
 
     Attributes:
-        weight_bytes: The bytes of the weights, which are alive throughout.
-        input_bytes: What is alive before the first operator.
-        live_bytes: What is alive after each operator of the trace, in order: as many values as there are operators.
-        note: How the model is run for these to be true, where there are several ways.
-        unsized: The operators that make tensors whose size is not known before the model runs, with their calls: such a
-            tensor counts no bytes, and where there are any the others are lower bounds.
-        parts: What the bytes at the peak are for, where the backend tells: "inputs", "activations", "gradients" (of
-            weights) and "other"; with ``weight_bytes`` they are all.
-        left_bytes: What is alive at the end of a training step, the weights aside; None where it is not known.
+        weight_bytes: The bytes of the weights.
+        input_bytes: The bytes alive before the first operator, without the weights.
+        live_bytes: The bytes alive after each operator of the trace, without the weights: one value for each operator.
+        note: The way of running the model that these bytes are for, if there are several.
+        unsized: Operators whose outputs have an unknown size, with the number of their calls. Their outputs count no
+            bytes, so the numbers are lower bounds.
+        parts: The purposes of the bytes at the peak, if known: "inputs", "activations", "gradients" (of weights) and
+            "other". Together with ``weight_bytes`` they are all bytes.
+        left_bytes: The bytes alive at the end of a training step, without the weights; None if unknown.
     """
 
     weight_bytes: int = 0
@@ -195,20 +194,20 @@ class MemoryTimeline:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What the bytes leave out, in words."""
+        """A text about the bytes that are not counted."""
         return tuple(
             f"{operator} of unknown size ({_calls(calls)})" for operator, calls in sorted(self.unsized.items())
         )
 
     @property
     def peak_index(self) -> int | None:
-        """The operator after which most is alive; None where that is before the first."""
+        """The index of the operator after which most bytes are alive; None if the peak is before the first operator."""
         if not self.live_bytes or max(self.live_bytes) <= self.input_bytes:
             return None
         return max(range(len(self.live_bytes)), key=self.live_bytes.__getitem__)
 
     def peak_bytes(self, include_weights: bool = True) -> int:
-        """Return the most bytes alive at once."""
+        """Return the largest number of bytes alive at the same time."""
         return max((self.input_bytes, *self.live_bytes)) + (self.weight_bytes if include_weights else 0)
 
 
@@ -216,27 +215,27 @@ class MemoryTimeline:
 class ModelTrace:
     """One static pass over a model.
 
-    What a backend returns is held to the rules of `profilerkit.trace.validation`.
+    Each trace is checked by the rules of `profilerkit.trace.validation`.
 
     Attributes:
-        layers: Every layer, the model itself first, with the path ``""``; every layer around another is one of them.
-        operators: Every call of an operator, in the order of execution, in the path of one of the layers.
-        memory: The bytes that are alive along the way.
-        uncounted: The operators whose cost is not known, with their calls; where there are any, ``macs`` and ``flops``
-            are lower bounds.
-        method: What stood in for the weights: "meta tensors".
-        notes: What a reader of the numbers must know besides.
-        failure: The error that kept the model from being run: then there are layers with their weights, nothing else.
-        unmade_weights: Which weights exist only after the model's first call, so that ``layers`` lack them, in words.
-        rank: What this process holds of a model that is spread over several; the other numbers are the whole model's.
-        program: What the backend keeps of the pass to run the model by, for as long as the trace is kept.
-        choices: Where the model does one of several things, and which one is not known: the counts have two ends then.
-        operator_macs: The multiply-accumulates of all operators, each by its own formula, whatever formulas layers have
-            and whichever layers are left out: what a run is compared with. None where a backend does not tell.
-        peak_spread: How much less and more may be alive at the peak where a branch decides; None where a backend does
-            not tell, so that nothing is known of the peak where there are ``choices``.
-        contradictions: What a run of the model did that this pass has otherwise, in words; where there is any, what
-            follows from the operators and layers is not complete.
+        layers: All layers. The first is the model itself, with the path ``""``.
+        operators: All calls of operators, in the order of execution.
+        memory: The bytes alive after each operator.
+        uncounted: The operators without a known cost, with the number of their calls. If there are any, ``macs`` and
+            ``flops`` are lower bounds.
+        method: What replaced the weights: "meta tensors".
+        notes: Remarks for the reader of the numbers.
+        failure: The error of a model that could not be traced; there are then only layers with their weights.
+        unmade_weights: A text about weights that only the first call creates, so that ``layers`` do not have them.
+        rank: The part of this process, for a model in several processes. All other numbers are for the whole model.
+        program: An object of the backend that it needs to run the model.
+        choices: Branches of which only one runs, if it is unknown which one. The counts then have two ends.
+        operator_macs: The multiply-accumulates of all operators by their own formulas, without formulas of layers and
+            ``ignore=``. Runs are compared with this number. None if the backend does not report it.
+        peak_spread: How many bytes less and more the peak may have, because of ``choices``. None if the backend does
+            not report it; the peak is then unknown if there are ``choices``.
+        contradictions: Texts about runs of the model that differ from this trace. If there are any, all values from
+            operators and layers are incomplete.
     """
 
     layers: tuple[LayerRecord, ...]
@@ -266,24 +265,24 @@ class ModelTrace:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What the counts leave out, in words."""
+        """Texts about what is not counted."""
         return tuple(f"{operator} ({_calls(calls)})" for operator, calls in sorted(self.uncounted.items()))
 
     def bounds(self, column: str, path: str = "") -> Bounds:
-        """Return between which numbers the "macs" or "flops" lie of a layer with those inside it, or of the model."""
+        """Return the two bounds of the "macs" or "flops" of a layer, with the layers inside it, or of the model."""
         return bounds_inside(self, column, path)
 
     @cached_property
     def parameters(self) -> tuple[WeightRecord, ...]:
-        """Every distinct parameter, tied ones once."""
+        """All distinct parameters; tied ones once."""
         return distinct(weight for layer in self.layers for weight in layer.parameters)
 
     @cached_property
     def buffers(self) -> tuple[WeightRecord, ...]:
-        """Every distinct buffer that is not a parameter too."""
-        known = {weight.identity for weight in self.parameters}
+        """All distinct buffers that are not also parameters."""
+        trained_ids = {weight.identity for weight in self.parameters}
         every = distinct(weight for layer in self.layers for weight in layer.buffers)
-        return tuple(weight for weight in every if weight.identity not in known)
+        return tuple(weight for weight in every if weight.identity not in trained_ids)
 
     @property
     def total_params(self) -> int:
@@ -292,7 +291,7 @@ class ModelTrace:
 
     @property
     def trainable_params(self) -> int | None:
-        """Elements of the distinct parameters that training changes; None where that is not known of all of them."""
+        """Elements of the distinct parameters that training changes; None if this is unknown for any of them."""
         if any(weight.trainable is None for weight in self.parameters):
             return None
         return sum(weight.count for weight in self.parameters if weight.trainable)
@@ -310,20 +309,20 @@ class ModelTrace:
 
     @property
     def operator_table(self) -> Table:
-        """One row for each call of an operator, in order, with the bytes alive after it; made when it is first read."""
+        """One row for each call of an operator, in order, with the bytes alive after it; created when first read."""
         operators, live = self.operators, self.memory.live_bytes
         return Table(lambda: _operator_rows(operators, live))
 
     @cached_property
     def table(self) -> LayerTable:
-        """One row for each layer, with the work inside it (inclusive) and its own; made when it is first read."""
+        """One row for each layer, with its own work and with the work of the layers inside; created when first read."""
         return LayerTable(lambda: of_layers(self))
 
     @cached_property
     def call_table(self) -> LayerTable:
-        """One row for each call of a layer: its tensors, its own work, and with that of the calls it made.
+        """One row for each call of a layer: its tensors, its own work, and its work with the calls that it made.
 
-        Made when it is first read.
+        It is created when it is first read.
         """
         return LayerTable(lambda: of_calls(self))
 
@@ -337,7 +336,7 @@ def _calls(number: int) -> str:
 
 
 def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:
-    """Return each weight once, tied ones as the first that was met."""
+    """Return each weight once; of tied weights the first."""
     first: dict[int, WeightRecord] = {}
     for weight in weights:
         first.setdefault(weight.identity, weight)
@@ -345,10 +344,10 @@ def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:
 
 
 def _operator_rows(operators: Iterable[OpRecord], live: tuple[int, ...]) -> Iterator[Mapping[str, Any]]:
-    for place, op in enumerate(operators):
+    for index, op in enumerate(operators):
         yield {
             **{name: getattr(op, name) for name in _OPERATOR_COLUMNS},
-            "live_bytes": live[place] if place < len(live) else None,
+            "live_bytes": live[index] if index < len(live) else None,
         }
 
 

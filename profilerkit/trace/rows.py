@@ -68,10 +68,10 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     """
     columns, work_of = _columns(trace)
     nothing, unknown = (0,) * len(columns), (None,) * len(columns)
-    own = {layer.path: nothing for layer in trace.layers}
+    exclusive = {layer.path: nothing for layer in trace.layers}
     for op in trace.operators:
-        own[op.layer] = _added(own[op.layer], work_of(op))
-    whole = dict(own)
+        exclusive[op.layer] = _added(exclusive[op.layer], work_of(op))
+    whole = dict(exclusive)
     shared = _shared_weights(trace.layers)
     weights = {layer.path: _Weights(layer, shared) for layer in trace.layers}
     own_params = {path: inside.totals()["params"] for path, inside in weights.items()}
@@ -96,7 +96,7 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
         inside = weights[layer.path].totals()
         if layer.path in lacking:
             inside = {**dict.fromkeys(inside), "params_by_dtype": inside["params_by_dtype"]}
-        work, own_work = (whole[layer.path], own[layer.path]) if did_run else (unknown, unknown)
+        work, own_work = (whole[layer.path], exclusive[layer.path]) if did_run else (unknown, unknown)
         counts = {"params": inside.pop("params"), **dict(zip(columns, work, strict=True))}
         yield {
             **_identity(layer, layer.path not in parents, did_run),
@@ -203,12 +203,12 @@ def of_calls(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     """
     columns, work_of = _columns(trace)
     nothing = (0,) * len(columns)
-    own: dict[tuple[str, int], tuple[int, ...]] = {}
+    exclusive: dict[tuple[str, int], tuple[int, ...]] = {}
     for op in trace.operators:
         key = (op.layer, op.call)
-        own[key] = _added(own.get(key, nothing), work_of(op))
+        exclusive[key] = _added(exclusive.get(key, nothing), work_of(op))
     callers = {(layer.path, index): call.caller for layer in trace.layers for index, call in enumerate(layer.calls)}
-    whole = dict.fromkeys(callers, nothing) | own
+    whole = dict.fromkeys(callers, nothing) | exclusive
     under_way = Counter(callers.values())
     parents = set(under_way)
     done = [key for key in callers if key not in parents]
@@ -220,11 +220,11 @@ def of_calls(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             if not under_way[caller]:
                 done.append(caller)
     records = {layer.path: layer for layer in trace.layers}
-    outside = [key for key, work in own.items() if key not in callers and any(work)]
+    outside = [key for key, work in exclusive.items() if key not in callers and any(work)]
     for path, index in (*callers, *outside):
         layer = records[path]
         call = layer.calls[index] if (path, index) in callers else None
-        work = own.get((path, index), nothing)
+        work = exclusive.get((path, index), nothing)
         yield {
             "path": path,
             "type": layer.type,

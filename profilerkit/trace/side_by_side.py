@@ -47,11 +47,11 @@ def in_one_table(reports: Sequence[Report], columns: Sequence[str]) -> Table:
     of_first = {line.first["path"]: line for line in lines}
     for index in range(1, len(tables)):
         match = partners(tables[0], tables[index], is_foreign(reports[0], reports[index]))
-        _place(lines, index, tables[index], {theirs: of_first[mine] for mine, theirs in match.items()})
+        _insert(lines, index, tables[index], {theirs: of_first[mine] for mine, theirs in match.items()})
     return Table(_rows(lines, reports, columns))
 
 
-def _place(lines: list[_Line], model: int, layers: Sequence[Row], matched: Mapping[str, _Line]) -> None:
+def _insert(lines: list[_Line], model: int, layers: Sequence[Row], matched: Mapping[str, _Line]) -> None:
     """Put the layers of a model into the lines that they are matched with, and the others into lines of their own."""
     at = -1
     for row in layers:

@@ -26,7 +26,7 @@ def data_frame(rows: Iterable[Mapping[str, Any]], columns: Iterable[str] | None 
 class Table(Sequence[Mapping[str, Any]]):
     """A sequence of rows, each a mapping from column to value.
 
-    ``rows`` may be a callable: it is called once, when the rows are first asked for.
+    ``rows`` can be a callable. It is called once, when the rows are first read.
 
     >>> Table([{"operator": "mm", "macs": 8}]).columns
     ('operator', 'macs')
@@ -41,7 +41,7 @@ class Table(Sequence[Mapping[str, Any]]):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns; none where there are no rows."""
+        """The names of the columns; empty if there are no rows."""
         return tuple(self._rows[0]) if self._rows else ()
 
     def __getitem__(self, index: Any) -> Any:
@@ -66,16 +66,16 @@ class Table(Sequence[Mapping[str, Any]]):
         """Return the table as text.
 
         Args:
-            top: The most rows: of a longer table those with the most time or work, None for all rows.
-            depth: The deepest layers to show, in a table of layers; None and -1 for those at any depth.
+            top: The largest number of rows. A longer table shows those with the most time or work. None: all rows.
+            depth: The largest depth to show, in a table of layers. None and -1: all depths.
         """
         text: str = _drawing().table_text(self, checked("top", top), checked("depth", depth))
         return text
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write all rows to a file in the form of its suffix: .csv, .json (both in base units), .txt or .md.
+        """Write all rows to a file. The suffix sets the format: .csv, .json (both in base units), .txt or .md.
 
-        Raises `ArgumentError` for another suffix.
+        Any other suffix raises `ArgumentError`.
         """
         _drawing().save(self, Path(checked("path", path)))
 

@@ -1,4 +1,4 @@
-"""The rules of a `ModelTrace`: what a backend returns is held to them once, before a metric reads it."""
+"""The rules of a `ModelTrace`: what a backend returns is checked by them once, before a metric reads it."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def _is_count(number: Any) -> bool:
 
 def _broken_paths(layers: Sequence[LayerRecord], by_path: Mapping[str, LayerRecord]) -> Iterator[Broken]:
     if not layers or layers[0].path != "":
-        found = f"the first layer has the path {shown(layers[0].path)}" if layers else "there are no layers"
-        yield "", f"{found}: the first layer is the model itself, with the path ''"
+        first = f"the first layer has the path {shown(layers[0].path)}" if layers else "there are no layers"
+        yield "", f"{first}: the first layer is the model itself, with the path ''"
     if len(by_path) < len(layers):
         path, _ = Counter(layer.path for layer in layers).most_common(1)[0]
         yield path, "two layers have this path: give each layer a path of its own"

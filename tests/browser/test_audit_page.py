@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from audit_rows import fill
 from browsing import Open, browser, column, visit
 from playwright.sync_api import Page
 
-from profilerkit.audits import Store
+from profilerkit.audits import Row, RowStatus, Run, Store, Value
 from profilerkit.dashboard import write
 
 pytestmark = pytest.mark.slow
@@ -167,3 +168,62 @@ def test_the_table_answers_to_the_keyboard(visit: Open, audit: Path) -> None:
     page.locator(f"#models tr[data-at='{COUNT - 1}'].active").wait_for()
     page.keyboard.press("Escape")
     assert not page.locator("#one").is_visible()
+
+
+def test_all_metrics_of_a_static_audit_fit_a_laptop(visit: Open, audit: Path) -> None:
+    """Nothing is scrolled to at 1440 pixels: the reason gives way, and takes the room where failures are looked at."""
+    page = visit(audit, viewport={"width": 1440, "height": 900})
+    room = "node => [node.scrollWidth, node.clientWidth]"
+    whole, shown = page.locator("#models .scroll").evaluate(room)
+    assert whole <= shown
+    width = "node => node.getBoundingClientRect().width"
+    narrow = page.locator("#models [data-key=reason]").evaluate(width)
+    page.locator("button.card[data-status=failed]").click()
+    assert page.locator("#models [data-key=reason]").evaluate(width) >= max(400, narrow)
+
+
+def test_long_ticks_leave_their_unit_to_the_name_of_the_axis(visit: Open, tmp_path: Path) -> None:
+    """200,000 samples/s would be cut at the left margin of 84 pixels."""
+    with Store.open(tmp_path / "runs.db") as store:
+        run = store.begin_run(Run("", "", machine="m"), {"cpu": "A"}).run
+        for number in range(1, 4):
+            values = {"macs": Value(number, "MACs"), "throughput": Value(100_000.0 * number, "samples/s")}
+            store.add(Row(f"n:{number}", str(number) * 64, RowStatus.COMPLETE, values=values, run=run, machine="m"))
+        write(store, tmp_path / "audit.html", pages=False)
+    page = visit(tmp_path / "audit.html")
+    assert "Throughput in samples/s" in page.locator("#scatter .axis-name").all_text_contents()
+    boxes = page.locator("#scatter .axis text").evaluate_all("nodes => nodes.map((node) => node.getBBox().x)")
+    assert len(boxes) > 4
+    assert min(boxes) >= 0
+
+
+def test_the_history_names_changed_code(visit: Open, tmp_path: Path) -> None:
+    with Store.open(tmp_path / "runs.db") as store:
+        for night, code in enumerate(("one", "two", "two")):
+            run = store.begin_run(Run("", f"2026-01-0{night + 1}", machine="m"), {"cpu": "A"}).run
+            values = {"macs": Value(10 + (code == "two"), "MACs")}
+            at = f"2026-01-0{night + 1}T00:00:00.000000+00:00"
+            row = Row("n:f", f"{night}" * 64, RowStatus.COMPLETE, values=values, run=run, machine="m", code=code)
+            store.add(replace(row, created=at))
+        write(store, tmp_path / "audit.html", pages=False)
+    page = visit(tmp_path / "audit.html")
+    page.locator("#models tr[data-at] .name").click()
+    changes = page.locator("#history tbody tr td:last-child").all_inner_texts()
+    assert changes == ["", "the model's own code", ""]
+    # The last moment is named too, inside of the drawing.
+    moments = [text for text in page.locator("#history .axis text").all_text_contents() if text.startswith("2026")]
+    assert moments == ["2026-01-01 00:00", "2026-01-02 00:00", "2026-01-03 00:00"]
+
+
+def test_paper_has_every_column_and_every_point(visit: Open, audit: Path) -> None:
+    """On a sheet of A4 across, less its margins, at 96 pixels an inch: (297 - 24) mm are 1031 pixels."""
+    page = visit(audit, viewport={"width": 1440, "height": 900})
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 1031, "height": 703})
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    ends = "nodes => Math.max(...nodes.map((node) => node.getBoundingClientRect().right))"
+    assert page.locator("#models thead th").evaluate_all(ends) <= 1031
+    assert page.locator("#scatter svg.chart, #scatter canvas").evaluate_all(ends) <= 1031
+    assert page.locator("#models tr[data-at]").count() == 500
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("#models tr[data-at]").count() < 60

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 from browsing import Open, browser, column, visit
 from page_reports import HOSTILE_NAMES, empty, hostile, many, odd_numbers, pair, small
 
-from profilerkit import Comparison, Report
+from profilerkit import Comparison, Report, profile
 from profilerkit.render import render
 from profilerkit.render.grids import visible
 from profilerkit.times.conditions import Conditions
@@ -265,3 +266,10 @@ def test_printed_pages_have_all_rows_of_a_small_model(visit: Open) -> None:
     assert page.locator("#layers tbody tr[data-at]").count() == 451
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator("#layers tbody tr[data-at]").count() < 60
+
+
+def test_layers_of_one_intensity_have_numbers_below_them(visit: Open) -> None:
+    """A product of 4 x 4 with a bias: 36 FLOPs, and 112 bytes that are read or written, 0.32 FLOPs a byte."""
+    report = profile(torch.nn.Linear(4, 4), torch.zeros(1, 4), static=True)
+    texts = visit(report).locator("#roofline .axis text").all_text_contents()
+    assert {"0.2 FLOPs/B", "0.5 FLOPs/B"} <= set(texts)

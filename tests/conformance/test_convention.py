@@ -134,14 +134,10 @@ def test_every_backend_with_costs_of_operators_is_asked() -> None:
 
 
 def columns(table: str) -> tuple[list[str], list[list[str]]]:
-    """Return the headers of a table in reStructuredText, and its rows."""
+    """Return the headers of a simple table or a grid table in reStructuredText, and its rows."""
     rule, *lines = table.splitlines()
-    starts = [match.start() for match in re.finditer("=+", rule)]
-    cells = [
-        [line[start:end].strip() for start, end in zip(starts, [*starts[1:], None], strict=True)]
-        for line in lines
-        if line != rule
-    ]
+    spans = [match.span() for match in re.finditer("[=-]+", rule)]
+    cells = [[line[start:end].strip() for start, end in spans] for line in lines if not re.fullmatch(r"[=+ -]+", line)]
     return cells[0], cells[1:]
 
 
@@ -164,7 +160,7 @@ def test_one_constant_changes_the_tables_of_the_documentation(constant: str, mon
     monkeypatch.setattr(convention, constant, CONSTANTS[constant] + 1)
     increased = 0
     for old, make in zip(before, tables, strict=True):
-        if not old.startswith("="):
+        if not old.startswith(("=", "+")):
             continue
         headers, rows = columns(old)
         for row, new in zip(rows, columns(make())[1], strict=True):

@@ -52,7 +52,7 @@ CAUGHT = {
     "an evaluation in training mode": ("test_evaluate_is_in_inference_mode", "two evaluations of mlp differ"),
     "a model left in inference mode by its trace": (
         "test_tracing_leaves_the_model_as_it_was",
-        "trace() of mlp changed the model; hand it back as it was: training: True became False",
+        "trace() of mlp changed the model; restore it: training: True became False",
     ),
     "a model left in inference mode where it raised": (
         "test_a_run_that_fails_leaves_the_model_as_it_was",
@@ -61,7 +61,7 @@ CAUGHT = {
     "a forward pass that trains": ("test_running_leaves_the_model_as_it_was", "run() of mlp changed the model"),
     "random numbers drawn": (
         "test_tracing_leaves_the_model_as_it_was",
-        "changed the process; hand it back as it was: random.getstate()",
+        "changed the process; restore it: random.getstate()",
     ),
     "preserved swallows errors": ("test_preserved_says_nothing_of_what_is_raised_inside", "into None; let it pass"),
     "a trace that raises": ("test_a_model_that_raises_is_quoted", "raised by the model of the conformance suite"),

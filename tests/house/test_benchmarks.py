@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -26,3 +27,35 @@ def test_every_path_that_a_benchmark_names_exists() -> None:
     outcome = subprocess.run([sys.executable, "-c", SCRIPT, *folders], capture_output=True, text=True, check=False)
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout == ""
+
+
+def test_lines_of_code_are_those_with_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    code_lines = importlib.import_module("code_lines")
+    text = '''"""A module.
+
+It has three lines of docstring.
+"""
+
+# A comment.
+import x  # 1
+
+
+class C:  # 2
+    """A class."""
+
+    y = """no
+    docstring"""  # 3, 4
+
+    def f(self):  # 5
+        """A function."""
+        return [  # 6
+            1,  # 7
+
+        ]  # 8
+'''
+    assert code_lines.code_lines(text) == 8
+    assert code_lines.code_lines('def f():\n    """Only a docstring."""\n') == 1
+    assert code_lines.part_of("backends/profilerkit_torch/costs/matmul.py") == "backends/profilerkit_torch"
+    assert code_lines.part_of("profilerkit/costs/matmul.py") == "profilerkit"
+    assert code_lines.part_of("tests/profilerkit/trace/test_table.py") == "tests/profilerkit"

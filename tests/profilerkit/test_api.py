@@ -6,7 +6,18 @@ from typing import Any
 import pytest
 from weighing import ComputeWeight, Weight
 
-from profilerkit import ArgumentWarning, Profiler, ProfilerFunction, UnknownStatusError, compare, profile
+from profilerkit import (
+    ArgumentError,
+    ArgumentWarning,
+    BackendNotFoundError,
+    Comparison,
+    Profiler,
+    ProfilerFunction,
+    UnknownStatusError,
+    compare,
+    profile,
+)
+from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit_metrics import TotalParams
 
@@ -95,6 +106,30 @@ def test_an_unknown_metric_is_said_before_anything_is_computed(model: FakeModel,
     with pytest.raises(UnknownStatusError, match="unknown status 'mac'; this profiler knows, nearest first: macs"):
         profile(model, X, backend=backend, metrics=["total_params", "mac"])
     assert backend.traced == 0
+
+
+def test_several_metrics_in_one_text_get_the_corrected_call(model: FakeModel, backend: FakeBackend) -> None:
+    """The command line takes them so, --metric macs,params."""
+    with pytest.raises(ArgumentError, match=r"give several names as a list, metrics=\['macs', 'params'\]"):
+        profile(model, X, backend=backend, metrics="macs, params")
+
+
+@pytest.mark.parametrize("given", ["report", "comparison"])
+def test_a_result_given_for_a_model_names_comparison(given: str, model: FakeModel, backend: FakeBackend) -> None:
+    report = profile(model, X, backend=backend, metrics=["macs"])
+    result = report if given == "report" else Comparison(report, (report,))
+    with pytest.raises(BackendNotFoundError, match=r"is a result, and not a model; .* Comparison\(report, \(other"):
+        compare(result, result)
+
+
+def test_text_in_any_form(model: FakeModel, backend: FakeBackend) -> None:
+    report = profile(model, X, backend=backend, metrics=["macs"])
+    for form in ("tree", "markdown", "csv"):
+        assert report.to_text(form=form) == render(report, form)
+    assert report.to_text(form="tree", depth=0) == render(report, "tree", depth=0) != report.to_text(form="tree")
+    assert report.to_text(top=1) == render(report, "console", top=1) != report.to_text()
+    with pytest.raises(ArgumentError, match=r"details='tree': give True or False; a form is to_text\(form='tree'\)"):
+        report.to_text("tree")  # type: ignore[arg-type]
 
 
 def test_keys_are_left_out(model: FakeModel, make_profiler: Callable[..., Profiler], backend: FakeBackend) -> None:

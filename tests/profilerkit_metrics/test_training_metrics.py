@@ -78,7 +78,7 @@ def test_a_backend_that_tells_no_parts() -> None:
 
 
 def test_that_no_optimizer_is_counted_is_said() -> None:
-    note = "no optimizer's state is in it; optimizer='adam', say, adds one"
+    note = "without an optimizer's state; include one with optimizer='adam', for example"
     assert said(profiled(Trained(trace())), "training_memory") == (140, "complete", (), note)
     assert said(profiled(Trained(trace()), optimizer="sgd"), "training_memory") == (140, "complete", (), "")
     assert said(profiled(Trained(trace(), state=60)), "training_memory") == (200, "complete", (), "")

@@ -53,7 +53,7 @@ def test_a_model_that_is_spread_over_ranks_has_its_share_of_all_of_them() -> Non
     ("steps", "reason"),
     [
         (None, "no training loop was watched"),
-        ({}, "step 0 was asked for, the loop ended after 1 step"),
+        ({}, "step 0 was requested, the loop ended after 1 step"),
         ({0: StepRecord(1.0)}, "the model was not called"),
         ({0: StepRecord(1.0, 0.2, None, calls=1)}, "no backward pass"),
     ],

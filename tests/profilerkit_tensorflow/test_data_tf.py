@@ -14,7 +14,14 @@ tf = pytest.importorskip("tensorflow")
 
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 
-from profilerkit import Device, DeviceNotAvailableError, ForwardPass, InputError, TensorSpec  # noqa: E402
+from profilerkit import (  # noqa: E402
+    Device,
+    DeviceNotAvailableError,
+    ForwardPass,
+    InputError,
+    TensorSpec,
+    profile,
+)
 from profilerkit_tensorflow.data import (  # noqa: E402
     TFDataLoader,
     TFForwardPass,
@@ -327,3 +334,11 @@ print(*(resolve_device(*asked) for asked in [(None, "cpu:1"), (model, None), (mo
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["/CPU:1", "/CPU:1", "/CPU:1", "/CPU:0"]
+
+
+def test_a_variable_whose_batch_size_is_not_fixed_is_an_input() -> None:
+    """Five rows of 8 by 4 weights; it has no batch size that stays."""
+    variable = tf.Variable(tf.ones((5, 8)), shape=tf.TensorShape([None, 8]))
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4)])
+    report = profile(model, variable, metrics=["macs"])
+    assert (report["macs"], report.batch_size) == (5 * 8 * 4, None)

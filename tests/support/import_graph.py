@@ -9,7 +9,7 @@ from pathlib import Path
 
 from source_tree import tree_of
 
-__all__ = ["Graph", "circles", "graph_of_modules", "graph_of_rooms", "modules_imported"]
+__all__ = ["Graph", "circles", "graph_of_modules", "graph_of_rooms", "modules_imported", "reached_from"]
 
 #: What each module, or each room, imports.
 Graph = dict[str, set[str]]
@@ -31,7 +31,7 @@ def graph_of_rooms(package: str, folder: Path) -> Graph:
     rooms: Graph = {}
     for name, others in graph_of_modules(package, folder).items():
         rooms.setdefault(room(name), set()).update(room(other) for other in others)
-    return {name: others - {name} for name, others in rooms.items() if name != package}
+    return {name: others - {name} for name, others in rooms.items() if name not in (package, f"{package}.__main__")}
 
 
 def modules_imported(path: Path, names: Collection[str]) -> set[str]:
@@ -41,16 +41,17 @@ def modules_imported(path: Path, names: Collection[str]) -> set[str]:
 
 def circles(graph: Mapping[str, set[str]]) -> list[set[str]]:
     """Return the groups that lead back to themselves: what each reaches and is reached from."""
-    reached = {name: _reached(name, graph) for name in graph}
-    found: list[set[str]] = []
+    reached = {name: reached_from(name, graph) for name in graph}
+    groups: list[set[str]] = []
     for name in graph:
         around = {other for other in reached[name] if name in reached.get(other, ())}
-        if around and around not in found:
-            found.append(around)
-    return found
+        if around and around not in groups:
+            groups.append(around)
+    return groups
 
 
-def _reached(start: str, graph: Mapping[str, set[str]]) -> set[str]:
+def reached_from(start: str, graph: Mapping[str, set[str]]) -> set[str]:
+    """Return all that a module or room imports, through others too."""
     seen: set[str] = set()
     waiting = [start]
     while waiting:

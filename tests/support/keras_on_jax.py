@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +20,20 @@ if os.environ.get("KERAS_BACKEND") != "jax":
 
 import jax
 import keras
+import keras_elsewhere
 import numpy as np
+from keras_elsewhere import FEATURES, PRODUCTS, RECURRENT, STEPS, UNITS, ones, require_closed_forms
 from structure_changes import StructureChanges
 
 from profilerkit import ModelInputs, ModelTrace, WithoutValuesError, profile
-from profilerkit.testing.architectures import ARCHITECTURES, layer_numbers
+from profilerkit.testing.architectures import ARCHITECTURES
 from profilerkit_jax import ComputeEvalMetric, JaxBackend, JaxModel, JaxProfiler, get_accuracy
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 layers = keras.layers
 BACKEND = JaxBackend()
+stacked = partial(keras_elsewhere.stacked, name="student")
 
 
 def traced(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
@@ -39,14 +42,6 @@ def traced(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
     assert trace.failure is None, trace.failure
     assert trace.missing == ()
     return trace
-
-
-def ones(*shape: int) -> Any:
-    return np.ones(shape, "float32")
-
-
-def stacked(shape: tuple[int, ...], *inside: Any) -> Any:
-    return keras.Sequential([keras.Input(shape), *inside], name="student")
 
 
 # What it counts -----------------------------------------------------------------------------------------------------
@@ -61,15 +56,7 @@ def test_jax_claims_the_model() -> None:
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_the_shared_architectures_give_their_closed_forms(name: str) -> None:
-    """Those of the TensorFlow backend for the same Keras models, row by row."""
-    pytest.importorskip("tensorflow")  # the module that builds them asks for it
-    built_by = import_module("keras_architectures")
-    described = ARCHITECTURES[name]
-    trace = BACKEND.trace(built_by.build(name), described.model_inputs(BACKEND, "channels_last", 3))
-    assert trace.failure is None, trace.failure
-    assert trace.missing == ()
-    assert (trace.total_params, trace.trainable_params) == (described.params + described.statistics, described.params)
-    assert layer_numbers(trace.table, built_by.KINDS) == described.layer_numbers(3, with_statistics=True)
+    require_closed_forms(BACKEND, name)
 
 
 def test_work_on_zeros_is_left_out() -> None:
@@ -87,19 +74,9 @@ def test_work_on_zeros_is_left_out() -> None:
     assert report["effective_macs"] == 2 * STEPS * UNITS * UNITS
 
 
-STEPS, FEATURES, UNITS = 6, 5, 4
-PRODUCTS = STEPS * UNITS * (FEATURES + UNITS)
-
-
 @pytest.mark.parametrize(
     ("layer", "macs", "per_unit"),
-    [
-        (lambda: layers.LSTM(UNITS), 4 * PRODUCTS, 13 + 4),
-        (lambda: layers.LSTM(UNITS, unroll=True), 4 * PRODUCTS, 13 + 4),
-        (lambda: layers.GRU(UNITS), 3 * PRODUCTS, 11 + 6),
-        (lambda: layers.SimpleRNN(UNITS), PRODUCTS, 2 + 1),
-        (lambda: layers.RNN(layers.LSTMCell(UNITS)), 4 * PRODUCTS, 13 + 4),
-    ],
+    RECURRENT,
 )
 def test_a_recurrent_layer_runs_as_often_as_there_are_steps(layer: Any, macs: int, per_unit: int) -> None:
     trace = traced(stacked((STEPS, FEATURES), layer()), ones(2, STEPS, FEATURES))

@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,11 @@ if os.environ.get("KERAS_BACKEND") != "torch":
 import keras
 import numpy as np
 import torch
+from keras_elsewhere import FEATURES, PRODUCTS, RECURRENT, STEPS, UNITS, ones, require_closed_forms, stacked
 from torch import nn
 
 from profilerkit import ModelInputs, ModelTrace, WithoutValuesError, profile
-from profilerkit.testing.architectures import ARCHITECTURES, layer_numbers
+from profilerkit.testing.architectures import ARCHITECTURES
 from profilerkit_torch import ComputeEvalMetric, TorchBackend, TorchProfiler, get_accuracy
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -46,14 +46,6 @@ def traced(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
     return found
 
 
-def ones(*shape: int) -> Any:
-    return np.ones(shape, "float32")
-
-
-def stacked(shape: tuple[int, ...], *inside: Any) -> Any:
-    return keras.Sequential([keras.Input(shape), *inside])
-
-
 def paths(found: ModelTrace) -> list[str]:
     return [layer.path for layer in found.layers]
 
@@ -68,31 +60,15 @@ def test_torch_claims_the_model() -> None:
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_the_shared_architectures_give_their_closed_forms(name: str) -> None:
-    """Those of the TensorFlow backend for the same Keras models, row by row."""
-    pytest.importorskip("tensorflow")  # the module that builds them asks for it
-    built_by = import_module("keras_architectures")
-    described = ARCHITECTURES[name]
-    found = BACKEND.trace(built_by.build(name), described.model_inputs(BACKEND, "channels_last", 3))
-    assert found.failure is None
-    assert found.missing == ()
-    assert (found.total_params, found.trainable_params) == (described.params + described.statistics, described.params)
-    assert layer_numbers(found.table, built_by.KINDS) == described.layer_numbers(3, with_statistics=True)
-
-
-STEPS, FEATURES, UNITS = 6, 5, 4
-PRODUCTS = STEPS * UNITS * (FEATURES + UNITS)
+    require_closed_forms(BACKEND, name)
 
 
 @pytest.mark.parametrize(
     ("layer", "macs", "per_unit"),
     [
-        (lambda: layers.LSTM(UNITS), 4 * PRODUCTS, 13 + 4),
-        (lambda: layers.LSTM(UNITS, unroll=True), 4 * PRODUCTS, 13 + 4),
-        (lambda: layers.GRU(UNITS), 3 * PRODUCTS, 11 + 6),
+        *RECURRENT,
         (lambda: layers.GRU(UNITS, reset_after=False), 3 * PRODUCTS, 11 + 3),
-        (lambda: layers.SimpleRNN(UNITS), PRODUCTS, 2 + 1),
         (lambda: layers.SimpleRNN(UNITS, return_sequences=True), PRODUCTS, 2 + 1),
-        (lambda: layers.RNN(layers.LSTMCell(UNITS)), 4 * PRODUCTS, 13 + 4),
         (lambda: layers.Bidirectional(layers.LSTM(UNITS)), 2 * 4 * PRODUCTS, 2 * (13 + 4)),
     ],
 )

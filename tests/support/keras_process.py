@@ -124,7 +124,7 @@ PROCESS: dict[str, Callable[[], Any]] = {
     "profilerkit's cost formulas": lambda: [
         [(key, Same(value)) for key, value in table.items()] for table in vars(costs).values() if type(table) is dict
     ],
-    "profilerkit's lock": lambda: _one_at_a_time.held,
+    "profilerkit's lock": lambda: _one_at_a_time.is_held,
 }
 
 #: What a model may change for reasons of its own: a difference counts where its plain call makes none.

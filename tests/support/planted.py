@@ -289,6 +289,12 @@ def cannot_be_built() -> LoadedModel:
     raise KeyError("no such thing")
 
 
+def needs_100_gb_to_be_built() -> LoadedModel:
+    import numpy as np
+
+    return LoadedModel(np.ones(100_000_000_000, np.uint8))
+
+
 def slow(factor: int = 1) -> LoadedModel:
     import numpy as np
 

@@ -124,9 +124,16 @@ def main(rank: int, ranks: int, folder: str) -> None:
     dist.destroy_process_group()
 
 
+def other_rank(index: int, ranks: int, folder: str) -> None:
+    main(1 + index, ranks, folder)
+
+
 if __name__ == "__main__":
     ranks = int(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(main, (ranks, folder), nprocs=ranks)  # type: ignore[attr-defined,no-untyped-call]
+        others = mp.spawn(other_rank, (ranks, folder), ranks - 1, join=False)  # type: ignore[attr-defined,no-untyped-call]
+        main(0, ranks, folder)
+        while not others.join():
+            pass
         everyone = [json.loads((Path(folder) / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(ranks)]
     sys.stdout.write(json.dumps(everyone))

@@ -73,7 +73,7 @@ def program_text(model: Any, inputs: ModelInputs, training: bool) -> str:
 
 def instructions_in(text: str) -> dict[str, Instruction]:
     """Return the instructions of a program by their names."""
-    found: dict[str, Instruction] = {}
+    instructions: dict[str, Instruction] = {}
     computation = ""
     for line in text.splitlines():
         header = _COMPUTATION.match(line)
@@ -86,8 +86,10 @@ def instructions_in(text: str) -> dict[str, Instruction]:
         name, opcode, rest = match.groups()
         scopes, calls = _SCOPES.search(rest), _CALLS.search(rest)
         operands = tuple(_OPERAND.findall(rest.partition("metadata=")[0]))
-        found[name] = Instruction(opcode, scopes[1] if scopes else "", operands, computation, calls[1] if calls else "")
-    return found
+        instructions[name] = Instruction(
+            opcode, scopes[1] if scopes else "", operands, computation, calls[1] if calls else ""
+        )
+    return instructions
 
 
 def layers_of_instructions(

@@ -110,13 +110,13 @@ def _ran_in(profile: ProfileFile) -> tuple[list[_Ran], str]:
 
 def _module_of(ran: Iterable[_Ran], layers: Mapping[str, str]) -> str:
     """Return the program of the model: the one whose instructions take most of the time among those that are known."""
-    known: Counter[str] = Counter()
+    layer_seconds: Counter[str] = Counter()
     whole: Counter[str] = Counter()
     for each in ran:
         whole[each.module] += each.seconds  # type: ignore[assignment]
-        known[each.module] += each.seconds if each.name in layers else 0.0  # type: ignore[assignment]
-    likely = [module for module in whole if known[module]] or list(whole)
-    return max(likely, key=lambda module: (known[module], whole[module]))
+        layer_seconds[each.module] += each.seconds if each.name in layers else 0.0  # type: ignore[assignment]
+    likely = [module for module in whole if layer_seconds[module]] or list(whole)
+    return max(likely, key=lambda module: (layer_seconds[module], whole[module]))
 
 
 def _runs(ran: Iterable[_Ran], module: str) -> list[Any]:
@@ -131,10 +131,10 @@ def _recording(
     several: Mapping[str, set[str]],
     device: str,
 ) -> Recording:
-    own = [each for each in ran if each.module == module]
+    of_module = [each for each in ran if each.module == module]
     count = len(runs)
     if runs == [None]:  # no run is told apart: an instruction runs once in each
-        count = Counter(Counter(each.name for each in own).values()).most_common(1)[0][0]
+        count = Counter(Counter(each.name for each in of_module).values()).most_common(1)[0][0]
     seconds: defaultdict[tuple[str, str | None, str, str], float] = defaultdict(float)
     calls: Counter[tuple[str, str | None, str, str]] = Counter()
     for each in ran:
@@ -149,19 +149,19 @@ def _recording(
             "the model has as it is compiled here, or whose scopes name layers. Join it where the same versions of JAX "
             "compile for the same device, or profile a model whose layers open scopes (flax.linen, Keras)"
         )
-    walls = [_extent([each for each in own if each.run == run]) / (count if run is None else 1) for run in runs]
+    walls = [_extent([each for each in of_module if each.run == run]) / (count if run is None else 1) for run in runs]
     kernels = tuple(
         RecordedKernel(name, layer, value / count, calls[name, layer, phase, around] / count, phase, around)
         for (name, layer, phase, around), value in seconds.items()
     )
-    busy = _covered(own) / count
+    busy = _covered(of_module) / count
     return Recording(
         kernels,
         tuple(walls) if runs != [None] else tuple(walls) * count,
         max(mean(walls) - busy, 0.0),
         on_device=bool(device),
         by="the scopes of XLA's instructions, of the program as it is compiled here",
-        remarks=_remarks({each.name: each.layer for each in own}, several),
+        remarks=_remarks({each.name: each.layer for each in of_module}, several),
         notes=(f"ran on {device}",) if device else (),
     )
 

@@ -32,8 +32,8 @@ def bound_call(subject: Subject, inputs: ModelInputs, how: Pass) -> Function:
 
     def call(weights: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, Any]:
         merged = list(leaves)
-        for place, array in zip(places, arrays, strict=True):
-            merged[place] = array
+        for index, array in zip(places, arrays, strict=True):
+            merged[index] = array
         args, kwargs = jax.tree.unflatten(tree, merged)
         return subject.call(weights, args, kwargs, how)
 

@@ -34,15 +34,15 @@ def children(layer: Any) -> Iterator[tuple[str, Any]]:
 
 def equinox_subject(model: Any) -> Subject:
     """Return the subject of a module of Equinox: float arrays are parameters, all other arrays buffers."""
-    found, tree = jax.tree_util.tree_flatten_with_path(model)
-    everything = [value for _, value in found]
+    leaves_with_paths, tree = jax.tree_util.tree_flatten_with_path(model)
+    everything = [value for _, value in leaves_with_paths]
     places = [index for index, value in enumerate(everything) if is_array(value)]
     layers: dict[str, Any] = dict(named_layers(model, children))
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         merged = list(everything)
-        for place, value in zip(places, values, strict=True):
-            merged[place] = value
+        for index, value in zip(places, values, strict=True):
+            merged[index] = value
         copy = eqx.nn.inference_mode(jax.tree_util.tree_unflatten(tree, merged), value=not how.training)
         with marking(how.marks):
             if how.marks is not None:
@@ -50,7 +50,8 @@ def equinox_subject(model: Any) -> Subject:
             return how.called(copy, args, kwargs), ()
 
     leaves = [
-        Leaf(tuple(map(key_text, found[place][0])), everything[place], is_float(everything[place])) for place in places
+        Leaf(tuple(map(key_text, leaves_with_paths[index][0])), everything[index], is_float(everything[index]))
+        for index in places
     ]
     types = {path: type(layer).__name__ for path, layer in layers.items()}
     return Subject("equinox", type(model).__name__, leaves, call, types, layers)

@@ -20,22 +20,22 @@ __all__ = ["linen_subject"]
 
 def linen_subject(model: JaxModel) -> Subject:
     """Return the subject of a module with its variables: those of "params" are parameters, all others buffers."""
-    found, tree = jax.tree_util.tree_flatten_with_path(dict(model.params))
-    everything = [value for _, value in found]
+    leaves_with_paths, tree = jax.tree_util.tree_flatten_with_path(dict(model.params))
+    everything = [value for _, value in leaves_with_paths]
     places = [index for index, value in enumerate(everything) if is_array(value)]
     changing = [name for name in model.params if name != "params"]
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         merged = list(everything)
-        for place, value in zip(places, values, strict=True):
-            merged[place] = value
+        for index, value in zip(places, values, strict=True):
+            merged[index] = value
         variables = jax.tree_util.tree_unflatten(tree, merged)
         with _intercepting(how.marks):
             options = {"rngs": model.rngs, "mutable": changing, "method": how.function}
             outputs, state = model.function.apply(variables, *args, **options, **kwargs)
         return outputs, jax.tree.leaves(state)
 
-    leaves = [_leaf(found[place][0], everything[place]) for place in places]
+    leaves = [_leaf(leaves_with_paths[index][0], everything[index]) for index in places]
     name = model.name or type(model.function).__name__
     types = {"": name}
     for leaf in leaves:

@@ -32,10 +32,10 @@ def marking(marks: Marks | None) -> Iterator[None]:
 
 def marked_class(cls: type, path: str | None = None) -> type:
     """Return the subclass whose calls open the scope of a layer; ``path`` is that of all its instances, if given."""
-    known = _classes.setdefault(cls, {})
-    if path not in known:
-        known[path] = _made(cls, path)
-    return known[path]
+    by_path = _classes.setdefault(cls, {})
+    if path not in by_path:
+        by_path[path] = _made(cls, path)
+    return by_path[path]
 
 
 def _made(cls: type, path: str | None) -> type:

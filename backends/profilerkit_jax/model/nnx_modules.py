@@ -71,8 +71,8 @@ def _leaves(state: Any) -> Iterator[Leaf]:
         keys = tuple(str(key).replace(".", "_") for key in path)
         arrays = jax.tree.leaves(variable)
         for index, value in enumerate(arrays):
-            own = keys if len(arrays) == 1 else (*keys, str(index))
-            yield Leaf(own, value, isinstance(variable, nnx.Param), not isinstance(variable, _PASSING))
+            leaf_path = keys if len(arrays) == 1 else (*keys, str(index))
+            yield Leaf(leaf_path, value, isinstance(variable, nnx.Param), not isinstance(variable, _PASSING))
 
 
 def _mark(copy: Any) -> None:

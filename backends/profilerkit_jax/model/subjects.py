@@ -76,9 +76,9 @@ def _of_linen(module: Any, model: JaxModel | None) -> Subject:
 
 def _of_function(model: JaxModel) -> Subject:
     """Return the subject of a function: its float arrays are parameters, all other arrays buffers."""
-    found, tree = jax.tree_util.tree_flatten_with_path(model.params)
-    places = [index for index, (_, value) in enumerate(found) if is_array(value)]
-    everything = [value for _, value in found]
+    leaves_with_paths, tree = jax.tree_util.tree_flatten_with_path(model.params)
+    places = [index for index, (_, value) in enumerate(leaves_with_paths) if is_array(value)]
+    everything = [value for _, value in leaves_with_paths]
 
     def call(
         values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass
@@ -86,12 +86,13 @@ def _of_function(model: JaxModel) -> Subject:
         if model.params is None:
             return how.called(model.function, args, kwargs), ()
         merged = list(everything)
-        for place, value in zip(places, values, strict=True):
-            merged[place] = value
+        for index, value in zip(places, values, strict=True):
+            merged[index] = value
         return how.called(replace(model, params=jax.tree_util.tree_unflatten(tree, merged)), args, kwargs), ()
 
     leaves = [
-        Leaf(tuple(map(key_text, found[place][0])), everything[place], is_float(everything[place])) for place in places
+        Leaf(tuple(map(key_text, leaves_with_paths[index][0])), everything[index], is_float(everything[index]))
+        for index in places
     ]
     name = model.name or _name_of(model.function)
     return Subject("function", name, leaves, call, {"": name})

@@ -55,14 +55,14 @@ def compiled_analysis(model: Any, *inputs: Any, **keywords: Any) -> CompiledAnal
     (1024.0, 256)
     """
     subject = subject_of(model)
-    given = ModelInputs(*inputs, **keywords)
+    model_inputs = ModelInputs(*inputs, **keywords)
     weights = [struct_of(value) for value in subject.values]
-    arrays = [struct_of(array) for array in arrays_of(given)]
+    arrays = [struct_of(array) for array in arrays_of(model_inputs)]
     try:
-        lowered = jax.jit(forward_of(bound_call(subject, given, Pass()))).lower(weights, arrays)
+        lowered = jax.jit(forward_of(bound_call(subject, model_inputs, Pass()))).lower(weights, arrays)
         compiled = lowered.compile()
     except Exception as error:
-        raise failure_of(error, given, "jax", __package__ or "") from error
+        raise failure_of(error, model_inputs, "jax", __package__ or "") from error
     costs: Any = compiled.cost_analysis() or {}
     costs = costs[0] if isinstance(costs, (list, tuple)) else costs
     memory = compiled.memory_analysis()

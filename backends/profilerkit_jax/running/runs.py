@@ -42,9 +42,9 @@ class CompiledCall:
                 "give arrays"
             )
         self._inputs, self._trees = inputs, list[Any]()
-        self._place = device_named(device)
-        self._weights = jax.device_put(subject.values, self._place)
-        self._arrays = jax.device_put(arrays, self._place)
+        self._device = device_named(device)
+        self._weights = jax.device_put(subject.values, self._device)
+        self._arrays = jax.device_put(arrays, self._device)
         call = bound_call(subject, inputs, Pass(training))
         self.jitted = jax.jit(step_of(subject, call) if training else self._outputs_of(call))
         self._training = training
@@ -63,7 +63,7 @@ class CompiledCall:
 
     def on(self, inputs: ModelInputs) -> Any:
         """Run one pass on other inputs of the same structure; raises as a call does."""
-        return self._run(jax.device_put(arrays_of(inputs), self._place))
+        return self._run(jax.device_put(arrays_of(inputs), self._device))
 
     def _run(self, arrays: Any) -> Any:
         try:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
-from profilerkit.backend_kit.branch_memory import Fork, Side
+from profilerkit.backend_kit.branch_memory import Fork
 from profilerkit.costs import Shape
 
 from ..costs.activation import activation_cost
 from .loops import scan, while_loop
 from .pricing import missing_text
+from .sides import Tried
 from .values import Executed, PendingChoice, Value
 
 __all__ = ["HANDLERS"]
@@ -43,53 +44,19 @@ _CALLS = {
 }
 
 
-@dataclass(frozen=True)
-class _Tried:
-    """What a branch runs, whose first equation has the index ``start``, and the values that it returns."""
-
-    start: int
-    executed: list[Executed]
-    spans: list[tuple[int, int]]
-    choices: list[PendingChoice]
-    forks: list[Fork]
-    returned: list[Value]
-
-    def side(self, *handing_on: Executed) -> Side:
-        """Return it as one side of a fork."""
-        spans = [(start - self.start, end - self.start) for start, end in self.spans]
-        return Side([*self.executed, *handing_on], spans, [fork.moved(-self.start) for fork in self.forks])
-
-    def instead_of(self, counted: _Tried) -> Side | None:
-        """Return it as the side that hands its values on as those of another; None where that one makes none of them.
-
-        A branch may return what it is given, which is alive besides, so that nothing is known of the peak behind it.
-        """
-        made = {value.number for each in counted.executed for value in each.outputs}
-        handing_on = []
-        for value, result in zip(self.returned, counted.returned, strict=True):
-            if result.number in made:
-                made.discard(result.number)
-                sources = {result.number: value.number}
-                chain = counted.executed[0].chain
-                handing_on.append(Executed("cond", chain, (value,), (result,), sources=sources))
-            elif result.number != value.number:
-                return None
-        return self.side(*handing_on)
-
-
 def _call(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
     names = _CALLS[equation.primitive.name]
     jaxpr = next((equation.params[name] for name in names if name in equation.params), None)
-    own = getattr(jaxpr, "jaxpr", jaxpr)
-    if own is None or not hasattr(own, "eqns") or len(own.invars) != len(inputs):
+    inner = getattr(jaxpr, "jaxpr", jaxpr)
+    if inner is None or not hasattr(inner, "eqns") or len(inner.invars) != len(inputs):
         return uncounted(walk, equation, inputs, context)
-    if not hasattr(jaxpr, "consts") and own.constvars:
+    if not hasattr(jaxpr, "consts") and inner.constvars:
         return uncounted(walk, equation, inputs, context)
     start = len(walk.executed)
     outputs: list[Value] = walk.inside(jaxpr, inputs, context)
     if len(outputs) != len(equation.outvars):
         return uncounted(walk, equation, inputs, context)
-    source = str(getattr(getattr(own, "debug_info", None), "func_src_info", ""))
+    source = str(getattr(getattr(inner, "debug_info", None), "func_src_info", ""))
     _count_activation(walk.executed[start:], str(equation.params.get("name", "")), source, inputs, outputs)
     return outputs
 
@@ -115,7 +82,7 @@ def uncounted(walk: Walk, equation: Any, inputs: list[Value], context: Context) 
 
 def _branches(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
     """Go over every branch, and keep the dearest; the choice has the work of each, and so the two ends."""
-    branches, index = equation.params["branches"], inputs[0].known
+    branches, index = equation.params["branches"], inputs[0].scalar
     if index is not None:
         chosen = min(max(int(index), 0), len(branches) - 1)
         outputs: list[Value] = walk.inside(branches[chosen], inputs[1:], context)
@@ -125,7 +92,7 @@ def _branches(walk: Walk, equation: Any, inputs: list[Value], context: Context) 
     for branch in branches:
         returned = walk.inside(branch, inputs[1:], context)
         executed, spans, choices, forks = _cut(walk, starts)
-        sides.append(_Tried(starts[0], executed, spans, choices, forks, returned))
+        sides.append(Tried(starts[0], executed, spans, choices, forks, returned))
     work = [sum(each.all_flops for each in side.executed) for side in sides]
     counted = work.index(max(work))
     taken = sides[counted]
@@ -153,10 +120,10 @@ def _shard_map(walk: Walk, equation: Any, inputs: list[Value], context: Context)
     """Go over the function of one device, with its share of each input."""
     jaxpr, mesh = equation.params["jaxpr"], equation.params["mesh"]
     sizes = {**context.axis_sizes, **dict(zip(mesh.axis_names, mesh.axis_sizes, strict=True))}
-    own = getattr(jaxpr, "jaxpr", jaxpr)
+    inner = getattr(jaxpr, "jaxpr", jaxpr)
     shares = [
-        walk.value(variable.aval, constant=value.constant, known=value.known)
-        for variable, value in zip(own.invars, inputs, strict=True)
+        walk.value(variable.aval, constant=value.constant, scalar=value.scalar)
+        for variable, value in zip(inner.invars, inputs, strict=True)
     ]
     sources = {share.number: value.number for share, value in zip(shares, inputs, strict=True)}
     walk.note("shard_map", inputs, shares, context, sources=sources)
@@ -182,22 +149,24 @@ def _reduce_window(walk: Walk, equation: Any, inputs: list[Value], context: Cont
 
 def _elementwise(walk: Walk, equation: Any, inputs: list[Value], context: Context, times: int) -> list[Value]:
     jaxpr = equation.params["jaxpr"]
-    own, start = getattr(jaxpr, "jaxpr", jaxpr), len(walk.executed)
+    inner, start = getattr(jaxpr, "jaxpr", jaxpr), len(walk.executed)
     consts = equation.params.get("consts", ())
-    scalars = [walk.value(variable.aval) for variable in own.invars]
+    scalars = [walk.value(variable.aval) for variable in inner.invars]
     if hasattr(jaxpr, "consts"):
         walk.inside(jaxpr, scalars, context)
     else:
-        held = [walk.constant(variable.aval, value) for variable, value in zip(own.constvars, consts, strict=True)]
-        walk.over(own, [*held, *scalars], context)
-    inner = walk.executed[start:]
+        constants = [
+            walk.constant(variable.aval, value) for variable, value in zip(inner.constvars, consts, strict=True)
+        ]
+        walk.over(inner, [*constants, *scalars], context)
+    executed = walk.executed[start:]
     del walk.executed[start:]
     outputs = [walk.value(variable.aval) for variable in equation.outvars]
     runs = context.times or 1
     macs, flops = (
-        sum(getattr(each, what) * each.times for each in inner) * times // runs for what in ("macs", "flops")
+        sum(getattr(each, what) * each.times for each in executed) * times // runs for what in ("macs", "flops")
     )
-    missing = ", ".join(dict.fromkeys(each.missing for each in inner if each.missing))
+    missing = ", ".join(dict.fromkeys(each.missing for each in executed if each.missing))
     walk.note(equation.primitive.name, inputs, outputs, context, macs=macs, flops=flops, missing=missing)
     return outputs
 
@@ -206,9 +175,9 @@ def _linear_solve(walk: Walk, equation: Any, inputs: list[Value], context: Conte
     """Go over the function that solves; the products are there for gradients alone."""
     lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
     before = lengths.matvec + lengths.vecmat
-    held = inputs[before : before + lengths.solve]
+    solver_inputs = inputs[before : before + lengths.solve]
     right_sides = inputs[sum(lengths) :]
-    outputs: list[Value] = walk.inside(jaxprs.solve, [*held, *right_sides], context)
+    outputs: list[Value] = walk.inside(jaxprs.solve, [*solver_inputs, *right_sides], context)
     return outputs
 
 

@@ -40,16 +40,16 @@ _SAME = ("broadcast_in_dim", "convert_element_type", "copy", "reshape", "squeeze
 
 def folded(name: str, equation: Any, inputs: Sequence[Value]) -> Any:
     """Return the number that all elements of the only output are, where the inputs tell; None if it is not known."""
-    if not inputs or any(value.known is None for value in inputs) or len(equation.outvars) != 1:
+    if not inputs or any(value.scalar is None for value in inputs) or len(equation.outvars) != 1:
         return None
     if name in _SAME:
-        return _converted(inputs[0].known, equation.outvars[0].aval)
+        return _converted(inputs[0].scalar, equation.outvars[0].aval)
     function = _FUNCTIONS.get(name)
     if function is None or any(value.shape.numel != 1 for value in inputs):
         return None
     with np.errstate(all="ignore"):
         try:
-            return _converted(function(*(value.known for value in inputs)), equation.outvars[0].aval)
+            return _converted(function(*(value.scalar for value in inputs)), equation.outvars[0].aval)
         except (ArithmeticError, IndexError, TypeError, ValueError):
             return None
 

@@ -60,11 +60,11 @@ def ordered_types(subject: Subject, met: Mapping[str, str], named: Mapping[str, 
         named: The paths of the scopes of the user's.
     """
     types = {"": subject.types[""]}
-    known = {**subject.types, **dict.fromkeys(named, NAMED_SCOPE), **met}
+    all_types = {**subject.types, **dict.fromkeys(named, NAMED_SCOPE), **met}
     first, then = (subject.types, met) if subject.kind == "keras" else (met, subject.types)
     for path in [*first, *then, *named]:
         for around in accumulate(path.split("."), lambda outer, inner: f"{outer}.{inner}") if path else ():
-            types.setdefault(around, known.get(around, UNMET))
+            types.setdefault(around, all_types.get(around, UNMET))
     return types
 
 

@@ -15,14 +15,14 @@ def bytes_along(
     executed: Sequence[Executed], inputs: Sequence[Value], outputs: Sequence[Value], spans: Sequence[tuple[int, int]]
 ) -> tuple[int, ...]:
     """Return the bytes alive after each equation: inputs and activations. Weights are counted elsewhere."""
-    given = {value.number: value.bytes for value in inputs}
-    known, steps = set(given), []
+    input_sizes = {value.number: value.bytes for value in inputs}
+    tracked, steps = set(input_sizes), []
     for each in executed:
-        reads = tuple(value.number for value in each.inputs if value.number in known)
-        made = [value for value in each.outputs if value.number not in known and not value.constant]
+        reads = tuple(value.number for value in each.inputs if value.number in tracked)
+        made = [value for value in each.outputs if value.number not in tracked and not value.constant]
         aliases = {
-            value.number: each.sources[value.number] for value in made if each.sources.get(value.number) in known
+            value.number: each.sources[value.number] for value in made if each.sources.get(value.number) in tracked
         }
         steps.append(Step(reads, tuple((value.number, value.bytes) for value in made), aliases))
-        known.update(value.number for value in made)
-    return live_bytes(steps, given, [value.number for value in outputs if value.number in known], spans)
+        tracked.update(value.number for value in made)
+    return live_bytes(steps, input_sizes, [value.number for value in outputs if value.number in tracked], spans)

@@ -7,8 +7,11 @@ from typing import Any, TypeAlias
 
 from jax.extend.core import Literal
 
+from profilerkit.backend_kit.branch_memory import Fork
+
 from .origins import Loop
-from .values import Value
+from .sides import Tried
+from .values import PendingChoice, Value
 
 __all__ = ["scan", "while_loop"]
 
@@ -56,7 +59,10 @@ def while_loop(walk: Walk, equation: Any, inputs: list[Value], context: Context)
     state = _carried(params["body_jaxpr"], body_consts, initial)
     start = len(walk.executed)
     walk.inside(params["cond_jaxpr"], [*of_cond, *state], context.repeated(1 if trips is None else trips + 1))
+    starts = len(walk.executed), len(walk.spans), len(walk.choices), len(walk.forks)
     returned = walk.inside(params["body_jaxpr"], [*of_body, *state], context.repeated(1 if trips is None else trips))
+    if trips is None:
+        _perhaps(walk, starts, returned, state)
     walk.spans.append((start, len(walk.executed)))
     missing = "while: a loop of an unknown number of turns, counted once" if trips is None else ""
     outputs = [walk.value(variable.aval) for variable in equation.outvars]
@@ -65,11 +71,27 @@ def while_loop(walk: Walk, equation: Any, inputs: list[Value], context: Context)
     return outputs
 
 
+def _perhaps(walk: Walk, starts: Sequence[int], returned: list[Value], before: list[Value]) -> None:
+    """Note that what was added from these indices on may not run: then a loop returns what it had before."""
+    lists = walk.executed, walk.spans, walk.choices, walk.forks
+    executed, spans, choices, forks = (each[start:] for each, start in zip(lists, starts, strict=True))
+    if not executed:
+        return
+    taken = Tried(starts[0], executed, spans, choices, forks, returned)
+    instead = Tried(starts[0], [], [], [], [], before).instead_of(taken)
+    walk.choices[starts[2] :] = [PendingChoice([executed, []], [choices, []], 0, _MAY_NOT_RUN)]
+    walk.forks[starts[3] :] = [] if instead is None else [Fork(starts[0], taken.side(), [instead], _MAY_NOT_RUN)]
+    walk.knows_peaks &= instead is not None
+
+
+_MAY_NOT_RUN = "a loop of an unknown number of turns may not run at all; it is counted once"
+
+
 def _carried(body: Any, consts: int, initial: Sequence[Value]) -> list[Value]:
     """Return what a body gets of the values that it carries; one that it hands on as it is has the same elements."""
-    own = getattr(body, "jaxpr", body)
+    inner = getattr(body, "jaxpr", body)
     carried = [value.changing() for value in initial]
-    for value, before, variable, result in zip(carried, initial, own.invars[consts:], own.outvars, strict=False):
+    for value, before, variable, result in zip(carried, initial, inner.invars[consts:], inner.outvars, strict=False):
         value.origin = before.origin if result is variable else None
     return carried
 
@@ -80,12 +102,12 @@ def _trips(cond: Any, body: Any, of_cond: Sequence[Value], body_consts: int, ini
     if compared is None:
         return None
     name, position, bound, bound_position = compared
-    own = getattr(body, "jaxpr", body)
-    carried = own.invars[body_consts:]
-    if bound_position is not None and own.outvars[bound_position] is not carried[bound_position]:
+    inner = getattr(body, "jaxpr", body)
+    carried = inner.invars[body_consts:]
+    if bound_position is not None and inner.outvars[bound_position] is not carried[bound_position]:
         return None
-    step = _step(own, carried[position], own.outvars[position])
-    start = initial[position].known
+    step = _step(inner, carried[position], inner.outvars[position])
+    start = initial[position].scalar
     if step is None or start is None or bound is None or not step:
         return None
     inclusive = _COMPARISONS.get((name, 1 if step > 0 else -1))
@@ -102,24 +124,24 @@ def _comparison(
 
     None for a condition that is more than one comparison of integers.
     """
-    own = getattr(cond, "jaxpr", cond)
+    inner = getattr(cond, "jaxpr", cond)
     if (
-        len(own.eqns) != 1
-        or own.eqns[0].primitive.name not in _MIRRORED
-        or own.outvars[0] is not own.eqns[0].outvars[0]
+        len(inner.eqns) != 1
+        or inner.eqns[0].primitive.name not in _MIRRORED
+        or inner.outvars[0] is not inner.eqns[0].outvars[0]
     ):
         return None
-    values = dict(zip(own.invars, [*of_cond, *initial], strict=True))
-    places = {variable: index for index, variable in enumerate(own.invars[len(of_cond) :])}
-    left, right = own.eqns[0].invars
-    name = own.eqns[0].primitive.name
+    values = dict(zip(inner.invars, [*of_cond, *initial], strict=True))
+    places = {variable: index for index, variable in enumerate(inner.invars[len(of_cond) :])}
+    left, right = inner.eqns[0].invars
+    name = inner.eqns[0].primitive.name
     for counter, bound, compared in ((left, right, name), (right, left, _MIRRORED[name])):
         if isinstance(counter, Literal) or counter not in places or counter.aval.dtype.kind not in "iu":
             continue
-        number = bound.val if isinstance(bound, Literal) else values[bound].known
-        place = None if isinstance(bound, Literal) else places.get(bound)
-        if number is not None and not (place is not None and initial[places[counter]].known is None):
-            return compared, places[counter], number, place
+        number = bound.val if isinstance(bound, Literal) else values[bound].scalar
+        bound_position = None if isinstance(bound, Literal) else places.get(bound)
+        if number is not None and not (bound_position is not None and initial[places[counter]].scalar is None):
+            return compared, places[counter], number, bound_position
     return None
 
 

@@ -56,17 +56,17 @@ class _Counts:
     """Counts the elements of weights that are not zero, one weight at a time; the first error is kept in ``failed``."""
 
     failed: list[Exception] = field(default_factory=list)
-    known: dict[Origin, tuple[int, int]] = field(default_factory=dict)
+    counts: dict[Origin, tuple[int, int]] = field(default_factory=dict)
 
     def of(self, weight: Value, origin: Origin) -> tuple[int, int]:
         """Return how many elements of a weight are not zero, and all; in all turns of the loops that it depends on."""
-        if origin not in self.known:
+        if origin not in self.counts:
             try:
-                self.known[origin] = _counted(weight, origin)
+                self.counts[origin] = _counted(weight, origin)
             except Exception as error:
                 self.failed.append(error)
                 raise
-        return self.known[origin]
+        return self.counts[origin]
 
 
 def _counted(weight: Value, origin: Origin) -> tuple[int, int]:
@@ -93,9 +93,9 @@ class _NonzeroWalk(Walk):
 
     def constant(self, aval: Any, value: Any) -> Value:
         """Return the value of an array that the program holds, with the array."""
-        held = super().constant(aval, value)
-        held.origin = Stored.of(value)
-        return held
+        result = super().constant(aval, value)
+        result.origin = Stored.of(value)
+        return result
 
     def slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
         """Return what each turn of a loop gets of a value, with its origin."""
@@ -106,7 +106,7 @@ class _NonzeroWalk(Walk):
     def notice(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         """Note where the outputs of an equation come from."""
         for index, value in enumerate(outputs):
-            if value.origin is None and value.known is None:
+            if value.origin is None and value.scalar is None:
                 value.origin = made(equation, inputs, index)
 
     def note(

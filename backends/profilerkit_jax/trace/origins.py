@@ -59,15 +59,15 @@ class Origin(ABC):
 class Stored(Origin):
     """An array that the model or the program holds."""
 
-    held: Any
+    stored: Any
 
     @classmethod
-    def of(cls, held: Any) -> Stored:
+    def of(cls, stored: Any) -> Stored:
         """Return the origin of an array."""
-        return cls((), frozenset(), True, held)
+        return cls((), frozenset(), True, stored)
 
     def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
-        return jnp.asarray(self.held)
+        return jnp.asarray(self.stored)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class Made(Origin):
 def made(equation: Any, inputs: Sequence[Value], index: int) -> Made | None:
     """Return the origin of an output of an equation; None if an input, an effect or chance has part in it."""
     is_random = equation.primitive.name.startswith(_RANDOM)
-    if is_random or equation.effects or any(value.origin is None and value.known is None for value in inputs):
+    if is_random or equation.effects or any(value.origin is None and value.scalar is None for value in inputs):
         return None
     origins = [value.origin for value in inputs if value.origin is not None]
     loops = frozenset[Loop]().union(*(origin.loops for origin in origins))
@@ -129,7 +129,7 @@ def computed(value: Value, turns: Turns) -> Any:
     waiting = [value]
     while waiting:
         each = waiting[-1]
-        needed = [] if each.origin is None else [own for own in each.origin.inputs if own.number not in arrays]
+        needed = [] if each.origin is None else [source for source in each.origin.inputs if source.number not in arrays]
         if needed:
             waiting += needed
             continue
@@ -140,5 +140,5 @@ def computed(value: Value, turns: Turns) -> Any:
 
 def _elements(value: Value, arrays: Mapping[int, Any], turns: Turns) -> Any:
     if value.origin is None:
-        return jnp.full(tuple(value.shape), value.known, value.dtype)
-    return value.origin.array([arrays[own.number] for own in value.origin.inputs], turns)
+        return jnp.full(tuple(value.shape), value.scalar, value.dtype)
+    return value.origin.array([arrays[source.number] for source in value.origin.inputs], turns)

@@ -28,22 +28,22 @@ def price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], cont
         tuple(value.dtype for value in outputs),
         equation.params,
         context.frame.is_backward and not context.frame.is_recomputed,
-        len(inputs) > 1 and inputs[0].summands > 0 and _equal(inputs[1].known, inputs[0].summands),
+        len(inputs) > 1 and inputs[0].summands > 0 and _equal(inputs[1].scalar, inputs[0].summands),
         context.axis_sizes,
-        value=lambda index: inputs[index].known,
+        value=lambda index: inputs[index].scalar,
     )
     cost = primitive_cost(call)
     return (Cost(0, 0), missing_text(equation)) if cost is None else (cost, "")
 
 
-def _equal(known: Any, number: int) -> bool:
-    return known is not None and bool(known == number)
+def _equal(scalar: Any, number: int) -> bool:
+    return scalar is not None and bool(scalar == number)
 
 
 def missing_text(equation: Any) -> str:
-    """Return what is said of an equation that is not counted: its primitive, its own name, and the reason."""
+    """Return the description of an equation that is not counted: its primitive, its own name, and the reason."""
     name = equation.primitive.name
-    own = equation.params.get("name") or getattr(equation.params.get("name_and_src_info"), "name", None)
+    function_name = equation.params.get("name") or getattr(equation.params.get("name_and_src_info"), "name", None)
     reason = UNCOUNTED.get(name)
-    named = f"{name} {own!r}" if isinstance(own, str) and own else name
+    named = f"{name} {function_name!r}" if isinstance(function_name, str) and function_name else name
     return f"{named}: {reason}" if reason else named

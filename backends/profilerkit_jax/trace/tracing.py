@@ -10,9 +10,9 @@ from typing import Any
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.backend_kit.scoped_calls import layer_calls, layer_records
 from profilerkit.backend_kit.settings import switched
-from profilerkit.devices.product_dtypes import product_dtype
 from profilerkit.trace.bounds import Branch, Choice, PeakSpread
 from profilerkit.trace.conditions import noted
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
@@ -71,25 +71,26 @@ def _walked(subject: Subject, traced: Traced, training: bool, make_walk: Callabl
         doubled = {*met.values(), *(path.rpartition(".")[2] for path in met)}
     walk = make_walk(Frames(subject.types, doubled))
     jaxpr = traced.jaxpr.jaxpr
-    held = [
+    closed_over = [
         walk.constant(variable.aval, value)
         for variable, value in zip(jaxpr.constvars, traced.jaxpr.consts, strict=True)
     ]
     stored = zip(jaxpr.invars[: traced.weights], subject.values, strict=True)
     weights = [walk.weight(variable.aval, value) for variable, value in stored]
     inputs = [walk.value(variable.aval) for variable in jaxpr.invars[traced.weights :]]
-    results = walk.over(jaxpr, [*held, *weights, *inputs], Context(instance=next(walk.instances)))
+    results = walk.over(jaxpr, [*closed_over, *weights, *inputs], Context(instance=next(walk.instances)))
     types = ordered_types(subject, met, walk.frames.named)
-    every = [*walk.executed, *_of_other_branches(walk.choices)]
+    others = _of_other_branches(walk.choices)
+    every = [*walk.executed, *others]
     count_whole_layers(every, subject, types, Calls(traced.marks.calls, training))
     records = weight_records(subject.leaves, types)
-    records.setdefault("", ([], []))[1].extend(constant_records(walk.held.values(), len(subject.leaves)))
+    records.setdefault("", ([], []))[1].extend(constant_records(walk.arrays.values(), len(subject.leaves)))
     outputs = results[: traced.outputs]
     return ModelTrace(
         layer_records(types, records, _calls(walk, inputs, outputs, traced)),
         tuple(map(_record, walk.executed)),
         _memory(walk, inputs, results, records),
-        _missing(walk.executed),
+        {**_missing(others), **_missing(walk.executed)},
         METHOD,
         tuple(_notes(walk, traced)),
         choices=tuple(map(_choice, walk.choices)),
@@ -101,9 +102,9 @@ def _calls(walk: Walk, inputs: Sequence[Value], outputs: Sequence[Value], traced
     """Return the calls of each layer: as the equations tell them, else as they were seen, for a layer without any."""
     calls = with_turns(layer_calls(walk.executed, inputs, outputs), walk.executed)
     silent = {path: made for path, made in traced.marks.calls.items() if path not in calls}
-    known = {**calls, **silent}
+    with_calls = {**calls, **silent}
     for path, made in silent.items():
-        has_caller = [call.caller is not None and call.caller[0] in known for call in made]
+        has_caller = [call.caller is not None and call.caller[0] in with_calls for call in made]
         calls[path] = [
             replace(call, caller=call.caller if has else None, times=_times_of_caller(call, calls))
             for call, has in zip(made, has_caller, strict=True)

@@ -30,7 +30,7 @@ class Value:
         dtype: The name of its dtype: "float32".
         bytes: The bytes that it takes.
         constant: Whether it is a weight, or a number of the program: no caller gives it.
-        known: The number that all of its elements are, where that is known before the function runs.
+        scalar: The number that all of its elements are, where that is known before the function runs.
         summands: How many elements were added up to each of its own; 0 where it is no sum.
         origin: Its `origins.Origin`, what its elements follow from, if a walk looks at values; None for an activation.
     """
@@ -40,7 +40,7 @@ class Value:
     dtype: str
     bytes: int
     constant: bool = False
-    known: Any = None
+    scalar: Any = None
     summands: int = 0
     origin: Any = None
 
@@ -54,7 +54,7 @@ class Value:
     @classmethod
     def literal(cls, number: int, aval: Any, value: Any) -> Value:
         """Return the value of a number that stands in the jaxpr."""
-        return cls.of(number, aval, constant=True, known=np.asarray(value)[()] if np.ndim(value) == 0 else None)
+        return cls.of(number, aval, constant=True, scalar=np.asarray(value)[()] if np.ndim(value) == 0 else None)
 
     @property
     def info(self) -> TensorInfo:
@@ -63,7 +63,7 @@ class Value:
 
     def changing(self) -> Value:
         """Return the same value, of which nothing is known: what is carried from one turn of a loop to the next."""
-        return replace(self, known=None, summands=0, origin=None)
+        return replace(self, scalar=None, summands=0, origin=None)
 
 
 @dataclass(eq=False)

@@ -65,7 +65,7 @@ class Walk:
         spans: The ranges of ``executed`` that run more than once.
         notes: What a reader of the numbers must know besides.
         folded: How many equations work on single numbers that are known before the function runs.
-        held: The arrays that the program holds itself, by their ids.
+        arrays: The constant arrays of the program, by their ids.
     """
 
     frames: Frames
@@ -76,7 +76,7 @@ class Walk:
     spans: list[tuple[int, int]] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
     folded: int = 0
-    held: dict[int, Any] = field(default_factory=dict)
+    arrays: dict[int, Any] = field(default_factory=dict)
     numbers: count[int] = field(default_factory=count)
     instances: count[int] = field(default_factory=count)
 
@@ -96,10 +96,10 @@ class Walk:
     def constant(self, aval: Any, value: Any) -> Value:
         """Return the value of an array that the program holds."""
         if getattr(value, "shape", ()) != ():
-            self.held[id(value)] = value
+            self.arrays[id(value)] = value
             return self.value(aval, constant=True)
         is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)
-        return self.value(aval, constant=True, known=np.asarray(value)[()] if is_number else None)
+        return self.value(aval, constant=True, scalar=np.asarray(value)[()] if is_number else None)
 
     def weight(self, aval: Any, value: Any) -> Value:
         """Return the value of an array of the model, or of its shape."""
@@ -107,7 +107,7 @@ class Walk:
 
     def slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
         """Return what each turn of a loop gets of a value: the slice of the turn, along the first dimension."""
-        return self.value(aval, constant=stacked.constant, known=stacked.known)
+        return self.value(aval, constant=stacked.constant, scalar=stacked.scalar)
 
     def notice(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         """Take notice of an equation that was gone over; a walk that looks at values does."""
@@ -122,10 +122,10 @@ class Walk:
         for equation in jaxpr.eqns:
             frame = self.frames.frame(context.frame, equation.source_info.name_stack.stack, context.instance)
             here = replace(context, frame=frame)
-            given = [read(atom) for atom in equation.invars]
+            operands = [read(atom) for atom in equation.invars]
             handler: Callable[..., list[Value]] = HANDLERS.get(equation.primitive.name, _step)
-            outputs = handler(self, equation, given, here)
-            self.notice(equation, given, outputs)
+            outputs = handler(self, equation, operands, here)
+            self.notice(equation, operands, outputs)
             values.update(zip(equation.outvars, outputs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
@@ -153,7 +153,7 @@ def _step(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> l
     number = folded(name, equation, inputs)
     if number is not None:
         walk.folded += name not in _PASSING
-        return [walk.value(equation.outvars[0].aval, constant=True, known=number)]
+        return [walk.value(equation.outvars[0].aval, constant=True, scalar=number)]
     outputs = [walk.value(variable.aval) for variable in equation.outvars]
     if outputs:
         outputs[0].summands = _summands(name, equation, inputs)

@@ -86,10 +86,10 @@ def _best_level(
             problem = error
             continue
         by_name = _by_profiled_name(nodes)
-        known = sum(name in by_name for name in names)
-        if best is None or known > best[0]:
-            best = known, nodes, level
-        if known == len(names):
+        matches = sum(name in by_name for name in names)
+        if best is None or matches > best[0]:
+            best = matches, nodes, level
+        if matches == len(names):
             break
     if best is None:
         raise ProfileFileError(f"onnxruntime cannot make the graph ready here, so nothing is joined: {problem}")

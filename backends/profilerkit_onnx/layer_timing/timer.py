@@ -30,8 +30,8 @@ def layer_times(model: ModelProto, inputs: ModelInputs, level: str, device: str,
     between = [single.seconds - sum(node.seconds[index] for node in nodes) for index, single in enumerate(profiled)]
     times = []
     for path, kind in scopes.types.items():
-        own = [node.seconds for node in nodes if node.layer == path] + ([] if path else [tuple(between)])
-        seconds = tuple(max(sum(each), 0.0) for each in zip(*own, strict=True)) if own else (0.0,) * len(profiled)
+        parts = [node.seconds for node in nodes if node.layer == path] + ([] if path else [tuple(between)])
+        seconds = tuple(max(sum(each), 0.0) for each in zip(*parts, strict=True)) if parts else (0.0,) * len(profiled)
         times.append(
             LayerTime(path, kind, len(calls.get(path, {0})), seconds, missing=fused_remark(path, nodes) if path else "")
         )

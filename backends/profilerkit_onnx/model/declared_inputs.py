@@ -18,9 +18,9 @@ __all__ = ["bound_inputs", "bound_sizes", "declared_inputs", "graph_inputs"]
 
 def graph_inputs(model: ModelProto) -> list[ValueInfoProto]:
     """Return the inputs that a call has to give: initializers may stand among a graph's inputs, as default values."""
-    given = {tensor.name for tensor in model.graph.initializer}
-    given.update(tensor.values.name for tensor in model.graph.sparse_initializer)
-    return [value for value in model.graph.input if value.name not in given]
+    supplied = {tensor.name for tensor in model.graph.initializer}
+    supplied.update(tensor.values.name for tensor in model.graph.sparse_initializer)
+    return [value for value in model.graph.input if value.name not in supplied]
 
 
 def declared_inputs(model: ModelProto) -> ModelInputs | None:
@@ -44,12 +44,12 @@ def bound_inputs(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
     """
     declared = graph_inputs(model)
     names = [value.name for value in declared]
-    given = list(ModelInputs(*inputs.args).leaves())
+    supplied = list(ModelInputs(*inputs.args).leaves())
     unknown = sorted(set(inputs.kwargs) - set(names))
-    if unknown or len(given) > len(names):
-        surplus = f"no input {unknown[0]!r}" if unknown else f"{len(names)} inputs, and {len(given)} were given"
+    if unknown or len(supplied) > len(names):
+        surplus = f"no input {unknown[0]!r}" if unknown else f"{len(names)} inputs, and {len(supplied)} were given"
         raise InputError(f"the model declares {surplus}; its inputs are: {', '.join(map(repr, names)) or 'none'}")
-    bound = {**dict(zip(names, given, strict=False)), **inputs.kwargs}
+    bound = {**dict(zip(names, supplied, strict=False)), **inputs.kwargs}
     missing = [name for name in names if name not in bound]
     if missing:
         raise InputError(

@@ -105,7 +105,7 @@ class _Reader:
         return data
 
     def varint(self, at: int, end: int) -> tuple[int, int]:
-        """Return the number at a place, and the place after it."""
+        """Return the number at an offset, and the offset after it."""
         value = shift = 0
         while at < end and shift < 64:
             index = at - self.start
@@ -121,7 +121,7 @@ class _Reader:
         raise MalformedError("a number that does not end")
 
     def fields(self, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-        """Yield the fields of a message: number, and the places of its key, of its body, and of what comes after."""
+        """Yield the fields of a message: number, and the offsets of its key, of its body, and of what comes after."""
         at = start
         while at < end:
             key_at = at

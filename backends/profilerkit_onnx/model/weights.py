@@ -126,7 +126,7 @@ def weight_records(
     records: dict[str, tuple[list[WeightRecord], list[WeightRecord]]] = {}
     for name, constant in constants.items():
         users = uses.get(name, [])
-        is_parameter = _is_parameter(constant, [(node, place) for node, place, _ in users])
+        is_parameter = _is_parameter(constant, [(node, index) for node, index, _ in users])
         if constant.shape.numel <= 1 and not is_parameter:
             continue  # a number in the graph, such as a bound or a scale
         count, size = _counted(constant, users)
@@ -144,7 +144,7 @@ Use = tuple[NodeProto, int, str]
 
 
 def _uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> dict[str, list[Use]]:
-    """Return where each constant is used: nodes with the place among their inputs and the path of the layer.
+    """Return where each constant is used: nodes with the index among their inputs and the path of the layer.
 
     What only copies or turns a constant round stands for it: its user is the user of the result.
     """
@@ -152,9 +152,9 @@ def _uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) 
     stands_for = {name: name for name in constants}
     for node, chain in zip(model.graph.node, scopes.chains, strict=True):
         for inner, path in _with_inner(node, chain[-1].path):
-            for place, name in enumerate(inner.input):
+            for index, name in enumerate(inner.input):
                 if name in stands_for:
-                    uses.setdefault(stands_for[name], []).append((inner, place, path))
+                    uses.setdefault(stands_for[name], []).append((inner, index, path))
             if inner.op_type in ("Identity", "Transpose") and inner.input and inner.input[0] in stands_for:
                 source = stands_for[inner.input[0]]
                 uses[source].pop()
@@ -172,11 +172,11 @@ def _with_inner(node: NodeProto, path: str) -> Iterator[tuple[NodeProto, str]]:
 
 
 def _is_parameter(constant: Constant, users: Sequence[tuple[NodeProto, int]]) -> bool:
-    if any(place in _PARAMETERS.get(node.op_type, ()) for node, place in users):
+    if any(index in _PARAMETERS.get(node.op_type, ()) for node, index in users):
         return True
     if constant.is_node or _COMPUTED.fullmatch(constant.name) or not constant.shape:
         return False
-    if users and all(place in _BUFFERS.get(node.op_type, ()) for node, place in users):
+    if users and all(index in _BUFFERS.get(node.op_type, ()) for node, index in users):
         return False
     name = dtype_name(constant.element)
     return name.startswith(("float", "bfloat", "complex"))
@@ -187,8 +187,8 @@ def _counted(constant: Constant, users: Sequence[Use]) -> tuple[int, int]:
     stored = constant.stored
     if stored is None:
         stored = bytes_of(constant.shape.numel, constant.element)
-    for node, place, _ in users:
-        if node.op_type == "MatMulNBits" and place == 1:
+    for node, index, _ in users:
+        if node.op_type == "MatMulNBits" and index == 1:
             sizes = {attribute.name: attribute.i for attribute in node.attribute}
             return sizes.get("K", 0) * sizes.get("N", 0), stored
     return constant.shape.numel, stored

@@ -70,11 +70,11 @@ def _on_cpu(session: Any, feeds: Feeds) -> Callable[[], Any]:
     return lambda: [value.numpy() for value in session.run_with_ort_values(names, values)]
 
 
-def _value(array: Any, *place: Any) -> Any:
+def _value(array: Any, *device: Any) -> Any:
     """Return the value that onnxruntime takes for an array, on a device; dtypes of ml_dtypes go by their bits."""
     values = onnxruntime().OrtValue
     if array.dtype.isbuiltin != 2:
-        return values.ortvalue_from_numpy(array, *place)
+        return values.ortvalue_from_numpy(array, *device)
     element = helper.np_dtype_to_tensor_dtype(array.dtype)
     return values.ortvalue_from_numpy_with_onnx_type(array.view(_BITS[array.dtype.itemsize]), element)
 

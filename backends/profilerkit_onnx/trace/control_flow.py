@@ -142,6 +142,7 @@ def _branches(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], value
 
 _DEARER = "the condition of the If {!r} depends on values: the most expensive of its branches is counted"
 _MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
+_MAY_NOT_RUN = "the Loop {!r}, whose number of trips is not known, may not run at all: it is counted once"
 
 
 def _handing_on(walk: Walk, values: Iterable[Value | None], results: Sequence[Value]) -> Iterator[Executed]:
@@ -162,11 +163,8 @@ def _loop(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: V
     walk.executed.append(Executed("Loop", walk.node, (), tuple(turn), times))
     body = _iterated(walk, graph, turn, begins, values, times * (1 if limit is None else limit))
     may_stop = counted is None and condition is not None and limit != 0 and not _is_true(body.outputs[0])
-    if limit and may_stop and (work := body.branch(_path(walk))).work:
-        body = replace(body, choices=[Choice((work, Branch({})), 0, _MAY_STOP.format(node.name or node.output[0]))])
-    if limit and may_stop:
-        none = Side(tuple(_handing_on(walk, begins, body.outputs[1:])))
-        body = replace(body, forks=[Fork(0, body.side(), [none], _MAY_STOP.format(node.name or node.output[0]))])
+    if limit is None or (limit and may_stop):
+        body = _perhaps(walk, body, begins, (_MAY_NOT_RUN if limit is None else _MAY_STOP).format(_name(node)))
     start = len(walk.executed)
     _take(walk, body)
     walk.spans.append((start, len(walk.executed)))
@@ -179,6 +177,17 @@ def _loop(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: V
     missing = "" if limit is not None else "Loop of an unknown number of trips"
     walk.executed.append(Executed("Loop", walk.node, tuple(outputs), tuple(stacked), times, missing=missing))
     values.update(zip(node.output, [*carried, *stacked], strict=False))
+
+
+def _name(node: NodeProto) -> str:
+    return node.name or node.output[0]
+
+
+def _perhaps(walk: Walk, body: _Body, begins: Sequence[Value | None], reason: str) -> _Body:
+    """Return the body of a loop as one side of a choice: it may not run, so that the first values are handed on."""
+    work, none = body.branch(_path(walk)), Side(tuple(_handing_on(walk, begins, body.outputs[1:])))
+    choices = [Choice((work, Branch({})), 0, reason)] if work.work else []
+    return replace(body, choices=choices, forks=[Fork(0, body.side(), [none], reason)])
 
 
 def _iterated(
@@ -254,13 +263,13 @@ def _scan(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: V
     axes = list(settings["scan_input_axes"].ints) if "scan_input_axes" in settings else [0] * scanned
     inner = with_initializers(walk, graph, values)
     length: int | None = None
-    for place, (formal, value) in enumerate(zip(graph.input, inputs, strict=True)):
+    for index, (formal, value) in enumerate(zip(graph.input, inputs, strict=True)):
         if value is None:
             continue
-        if place < states:
+        if index < states:
             inner[formal.name] = _unknown_array(value)
             continue
-        shape, axis = value.shape, axes[place - states]
+        shape, axis = value.shape, axes[index - states]
         if shape is None:
             inner[formal.name] = Value.of(value.number, value.element, None)
             continue

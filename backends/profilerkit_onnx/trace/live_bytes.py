@@ -21,18 +21,18 @@ def bytes_along(
     spans: Sequence[tuple[int, int]] = (),
 ) -> tuple[int, ...]:
     """Return the bytes alive after each operator: inputs and activations; constants are weights, counted elsewhere."""
-    given = {value.number: value.bytes for value in inputs.values()}
-    known = set(given)
+    input_sizes = {value.number: value.bytes for value in inputs.values()}
+    tracked = set(input_sizes)
     steps = []
     for each in executed:
-        reads = tuple(value.number for value in each.inputs if value.number in known)
-        made = [value for value in each.outputs if not value.constant and value.number not in known]
+        reads = tuple(value.number for value in each.inputs if value.number in tracked)
+        made = [value for value in each.outputs if not value.constant and value.number not in tracked]
         aliases = {}
         if each.operator in _VIEWS and reads and made:
             source = each.inputs[0].number
-            if source in known and each.inputs[0].bytes == made[0].bytes:
+            if source in tracked and each.inputs[0].bytes == made[0].bytes:
                 aliases = {made[0].number: source}
         steps.append(Step(reads, tuple((value.number, value.bytes) for value in made), aliases))
-        known.update(value.number for value in made)
-    kept = [value.number for value in outputs if value.number in known]
-    return live_bytes(steps, given, kept, spans)
+        tracked.update(value.number for value in made)
+    kept = [value.number for value in outputs if value.number in tracked]
+    return live_bytes(steps, input_sizes, kept, spans)

@@ -78,7 +78,7 @@ _LARGEST = 1 << 28
 def trace_of_nonzero(model: ModelProto, inputs: ModelInputs, read: Read) -> ModelTrace:
     """Return the trace of a call whose operators do no work with weights that are zero.
 
-    ``read`` returns the values of a tensor; one weight is held at a time. Raises `InputError` for a tensor that is
+    ``read`` returns the values of a tensor; one weight is in memory at a time. Raises `InputError` for a tensor that is
     damaged, and `NotOfferedError` for a weight that operators make which onnx's reference cannot compute.
     """
     failed: list[Exception] = []

@@ -39,16 +39,16 @@ def signature(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[s
 
     Names are no part of it, but which inputs and outputs there are.
     """
-    known: list[Hashable] = []
+    parts: list[Hashable] = []
     for value in inputs:
         if value is None:
-            known.append(None)
+            parts.append(None)
             continue
         array = value.array
         if array is None:
-            known.append((value.type_key, value.constant))
+            parts.append((value.type_key, value.constant))
         elif array.size <= _COMPARED and not array.dtype.hasobject:
-            known.append((value.type_key, value.constant, array.dtype.str, array.shape, array.tobytes()))
+            parts.append((value.type_key, value.constant, array.dtype.str, array.shape, array.tobytes()))
         else:
             return None
     attributes = node.attribute
@@ -57,5 +57,5 @@ def signature(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[s
     return (
         *(node.op_type, node.domain, node.overload, tuple(opsets.items()), tuple(map(bool, node.output))),
         tuple(attribute.SerializeToString(deterministic=True) for attribute in attributes),
-        tuple(known),
+        tuple(parts),
     )

@@ -11,8 +11,8 @@ from onnx import ModelProto, TypeProto, helper
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.backend_kit.scoped_calls import Weights, layer_records
-from profilerkit.devices.product_dtypes import product_dtype
 from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
 
@@ -86,10 +86,10 @@ def _walked(
     )
     if walks is not None:
         walks.append(walk)
-    given = {name: Value(walk.number(), _type_of(tensor)) for name, tensor in bound.items()}
-    values = {**with_initializers(walk, model.graph, {}), **given}
+    input_values = {name: Value(walk.number(), _type_of(tensor)) for name, tensor in bound.items()}
+    values = {**with_initializers(walk, model.graph, {}), **input_values}
     walk.over(model.graph.node, values, top=True)
-    return walk, given, [made_before(value.name, values) for value in model.graph.output]
+    return walk, input_values, [made_before(value.name, values) for value in model.graph.output]
 
 
 def _traced(
@@ -100,17 +100,17 @@ def _traced(
     walks: list[Walk],
     kind: Callable[..., Walk],
 ) -> ModelTrace:
-    walk, given, outputs = _walked(model, inputs, [chain[-1].path for chain in scopes.chains], walks, kind)
-    calls = layer_calls(scopes, walk.executed, given.values(), outputs)
+    walk, input_values, outputs = _walked(model, inputs, [chain[-1].path for chain in scopes.chains], walks, kind)
+    calls = layer_calls(scopes, walk.executed, input_values.values(), outputs)
     return ModelTrace(
         layer_records(scopes.types, weights, calls),
         tuple(_record(each, scopes) for each in walk.executed),
-        _memory(walk, given, outputs, weights),
+        _memory(walk, input_values, outputs, weights),
         missing_of(walk.executed) + walk.missed,
         METHOD,
         tuple(_notes(walk)),
         choices=tuple(walk.choices),
-        peak_spread=_peak_spread(walk, given, outputs),
+        peak_spread=_peak_spread(walk, input_values, outputs),
     )
 
 
@@ -142,21 +142,21 @@ def _multiplied(each: Executed) -> str | None:
     return product_dtype([value.info.dtype for value in each.inputs], each.outputs[0].info.dtype)
 
 
-def _peak_spread(walk: Walk, given: Mapping[str, Value], outputs: list[Value]) -> PeakSpread:
+def _peak_spread(walk: Walk, input_values: Mapping[str, Value], outputs: list[Value]) -> PeakSpread:
     def timeline(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> Sequence[int]:
-        return bytes_along(executed, given, outputs, spans)
+        return bytes_along(executed, input_values, outputs, spans)
 
-    input_bytes = sum(value.bytes for value in given.values())
+    input_bytes = sum(value.bytes for value in input_values.values())
     return spread_of_forks(walk.executed, walk.spans, walk.forks, timeline, input_bytes)
 
 
-def _memory(walk: Walk, given: Mapping[str, Value], outputs: list[Value], weights: Weights) -> MemoryTimeline:
+def _memory(walk: Walk, input_values: Mapping[str, Value], outputs: list[Value], weights: Weights) -> MemoryTimeline:
     every = {record.identity: record.bytes for lists in weights.values() for each in lists for record in each}
     unsized = Counter(each.operator for each in walk.executed for value in each.outputs if value.shape is None)
     return MemoryTimeline(
         sum(every.values()),
-        sum(value.bytes for value in given.values()),
-        bytes_along(walk.executed, given, outputs, walk.spans),
+        sum(value.bytes for value in input_values.values()),
+        bytes_along(walk.executed, input_values, outputs, walk.spans),
         "along the order of the graph; a runtime may order and reuse otherwise",
         unsized,
     )

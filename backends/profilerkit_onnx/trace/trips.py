@@ -39,10 +39,10 @@ def counted_trips(
     if needed is None:
         return None
     nodes, carried, outer = needed
-    known = {name: values[name].array for name in outer if name in values}
+    captured = {name: values[name].array for name in outer if name in values}
     first = {formals[2 + index]: value.array for index in carried if (value := begins[index]) is not None}
-    arrays = {**known, **first}
-    if len(known) < len(outer) or len(first) < len(carried) or any(array is None for array in arrays.values()):
+    arrays = {**captured, **first}
+    if len(captured) < len(outer) or len(first) < len(carried) or any(array is None for array in arrays.values()):
         return None
     made = [results[0], *(results[1 + index] for index in carried)]
     turn = ReferenceEvaluator(_model(nodes, {*formals[:2], *arrays}, made, opsets))

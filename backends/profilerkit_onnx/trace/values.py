@@ -38,9 +38,9 @@ class Value:
     array: Array | None = None
 
     @classmethod
-    def of(cls, number: int, element: int, shape: Shape | None, **known: Any) -> Value:
+    def of(cls, number: int, element: int, shape: Shape | None, **facts: Any) -> Value:
         """Return a tensor of a dtype and shape."""
-        return cls(number, tensor_type(element, shape), **known)
+        return cls(number, tensor_type(element, shape), **facts)
 
     def again(self, number: int) -> Value:
         """Return a value like this one in a buffer of its own."""

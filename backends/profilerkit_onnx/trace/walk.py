@@ -105,10 +105,10 @@ class Walk:
             self._inside(node, function, inputs, values, times)
             return
         key = None if node.op_type == "Constant" else signature(node, inputs, self.opsets)
-        known = self.seen.get(key)
-        if known is not None:
-            again = [value.again(self.number()) for value in known.outputs]
-            self._take(known, node, inputs, again, values, times)
+        outcome = self.seen.get(key)
+        if outcome is not None:
+            again = [value.again(self.number()) for value in outcome.outputs]
+            self._take(outcome, node, inputs, again, values, times)
             return
         outputs, inferred_alone = self._outputs(node, inputs)
         if not is_known(name_of(node)) and not all(value.constant for value in outputs):
@@ -117,14 +117,14 @@ class Walk:
                 return
         constant = bool(outputs) and all(value.constant for value in outputs)
         cost, missing = (Cost(0, 0), "") if constant else price(node, inputs, outputs, attributes_of(node))
-        known = Known(outputs, constant, cost, missing)
+        outcome = Known(outputs, constant, cost, missing)
         if key is not None and inferred_alone:
-            self.seen[key] = known
-        self._take(known, node, inputs, outputs, values, times)
+            self.seen[key] = outcome
+        self._take(outcome, node, inputs, outputs, values, times)
 
     def _take(
         self,
-        known: Known,
+        outcome: Known,
         node: NodeProto,
         inputs: Sequence[Value | None],
         outputs: Sequence[Value],
@@ -133,12 +133,12 @@ class Walk:
     ) -> None:
         """Take the outputs of a node into the values, and note what it does."""
         values.update(zip(node.output, outputs, strict=True))
-        if known.constant:
+        if outcome.constant:
             self.constants += node.op_type != "Constant"
             for index, value in enumerate(outputs):
                 self.origins[value.number] = Made(node, index, tuple(inputs), self.opsets)
         else:
-            self.note(node, inputs, outputs, times, *known.cost, known.missing)
+            self.note(node, inputs, outputs, times, *outcome.cost, outcome.missing)
 
     def note(
         self,
@@ -187,11 +187,11 @@ class Walk:
         inner: Values = {name: value for name, value in zip(function.input, inputs, strict=False) if value is not None}
         opsets = {entry.domain: entry.version for entry in function.opset_import}
         outer, declared = self.opsets, self.declared
-        given = {attribute.name: attribute for attribute in node.attribute}
-        given = {**{attribute.name: attribute for attribute in function.attribute_proto}, **given}
+        attributes = {attribute.name: attribute for attribute in node.attribute}
+        attributes = {**{attribute.name: attribute for attribute in function.attribute_proto}, **attributes}
         self.opsets, self.declared = {**outer, **opsets}, {}
         try:
-            body = [_filled(each, given, inner, set(function.input)) for each in function.node]
+            body = [_filled(each, attributes, inner, set(function.input)) for each in function.node]
             self.over(body, inner, times)
         finally:
             self.opsets, self.declared = outer, declared
@@ -216,8 +216,8 @@ class Walk:
                 f"shapes {shapes}: {words}"
             ) from None
         arrays = folded(node, inputs, self.opsets)
-        given = [value for value in inputs if value is not None]
-        constant = bool(given) and all(value.constant for value in given)
+        values = [value for value in inputs if value is not None]
+        constant = bool(values) and all(value.constant for value in values)
         outputs = [
             Value(self.number(), self._type(name, kind, array), constant or array is not None, array)
             for name, kind, array in zip(node.output, types, arrays, strict=True)
@@ -257,13 +257,13 @@ def _is_settled(value: Value, kind: TypeProto | None) -> bool:
     return value.array is not None or (value.type is kind and (not value.is_tensor or value.shape is not None))
 
 
-def _filled(node: NodeProto, given: Mapping[str, AttributeProto], inner: Values, formal: set[str]) -> NodeProto:
+def _filled(node: NodeProto, attributes: Mapping[str, AttributeProto], inner: Values, formal: set[str]) -> NodeProto:
     """Return a node of a function's body with the attributes of the call, without inputs that the call leaves out."""
     copy = NodeProto()
     copy.CopyFrom(node)
     del copy.attribute[:]
     for attribute in node.attribute:
-        source = given.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        source = attributes.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
         if source is not None:
             copy.attribute.add().CopyFrom(source)
             copy.attribute[-1].name = attribute.name

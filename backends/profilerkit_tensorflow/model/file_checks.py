@@ -90,7 +90,7 @@ def _code_in(part: dict[str, Any]) -> str:
     package, *inner = [each for each in module.split(".") if each not in ("src", "api", "_tf_keras")]
     if package not in ("keras", "tf_keras") or (inner and inner[0] not in _MODEL_PACKAGES):
         called = part["config"] if name == "function" else name
-        return f"{module}.{called}, which is none of Keras' layers and functions"
+        return f"{module}.{called}, which is not a layer or function of Keras"
     return ""
 
 

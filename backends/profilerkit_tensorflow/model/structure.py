@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import deque
 from collections.abc import Iterable
+from functools import partial
+from types import MappingProxyType, MethodType
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.types import core
 
@@ -18,6 +23,9 @@ __all__ = ["structure_of"]
 #: Values that are compared by what they are.
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), tf.DType, tf.TensorShape)
 
+#: Values without attributes of their own that may change in place, or lead to what may.
+_BY_CONTENTS = (np.ndarray, bytearray, memoryview, array, partial, MethodType, MappingProxyType, deque)
+
 #: What is walked for itself where it belongs to the model, or keeps its traces.
 _WALKED = (tf.Module, tf.Variable, core.PolymorphicFunction, core.ConcreteFunction)
 
@@ -30,22 +38,24 @@ def structure_of(model: Any) -> list[Any]:
     states of random generators are left out. What a `tf.function` keeps of its traces is too: it grows whenever the
     function is called.
     """
-    held = _Structure(model)
+    parts = _Structure(model)
     contents = Contents(_special, reads_globals=True)
     written = contents.written
-    for value, kind, names, values in held.objects:
+    for value, kind, names, values in parts.objects:
         written += (Identity(value), kind, names)
         contents.add_class(type(value))
         _add_all(values, contents)
-    for value, slots in held.slotted:
+    for value, slots in parts.slotted:
         written += (Identity(value), tuple(slots))
         _add_all(slots.values(), contents)
-    for _, keys, values in held.dicts:
+    for _, keys, values in parts.dicts:
         _add_all((*keys, *values), contents)
-    for _, items in held.sequences:
+    for _, items in parts.sequences:
         _add_all(items, contents)
-    written.append([len(members) for _, members in held.sets])
-    _add_all((content for _, content in held.cells), contents)
+    for _, members in parts.sets:
+        plain = [member for member in members if isinstance(member, _PLAIN)]
+        written += (len(members), set(plain))
+    _add_all((content for _, content in parts.cells), contents)
     return written
 
 
@@ -82,5 +92,7 @@ def _add(value: Any, contents: Contents) -> None:
         contents.written.append(len(value))
         for each in value:
             _add(each, contents)
+    elif isinstance(value, _BY_CONTENTS):
+        contents.add(value)
     else:
         contents.written.append(Identity(value))

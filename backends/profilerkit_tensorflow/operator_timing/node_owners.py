@@ -101,11 +101,11 @@ class NodeOwners:
         for path in paths.values():
             ran.setdefault(path[:-1], set()).update(path[-1:])
         return {
-            executed: self._place(path, times.nodes[executed].op_type, ran[path[:-1]])
+            executed: self._placed(path, times.nodes[executed].op_type, ran[path[:-1]])
             for executed, path in paths.items()
         }
 
-    def _place(self, path: tuple[str, ...], executed_type: str, ran: set[str]) -> Placed:
+    def _placed(self, path: tuple[str, ...], executed_type: str, ran: set[str]) -> Placed:
         body = self._body(path[:-1])
         name = path[-1] if path else ""
         operator = body.operators.get(name)

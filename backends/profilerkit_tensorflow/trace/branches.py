@@ -35,7 +35,11 @@ __all__ = [
 
 _SIDES = ("then", "else")
 _DEAREST = "a condition depends on values that the graph does not tell: the most expensive of its branches is counted"
-_MAY_STOP = "a loop may stop before it reaches its limit; it is counted up to that"
+#: By whether the limit of a loop is known: why its runs may be none.
+_MAY_STOP = {
+    True: "a loop may stop before it reaches its limit; it is counted up to that",
+    False: "a loop whose number of runs is not known may not run at all; it is counted once",
+}
 
 
 @dataclass(frozen=True)
@@ -98,9 +102,9 @@ def fork_of(tried: Sequence[Tried], taken: Tried, used: Sequence[int]) -> tuple[
     return (Fork(0, taken.side(), sides, _DEAREST),)
 
 
-def may_stop_fork(start: int, every: Side, first: Sequence[Value], results: Sequence[Value]) -> Fork:
-    """Return the fork between all runs of a loop and none, after which its variables have their first values."""
-    return Fork(start, every, (Side(tuple(_handing_on(every.operators, first, results))),), _MAY_STOP)
+def may_stop_fork(start: int, every: Side, first: Sequence[Value], results: Sequence[Value], has_limit: bool) -> Fork:
+    """Return the fork between the counted runs of a loop and none, which leaves its variables their first values."""
+    return Fork(start, every, (Side(tuple(_handing_on(every.operators, first, results))),), _MAY_STOP[has_limit])
 
 
 def _handing_on(counted: Sequence[Executed], values: Sequence[Value], results: Sequence[Value]) -> Iterator[Executed]:
@@ -122,10 +126,10 @@ def choice_of(tried: Sequence[Tried], taken: Tried) -> tuple[Choice, ...]:
     return (Choice(branches, counted, _DEAREST),)
 
 
-def may_stop_choice(executed: Sequence[Executed], choices: Sequence[Choice]) -> tuple[Choice, ...]:
-    """Return the choice between all runs of a loop and none, for one that may stop before its limit."""
+def may_stop_choice(executed: Sequence[Executed], choices: Sequence[Choice], has_limit: bool) -> tuple[Choice, ...]:
+    """Return the choice between the counted runs of a loop and none: its condition may end it at any time."""
     every, none = _branch(executed, choices), Branch({})
-    return (Choice((every, none), 0, _MAY_STOP),) if every.work else ()
+    return (Choice((every, none), 0, _MAY_STOP[has_limit]),) if every.work else ()
 
 
 def _branch(executed: Sequence[Executed], choices: Sequence[Choice]) -> Branch:

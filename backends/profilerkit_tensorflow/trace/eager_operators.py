@@ -110,8 +110,8 @@ def _call_of(kind: str, ins: Sequence[Any], attrs: Any, outs: Sequence[Any]) -> 
     small = [tensor.numpy() if is_small(tensor) else None for tensor in ins]
     return OpCall(
         type=kind,
-        inputs=Shapes([_known(tensor) for tensor in ins]),
-        outputs=Shapes([_known(tensor) for tensor in outs]),
+        inputs=Shapes([_static_shape(tensor) for tensor in ins]),
+        outputs=Shapes([_static_shape(tensor) for tensor in outs]),
         input_dtypes=tuple(tensor.dtype.name for tensor in ins),
         output_dtypes=tuple(tensor.dtype.name for tensor in outs),
         attribute=_attributes(attrs).get,
@@ -125,7 +125,7 @@ def _attributes(flat: Any) -> dict[str, Any]:
     return {name: value.decode() if isinstance(value, bytes) else value for name, value in named.items()}
 
 
-def _known(tensor: Any) -> Shape | None:
+def _static_shape(tensor: Any) -> Shape | None:
     shape = static_shape(tensor)
     return None if shape is None or None in shape else Shape(size for size in shape if size is not None)
 

@@ -84,7 +84,7 @@ class Observation(EagerOperators):
 
 def operator_macs(executed: Iterable[Executed]) -> int | None:
     """Return the multiply-accumulates of all operators; None where formulas of the user's stand for whole layers."""
-    if any(hasattr(key, "layer") for key in COSTS.own()):
+    if any(hasattr(key, "layer") for key in COSTS.added()):
         return None
     return sum(each.macs for each in executed)
 

@@ -70,8 +70,8 @@ class Questions:
             return
         file, function = PurePath(frame.f_code.co_filename).name, frame.f_code.co_name
         converted = file.startswith("__autograph_generated_file")
-        place = f"{function.removeprefix('tf__')}()" if converted else f"{file}, line {frame.f_lineno}"
-        asked = f"{question} in {place}"
+        location = f"{function.removeprefix('tf__')}()" if converted else f"{file}, line {frame.f_lineno}"
+        asked = f"{question} in {location}"
         if asked not in self.asked:
             self.asked.append(asked)
 

@@ -10,7 +10,7 @@ from typing import Any
 from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.live_bytes import live_bytes
-from profilerkit.devices.product_dtypes import product_dtype
+from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.errors import error_summary
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.bounds import PeakSpread
@@ -63,7 +63,7 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
     trace = _trace(model, inputs, training)
     if trace.failure is not None or inputs is None:
         return trace
-    made_under = noted((*conditions(model), *formulas_used(trace, COSTS.own())))
+    made_under = noted((*conditions(model), *formulas_used(trace, COSTS.added())))
     return replace(trace, notes=(*trace.notes, *made_under)) if made_under else trace
 
 

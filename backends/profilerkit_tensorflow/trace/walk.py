@@ -235,11 +235,12 @@ class Walk:
             Scope(condition, [], scope, owner, scope.times * (1 if runs is None else runs + 1)), first, results
         )
         self.spans.append((start, len(self.executed)))
-        if runs and may_stop:
-            self.choices[choices:] = may_stop_choice(self.executed[start:], self.choices[choices:])
+        if may_stop or runs is None:
+            has_limit = runs is not None
+            self.choices[choices:] = may_stop_choice(self.executed[start:], self.choices[choices:], has_limit)
             inside = [(begin - start, end - start) for begin, end in self.spans[spans:]]
             every = Side(self.executed[start:], inside, [fork.moved(-start) for fork in self.forks[forks:]])
-            self.forks[forks:] = [may_stop_fork(start, every, first, results)]
+            self.forks[forks:] = [may_stop_fork(start, every, first, results, has_limit)]
         runs_of = [None if may_stop and not counts_runs(tensor) else runs for tensor in body.inputs]
         self._bind(operator, self._after(first, steps, results, runs_of, owner), scope)
 

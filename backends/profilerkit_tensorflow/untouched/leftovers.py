@@ -214,8 +214,8 @@ class _Search:
         tensors = [child for child in children if not self._below.get(id(child))]
         below: set[int] = set().union(*(self._below.get(id(child), set()) for child in children))
         if tensors and not issubclass(type(referrer), tuple):
-            self._holders[id(referrer)] = found = (referrer, tensors)
-            self._not_the_users |= {id(found), id(tensors)}
+            self._holders[id(referrer)] = holder = (referrer, tensors)
+            self._not_the_users |= {id(holder), id(tensors)}
             below.add(id(referrer))
         self._below[id(referrer)] = below
 

@@ -40,8 +40,8 @@ def are_as_shipped() -> bool:
     if not isinstance(version, int):  # others hold for a time
         return False
     if version not in _is_shipped:
-        own = {key: COSTS.get(key) for key in COSTS if isinstance(key, str) and key.startswith("aten::")}
-        _is_shipped[version] = own == _SHIPPED
+        current = {key: COSTS.get(key) for key in COSTS if isinstance(key, str) and key.startswith("aten::")}
+        _is_shipped[version] = current == _SHIPPED
     return _is_shipped[version]
 
 

@@ -1,8 +1,8 @@
 """Attention in torch's own fused operators, and its gradients: which operator goes to which formula.
 
-Attention that is spelt otherwise is made of products and a softmax, and counts as these. The dense product is counted
+Attention that is written otherwise is made of products and a softmax, and counts as these. The dense product is counted
 whatever the mask, causal ones included. A mask of numbers is added to each score; one of booleans chooses, and costs
-nothing, as where it is spelt ``where`` or ``masked_fill``.
+nothing, as where it is written as ``where`` or ``masked_fill``.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ def layer_norm_gradient(
 def rms_norm_gradient(
     dy: Shape, x: Shape, shape: Any, inverse: Shape, weight: Shape | None, output_mask: Any, *, out: Any
 ) -> Cost:
-    """Return the cost of the gradients in ``output_mask``, in one kernel or spelt out by autograd."""
+    """Return the cost of the gradients in ``output_mask``, in one kernel or in several by autograd."""
     return normalization.rms_norm_gradient(x.numel, inverse.numel, weight is not None, *output_mask)
 
 

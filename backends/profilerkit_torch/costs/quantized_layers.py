@@ -1,6 +1,6 @@
 """Layers of quantized integers: their products count as those of floats, other work on integers costs nothing.
 
-Weights come packed with their bias; the package is asked for both.
+Weights come packed with their bias; both are read from the package.
 """
 
 from __future__ import annotations

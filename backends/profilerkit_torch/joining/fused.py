@@ -100,5 +100,5 @@ def _compiled(operator: OpRecord, profiled: Mapping[str, int]) -> OpRecord:
     names = _COMPILED[name]
     if name == "linear" and operator.flops == 2 * operator.macs:  # without a bias
         names = ("aten::mm", *names[1:])
-    own = next((each for each in names if each in profiled), None)
-    return operator if own is None else replace(operator, operator=own)
+    counted = next((each for each in names if each in profiled), None)
+    return operator if counted is None else replace(operator, operator=counted)

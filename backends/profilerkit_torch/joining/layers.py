@@ -64,15 +64,15 @@ def _name(operator: OpRecord) -> str:
     return common_name(profiled_name(operator.operator))
 
 
-def _outer_operators(frames: Sequence[Frame], known: frozenset[str]) -> list[Frame]:
+def _outer_operators(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
     """Return the operators of the forward pass with these names, of nested ones the outermost."""
     return [
         frame
         for frame in frames
         if frame.event.kind is Kind.OPERATOR
-        and common_name(frame.event.name) in known
+        and common_name(frame.event.name) in names
         and not frame.is_backward
-        and not any(common_name(each.event.name) in known for each in frame.around if each is not frame)
+        and not any(common_name(each.event.name) in names for each in frame.around if each is not frame)
     ]
 
 
@@ -130,17 +130,17 @@ def _begin(first: Frame) -> float:
 
 
 def _by_ranges(frames: Sequence[Frame], trace: ModelTrace) -> None:
-    known = frozenset(layer.path for layer in trace.layers)
+    names = frozenset(layer.path for layer in trace.layers)
     strangers: dict[str, None] = {}
     for frame in frames:
         if frame.event.kind is Kind.LAYER:
-            if frame.event.name in known:
+            if frame.event.name in names:
                 frame.layer = frame.event.name
             else:
                 strangers[frame.event.name] = None
     if strangers:
         first = next(iter(strangers))
-        nearest = ", ".join(map(repr, by_likeness(first, known)[:3]))
+        nearest = ", ".join(map(repr, by_likeness(first, names)[:3]))
         raise ProfileFileError(
             f"the profile is of another model: it has {len(strangers)} layers that the model has not, such as "
             f"{first!r}; the model's nearest are {nearest}"

@@ -129,21 +129,21 @@ def _notes(frames: Sequence[Frame]) -> list[str]:
 
 def _launches(frames: Iterable[Frame]) -> dict[Any, Frame]:
     """Return the frames that start kernels: by the correlation of the driver's call, and by the operator's own id."""
-    found: dict[Any, Frame] = {}
+    launches: dict[Any, Frame] = {}
     for frame in frames:
         if frame.event.kind is Kind.DRIVER:
-            found["correlation", frame.event.args.get("correlation")] = frame
+            launches["correlation", frame.event.args.get("correlation")] = frame
         elif frame.is_work:
-            found["external", frame.event.args.get("External id", frame.event.args.get("external id"))] = frame
-    found.pop(("correlation", None), None)
-    found.pop(("external", None), None)
+            launches["external", frame.event.args.get("External id", frame.event.args.get("external id"))] = frame
+    launches.pop(("correlation", None), None)
+    launches.pop(("external", None), None)
     # A call of the driver that lies in no operator may have been made in another thread for one.
-    for key, frame in list(found.items()):
+    for key, frame in list(launches.items()):
         if key[0] == "correlation" and frame.outer is None:
-            owner = found.get(("external", frame.event.args.get("External id")))
+            owner = launches.get(("external", frame.event.args.get("External id")))
             if owner is not None:
-                found[key] = owner
-    return found
+                launches[key] = owner
+    return launches
 
 
 def _around(frame: Frame | None) -> str:

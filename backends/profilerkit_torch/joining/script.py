@@ -182,12 +182,12 @@ def load(spec: str) -> torch.nn.Module:
     if not source or not name:
         raise SystemExit(f"MODEL is {spec!r}; give module:name or path/to/file.py:name")
     if source.endswith(".py"):
-        found = importlib.util.spec_from_file_location("profiled_model", source)
-        if found is None or found.loader is None or not Path(source).exists():
+        module_spec = importlib.util.spec_from_file_location("profiled_model", source)
+        if module_spec is None or module_spec.loader is None or not Path(source).exists():
             raise SystemExit(f"there is no file {source}")
-        module = importlib.util.module_from_spec(found)
+        module = importlib.util.module_from_spec(module_spec)
         sys.modules["profiled_model"] = module
-        found.loader.exec_module(module)
+        module_spec.loader.exec_module(module)
     else:
         sys.path.insert(0, str(Path.cwd()))
         module = importlib.import_module(source)
@@ -203,9 +203,9 @@ def made_input(text: str, batch: int, device: str, dtype: torch.dtype) -> Tuple[
     name, _, rest = text.rpartition("=")
     sizes, _, kind = rest.partition(":")
     shape = [batch] + [int(size) for size in sizes.split(",") if size]
-    wanted = getattr(torch, kind) if kind else dtype
-    made = torch.randn(shape) if wanted.is_floating_point else torch.zeros(shape)
-    return name, made.to(device=device, dtype=wanted)
+    torch_dtype = getattr(torch, kind) if kind else dtype
+    made = torch.randn(shape) if torch_dtype.is_floating_point else torch.zeros(shape)
+    return name, made.to(device=device, dtype=torch_dtype)
 
 
 def main() -> None:

@@ -71,11 +71,11 @@ def name_layers_by_operators(
         for operator in trace.operators
         if operator.phase == "forward"
     ]
-    known = frozenset(each.name for each in traced)
+    names = frozenset(each.name for each in traced)
     pairs: list[tuple[Frame, OpRecord]] = []
     for start, end in windows:
         inside = [frame for frame in frames if start <= frame.event.start < end]
-        pairs += _aligned(_outermost(inside, known), traced, known)
+        pairs += _aligned(_outermost(inside, names), traced, names)
     products = sum(each.operator.macs > 0 for each in traced) * len(windows)
     matched = sum(operator.macs > 0 for _, operator in pairs)
     if (products and matched <= _LEAST * products) or not pairs:
@@ -87,14 +87,14 @@ def name_layers_by_operators(
     return pairs
 
 
-def _outermost(frames: Sequence[Frame], known: frozenset[str]) -> list[Frame]:
+def _outermost(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
     """Return the operators that the trace may have, of nested ones the outer, and outermost ones that it has not."""
     kept: list[Frame] = []
     taken: set[int] = set()
     holders = {
         id(each)
         for frame in frames
-        if common_name(frame.event.name) in known
+        if common_name(frame.event.name) in names
         for each in frame.around
         if each is not frame
     }
@@ -103,18 +103,18 @@ def _outermost(frames: Sequence[Frame], known: frozenset[str]) -> list[Frame]:
             continue
         if any(id(each) in taken for each in frame.around):
             continue
-        if common_name(frame.event.name) in known or id(frame) not in holders:
+        if common_name(frame.event.name) in names or id(frame) not in holders:
             kept.append(frame)
             taken.add(id(frame))
     return kept
 
 
-def _aligned(frames: Sequence[Frame], traced: Sequence[_Traced], known: frozenset[str]) -> list[tuple[Frame, OpRecord]]:
+def _aligned(frames: Sequence[Frame], traced: Sequence[_Traced], names: frozenset[str]) -> list[tuple[Frame, OpRecord]]:
     """Return pairs of one pass and name their layers: the products first, then what lies between two of them.
 
     A version of torch that has one operator more beside every product would otherwise move the pairs of products.
     """
-    anchors = [frame for frame in frames if common_name(frame.event.name) in known]
+    anchors = [frame for frame in frames if common_name(frame.event.name) in names]
     products = frozenset(each.name for each in traced if each.operator.macs)
     at = [index for index, frame in enumerate(anchors) if common_name(frame.event.name) in products]
     of = [index for index, each in enumerate(traced) if each.name in products]

@@ -55,7 +55,7 @@ class EventClock:
         return event
 
     def ready(self, moment: Any) -> bool:
-        """Return whether the device has got to a moment."""
+        """Return whether the device has reached a moment."""
         return bool(moment.query())
 
     def seconds(self, moments: Sequence[Any]) -> Sequence[float]:

@@ -124,7 +124,7 @@ class Inventory:
 
     @cached_property
     def of_training(self) -> set[int]:
-        """The ids of what optimizers and metrics of Keras models hold: a forward pass needs none of it."""
+        """The ids of what optimizers and metrics of Keras models hold: a forward pass does not use it."""
         return set(map(id, training_tensors(self.modules))) if self.holds_keras else set()
 
     @property

@@ -9,9 +9,10 @@ from torch import nn
 from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.backend_kit.keras_layers import keras_bookkeeping
-from profilerkit.process.contents import Contents, Identity
+from profilerkit.process.contents import BYTES_OF, Contents, Identity
 
 from .modules import modules_of
+from .tensors import bytes_of
 
 __all__ = ["structure_of"]
 
@@ -26,6 +27,7 @@ _LEFT_OUT = frozenset(
         "training",
     }
 )
+BYTES_OF["torch"] = bytes_of
 #: Tensors whose data may be put in another place by ``tensor.data = ...``, which counts as no write.
 _PLAIN_TENSORS = (torch.Tensor, nn.Parameter)
 
@@ -36,7 +38,7 @@ def structure_of(model: nn.Module, flags: bool = True) -> list[Any]:
     It has each module's identity and class, the tensors it owns (which, how large, how often written to), its hooks, a
     ``forward`` of its own, and every other attribute: plain values and the contents of containers and of further
     objects. Of each class it has the attributes too, and of functions what they close over and the global variables
-    that they name. It is one walk over the attributes, and reads no values of tensors.
+    that they name. It is one walk over the attributes, and reads the values of integers and single numbers alone.
 
     The training flags are part of it with ``flags``, and where they differ: a pass for inference is made without any of
     them, and one for training with all of them, unless only some are set.
@@ -70,6 +72,10 @@ def _special(value: Any, contents: Contents) -> bool:
             value.data_ptr() if type(value) in _PLAIN_TENSORS and value.layout is torch.strided else 0,
             0 if unsized or value.is_inference() else value._version,
         )
+        if not (value.is_floating_point() or value.is_complex()) or value.numel() == 1:
+            contents.add_values(value)  # which the model may go by; a write to ``value.data`` is not counted
+        if type(value) is torch.Tensor and value.__dict__:
+            contents.add_attributes(value.__dict__)
         return True
     if isinstance(value, nn.Module):
         contents.written.append(Identity(value))

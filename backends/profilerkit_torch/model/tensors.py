@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-__all__ = ["elements_of", "has_storage", "has_values", "is_twin", "storage_key", "view_like"]
+__all__ = ["bytes_of", "elements_of", "has_storage", "has_values", "is_twin", "storage_key", "view_like"]
 
 
 def has_values(tensor: torch.Tensor) -> bool:
@@ -38,6 +39,26 @@ def has_storage(tensor: torch.Tensor) -> bool:
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     needed = (tensor.storage_offset() + last + 1) * tensor.element_size()
     return tensor.untyped_storage().nbytes() >= needed
+
+
+def bytes_of(tensor: torch.Tensor, most: int) -> bytes | None:
+    """Return the bytes of a tensor of at most so many; None where they are not in one piece in the host's memory.
+
+    They are read where they are: ``tensor.numpy()`` would make the tensor one that cannot be resized.
+    """
+    if type(tensor) not in (torch.Tensor, nn.Parameter) or is_lazy(tensor) or tensor.layout is not torch.strided:
+        return None
+    size = tensor.numel() * tensor.element_size()
+    if not 0 < size <= most or tensor.device.type != "cpu" or not has_storage(tensor):
+        return None
+    if not tensor.is_contiguous():
+        return str(tensor.tolist()).encode() if tensor.numel() <= _FEW else None
+    address = tensor.const_data_ptr() if hasattr(tensor, "const_data_ptr") else tensor.data_ptr()
+    return ctypes.string_at(address, size) if address else None
+
+
+#: How many elements of a tensor that is not in one piece are read.
+_FEW = 4096
 
 
 def storage_key(tensor: torch.Tensor) -> int:

@@ -96,14 +96,14 @@ def gradient_of(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) 
     """
     kept: list[Any] = []
     leaves = [each.detach().requires_grad_() for each in inputs]
-    wanted = [leaves[0], *leaves[-4:]]
+    sources = [leaves[0], *leaves[-4:]]
 
     def call() -> object:
         with torch.enable_grad():
             if not kept:
                 result = function(*leaves)[0]
                 kept.extend((result, torch.ones_like(result)))
-            return torch.autograd.grad(kept[0], wanted, kept[1], retain_graph=True)
+            return torch.autograd.grad(kept[0], sources, kept[1], retain_graph=True)
 
     return call
 

@@ -35,7 +35,7 @@ _FUSED_LAYERS = (
 #: What may be remembered for as long as the process lives: it refers to nothing of the user's.
 _PLAIN = frozenset((int, float, bool, str, type(None), tuple, torch.Size, torch.dtype, type))
 #: What operators of torch's own cost, by their signatures; several profiles of a process meet the same ones.
-_known: dict[Any, tuple[Any, int | None]] = {}
+_macs: dict[Any, tuple[Any, int | None]] = {}
 _version: list[object] = [None]
 _MOST_KNOWN = 4096
 
@@ -44,10 +44,10 @@ def _known_costs() -> dict[Any, tuple[Any, int | None]]:
     version = COSTS.version
     if not isinstance(version, int):  # formulas for a time: nothing of them is remembered
         return {}
-    if version != _version[0] or len(_known) > _MOST_KNOWN:
-        _known.clear()
+    if version != _version[0] or len(_macs) > _MOST_KNOWN:
+        _macs.clear()
         _version[0] = version
-    return _known
+    return _macs
 
 
 @contextmanager
@@ -90,7 +90,7 @@ class Observation(TorchDispatchMode):
         self.has_padding_left_out = False
         self._is_comparable = are_as_shipped()
         self._kinds: dict[int, Kind] = {}
-        self._known = _known_costs()
+        self._macs = _known_costs()
 
     def begin(self) -> None:
         """Forget what was added up; what an operator costs for which shapes stays known."""
@@ -130,15 +130,15 @@ class Observation(TorchDispatchMode):
     def _macs_of(self, func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> int | None:
         try:
             key = signature(func, args, kwargs)
-            known = self._known.get(key)
-            if known is not None and known[0] is func:
-                return known[1]
+            remembered = self._macs.get(key)
+            if remembered is not None and remembered[0] is func:
+                return remembered[1]
             cost = op_cost(func, kind, args, kwargs, result)
         except Exception:  # whatever a formula or a subclass of tensors raises here: the trace has said it, or will
             return None
         macs = None if cost is None else int(cost.macs)
         if key is not None and func.namespace == "aten" and all(type(facet) in _PLAIN for facet in key):
-            self._known[key] = func, macs
+            self._macs[key] = func, macs
         return macs
 
 

@@ -135,7 +135,7 @@ def require_values(model: nn.Module | Inventory, device: torch.device) -> None:
 
 @contextmanager
 def placed(inventory: Inventory, device: torch.device | None) -> Iterator[Inventory]:
-    """Let a model stand on a device, and yield what it holds there; without a device it stays where it is.
+    """Move a model to a device, and yield its tensors there; without a device it stays where it is.
 
     Copies stand in for the tensors that are elsewhere, itself it stays. Use inside `preserved`, which takes the
     stand-ins away.

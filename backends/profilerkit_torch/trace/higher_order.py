@@ -153,12 +153,28 @@ def _loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
             holds = _value(recorder, condition(*carried, *additional))
             if holds is False:
                 return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in carried)
-            carried = tuple(body(*carried, *additional))
             if holds is None:
                 break
+            carried = tuple(body(*carried, *additional))
+    with _apart(recorder) as round_, _recording(recorder):
+        results = tuple(body(*carried, *additional))
+    _keep_perhaps(recorder, round_)
+    carried = results
     recorder.miss(f"higher_order::{func.name()}")
     _note(recorder, "how often a loop goes round depends on values that shapes do not tell: one round is counted")
     return carried
+
+
+def _keep_perhaps(recorder: Recorder, excerpt: _Excerpt) -> None:
+    """Add what was taken apart to the record again, as something that may not run."""
+    start, base, high = len(recorder.operators), excerpt.base, excerpt.peaks[1]
+    excerpt.keep(base)
+    recorder.windows.append(Window(start, len(recorder.operators), base, base + high, _MAYBE))
+    if excerpt.work().work:
+        recorder.choices.append(Choice((excerpt.work(), Branch({})), 0, _MAYBE, recorder.DECIDED_BY_BRANCHES))
+
+
+_MAYBE = "a loop whose number of rounds shapes do not tell may not run at all: one round is counted"
 
 
 def _value(recorder: Recorder, predicate: Any) -> bool | None:

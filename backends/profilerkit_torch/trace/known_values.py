@@ -200,14 +200,14 @@ class KnownValues:
     def _follow_write(self, func: Any, args: Any, kwargs: Any) -> None:
         targets = list(written_by(func, args, kwargs))
         for target in targets:
-            self._own(target)
+            self._make_independent(target)
         if not any(not self.stands_in(target) or storage_key(target) in self.storages for target in targets):
             return
         if not _nature(func).has_values or self._computed(func, args, kwargs) is None:
             for target in targets:
                 self.written(target)
 
-    def _own(self, target: torch.Tensor) -> None:
+    def _make_independent(self, target: torch.Tensor) -> None:
         """Copy the real values that an operator is about to write over, also through another tensor like ``x.data``."""
         if self._sources and self.stands_in(target) and not target.is_floating_point():
             if self._by_storage is None:

@@ -1,16 +1,18 @@
-"""How attention's fused kernels lay out what they return: as the queries are laid out.
+"""How kernels lay out what they return, where torch's kernels for meta tensors have another layout.
 
-torch's kernel for meta tensors puts the heads before the tokens instead, so that models which join the heads afterwards
-would seem to copy them.
+Convolutions, norms and paddings keep channels last. Attention's fused kernels return what is laid out as the queries
+are; the meta kernel puts the heads before the tokens instead, so that models which join the heads afterwards would seem
+to copy them. A model that asks ``x.is_contiguous()`` takes another way by it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-__all__ = ["attention_output"]
+__all__ = ["as_in_a_run", "attention_output"]
 
 
 def attention_output(
@@ -39,4 +41,74 @@ def attention_output(
         fits = zip(full, (batch, heads, queries, keys), strict=True)
         if attn_mask.dim() > 4 or any(size not in (1, expected) for size, expected in fits):
             return None
+    if query.stride(-1) != 1:  # its kernels do not take that: attention is spelled out
+        return torch.empty_like(query, memory_format=torch.contiguous_format)
     return torch.empty_like(query)
+
+
+def as_in_a_run(func: Any, args: Any, result: Any) -> Any:
+    """Return what an operator made without values, laid out as its kernels lay it out."""
+    layout_of = _LAYOUTS.get(func._schema.name)
+    if layout_of is None or not args or not isinstance(args[0], torch.Tensor):
+        return result
+    layout = layout_of(args)
+    first = result[0] if isinstance(result, (tuple, list)) else result
+    if layout is None or first.is_contiguous(memory_format=layout):
+        return result
+    first = torch.empty_like(first, memory_format=layout)
+    return first if isinstance(result, torch.Tensor) else type(result)((first, *result[1:]))
+
+
+def _of_tensor(args: Any) -> torch.memory_format | None:
+    """Return the layout of a kernel that has two of them, and takes the one of its first tensor."""
+    tensor = args[0]
+    return None if tensor.is_contiguous() else _channels_last(tensor) or torch.contiguous_format
+
+
+def _of_convolution(args: Any) -> torch.memory_format | None:
+    """Return channels last where the images or the weights are."""
+    tensor, weight = args[:2]
+    if tensor.dim() != weight.dim() or (tensor.is_contiguous() and weight.is_contiguous()):
+        return None
+    return _channels_last(tensor) or _channels_last(weight)
+
+
+def _contiguous(args: Any) -> torch.memory_format:
+    return torch.contiguous_format
+
+
+def _channels_last(tensor: torch.Tensor) -> torch.memory_format | None:
+    """Return the layout with channels last if a tensor has it, as torch's kernels tell."""
+    if tensor.dim() not in _FORMATS or not _is_channels_last(tensor.shape, tensor.stride()):
+        return None
+    return _FORMATS[tensor.dim()]
+
+
+def _is_channels_last(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """Return whether strides grow from the channels over the last dimension to the first, as torch decides it."""
+    smallest = 0
+    if strides[1] == 0:
+        return False
+    for dim in (1, *range(len(sizes) - 1, 1, -1), 0):
+        if sizes[dim] == 0 or strides[dim] < smallest or (dim == 0 and smallest == strides[1]):
+            return False
+        smallest = strides[dim] * max(sizes[dim], 1)
+    return True
+
+
+_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+#: By operator: the layout of its (first) output, None where torch's meta kernel is right.
+_LAYOUTS: dict[str, Callable[[Any], torch.memory_format | None]] = {
+    **{f"aten::conv{kind}{dims}d": _of_convolution for kind in ("", "_transpose") for dims in (2, 3)},
+    **dict.fromkeys(("aten::convolution", "aten::_convolution"), _of_convolution),
+    **dict.fromkeys(
+        (
+            *("aten::group_norm", "aten::native_group_norm", "aten::batch_norm", "aten::native_batch_norm"),
+            *(f"aten::{kind}_pad{dims}d" for kind in ("reflection", "replication") for dims in (2, 3)),
+            *("aten::channel_shuffle", "aten::native_channel_shuffle", "aten::pixel_shuffle"),
+        ),
+        _of_tensor,
+    ),
+    **dict.fromkeys(("aten::roll", "aten::pad"), lambda args: _channels_last(args[0])),
+    "aten::max_pool1d": _contiguous,
+}

@@ -78,9 +78,9 @@ def _layout(tensor: torch.Tensor) -> Any:
 
 
 def _normalises_channels(args: Any) -> bool:
-    """A batch norm with known statistics, whose weights all have one element for each channel."""
+    """A batch norm of a contiguous tensor with known statistics, whose weights have one element for each channel."""
     x, weights, training = args[0], args[1:5], args[5]
-    whole = x.dim() > 1 and not training
+    whole = x.dim() > 1 and not training and x.is_contiguous()
     return whole and all(weight is None or weight.shape == x.shape[1:2] for weight in weights)
 
 

@@ -84,9 +84,9 @@ class Questions(PassMode):
     def _placed(self, kwargs: Any) -> Any:
         if self._device is None or kwargs.get("device") is None:
             return kwargs
-        return {**kwargs, "device": self._place(kwargs["device"])}
+        return {**kwargs, "device": self._on_meta(kwargs["device"])}
 
-    def _place(self, value: Any) -> Any:
+    def _on_meta(self, value: Any) -> Any:
         """Return the meta device for that of the answers; another one, and what is no device, as it is."""
         here = self._device
         if here is None or not isinstance(value, (str, torch.device)):
@@ -116,6 +116,13 @@ class Questions(PassMode):
             self._recorder.unanswered.append(_name(func))
         return func(*args, **kwargs)
 
+    def _refuse_address(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Refuse to give the memory of a tensor that has none: code that reads at address 0 ends the process."""
+        if not _stands_in(args[0]):
+            return func(*args, **kwargs)
+        self._recorder.unanswered.append(_name(func))
+        raise UnansweredError([_name(func)])
+
     def _ask_for_view(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Have a pass without autograd be void: there a tensor that a transform makes is no view."""
         self._recorder.refuse(ViewError)
@@ -129,7 +136,7 @@ class Questions(PassMode):
     def _move(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Move a tensor: one on the meta device stays there, where it would stay in a run."""
         if isinstance(args[0], torch.Tensor) and args[0].is_meta:
-            args = (args[0], *map(self._place, args[1:]))
+            args = (args[0], *map(self._on_meta, args[1:]))
             kwargs = self._placed(kwargs)
         return func(*args, **kwargs)
 
@@ -141,8 +148,8 @@ class Questions(PassMode):
         type_ = _TYPES_BY_NAME.get(kind if isinstance(kind, str) else _name_of_type(kind))
         if type_ is None or not args[0].is_meta:
             return func(*args, **kwargs)
-        place = type_.__module__.partition(".")[2] or "cpu"
-        return self._move(_TENSOR.to, (args[0], place), {"dtype": type_.dtype})
+        device_type = type_.__module__.partition(".")[2] or "cpu"
+        return self._move(_TENSOR.to, (args[0], device_type), {"dtype": type_.dtype})
 
     def _change_type_as(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Convert a tensor to the type of another, where one of them is real and the other stands in."""
@@ -260,11 +267,14 @@ _OF_AUTOGRAD: dict[Any, Handler] = {
     **dict.fromkeys((_TENSOR._is_view, _TENSOR._base.__get__), Questions._ask_for_view),
     _VARIABLE_FUNCTIONS._make_dual: Questions._make_dual,
 }
-#: Of addresses, and of the memory that a tensor is in.
+#: Of addresses, and of the memory that a tensor is in; ``pickle`` reads it.
 _OF_ADDRESS = (
-    *("data_ptr", "const_data_ptr", "untyped_storage", "storage", "_typed_storage", "storage_type"),
-    *("is_pinned", "is_shared"),
+    *("data_ptr", "const_data_ptr", "untyped_storage", "storage", "_typed_storage", "__reduce_ex__"),
+    *("is_pinned", "is_shared", "share_memory_", "pin_memory"),
 )
-_NOT_ANSWERED: dict[Any, Handler] = dict.fromkeys(
-    (getattr(_TENSOR, name) for name in _OF_ADDRESS if hasattr(_TENSOR, name)), Questions._unknown
-)
+_NOT_ANSWERED: dict[Any, Handler] = {
+    **dict.fromkeys(
+        (getattr(_TENSOR, name) for name in _OF_ADDRESS if hasattr(_TENSOR, name)), Questions._refuse_address
+    ),
+    _TENSOR.storage_type: Questions._unknown,
+}

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 from torch._ops import HigherOrderOperator
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -35,6 +36,7 @@ from .keras_trial_steps import TrialSteps
 from .known_values import FakeValues, KnownValues
 from .layers import LayerStack, tensor_info
 from .live_bytes import LiveBytes
+from .meta_layouts import as_in_a_run
 from .meta_outputs import grouped_product, without_running
 from .replay import Plan, depends_on_values, plan_of, signature, tensors_in
 
@@ -206,17 +208,17 @@ class Recorder(TorchDispatchMode):
             plan = self._plans.get(key)
         except TypeError:
             plan = key = None
-        known = result is not None
-        if not known:
+        is_remembered = result is not None
+        if not is_remembered:
             result = (without_running if self.on_meta else grouped_product)(func, args, kwargs)
         if result is None:
             self._watch_writes(func, *(model_args or (args, kwargs)))
-            result = func(*args, **kwargs)
+            result = as_in_a_run(func, args, func(*args, **kwargs)) if self.stands_in else func(*args, **kwargs)
         if plan is None:
             plan = plan_of(func, kind, args, kwargs, result)
             if key is not None:
                 self._plans[key] = plan
-        if model_args is not None and not known and any(map(self.values.stands_in, tensors_in((args, result)))):
+        if model_args is not None and not is_remembered and any(map(self.values.stands_in, tensors_in((args, result)))):
             self.values.follow(func, model_args[0], model_args[1], result)
         self._ran(plan, result, (func, *(model_args or (args, kwargs))))
         if not plan.fresh:
@@ -301,9 +303,7 @@ class Recorder(TorchDispatchMode):
         self._record(name, cost, read, written, tuple(map(tensor_info, outputs)))
 
     def _moved_data(self, name: str, result: Any) -> None:
-        outputs = list(tensors_in(result))
-        written = sum(map(size_of, outputs))
-        self._record(name, _NOTHING, written, written, tuple(map(tensor_info, outputs)))
+        self.record(name, _NOTHING, result, result)
 
     def _record(self, name: str, cost: Cost, read: int, written: int, outputs: tuple[TensorInfo, ...]) -> None:
         if self._covered:
@@ -390,7 +390,8 @@ class Recorder(TorchDispatchMode):
 
 def _is_of_stand_ins(func: Any, error: Exception) -> bool:
     """Return whether a stand-in is what made an operator fail, and not the model."""
-    if isinstance(error, NotImplementedError) or " meta " in str(error):
+    tells = isinstance(error, NotImplementedError) or " meta " in str(error)
+    if tells or type(error).__module__ == FakeTensorMode.__module__:
         return True
     return not isinstance(func, HigherOrderOperator) and depends_on_values(func)
 

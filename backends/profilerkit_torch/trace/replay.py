@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from profilerkit.devices.product_dtypes import product_dtype
+from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.trace.records import TensorInfo
 
 from ..costs import Cost, Kind, op_cost

@@ -56,7 +56,7 @@ def trace_model(
     share, frozen = rank_share(modules), frozen_weights(modules)
     with traceable(model, modules) as inside:
         trace = _traced_model(inside, None if inputs is None else with_wrapper(inputs, model), kinds)
-    made_under = noted((*conditions(model), *formulas_used(trace, COSTS.own()))) if trace.failure is None else ()
+    made_under = noted((*conditions(model), *formulas_used(trace, COSTS.added()))) if trace.failure is None else ()
     scripts = notes_on_scripts(modules) if trace.operators else ()
     remarks = (*scripts, *([str(share)] if share else ()), *made_under)
     if not (remarks or frozen):

@@ -57,12 +57,12 @@ def _namespaces(dicts: list[dict[Any, Any]]) -> set[int]:
 
     All are searched for at once: each search goes through the memory.
     """
-    found = {id(each) for each in dicts if "__builtins__" in each}
+    globals_ids = {id(each) for each in dicts if "__builtins__" in each}
     for owner in gc.get_referrers(*dicts) if dicts else ():
-        found.add(id(getattr(owner, "__dict__", None)))
+        globals_ids.add(id(getattr(owner, "__dict__", None)))
         if isinstance(owner, type):
-            found |= {id(each) for each in dicts if each.keys() == owner.__dict__.keys()}
-    return found
+            globals_ids |= {id(each) for each in dicts if each.keys() == owner.__dict__.keys()}
+    return globals_ids
 
 
 def _drop(container: Any, leading: Iterable[int]) -> None:

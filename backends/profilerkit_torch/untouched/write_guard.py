@@ -108,10 +108,10 @@ class WriteGuard(TorchDispatchMode):
 
     def watch(self, func: Any, args: Any, kwargs: Any) -> None:
         """Keep what an operator that is about to run will overwrite."""
-        known = self._operators.get(id(func))
-        if known is None:
-            known = self._operators[id(func)] = func, _may_write(func)
-        if known[1]:
+        entry = self._operators.get(id(func))
+        if entry is None:
+            entry = self._operators[id(func)] = func, _may_write(func)
+        if entry[1]:
             for tensor in written_by(func, args, kwargs):
                 self._keep(tensor)
 

@@ -79,16 +79,16 @@ class NumpyBackend(Backend):
     @contextmanager
     def preserved(self, model: Sequential) -> Iterator[None]:
         states, weights = (random.getstate(), np.random.get_state()), [layer.weights for layer in model.layers]
-        contents = [(held, dict(held)) for held in (vars(model), *map(vars, model.layers), *weights)]
-        values = [(array, array.copy()) for held in weights for array in held.values()]
+        contents = [(attributes, dict(attributes)) for attributes in (vars(model), *map(vars, model.layers), *weights)]
+        values = [(array, array.copy()) for attributes in weights for array in attributes.values()]
         try:
             yield
         finally:
             random.setstate(states[0])
             np.random.set_state(states[1])
-            for held, content in contents:
-                held.clear()
-                held.update(content)
+            for attributes, content in contents:
+                attributes.clear()
+                attributes.update(content)
             for array, value in values:
                 array[...] = value
 

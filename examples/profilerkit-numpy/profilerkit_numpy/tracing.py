@@ -17,10 +17,10 @@ from .layers import Array, Layer, Sequential
 
 def traced(model: Sequential, x: Array) -> ModelTrace:
     """Return the trace of one forward pass in inference mode."""
-    paths = {layer: str(place) for place, layer in enumerate(dict.fromkeys(model.layers))}
+    paths = {layer: str(index) for index, layer in enumerate(dict.fromkeys(model.layers))}
     calls: dict[Layer | None, list[LayerCall]] = defaultdict(list)
     operators, steps, uncounted = list[OpRecord](), list[Step](), Counter[str]()
-    given, input_bytes = _info(x), x.nbytes
+    input_info, input_bytes = _info(x), x.nbytes
     for index, layer in enumerate(model.layers):
         out = layer.forward(x, **layer.weights)
         call = LayerCall((_info(x),), (_info(out),), ("", 0))
@@ -33,7 +33,7 @@ def traced(model: Sequential, x: Array) -> ModelTrace:
         steps.append(Step((index,), ((index + 1, out.nbytes),), shared))
         calls[layer].append(call)
         x = out
-    calls[None].append(LayerCall((given,), (_info(x),)))
+    calls[None].append(LayerCall((input_info,), (_info(x),)))
     weights = {id(array): array.nbytes for layer in model.layers for array in layer.weights.values()}
     memory = MemoryTimeline(sum(weights.values()), input_bytes, live_bytes(steps, {0: input_bytes}, [len(steps)]))
     return ModelTrace(layer_records(model, calls), tuple(operators), memory, +uncounted, "a real run")
@@ -42,12 +42,12 @@ def traced(model: Sequential, x: Array) -> ModelTrace:
 def layer_records(model: Sequential, calls: Mapping[Layer | None, Sequence[LayerCall]]) -> tuple[LayerRecord, ...]:
     """Return the model itself, whose calls are those of None, and its layers; one that stands twice is one layer."""
     records = [LayerRecord("", type(model).__name__, 0, calls=tuple(calls.get(None, ())))]
-    for place, layer in enumerate(dict.fromkeys(model.layers)):
+    for index, layer in enumerate(dict.fromkeys(model.layers)):
         weights = tuple(
             WeightRecord(name, id(array), array.size, array.nbytes, array.dtype.name, layer.trainable)
             for name, array in layer.weights.items()
         )
-        records.append(LayerRecord(str(place), layer.type, 1, weights, calls=tuple(calls.get(layer, ()))))
+        records.append(LayerRecord(str(index), layer.type, 1, weights, calls=tuple(calls.get(layer, ()))))
     return tuple(records)
 
 

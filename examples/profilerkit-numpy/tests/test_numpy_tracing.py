@@ -21,15 +21,15 @@ def zeros(*shape: int) -> Array:
 
 
 def trace(model: Sequential, x: Array) -> ModelTrace:
-    found = BACKEND.trace(model, ModelInputs(x))
-    assert found.failure is None, found.failure
-    return found
+    result = BACKEND.trace(model, ModelInputs(x))
+    assert result.failure is None, result.failure
+    return result
 
 
 def costs(model: Sequential, x: Array) -> list[tuple[int, int]]:
-    found = trace(model, x)
-    assert found.missing == ()
-    return [(op.macs, op.flops) for op in found.operators]
+    result = trace(model, x)
+    assert result.missing == ()
+    return [(op.macs, op.flops) for op in result.operators]
 
 
 def test_a_strided_convolution_by_hand() -> None:
@@ -54,48 +54,48 @@ def test_dense_layers_work_at_each_position() -> None:
 def test_the_shared_architectures_by_hand(name: str, macs: int, flops: int | None) -> None:
     """The mlp: 20 x 32 + 32 x 16 + 16 x 10 MACs, 58 biases, 48 activations; LeNet-5's are its published 416,520."""
     model = getattr(numpy_networks, name)()
-    found = BACKEND.trace(model, ARCHITECTURES[name].model_inputs(BACKEND, "channels_last"))
-    assert (found.macs, found.missing) == (macs, ())
-    assert found.flops == (flops or ARCHITECTURES[name].flops())
-    assert found.total_params == ARCHITECTURES[name].params
+    result = BACKEND.trace(model, ARCHITECTURES[name].model_inputs(BACKEND, "channels_last"))
+    assert (result.macs, result.missing) == (macs, ())
+    assert result.flops == (flops or ARCHITECTURES[name].flops())
+    assert result.total_params == ARCHITECTURES[name].params
 
 
 def test_a_layer_that_stands_twice_is_one_layer_called_twice() -> None:
     shared = dense(4, 4)
-    found = trace(Sequential(shared, activation(), shared), zeros(1, 4))
-    assert [(row["path"], row["type"], row["calls"], row["params"], row["macs"]) for row in found.table] == [
+    result = trace(Sequential(shared, activation(), shared), zeros(1, 4))
+    assert [(row["path"], row["type"], row["calls"], row["params"], row["macs"]) for row in result.table] == [
         ("", "Sequential", 1, 20, 32),
         ("0", "Dense", 2, 20, 32),
         ("1", "Activation", 1, 0, 0),
     ]
-    assert [(op.layer, op.call) for op in found.operators] == [("0", 0), ("1", 0), ("0", 1)]
+    assert [(op.layer, op.call) for op in result.operators] == [("0", 0), ("1", 0), ("0", 1)]
 
 
 def test_tied_weights_count_once_and_frozen_ones_are_not_trainable() -> None:
     first, second, last = dense(4, 4), dense(4, 4), dense(4, 2)
     second.weights["weight"] = first.weights["weight"]
     last.trainable = False
-    found = trace(Sequential(first, second, last), zeros(1, 4))
-    assert (found.total_params, found.trainable_params) == (16 + 4 + 4 + 10, 16 + 4 + 4)
-    assert found.size_bytes == found.memory.weight_bytes == 4 * 34
+    result = trace(Sequential(first, second, last), zeros(1, 4))
+    assert (result.total_params, result.trainable_params) == (16 + 4 + 4 + 10, 16 + 4 + 4)
+    assert result.size_bytes == result.memory.weight_bytes == 4 * 34
 
 
 def test_a_layer_without_a_cost_is_named() -> None:
     strange = Layer("Fourier", lambda x: np.fft.rfft(x).real.astype(np.float32))
-    found = trace(Sequential(dense(4, 4), strange, strange), zeros(1, 4))
-    assert found.missing == ("Fourier (2 calls)",)
-    assert (found.macs, found.flops) == (16, 36)
+    result = trace(Sequential(dense(4, 4), strange, strange), zeros(1, 4))
+    assert result.missing == ("Fourier (2 calls)",)
+    assert (result.macs, result.flops) == (16, 36)
 
 
 def test_memory_by_hand() -> None:
     """Input 48 B throughout; the hidden layer 96 B; its ReLU 96 B more; a view nothing; the output 24 B."""
-    found = trace(Sequential(dense(4, 8), activation(), flatten(), dropout(), dense(8, 2)), zeros(3, 4))
-    assert found.memory.weight_bytes == 4 * (4 * 8 + 8 + 8 * 2 + 2)
-    assert found.memory.input_bytes == 48
-    assert found.memory.live_bytes == (48 + 96, 48 + 96 + 96, 48 + 96, 48 + 96, 48 + 96 + 24)
-    assert found.memory.peak_bytes(include_weights=False) == 240
-    assert found.peak_operator is not None
-    assert found.peak_operator.operator == "Activation"
+    result = trace(Sequential(dense(4, 8), activation(), flatten(), dropout(), dense(8, 2)), zeros(3, 4))
+    assert result.memory.weight_bytes == 4 * (4 * 8 + 8 + 8 * 2 + 2)
+    assert result.memory.input_bytes == 48
+    assert result.memory.live_bytes == (48 + 96, 48 + 96 + 96, 48 + 96, 48 + 96, 48 + 96 + 24)
+    assert result.memory.peak_bytes(include_weights=False) == 240
+    assert result.peak_operator is not None
+    assert result.peak_operator.operator == "Activation"
 
 
 def test_bytes_that_an_operator_reads_and_writes() -> None:
@@ -121,18 +121,18 @@ def test_the_peak_is_what_numpy_allocates(name: str) -> None:
 
 
 def test_an_empty_network_returns_its_input() -> None:
-    found = trace(Sequential(), zeros(2, 4))
-    assert (found.macs, found.operators, found.memory.peak_bytes()) == (0, (), 32)
+    result = trace(Sequential(), zeros(2, 4))
+    assert (result.macs, result.operators, result.memory.peak_bytes()) == (0, (), 32)
 
 
 def test_a_failure_leaves_the_layers() -> None:
     model = Sequential(dense(4, 8), activation())
-    found = BACKEND.trace(model, ModelInputs(zeros(1, 5)))
-    assert isinstance(found.failure, ModelFailedError)
-    assert "it was called with ModelInputs(ndarray(1, 5)), do these inputs fit it?" in str(found.failure)
-    assert [layer.type for layer in found.layers] == ["Sequential", "Dense", "Activation"]
-    assert (found.total_params, found.operators) == (40, ())
-    assert found.layers == BACKEND.trace(model, None).layers
+    result = BACKEND.trace(model, ModelInputs(zeros(1, 5)))
+    assert isinstance(result.failure, ModelFailedError)
+    assert "it was called with ModelInputs(ndarray(1, 5)), do these inputs fit it?" in str(result.failure)
+    assert [layer.type for layer in result.layers] == ["Sequential", "Dense", "Activation"]
+    assert (result.total_params, result.operators) == (40, ())
+    assert result.layers == BACKEND.trace(model, None).layers
     missing = BACKEND.trace(model, ModelInputs())
     assert "missing 1 required positional argument: 'x'" in str(missing.failure)
     assert BACKEND.trace(model, ModelInputs(x=zeros(1, 4))).macs == 32

@@ -64,7 +64,7 @@ links();
 themes(() => scatter?.paint());
 
 addEventListener("resize", () => table?.draw());
-addEventListener("beforeprint", () => table?.draw(true));
-addEventListener("afterprint", () => table?.draw());
+addEventListener("beforeprint", () => table?.print(true));
+addEventListener("afterprint", () => table?.print(false));
 addEventListener("scroll", () => tip.hide(), { passive: true });
 addEventListener("keydown", (event) => event.key === "Escape" && tip.hide());

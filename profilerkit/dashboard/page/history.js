@@ -19,6 +19,17 @@ function movement(history, metric) {
 
 const signed = (ratio) => (Number.isFinite(ratio) ? `${ratio >= 1 ? "+" : "−"}${formatNumber(Math.abs(100 * (ratio - 1)))} %` : "from zero");
 
+/** What else differs between two measurements: versions, the model's own code, the commit, the kind of machine. */
+function changedBetween(history, one, two) {
+  const differs = (name) => history[name][one] !== history[name][two];
+  return [
+    ...changedVersions(history.versions[one], history.versions[two]),
+    ...(differs("code") ? ["the model's own code"] : []),
+    ...(differs("commit") ? [`commit ${history.commit[two] || "unknown"}`] : []),
+    ...(differs("machine") ? ["the kind of machine"] : []),
+  ];
+}
+
 class History {
   constructor(place, tools, table) {
     this.table = table;
@@ -106,8 +117,11 @@ class History {
     const up = linear(bottom, top, HISTORY_HEIGHT - MARGIN.bottom, MARGIN.top + 12);
     const places = new Map(moments.map((moment, place) => [moment, place]));
     const scale = this.metric.scale;
-    const root = chart(width, HISTORY_HEIGHT, title, { ticks: moments.map((_, place) => place), at: across, text: (place) => moments[place].slice(0, 16) }, { ticks: ticksOf(bottom, top, 5, lines.length > 1 ? "none" : scale), at: up, text });
-    root.append(svg("text", { class: "axis-name", x: MARGIN.left + 4, y: MARGIN.top }, title));
+    const digits = new Set(moments.map((moment) => moment.slice(0, 16))).size < moments.length ? 19 : 16; // seconds only where minutes are equal
+    const left = { ticks: ticksOf(bottom, top, 5, lines.length > 1 ? "none" : scale), at: up, text };
+    const unit = shortened(left, this.metric);
+    const root = chart(width, HISTORY_HEIGHT, title, { ticks: moments.map((_, place) => place), at: across, text: (place) => moments[place].slice(0, digits) }, left);
+    root.append(svg("text", { class: "axis-name", x: MARGIN.left + 4, y: MARGIN.top }, `${title}${unit}`));
     const points = [];
     lines.forEach(({ row, history, values }, kind) => {
       let path = "";
@@ -121,7 +135,7 @@ class History {
         path += `${pen}${x.toFixed(1)},${y.toFixed(1)}`;
         pen = "L";
         const point = svg("circle", { class: `point k${kind}`, cx: x, cy: y, r: 4 });
-        const changed = at ? changedVersions(history.versions[at - 1], history.versions[at]) : [];
+        const changed = at ? changedBetween(history, at - 1, at) : [];
         point.addEventListener("pointermove", (event) => tip.show([labelOf(row), `${history.at[at]} UTC: ${text(value)}`, ...changed], event.clientX, event.clientY));
         point.addEventListener("pointerleave", () => tip.hide());
         point.addEventListener("click", () => choose(row));
@@ -139,9 +153,8 @@ class History {
       const value = values[place];
       const before = place ? values[place - 1] : null;
       const change = isNumber(value) && isNumber(before) && value !== before ? signed(before ? value / before : Infinity) : "";
-      const versions = place ? changedVersions(history.versions[place - 1], history.versions[place]).join(", ") : "";
-      const commit = place && history.commit[place] !== history.commit[place - 1] ? `commit ${history.commit[place] || "unknown"}` : "";
-      return [at, history.status[place], isNumber(value) ? quantity(value, unit, scale) : "none", change, [versions, commit].filter(Boolean).join("; ")];
+      const changed = place ? changedBetween(history, place - 1, place).join("; ") : "";
+      return [at, history.status[place], isNumber(value) ? quantity(value, unit, scale) : "none", change, changed];
     });
     return plainTable(["Measured (UTC)", "Status", this.metric.title, "Change", "What else changed"], lines, [2, 3]);
   }
@@ -151,8 +164,8 @@ class History {
     const lines = moved.slice(0, LISTED).map(({ row, history, ratio }, place) => {
       const values = valuesOf(history, name).filter(isNumber);
       const key = place < LINES ? svg("svg", { class: "key", viewBox: "0 0 18 10", "aria-hidden": "true" }, svg("path", { class: `line k${place}`, d: "M0,5H18" })) : "";
-      const versions = changedVersions(history.versions[0], history.versions.at(-1)).join(", ");
-      return [el("span", {}, key, " ", el("button", { type: "button", class: "link", onclick: () => choose(row) }, labelOf(row))), quantity(values[0], unit, scale), quantity(values.at(-1), unit, scale), signed(ratio), versions];
+      const changed = changedBetween(history, 0, history.at.length - 1).join("; ");
+      return [el("span", {}, key, " ", el("button", { type: "button", class: "link", onclick: () => choose(row) }, labelOf(row))), quantity(values[0], unit, scale), quantity(values.at(-1), unit, scale), signed(ratio), changed];
     });
     if (moved.length > LISTED) lines.push([`and ${moved.length - LISTED} more`, "", "", "", ""]);
     return plainTable(["Model", "First", "Last", "Change", "What else changed"], lines, [1, 2, 3]);

@@ -3,6 +3,7 @@
 const HEIGHT = 380;
 const MOST_NAMED = 60;
 const WORTH_A_LOGARITHM = 30;
+const LONGEST_TICK = 12;
 
 /** The rows that no other row beats in one metric without being worse in the other, by the first metric. */
 function paretoFront(points, moreX, moreY) {
@@ -24,6 +25,13 @@ function powersOfTwo(low, high) {
   const [first, last] = [Math.ceil(Math.log2(low)), Math.floor(Math.log2(high))];
   const step = Math.max(1, Math.ceil((last - first + 1) / 8));
   return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, place) => 2 ** (first + place * step));
+}
+
+/** Take the unit out of the texts of an axis on the left if they are longer than its margin; returns what its name says instead. */
+function shortened(axis, { unit, scale }) {
+  if (!unit || axis.ticks.every((tick) => axis.text(tick).length <= LONGEST_TICK)) return "";
+  axis.text = (tick) => quantity(tick, "", scale === "none" ? "si" : scale);
+  return ` in ${unit}`;
 }
 
 class Scatter {
@@ -105,8 +113,9 @@ class Scatter {
     }
     const across = this.scale(this.points.map((point) => point.x), MARGIN.left + 8, width - MARGIN.right, x);
     const up = this.scale(this.points.map((point) => point.y), HEIGHT - MARGIN.bottom - 8, MARGIN.top + 14, y);
+    const unit = shortened(up, y);
     const root = chart(width, HEIGHT, `${y.title} against ${x.title}`, across, up);
-    root.append(svg("text", { class: "axis-name", x: MARGIN.left + 4, y: MARGIN.top + 2 }, y.title), svg("text", { class: "axis-name", x: width - MARGIN.right, y: HEIGHT - MARGIN.bottom - 6, "text-anchor": "end" }, x.title));
+    root.append(svg("text", { class: "axis-name", x: MARGIN.left + 4, y: MARGIN.top + 2 }, `${y.title}${unit}`), svg("text", { class: "axis-name", x: width - MARGIN.right, y: HEIGHT - MARGIN.bottom - 6, "text-anchor": "end" }, x.title));
     for (const point of this.points) [point.across, point.up] = [across.at(point.x), up.at(point.y)];
     root.append(svg("path", { class: "front-line", d: this.steps() }));
     this.canvas = el("canvas", { onpointermove: (event) => this.hover(event), onpointerleave: () => tip.hide(), onclick: (event) => this.click(event) });
@@ -147,7 +156,10 @@ class Scatter {
       context.stroke();
     };
     const radius = this.points.length > 2000 ? 2.5 : 4;
-    for (const point of this.points) if (!best.has(point.row)) dot(point, radius, soft, 0.8);
+    const often = new Map(); // the rarest backend is drawn on top
+    for (const { row } of this.points) often.set(rows.text.backend[row], (often.get(rows.text.backend[row]) ?? 0) + 1);
+    const order = [...this.points].sort((one, two) => often.get(rows.text.backend[two.row]) - often.get(rows.text.backend[one.row]));
+    for (const point of order) if (!best.has(point.row)) dot(point, radius, soft, 0.8);
     for (const point of this.best) dot(point, 5, mark, 1.6);
     const chosen = this.points.find((point) => point.row === chosenRow());
     if (chosen) dot(chosen, 7, ink, 2.4);
@@ -181,7 +193,9 @@ class Scatter {
     const point = this.nearest(event);
     if (!point) return tip.hide();
     const [x, y] = [this.axis("x"), this.axis("y")];
-    return tip.show([labelOf(point.row), `${x.title}: ${textOf(x, point.row)}`, `${y.title}: ${textOf(y, point.row)}`, rows.text.backend[point.row]], event.clientX, event.clientY);
+    const others = this.points.filter((other) => other !== point && Math.hypot(other.across - point.across, other.up - point.up) < 3);
+    const hidden = others.length ? [`${others.length} more here: ${others.slice(0, 3).map((other) => labelOf(other.row)).join(", ")}${others.length > 3 ? ", ..." : ""}`] : [];
+    return tip.show([labelOf(point.row), `${x.title}: ${textOf(x, point.row)}`, `${y.title}: ${textOf(y, point.row)}`, rows.text.backend[point.row], ...hidden], event.clientX, event.clientY);
   }
 
   click(event) {

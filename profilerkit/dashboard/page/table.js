@@ -3,8 +3,20 @@
 const ROW_HEIGHT = 28;
 const OVERSCAN = 8;
 const PRINTED = 500;
+const LEAST_REASON = 120; // it takes what room the other columns leave
+const LONGEST_REASON = 460;
+const NOT_PRINTED = ["seconds", "peak_bytes"];
+const PRINTED_WIDTHS = { spec: 215, status: 100, reason: 280 };
+const SAMPLED = 300;
 const PHONE = ["spec", "status", "macs", "total_params", "reason"];
 const narrow = () => innerWidth < 640;
+
+/** The length of the longest text among the first numbers of a column. */
+function longest(column) {
+  let most = 0;
+  for (let row = 0; row < Math.min(rows.count, SAMPLED); row += 1) if (isNumber(column.values[row])) most = Math.max(most, textOf(column, row).length);
+  return most;
+}
 
 class AuditTable {
   constructor(place, tools) {
@@ -16,7 +28,7 @@ class AuditTable {
   }
 
   get shown() {
-    return columns.filter((column) => column.shown || column.key === "spec");
+    return columns.filter((column) => (column.shown && !(this.printing && NOT_PRINTED.includes(column.key))) || column.key === "spec");
   }
 
   build(place, tools) {
@@ -29,6 +41,7 @@ class AuditTable {
     this.grid = el("table", { role: "grid", tabindex: "0", "aria-label": "Models", onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) }, this.widths, this.head, this.body);
     this.scroller = el("div", { class: "scroll", onscroll: () => this.later() }, this.grid);
     place.replaceChildren(this.scroller);
+    redrawn(this.scroller, () => this.rows && this.heads());
   }
 
   columnChoice() {
@@ -51,12 +64,16 @@ class AuditTable {
   /** Draw the heads; widths come from all rows, so that columns stand still while rows come and go. */
   heads() {
     const widths = this.shown.map((column) => this.width(column));
+    const reason = this.shown.findIndex((column) => column.key === "reason");
+    const left = this.scroller.clientWidth - widths.reduce((sum, width) => sum + width, 0);
+    if (reason >= 0 && !narrow()) widths[reason] += Math.max(0, Math.min(left, LONGEST_REASON - widths[reason]));
+    const whole = widths.reduce((sum, width) => sum + width, 0);
     this.widths.replaceChildren(...widths.map((width) => {
       const col = el("col");
-      col.style.width = `${width}px`;
+      col.style.width = this.printing ? `${(100 * width) / whole}%` : `${width}px`; // paper does not scroll
       return col;
     }));
-    this.grid.style.width = `${widths.reduce((sum, width) => sum + width, 0)}px`;
+    this.grid.style.width = this.printing ? "100%" : `${whole}px`;
     const cells = this.shown.map((column) => {
       const button = el("button", { type: "button", title: column.title, "data-key": column.key, onclick: () => this.sort(column) }, el("span", {}, column.title), el("span", { class: "arrow", "aria-hidden": "true" }));
       return el("th", { scope: "col", role: "columnheader", class: column.numeric ? "number" : null, "aria-sort": this.sortOf(column.key) }, button);
@@ -66,11 +83,15 @@ class AuditTable {
   }
 
   width(column) {
-    if (column.key === "spec") return narrow() ? 150 : 270;
-    if (column.key === "status") return 96;
-    if (column.key === "reason") return narrow() ? 170 : 240;
-    if (column.numeric) return Math.max(118, Math.min(170, 7.2 * column.title.length + 44));
+    if (this.printing && column.key in PRINTED_WIDTHS) return PRINTED_WIDTHS[column.key];
+    if (column.key === "spec") return narrow() ? 150 : 250;
+    if (column.key === "status") return 88;
+    if (column.key === "reason") return narrow() ? 170 : ["failed", "partial", "flagged"].includes(address.state.status) ? LONGEST_REASON : LEAST_REASON;
     this.lengths ??= new Map();
+    if (column.numeric) {
+      if (!this.lengths.has(column.key)) this.lengths.set(column.key, longest(column));
+      return Math.max(118, Math.min(170, 7.2 * column.title.length + 44), Math.min(190, 7.2 * this.lengths.get(column.key) + 20));
+    }
     if (!this.lengths.has(column.key)) this.lengths.set(column.key, column.values.reduce((most, value) => Math.max(most, value.length), column.title.length + 3));
     return Math.max(84, Math.min(7.2 * this.lengths.get(column.key) + 24, 250));
   }
@@ -96,6 +117,13 @@ class AuditTable {
     this.grid.setAttribute("aria-rowcount", this.rows.length + 1);
     this.heads();
     this.draw();
+  }
+
+  /** Draw all rows over the whole width of a sheet, or again what fits the window. */
+  print(printing) {
+    this.printing = printing;
+    this.heads();
+    this.draw(printing);
   }
 
   later() {

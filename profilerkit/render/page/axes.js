@@ -15,13 +15,15 @@ function ticksOf(low, high, count, scale) {
   return ticks;
 }
 
-/** Powers of ten between two bounds, at most about eight of them. */
+/** Powers of ten between two bounds, at most about eight of them; also twice and five times one where there are fewer than two. */
 function decades(low, high) {
   const [first, last] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];
   const step = Math.max(1, Math.ceil((last - first + 1) / 8));
   const ticks = [];
   for (let power = first; power <= last; power += step) ticks.push(10 ** power);
-  return ticks;
+  if (ticks.length > 1) return ticks;
+  const powers = Array.from({ length: last - first + 2 }, (_, at) => 10 ** (first - 1 + at));
+  return powers.flatMap((power) => [power, 2 * power, 5 * power]).filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
 }
 
 const linear = (low, high, from, to) => (value) => from + ((value - low) / (high - low || 1)) * (to - from);
@@ -44,9 +46,10 @@ function chart(width, height, label, x, y) {
     grid.append(svg("line", { x1: x.at(tick), x2: x.at(tick), y1: bottom, y2: bottom + 4 }));
     const text = x.text(tick);
     const half = 3.4 * text.length;
-    if (x.at(tick) - half < free || x.at(tick) + half > width) continue;
-    free = x.at(tick) + half + 6;
-    grid.append(svg("text", { x: x.at(tick), y: bottom + 16, "text-anchor": "middle" }, text));
+    const middle = Math.min(x.at(tick), width - half); // the last one stays inside of the drawing
+    if (middle - half < free || x.at(tick) > width) continue;
+    free = middle + half + 6;
+    grid.append(svg("text", { x: middle, y: bottom + 16, "text-anchor": "middle" }, text));
   }
   root.append(grid);
   return root;

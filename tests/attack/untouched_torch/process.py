@@ -167,7 +167,7 @@ PROCESS: dict[str, Callable[[], Any]] = {
         else "as at first"
     ),
     "profilerkit's cost formulas": lambda: [_each(table) for table in _cost_tables()],
-    "profilerkit's lock": lambda: one_at_a_time.held,
+    "profilerkit's lock": lambda: one_at_a_time.is_held,
 }
 
 #: What a model may change for reasons of its own: a difference counts where its plain call makes none.

@@ -94,7 +94,7 @@ def test_a_file_that_was_changed_or_cut_off_is_an_error(store: Store, tmp_path: 
 
 
 def test_another_suffix(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match=r"'rows\.xlsx': the suffix says no form of export; there are \.parquet, "):
+    with pytest.raises(ArgumentError, match=r"'rows\.xlsx': the suffix names no export format; use one of \.parquet, "):
         export(store, tmp_path / "rows.xlsx")
 
 

@@ -62,6 +62,13 @@ def test_the_same_in_python(tmp_path: Path) -> None:
         ("[[models]]\ndevice = 'cpu'\n", "a model has no spec"),
         ("workers = 0\n" + LEAST, r"line 1: workers=0: give a whole number from 1"),
         ("= 3", "is no TOML"),
+        ("warm = 'yes'\n" + LEAST, r"line 1: warm='yes': give True or False"),
+        (LEAST + "workers = 2\n", r"line 7: 'workers' does not belong in a model; write it at the top of the plan"),
+        (
+            "exclude = ['x']\n" + LEAST,
+            r"line 1: 'exclude' does not belong in a plan; write it in a \[\[models\]\] table",
+        ),
+        (LEAST.replace("[[models]]", "[models]"), r"line 4: models is one table; .* double brackets, \[\[models\]\]"),
     ],
 )
 def test_a_mistake_is_an_error_with_its_line(text: str, message: str, tmp_path: Path) -> None:
@@ -128,6 +135,58 @@ def test_a_metric_that_nothing_computes_is_an_error_of_the_plan(tmp_path: Path) 
         cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["mcas"]))
     with pytest.raises(PlanError, match=r"nothing computes 'zzqq'; `profilerkit list` lists the metrics$"):
         cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["zzqq"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            LEAST.replace('"macs"', '"MACs"'),
+            r"zoo\.toml, line 1: metrics: nothing computes 'MACs'; did you mean 'macs'\?",
+        ),
+        (LEAST + 'metrics = ["flops",\n "mcas"]\n', r"zoo\.toml, line 8: metrics: nothing computes 'mcas'"),
+        (
+            LEAST + '[budgets]\nmacz = "<= 5 G"\n',
+            r"zoo\.toml, line 8: budgets: nothing computes 'macz'; did you mean 'macs'",
+        ),
+        (LEAST.replace("net.py:build", "nets.py:nut_*"), r"zoo\.toml, line 5: 'nets\.py:nut_\*' matches no model"),
+        (
+            LEAST.replace("net.py:build", "zoo/*.onnx"),
+            r"line 5: 'zoo/\*\.onnx' matches no model; there is no such file",
+        ),
+        (LEAST + 'exclude = ["net*"]\n', r"zoo\.toml, line 7: exclude leaves out every model .*: 'net\.py:build'"),
+    ],
+)
+def test_a_mistake_that_is_found_when_models_are_listed_has_its_line_too(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    write_nets(tmp_path, 2)
+    with pytest.raises(PlanError, match=message):
+        cases_of(Plan.load(written(tmp_path, text)))
+
+
+def test_a_budget_may_have_another_name_of_a_metric(tmp_path: Path) -> None:
+    (case,) = cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["macs"], budgets={"latency": "<= 1 s"}))
+    assert case.metrics == ("macs", "execution_time")
+
+
+def test_budgets_of_the_users_own_metrics(tmp_path: Path) -> None:
+    """Nothing that is installed computes ``accuracy``; the evaluation of the plan may."""
+    entry = {"spec": "a.py:b", "evaluation": "data.py:accuracy"}
+    (case,) = cases_of(plan(tmp_path, entry, metrics=["macs"], budgets={"accuracy": ">= 90 %"}))
+    assert case.metrics == ("macs", "accuracy")
+
+
+def test_patterns_of_the_functions_of_a_module(tmp_path: Path) -> None:
+    (tmp_path / "zoo").mkdir()
+    write_nets(tmp_path / "zoo", 2, "\nraise SystemExit('a pattern must not import the module')\n")
+    assert specs_of("zoo.nets:net_*", tmp_path)[0] == ["zoo.nets:net_01", "zoo.nets:net_02"]
+    # A module that is installed, in a package: it has these two public classes, the second an error.
+    assert specs_of("json.decoder:JSOND*", tmp_path)[0] == ["json.decoder:JSONDecodeError", "json.decoder:JSONDecoder"]
+    with pytest.raises(PlanError, match=r"'zoo\.nets:nut_\*' matches no model; the nearest are: zoo\.nets:net"):
+        specs_of("zoo.nets:nut_*", tmp_path)
+    with pytest.raises(PlanError, match=r"'zoo\.none:' cannot list its models"):
+        specs_of("zoo.none:*", tmp_path)
 
 
 def test_the_metrics_of_budgets_are_computed(tmp_path: Path) -> None:

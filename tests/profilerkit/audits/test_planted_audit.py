@@ -31,6 +31,10 @@ EXPECTED = {
     "leaves_with_code_0": (End.EXIT, r"left by itself with exit code 0"),
     "allocates_100_gb": (End.MEMORY, r"its memory limit of 256 MiB"),
     "allocates_100_gb_at_once": (End.MEMORY, r"limited to 256 MiB of memory"),
+    "needs_100_gb_to_be_built": (
+        End.MEMORY,
+        r"(?i)unable to allocate .* \(the process was limited to 256 MiB of memory\)$",
+    ),
     "bomb_of_threads": (End.THREADS, r"its limit of 200 threads, having [\d,]+"),
     "left_behind_and_hangs": (End.TIMEOUT, r"its time limit of 4 s"),
     "closes_descriptors": (End.CHANNEL, r"closed the descriptor that results go through"),
@@ -40,7 +44,7 @@ EXPECTED = {
     "endless_trace": (End.TIMEOUT, r"its time limit of 4 s while computing macs"),
 }
 #: Those that have their parameters alone by the time they end, and those that have nothing.
-PARAMS_ALONE, NOTHING = {"endless_trace"}, {"cannot_be_built"}
+PARAMS_ALONE, NOTHING = {"endless_trace"}, {"cannot_be_built", "needs_100_gb_to_be_built"}
 #: Those that misbehave, and have every value all the same.
 TRAPPED = ("flood_on_stdout", "left_behind", "comes_back_twice")
 FINE = ("fine", "flood_on_stdout", "left_behind", "deletes_its_file", "comes_back_twice", "prints")

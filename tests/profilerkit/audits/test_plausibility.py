@@ -29,7 +29,7 @@ def test_a_report_that_is_fine_has_no_flags(fine: Report) -> None:
 
 
 def test_a_zero_is_flagged_unless_something_is_said_to_be_missing(fine: Report) -> None:
-    assert flags_of(with_value(fine, "macs", 0)) == ("macs: it is 0, and nothing is said to be missing",)
+    assert flags_of(with_value(fine, "macs", 0)) == ("macs: it is 0, and is reported as complete",)
     assert flags_of(with_value(fine, "macs", 0, completeness=Completeness.PARTIAL)) == ()
 
 

@@ -9,7 +9,7 @@ from stores import noisy
 
 pytest.importorskip("ruptures")
 
-from profilerkit.audits.steps import controlled, splits_of
+from profilerkit.audits.steps import controlled, correlation_of, splits_of
 
 pytestmark = pytest.mark.heavy
 
@@ -55,3 +55,40 @@ def test_rates_are_those_of_benjamini_and_hochberg() -> None:
     rates = controlled(p_values)
     assert [rates[p_values.index(p)] for p in ordered] == pytest.approx(expected)
     assert controlled([]) == []
+
+
+def drifting(nights: int, correlation: float, seed: int) -> list[float]:
+    """Return noise in which each night is ``correlation`` times the one before, plus something new."""
+    generator = random.Random(seed)
+    values = [generator.gauss(0, (1 - correlation**2) ** -0.5)]
+    while len(values) < nights:
+        values.append(correlation * values[-1] + generator.gauss(0, 1))
+    return values
+
+
+def test_a_drift_is_no_step() -> None:
+    """A tenth of the p-values is at most 0.1 if they are right: of 12 at most 5, with 99.9 %.
+
+    Permutations alone, which a history of independent nights leads to, take most of the series for steps.
+    """
+    series = [drifting(365, 0.7, seed) for seed in range(12)]
+    small = sum(min(split.p for split in splits_of(each[-60:], history=each)) <= 0.1 for each in series)
+    independent = noisy(365, 0.01, 5)
+    permuted = sum(min(split.p for split in splits_of(each[-60:], history=independent)) <= 0.1 for each in series)
+    assert small <= 5
+    assert permuted > 5
+
+
+def test_the_correlation_of_nights() -> None:
+    """Of independent nights it is 0.0 but for one series in many; it is about that of the nights that were drawn."""
+    assert sum(correlation_of(noisy(60, 0.01, seed)) > 0 for seed in range(100)) <= 4
+    estimates = sorted(correlation_of(drifting(365, 0.6, seed)) for seed in range(21))
+    assert estimates[10] == pytest.approx(0.6, abs=0.12)
+    assert correlation_of([1.0] * 40) == 0.0
+    assert correlation_of(noisy(15, 0.01, 1)) == 0.0, "so few nights do not tell"
+
+
+@pytest.mark.parametrize("places", [(20,), (20, 40), (15, 30, 45)])
+def test_plain_steps_are_no_correlation(places: tuple[int, ...]) -> None:
+    values = [value * 1.1 ** sum(night >= place for place in places) for night, value in enumerate(noisy(60, 0.01, 3))]
+    assert correlation_of(values) == 0.0

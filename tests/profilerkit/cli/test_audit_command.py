@@ -7,12 +7,16 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from audited import MACS, NETS, PARAMS, write_nets
 
+from profilerkit import StoreError
 from profilerkit.audits import Row, RowStatus, Store, read_export
 from profilerkit.audits.cases import Case
+from profilerkit.audits.running import Finished
+from profilerkit.audits.summary import summary
 from profilerkit.cli import main
 from profilerkit.cli.audit_progress import PlainLines, TerminalLine, watch
 from profilerkit.isolation import processes
@@ -94,6 +98,29 @@ def test_a_mistake_is_said_in_a_line(
     Path("bad.toml").write_text("metrik = 1\n" + PLAN)
     assert run("audit", *arguments) in (2, 3)
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_passwords_of_stores_are_not_printed() -> None:
+    finished = Finished("a" * 32, "postgresql://me:pa/s:s@w@host/runs", {"complete": 1}, 1, 0)
+    with mock.patch.object(Finished, "rows", lambda self: iter(())):
+        text = summary(finished)
+    assert text.endswith("in postgresql://me:***@host/runs")
+    with pytest.raises(StoreError, match=r"'postgresql://me:\*\*\*@host:port/runs' is no URL of a store"):
+        Store.open("postgresql://me:secret@host:port/runs")
+
+
+@pytest.mark.heavy
+def test_warnings_are_counted_at_the_end(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An argument that nothing takes is most often a typo: it is no error, and it is named once for all rows."""
+    zoo.write_text("arguments = {foo = 3}\n" + zoo.read_text())
+    assert run("audit", zoo, "--format", "json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    warned = [row for row in rows if "'foo'" in " ".join(row["conditions"].get("warnings", ()))]
+    assert len(warned) == 2
+    assert run("audit", zoo) == 0
+    lines = capsys.readouterr().out.splitlines()
+    start = "warning of 2 rows: no registered function takes an argument 'foo'"
+    assert sum(line.startswith(start) for line in lines) == 1
 
 
 def test_export_of_a_store_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

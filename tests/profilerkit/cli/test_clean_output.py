@@ -192,7 +192,7 @@ def test_completions_come_without_what_plugins_print(monkeypatch: Any, capsys: A
     from profilerkit.cli import options
     from profilerkit.plugging import offers as plugins
 
-    offer = types.SimpleNamespace(item=types.SimpleNamespace(NAME="macs", name="json"))
+    offer = types.SimpleNamespace(item=types.SimpleNamespace(NAME="macs", ALIASES=(), name="json"))
     for name in ("offered_status_keys", "offered_renderers"):
         monkeypatch.setattr(plugins, name, lambda: (sys.stdout.write("plugin\n"), [offer])[1])
     completing: Any = (None, None, "")

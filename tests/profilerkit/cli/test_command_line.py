@@ -360,6 +360,13 @@ def test_layers(model_file: str) -> None:
         (["FILE"], "is a file, and no model in it; give "),
         (["FILE:"], "my_models.py:name of a model or of what builds one"),
         (["FILE:build", "--input-shape", "1,x"], "'1,x' is no shape; give 3,224,224"),
+        (["FILE:build", "--input-shape", "3x32x32"], "'3x32x32' is no shape; give 3,32,32 (of one sample)"),
+        (["FILE:build", "--input-shape", "[3, 32, 32]"], "is no shape; give 3,32,32 (of one sample)"),
+        (
+            ["FILE:build", "--input-shape", "(1, 3, 32, 32)"],
+            "is no shape; give 1,3,32,32 (of one sample), or 3,32,32 if the first is the batch",
+        ),
+        (["FILE:build", "--input-shape", "(0, 4)"], "'(0, 4)' is no shape; give 3,224,224"),
         (["FILE:build", "--input-shape", "0,4"], "'0,4' is no shape; give 3,224,224"),
         (["FILE:build", "--input-shape", "1,-4"], "'1,-4' is no shape; give 3,224,224"),
         (["FILE:build", "--max-seconds", "0"], "0.0 is not in the range x>0"),
@@ -439,3 +446,19 @@ def test_a_key_can_be_left_out(model_file: str) -> None:
     code, output = run(*command, "--leave-out", "throughputs")
     assert code == 2
     assert "nearest first: throughput" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begun", "offered"),
+    [
+        (["profile", "--metric"], "trainable", ["trainable_params"]),
+        (["profile", "--metric"], "lat", ["latency"]),
+        (["profile", "--metric"], "macs,trainable", ["macs,trainable_params"]),
+        (["profile", "--on"], "h100-s", ["h100-sxm"]),
+    ],
+)
+def test_names_are_completed_also_after_a_comma(arguments: list[str], begun: str, offered: list[str]) -> None:
+    from click.shell_completion import ShellComplete
+
+    items = ShellComplete(cli, {}, "profilerkit", "_PROFILERKIT_COMPLETE").get_completions(arguments, begun)
+    assert [item.value for item in items if item.type == "plain"] == offered

@@ -102,7 +102,7 @@ def test_files_are_written_in_the_form_of_their_suffix(models: str) -> None:
 
 OUTPUTS = {
     "nowhere/r.json": "there is no folder 'nowhere' to write 'r.json' to",
-    "r.docx": "'r.docx': the suffix says no form; there are",
+    "r.docx": "'r.docx': the suffix names no format; use one of these, nearest first: .",
     ".": "is a folder; name a file in it",
 }
 
@@ -141,6 +141,21 @@ def test_a_metric_that_there_is_not_is_a_usage_error(models: str) -> None:
     result = run("profile", f"{models}:teacher", "--input-shape", "4", "--metric", "mac")
     assert result.exit_code == 2
     assert "unknown status 'mac'; this profiler knows, nearest first: macs" in result.stderr
+
+
+def test_a_name_like_another_name_of_a_metric_names_that(models: str) -> None:
+    """ "latency" is another name of execution_time, "params" of total_params."""
+    for typed, meant in {"latncy": "latency", "param": "params"}.items():
+        result = run("profile", f"{models}:teacher", "--input-shape", "4", "--metric", typed)
+        assert f"unknown status {typed!r}; this profiler knows, nearest first: {meant}, " in result.stderr
+
+
+def test_show_of_a_model_names_the_command_that_profiles_it(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"\x08\x0a")
+    result = run("show", str(tmp_path / "net.onnx"))
+    assert result.exit_code == 2
+    assert "net.onnx is a model, and not a saved report; profile it: profilerkit profile " in result.stderr
+    assert "cannot read absent.onnx: No such file" in run("show", "absent.onnx").stderr
 
 
 def test_a_command_that_there_is_not_names_those_that_there_are() -> None:
@@ -228,6 +243,21 @@ def test_a_budget_for_a_ci_server(models: str) -> None:
     (suite,) = ET.fromstring(Path("junit.xml").read_text(encoding="utf-8"))
     assert suite.get("failures") == "1"
     assert "| FAILED |" in run(*command, "--format", "markdown").stdout
+
+
+@pytest.mark.parametrize("command", ["compare", "diff"])
+def test_metrics_that_were_not_requested_of_a_model_are_left_out_of_a_saved_report(command: str, models: str) -> None:
+    """Else each of them has a row that says "not measured"."""
+    saved = "all.json"
+    fine("profile", f"{models}:teacher", "--input-shape", "4", "--static", "--output", saved, "--quiet")
+    assert "Model Size" in run("show", saved).stdout
+    result = run(command, saved, f"{models}:student", "--input-shape", "4", "--metric", "macs,params")
+    assert result.exit_code == 0, result.output
+    assert "not measured" not in result.stdout
+    assert [word in result.stdout for word in ("Total Parameters", "MACs", "Model Size")] == [True, True, False]
+    wrong = run(command, saved, saved, "--metric", "throughput")
+    assert wrong.exit_code == 2
+    assert "unknown status 'throughput'; these reports know, nearest first: " in " ".join(wrong.stderr.split())
 
 
 def test_a_budget_beside_a_baseline(models: str) -> None:

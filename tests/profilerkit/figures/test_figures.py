@@ -53,7 +53,7 @@ def test_bars_are_the_layers_with_the_most_time_forward_and_backward() -> None:
     assert axis.get_xlabel() == "Forward and backward time (ms)"
     said = texts(figure)
     assert {"12 ms", "9 ms", "6 ms", "Forward", "Backward", "net: layers by forward and backward time"} <= set(said)
-    assert "3 of 3 layers, with 100 % of the forward and backward time of all of these." in said
+    assert "3 of 3 layers, with 100.0 % of the forward and backward time of all of these." in said
 
 
 def test_bars_of_chosen_columns_stand_side_by_side_in_the_order_of_the_first() -> None:
@@ -63,7 +63,7 @@ def test_bars_of_chosen_columns_stand_side_by_side_in_the_order_of_the_first() -
     assert [label.get_text() for label in first.get_yticklabels()] == ["block.b", "head"]
     assert bars(first) == [[400, 300]]
     assert bars(second) == [pytest.approx([3, 4])]
-    assert "2 of 3 layers, with 77.78 % of the MACs of all of these." in texts(figure)
+    assert "2 of 3 layers, with 77.8 % of the MACs of all of these." in texts(figure)
     assert [axis.get_xlabel() for axis in figure.axes] == ["MACs (MACs)", "Forward time (ms)"]
 
 

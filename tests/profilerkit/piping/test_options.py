@@ -137,4 +137,4 @@ def test_a_function_of_the_users_may_say_how_times_are_sampled(profiler: Profile
 
 def test_device_and_mode_are_no_other_kind_of_run() -> None:
     options = RunOptions(device="cpu", mode="eager")
-    assert (options.given, str(options)) == ({}, "")
+    assert (options.requested, str(options)) == ({}, "")

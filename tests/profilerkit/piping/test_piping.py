@@ -226,9 +226,13 @@ def test_a_trace_is_made_once_for_all_metrics(model: FakeModel, make_profiler: M
 @pytest.mark.parametrize(
     ("returned", "names", "message"),
     [
-        ({"other": 1}, ("mine",), "asked for 'mine' but returned a dict without 'mine', with the keys: 'other'"),
+        ({"other": 1}, ("mine",), "for 'mine' but returned a dict without 'mine', with the keys: 'other'"),
         ({}, ("mine",), "with the keys: none"),
-        ({"mine": 1}, ("mine", "yours"), "asked for 'mine' but returned a dict without 'yours', with the keys: 'mine'"),
+        (
+            {"mine": 1},
+            ("mine", "yours"),
+            "for 'mine' but returned a dict without 'yours', with the keys: 'mine'",
+        ),
         (
             {"mine": 1, "other": 2},
             ("mine",),

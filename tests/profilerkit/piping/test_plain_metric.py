@@ -164,7 +164,7 @@ def strict(strict: bool) -> bool:
         (lambda: metric("mine")(3), r"@metric\('mine'\) is for a function, not 3; put it above a def"),  # type: ignore[arg-type]
         (lambda: metric(not_a_name), r"name=<function no_parameters.*: give the name of the metric, as in @metric"),
         (lambda: metric("two words"), "name='two words': give the name of the metric"),
-        (lambda: metric("model"), "name='model': every profiler has 'model' already; call the metric otherwise"),
+        (lambda: metric("model"), "name='model': every profiler has 'model' already; give the metric another name"),
         (lambda: metric("trace"), "name='trace': every profiler has 'trace' already"),
         (lambda: metric("num_iters"), "name='num_iters': every profiler has 'num_iters' already"),
         (lambda: metric("mine", better="less"), "better='less': give 'lower', 'higher', or None where neither"),

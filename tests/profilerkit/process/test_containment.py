@@ -280,6 +280,15 @@ def test_an_interruption_names_the_plugin_that_was_running(
     assert note.endswith(f"of plugin 'bad' of worse 1.0; {WAY_OUT}")
 
 
+def test_an_interruption_says_nothing_of_profilerkits_own_plugins() -> None:
+    """The user called what was running then; to leave out "core" or the backend is no advice."""
+    own = next(offer.plugin for offer in plugins.offered_renderers() if offer.item.name == "console")
+    assert own.is_own
+    with pytest.raises(KeyboardInterrupt) as caught, contained(own, "renderer 'console'"):
+        raise KeyboardInterrupt
+    assert notes_of(caught.value) == []
+
+
 def test_an_interrupted_loading_starts_again(install: Any) -> None:
     asked = []
 

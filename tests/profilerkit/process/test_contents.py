@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import sys
+from array import array
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -53,6 +55,12 @@ def _closure() -> tuple[Callable[[], int], Callable[[int], None]]:
 
 
 GET, PUT = _closure()
+MAPPED = {"a": 1}
+
+
+def _defaulting(sizes: list[int] = []) -> int:  # noqa: B006 - that is what is tested
+    return len(sizes)
+
 
 #: A value, and a change made in place.
 CHANGES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
@@ -75,6 +83,22 @@ CHANGES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "a variable that a function closes over": (GET, lambda value: PUT(2)),
     "an argument that is bound": (partial(max, [1]), lambda value: value.args[0].append(2)),
     "the values of an array": (np.ones(3), lambda value: value.fill(2)),
+    "an object in an array": (np.array([[1], None], dtype=object), lambda value: value[0].append(2)),
+    "what is deep inside": (
+        [{"a": ([{"b": {"c": [[1]]}}],)}],
+        lambda value: value[0]["a"][0][0]["b"]["c"][0].append(2),
+    ),
+    "the order of a dict": (OrderedDict(a=1, b=2), lambda value: value.move_to_end("a")),
+    "an item of a long list": ([1] * 2000, lambda value: value.__setitem__(1999, 2)),
+    "an entry of a long dict": (dict.fromkeys(range(2000), 1), lambda value: value.update({1999: 2})),
+    "an item of a long set": (set(range(2000)), lambda value: (value.remove(1), value.add(-1))),
+    "an item of a long list without a hash": ([[]] * 2000, lambda value: value.__setitem__(5, [])),
+    "an object whose method is held": (Slotted().count, lambda value: value()),
+    "a mapping that cannot be written": (MappingProxyType(MAPPED), lambda value: MAPPED.update(a=2)),
+    "an array of Python's": (array("i", [1]), lambda value: value.__setitem__(0, 2)),
+    "a view of memory": (memoryview(bytearray(b"1")), lambda value: value.__setitem__(0, 2)),
+    "an array of C's": ((ctypes.c_int * 2)(1, 2), lambda value: value.__setitem__(0, 2)),
+    "a default of a function": (_defaulting, lambda value: value.__defaults__[0].append(2)),
     "the shape of an array": (np.ones(6), lambda value: setattr(value, "shape", (2, 3))),
     "an object by another one of its kind": ([object()], lambda value: value.__setitem__(0, object())),
     "an array by an equal one": ([np.ones(3)], lambda value: value.__setitem__(0, np.ones(3))),

@@ -74,11 +74,13 @@ def another_thread(inside: Callable[[], Any]) -> Iterator[None]:
 def test_a_lock_that_another_thread_holds_is_free_in_the_child(reentrant: bool) -> None:
     lock = Lock(reentrant=reentrant)
     with another_thread(lambda: lock):
-        assert lock.held
+        assert lock.is_held
         assert not lock.acquire(blocking=False)
-        assert result_in_child(lambda: (lock.held, lock.acquire(blocking=False), lock.held)) == "(False, True, True)"
-        assert lock.held
-    assert not lock.held
+        assert (
+            result_in_child(lambda: (lock.is_held, lock.acquire(blocking=False), lock.is_held)) == "(False, True, True)"
+        )
+        assert lock.is_held
+    assert not lock.is_held
 
 
 @forks
@@ -86,13 +88,13 @@ def test_a_lock_of_the_forking_thread_stays_locked() -> None:
     lock = Lock()
 
     def leave() -> tuple[bool, bool]:
-        held = lock.held
+        is_held = lock.is_held
         lock.release()
-        return held, lock.held
+        return is_held, lock.is_held
 
     with lock:
         assert result_in_child(leave) == "(True, False)"
-    assert not lock.held
+    assert not lock.is_held
 
 
 def test_a_lock_excludes_and_is_released() -> None:
@@ -100,13 +102,13 @@ def test_a_lock_excludes_and_is_released() -> None:
     with lock:
         assert lock.acquire(blocking=False)
         lock.release()
-        assert lock.held
+        assert lock.is_held
     assert plain.acquire(blocking=False)
     assert not plain.acquire(blocking=False)
     plain.release()
     with pytest.raises(ZeroDivisionError), lock:
         raise ZeroDivisionError
-    assert not lock.held
+    assert not lock.is_held
 
 
 @forks

@@ -8,6 +8,7 @@ from profilerkit.render import render
 from profilerkit.render.enhancements import enhancement_in_words
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
+from profilerkit.trace.records import LayerTable
 
 LESS, MORE, DIFFERENCE = Comparative.RECIPROCAL, Comparative.DIV, Comparative.DIFF
 
@@ -32,8 +33,8 @@ def compared(reference: object, other: object, comparative: Comparative, **facts
         (10_000, 10_001, LESS, "≈ the same", ""),  # 1.0001 is written as 1
         (10_000, 9_996, MORE, "≈ the same", ""),  # 1.0004
         (10_000, 10_006, LESS, "1.001x more, worse", "worse"),
-        (5, 0, LESS, "infinitely less, better", "better"),
-        (0, 5, LESS, "infinitely more, worse", "worse"),
+        (5, 0, LESS, "down to 0, better", "better"),
+        (0, 5, LESS, "up from 0, worse", "worse"),
         (90, 88, DIFFERENCE, "-2, worse", "worse"),
         (90, 92, DIFFERENCE, "+2, better", "better"),
         (90, 90, DIFFERENCE, "+0", ""),
@@ -117,6 +118,16 @@ def test_text_is_plain_unless_color_is_requested() -> None:
         assert "\x1b" not in str(result)
         assert "\x1b" not in render(result)
         assert "\x1b" not in render(result, "markdown", color=True)
+
+
+def test_a_notebook_gets_the_text_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a notebook rich shows what it prints there, and leaves the stream that it was given empty."""
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("rich.jupyter.display", lambda *shown: pytest.fail("shown instead of written"))
+    report = one(3)
+    assert "Net  (fake)" in str(report)
+    assert "Net  (fake)" in render(report, color=True)
+    assert "LayerTable, 1 row" in str(LayerTable([{"path": "", "type": "Net", "macs": 1}]))
 
 
 def test_a_note_says_what_to_do_about_noise() -> None:

@@ -290,3 +290,16 @@ def test_the_sources_of_the_page_are_in_the_wheel() -> None:
     settings = configparser.ConfigParser()
     settings.read(PAGE.parents[2] / "setup.cfg", encoding="utf-8")
     assert settings["options.package_data"]["profilerkit.render"] == f"{PAGE.name}/*"
+
+
+def test_one_error_is_written_once() -> None:
+    """Three metrics failed of one reason, which is neither written three times nor as a note again."""
+    why = "the model raised RuntimeError: shapes do not fit"
+    records = {
+        key: status(key, None, "", completeness=Completeness.FAILED, missing=(why,))
+        for key in ("macs", "flops", "time")
+    }
+    page = render(replace(empty(), statuses=records), "html")
+    shown = page.partition("<script")[0]
+    assert shown.count(why) == 1
+    assert "<dt>Macs, Flops, Time</dt>" in shown

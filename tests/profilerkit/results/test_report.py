@@ -238,11 +238,13 @@ def test_the_layer_table_as_data(model: FakeModel, make_profiler: MakeProfiler) 
     table = make_profiler(model, ComputeComplexity()).compute_status("layerwise_data")
     assert [row["path"] for row in table.top(5, by="params")] == ["second", "first"]
     assert [row["path"] for row in table.top(5, depth=0)] == [""]
-    with pytest.raises(ValueError, match="no column 'time' in the layer table; it has path, type, depth"):
+    with pytest.raises(ValueError, match="no column 'time' in the layer table; of numbers it has, nearest first: "):
         table.top(by="time")
     with pytest.raises(ValueError, match="column 'type' of the layer table holds no numbers"):
         table.top(by="type")
     with pytest.raises(KeyError, match="no layer 'secnd'; the nearest are: second, "):
+        table["secnd"]
+    with pytest.raises(KeyError, match="no layer 'secnd'; the nearest are: second, first\"$"):  # not the model, ""
         table["secnd"]
     frame = table.to_pandas()
     assert list(frame["macs"]) == [300, 100, 200]

@@ -51,9 +51,9 @@ def test_every_statistic_is_in_the_data_and_in_the_details() -> None:
         "Smallest",
         "Largest",
         "p90",
-        "p99",
     ):
         assert word in shown
+    assert "p95" not in shown  # none of ten samples is expected above it, and the largest has its own line
     assert "10 after 4 left out" in shown
     assert "Interquartile" not in report.to_text()
 
@@ -87,6 +87,25 @@ def test_three_samples_are_a_range_in_every_form(form: str) -> None:
     assert timed(0.001, 0.003, 0.002).status("execution_time").shown == "2 ms ±50% [1 to 3, 3 samples]"
 
 
+@pytest.mark.parametrize(
+    ("samples", "noise"),
+    [
+        ((0.001, 0.1, 0.002), "±>100%"),  # (0.1 - 0.001) / 2 / 0.002 is 24.75 times the median
+        ((1.0, 1.001, 1.002), "±0.1%"),  # 0.002 / 2 / 1.001
+        ((1.0, 1.00001, 1.00002), "±<0.1%"),
+        ((1.0, 1.1, 1.2), "±9%"),  # 0.2 / 2 / 1.1
+    ],
+)
+def test_noise_is_never_said_to_be_none_nor_more_than_the_value(samples: tuple[float, ...], noise: str) -> None:
+    assert f" {noise} [" in timed(*samples).status("execution_time").shown
+
+
+def test_a_noisy_value_is_marked_and_that_it_is_complete_is_not() -> None:
+    color = render(timed(0.001, 0.003, 0.002), "console", color=True)
+    assert "\x1b[33m2 ms" in color or "\x1b[33m2 ±50%" in color
+    assert "\x1b[33mcomplete" not in color
+
+
 def test_three_samples_are_a_range_in_json() -> None:
     value = timed(0.001, 0.003, 0.002).to_dict()["statuses"][0]["value"]
     assert (value["low"], value["high"], value["coverage"], value["is_range"]) == (0.001, 0.003, 0.75, True)
@@ -99,7 +118,10 @@ def test_three_pairs_have_no_verdict() -> None:
     assert "3x more [2 to 4]" in shown
     assert "≈" not in shown
     assert "no real difference" not in shown
-    assert "Execution Time: noisy: 3 pairs give only a range (75 %), ±33.3%; ±1.0% was requested" in shown
+    assert (
+        "3 pairs are too few for an interval, their range holds the ratio with a probability of 75 %; ±1.0% was"
+        in shown
+    )
     assert not comparison.ratio("execution_time").is_real
 
 

@@ -107,9 +107,9 @@ def test_start_and_stop_inside_a_loop_measure_a_part_of_a_step() -> None:
 @pytest.mark.parametrize(
     ("steps", "asked", "said"),
     [
-        (3, 5, "step 5 was asked for, the loop ended after 3 steps"),
-        (1, (0, 5, 6), "steps 5, 6 were asked for, the loop ended after 1 step"),
-        (0, 0, "step 0 was asked for, the loop ended after 0 steps: call step() at the end of each iteration"),
+        (3, 5, "step 5 was requested, the loop ended after 3 steps"),
+        (1, (0, 5, 6), "steps 5, 6 were requested, the loop ended after 1 step"),
+        (0, 0, "step 0 was requested, the loop ended after 0 steps: call step() at the end of each iteration"),
     ],
 )
 def test_steps_that_never_came_are_said(steps: int, asked: Any, said: str) -> None:
@@ -130,7 +130,7 @@ def test_what_the_loop_raises_goes_on_and_the_step_does_not_count() -> None:
         raise KeyError("the user's")
     assert recorder.noted == ["begin", "abandon"]
     assert watched.steps.steps == {}
-    assert watched.steps.missed == "step 1 was asked for, the loop ended after 1 step"
+    assert watched.steps.missed == "step 1 was requested, the loop ended after 1 step"
 
 
 def test_a_step_that_cannot_begin_is_not_ended() -> None:

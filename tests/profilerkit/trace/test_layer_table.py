@@ -178,7 +178,9 @@ def test_rows_without_a_value_are_not_ranked() -> None:
 def test_a_column_of_texts_is_not_ranked(trace: ModelTrace) -> None:
     with pytest.raises(ValueError, match="column 'type' of the layer table holds no numbers to rank by"):
         trace.table.top(by="type")
-    with pytest.raises(ValueError, match="no column 'mac' in the layer table; it has path, type"):
+    with pytest.raises(
+        ValueError, match="no column 'mac' in the layer table; of numbers it has, nearest first: macs, "
+    ):
         trace.table.top(by="mac")
     assert len(LayerTable([]).top()) == len(LayerTable([]).by_type()) == 0
 

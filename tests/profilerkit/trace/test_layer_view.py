@@ -146,7 +146,7 @@ def test_readers_get_the_merged_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     layers = render(timed(), "console", details=True).rpartition("Layers")[2]
     (head,) = (" ".join(line.split()) for line in layers.splitlines() if "head" in line)
-    assert head == "head Linear [1, 4] 1 400 400 800 4 s 40 % 8 s 40 % 200 FLOP/s"
+    assert head == "head Linear [1, 4] 1 400 400 800 4 s 40.0 % 8 s 40.0 % 200 FLOP/s"
     (drop,) = (" ".join(line.split()) for line in layers.splitlines() if "drop" in line)
     assert drop == "drop Dropout [1, 4] 1 - - - - - - - -"
     header, *rows = render(timed(), "layers-csv").splitlines()

@@ -15,6 +15,7 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
 from profilerkit import ModelInputs, ModelTrace
+from profilerkit.trace.bounds import Bounds
 from profilerkit_jax.backend import JaxBackend
 
 S = jax.ShapeDtypeStruct
@@ -113,7 +114,24 @@ def test_a_while_loop_that_counts_to_a_bound(start: int, step: int, runs_on: Any
 )
 def test_a_while_loop_of_an_unknown_number_of_turns_is_partial(loop: Any) -> None:
     trace = traced(loop, MATRIX)
-    assert trace.macs == ONE
+    assert (trace.macs, trace.bounds("macs")) == (ONE, Bounds(0, None))  # its condition may be false at once
+    assert list(trace.uncounted) == ["while: a loop of an unknown number of turns, counted once"]
+    assert trace.peak_spread is not None
+    assert trace.peak_spread.above == 0
+
+
+def test_what_is_not_known_in_a_branch_that_is_not_counted_leaves_no_upper_end() -> None:
+    """The dearer branch has two products, the other a loop of any number of them."""
+    trace = traced(
+        lambda x: lax.cond(
+            jnp.sum(x) > 0,
+            lambda c: lax.while_loop(lambda c: jnp.sum(c) < 9.0, lambda c: c @ c, c),
+            lambda c: c @ c @ c,
+            x,
+        ),
+        MATRIX,
+    )
+    assert (trace.macs, trace.bounds("macs")) == (2 * ONE, Bounds(0, None))
     assert list(trace.uncounted) == ["while: a loop of an unknown number of turns, counted once"]
 
 

@@ -89,12 +89,14 @@ class Plain(tf.Module):  # type: ignore[misc]
         self.weight = tf.Variable(tf.zeros((8, 8)))
         self.repeats = [1]
         self.again = 0
+        self.more = np.zeros((), int)
         self.act: Any = tf.nn.relu
+        self.part: Any = partial(tf.pow, y=2.0)
 
     def __call__(self, x: Any) -> Any:
-        for _ in range(sum(self.repeats) + self.again):
+        for _ in range(sum(self.repeats) + self.again + int(self.more)):
             x = self.act(tf.matmul(x, self.weight))
-        return x
+        return self.part(x)
 
 
 CHANGES: dict[str, Callable[[Any], Any]] = {
@@ -112,6 +114,13 @@ def test_a_change_of_structure(change: str, make: Callable[[], Any]) -> None:
     net, inputs = make(), tf.zeros((4, 8))
     net(inputs)
     CHANGES_OF.assert_noticed(net, inputs, CHANGES[change])
+
+
+def test_values_in_an_array_or_a_partial_function() -> None:
+    CHANGES_OF.assert_noticed(Plain(), tf.zeros((4, 8)), lambda net: net.more.fill(2))
+    net = Plain()
+    net.part = partial(tf.tile, multiples=[1, 1])
+    CHANGES_OF.assert_noticed(net, tf.zeros((4, 8)), lambda net: net.part.keywords.update(multiples=[9, 1]))
 
 
 def _of_class(base: type, inputs: Any) -> Any:

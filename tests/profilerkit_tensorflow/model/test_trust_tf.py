@@ -80,7 +80,7 @@ def test_a_class_that_the_caller_has_registered_is_loaded(tmp_path: Path) -> Non
     path = saved(tmp_path / "net.keras", Twice())
     assert type(load_model(str(path)).layers[-1]) is Twice
     keras.utils.get_custom_objects().pop("test_trust_tf>Twice")
-    with pytest.raises(InputError, match=r"Twice, which is none of Keras' layers and functions"):
+    with pytest.raises(InputError, match=r"Twice, which is not a layer or function of Keras"):
         load_model(str(path))
 
 

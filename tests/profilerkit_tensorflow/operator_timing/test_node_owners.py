@@ -136,5 +136,5 @@ def test_the_layers_in_one_kernel_are_named() -> None:
 def test_what_the_graph_does_not_know_is_the_models() -> None:
     program = traced_program(keras.Sequential([keras.Input((4,)), L.Dense(4)]), ModelInputs(tf.ones([2, 4])))
     owners = NodeOwners(program, training=False)
-    assert owners._place(("nowhere/PartitionedCall", "some/node"), "Mul", set()).owner.path == ""
-    assert owners._place(("cluster_0",), "_XlaRun", set()).backward is False
+    assert owners._placed(("nowhere/PartitionedCall", "some/node"), "Mul", set()).owner.path == ""
+    assert owners._placed(("cluster_0",), "_XlaRun", set()).backward is False

@@ -63,10 +63,10 @@ assert macs == 2 * 4 * 6, macs
 listing = listed()
 
 def require_inside():
-    assert _one_at_a_time.held
+    assert _one_at_a_time.is_held
 
 def answers():
-    held = [lock for lock in list(_locks) if lock.held]
+    held = [lock for lock in list(_locks) if lock.is_held]
     found = []
 
     def ask():

@@ -218,6 +218,77 @@ def test_inputs_changed_in_place(change: str) -> None:
     assert counts(profiler)[0] == 100 * 8 * 2
 
 
+class Repeats(nn.Module):
+    """As many times through a layer of 64 MACs as its second input says, and the buffer besides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8, bias=False)
+        self.register_buffer("more", torch.tensor(0))
+
+    def forward(self, x: torch.Tensor, times: Any) -> torch.Tensor:
+        times = times[0]["deep"][0]["er"] if isinstance(times, list) else times
+        for _ in range(int(times) + int(self.more)):
+            x = self.layer(x)
+        return x
+
+
+#: A second input that says 2, and how to have it say 5 without a write that torch counts.
+TIMES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "an integer through data": (lambda: torch.tensor(2), lambda times: times.data.fill_(5)),
+    "an integer through numpy": (lambda: torch.tensor(2), lambda times: times.numpy().fill(5)),
+    "a number through numpy": (lambda: torch.tensor(2.0), lambda times: times.numpy().fill(5)),
+    "what is nested deeply": (
+        lambda: [{"deep": [{"er": 2}]}],
+        lambda times: times[0]["deep"][0].update(er=5),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", TIMES)
+def test_values_of_inputs_that_torch_does_not_see_written(change: str) -> None:
+    make, apply = TIMES[change]
+    times = make()
+    profiler = profiler_of(Repeats(), [torch.zeros(1, 8), times])
+    assert counts(profiler)[0] == 2 * 64
+    apply(times)
+    assert counts(profiler)[0] == 5 * 64
+
+
+@pytest.mark.parametrize("write", [lambda b: b.data.fill_(3), lambda b: b.numpy().fill(3)], ids=["data", "numpy"])
+def test_an_integer_of_the_model_that_torch_does_not_see_written(write: Callable[[Any], Any]) -> None:
+    model = Repeats()
+    profiler = profiler_of(model, [torch.zeros(1, 8), 2])
+    assert counts(profiler)[0] == 2 * 64
+    write(model.more)
+    assert counts(profiler)[0] == 5 * 64
+
+
+def test_whether_an_input_has_a_gradient() -> None:
+    class Asks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 8, bias=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            again = getattr(x, "again", 0) + x.requires_grad
+            return self.layer(self.layer(x) if again else x)
+
+    for change in (lambda x: x.requires_grad_(), lambda x: setattr(x, "again", 1)):
+        x = torch.zeros(1, 8)
+        profiler = profiler_of(Asks(), x)
+        assert counts(profiler)[0] == 64
+        change(x)
+        assert counts(profiler)[0] == 2 * 64
+
+
+def test_inputs_can_be_resized_after_they_were_looked_at() -> None:
+    """``tensor.numpy()`` would share their memory with an array, and forbid it."""
+    x = torch.zeros(1, 8)
+    assert counts(profiler_of(nn.Linear(8, 2), x))[0] == 16
+    assert x.resize_(100, 8).shape == (100, 8)
+
+
 def test_batches_of_a_split_changed_in_place() -> None:
     batches = [(torch.zeros(1, 8), torch.zeros(1))]
     profiler = TorchProfiler(nn.Linear(8, 2), {"train": batches})

@@ -10,7 +10,7 @@ import torch
 from tiny import BACKEND, Call, ones
 from torch import nn
 
-from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs, profile
+from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs, compare, profile
 from profilerkit.backend import RunOptions
 
 NO_GPU = not torch.cuda.is_available()
@@ -193,3 +193,28 @@ def test_the_environment_names_accelerators(
     assert environment["intra_op_threads"] == str(torch.get_num_threads())
     assert environment["inter_op_threads"] == str(torch.get_num_interop_threads())
     assert {name: value for name, value in environment.items() if "threads" not in name and name != "torch"} == facts
+
+
+CALLS = {"n": 0}
+
+
+class CountsItsRuns(nn.Module):
+    """Changes a global variable that its code reads, as a model does that counts its steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        CALLS["n"] += 1
+        return self.layer(x)
+
+
+def test_models_that_change_with_every_run_are_measured_once_in_turn() -> None:
+    """One pass each to begin with, one or more to warm up, five samples: not all of it again, one after the other."""
+    CALLS["n"] = 0
+    comparison = compare(
+        CountsItsRuns(), CountsItsRuns(), inputs=torch.zeros(1, 4), metrics=["execution_time"], num_iters=5, warmup=1
+    )
+    assert comparison.ratio("execution_time").paired
+    assert CALLS["n"] == 2 * (1 + 1 + 5)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -94,6 +97,9 @@ OF_A_RUN: dict[str, Question] = {
     "untyped_storage": lambda x: x.untyped_storage().data_ptr() != 0,
     "storage": lambda x: x._typed_storage()._data_ptr() != 0,
     "const_data_ptr": lambda x: _torch.Tensor.const_data_ptr(x) != 0,
+    "what is at its address": lambda x: math.isfinite(ctypes.c_float.from_address(x.data_ptr()).value),
+    "pickle": lambda x: len(pickle.loads(pickle.dumps(x))) == 4,
+    "pickle with an attribute": lambda x: len(pickle.loads(pickle.dumps(_named(x * 2)))) == 4,
     "is_pinned": lambda x: not x.is_pinned(),
     "is_shared": lambda x: not x.is_shared(),
     "to_dlpack": lambda x: to_dlpack(x) is not None,
@@ -104,6 +110,7 @@ OF_A_RUN: dict[str, Question] = {
     "bool": lambda x: bool(x.abs().sum() >= 0),
     "int": lambda x: int(x.abs().sum()) >= 0,
     "nonzero": lambda x: len((x.abs() >= 0).nonzero()) > 0,
+    "where": lambda x: len(torch.where(x.abs() >= 0)[0]) > 0,
     "mask": lambda x: len(x[x.abs() >= 0]) > 0,
     "masked_select": lambda x: x.masked_select(x.abs() >= 0).numel() > 0,
     "unique": lambda x: len(x.unique()) > 0,
@@ -124,6 +131,11 @@ OF_TEXT: dict[str, Question] = {
     "percent": lambda x: "device" not in "%s" % (x * 2),
     "repr of a written one": lambda x: "0., 0.]" not in repr(_written_all(torch.zeros(4), x[0, 0].abs() + 1)),
 }
+
+
+def _named(x: torch.Tensor) -> torch.Tensor:
+    x.label = "x"  # type: ignore[attr-defined]
+    return x
 
 
 def _written_through_a_view(x: torch.Tensor, value: Any) -> torch.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .products import element_bytes
+from ..trace.dtypes import element_bytes
 
 __all__ = ["product_dtype"]
 

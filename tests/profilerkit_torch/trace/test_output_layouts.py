@@ -1,0 +1,134 @@
+"""What an operator makes on shapes alone is laid out as in a run: a model may ask for it, and copies depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from profilerkit import profile
+
+#: How a batch of four channels may be laid out.
+LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "contiguous": lambda x: x,
+    "channels last": lambda x: x.to(memory_format=torch.channels_last),
+    "transposed": lambda x: x.transpose(2, 3).contiguous().transpose(2, 3),
+    "a part": lambda x: x[:, :, ::2, 1:],
+    "a part with channels last": lambda x: x.to(memory_format=torch.channels_last)[:, :, 1:, 1:],
+}
+
+
+def _attention(*shape: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    def attend(x: torch.Tensor) -> torch.Tensor:
+        query = x.permute(*shape)
+        return F.scaled_dot_product_attention(query, query, query)
+
+    return attend
+
+
+OPERATORS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "Conv2d": nn.Conv2d(4, 6, 3),
+    "Conv2d by groups": nn.Conv2d(4, 8, 1, groups=4),
+    "Conv2d, padding by name": nn.Conv2d(4, 6, 3, padding="same"),
+    "Conv2d, weights with channels last": nn.Conv2d(4, 6, 3).to(memory_format=torch.channels_last),  # type: ignore[call-overload]
+    "ConvTranspose2d": nn.ConvTranspose2d(4, 6, 2, stride=2),
+    "BatchNorm2d": nn.BatchNorm2d(4).eval(),
+    "GroupNorm": nn.GroupNorm(2, 4),
+    "InstanceNorm2d": nn.InstanceNorm2d(4),
+    "MaxPool2d": nn.MaxPool2d(2),
+    "AvgPool2d": nn.AvgPool2d(2),
+    "AdaptiveAvgPool2d": nn.AdaptiveAvgPool2d(2),
+    "Upsample": nn.Upsample(scale_factor=2),
+    "Upsample, bilinear": nn.Upsample(scale_factor=2, mode="bilinear"),
+    "ReflectionPad2d": nn.ReflectionPad2d(1),
+    "ReplicationPad2d": nn.ReplicationPad2d(1),
+    "ZeroPad2d": nn.ZeroPad2d(1),
+    "ChannelShuffle": nn.ChannelShuffle(2),
+    "SiLU": nn.SiLU(),
+    "Softmax": nn.Softmax(1),
+    "roll": lambda x: x.roll(1, 2),
+    "cat": lambda x: torch.cat([x, x], 1),
+    "attention": _attention(0, 1, 2, 3),
+    "attention, heads behind": _attention(0, 2, 1, 3),
+    "attention, width not last": _attention(0, 2, 3, 1),
+    "attention, width before": _attention(0, 1, 3, 2),
+}
+
+
+class Told(nn.Module):
+    """Notes how each output of an operator is laid out."""
+
+    def __init__(self, operator: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.operator = operator
+
+    def forward(self, x: torch.Tensor) -> Any:
+        result = self.operator(x)
+        TOLD.append(result.stride())
+        return result
+
+
+TOLD: list[tuple[int, ...]] = []
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_output_is_laid_out_as_in_a_run(name: str, layout: str) -> None:
+    model, x = Told(OPERATORS[name]).eval(), LAYOUTS[layout](torch.randn(2, 4, 9, 8))
+    TOLD.clear()
+    with torch.no_grad():
+        model(x)
+    report = profile(model, x, metrics=["macs"])
+    assert report.status("macs").completeness.value == "complete"
+    assert TOLD[0] == TOLD[-1]
+
+
+@pytest.mark.parametrize(
+    ("operator", "shape"),
+    [
+        (nn.Conv3d(4, 6, 3), (2, 4, 5, 6, 7)),
+        (nn.ConvTranspose3d(4, 6, 2), (2, 4, 5, 6, 7)),
+        (nn.GroupNorm(2, 4), (2, 4, 5, 6, 7)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_volumes_with_channels_last_keep_them(operator: nn.Module, shape: tuple[int, ...]) -> None:
+    x = torch.randn(shape).to(memory_format=torch.channels_last_3d)
+    TOLD.clear()
+    profile(Told(operator), x, metrics=["macs"])
+    assert TOLD[-1][1] == 1
+
+
+@pytest.mark.parametrize(
+    "operator", [nn.MaxPool1d(2), nn.BatchNorm1d(4).eval()], ids=lambda value: type(value).__name__
+)
+def test_a_row_of_channels_is_made_contiguous(operator: nn.Module) -> None:
+    TOLD.clear()
+    profile(Told(operator), torch.randn(2, 9, 4).transpose(1, 2), metrics=["macs"])
+    assert TOLD[-1][-1] == 1
+
+
+class AsksForLayout(nn.Module):
+    """Once through a layer if its input is contiguous, three times if it is not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.layer = nn.Conv2d(4, 8, 1), nn.Conv2d(8, 8, 1, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        for _ in range(1 if x.is_contiguous() else 3):
+            x = self.layer(x)
+        return x
+
+
+def test_a_model_that_asks_for_the_layout_is_counted_as_it_runs() -> None:
+    """36 pixels: 4 * 8 MACs each for the first layer, 8 * 8 for each time through the other."""
+    x = torch.randn(1, 4, 6, 6)
+    assert profile(AsksForLayout(), x, metrics=["macs"])["macs"] == 36 * (32 + 64)
+    last = x.to(memory_format=torch.channels_last)
+    assert profile(AsksForLayout(), last, metrics=["macs"])["macs"] == 36 * (32 + 3 * 64)
