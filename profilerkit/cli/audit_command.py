@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import ArgumentError, NotOfferedError, PlanError, StoreError, by_likeness
-from . import MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
+from . import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
 
 if TYPE_CHECKING:
     from ..audits.running import Audit, Finished
@@ -110,7 +110,7 @@ def command(
             estimated = estimate(audit)
             emit(json.dumps(estimated.to_dict(), indent=1) if form == "json" else estimate_text(estimated))
             return
-        finished = audit.run()
+        finished = _run(audit)
     except (PlanError, ArgumentError) as error:
         raise click.BadParameter(str(error), param_hint="PLAN") from error
     except NotOfferedError as error:
@@ -119,6 +119,18 @@ def command(
         fail(str(error), MODEL_FAILED, error)
     _show(finished, form, quiet)
     _end(audit, finished, strict)
+
+
+def _run(audit: Audit) -> Finished:
+    """Run an audit; if it is interrupted, say where its rows are, and leave."""
+    try:
+        return audit.run()
+    except KeyboardInterrupt:
+        from ..audits.store import without_password
+
+        place = without_password(audit.url)
+        click.echo(f"\nInterrupted: the rows so far are in {place}; the same command goes on from there.", err=True)
+        sys.exit(INTERRUPTED)
 
 
 def _over(

@@ -100,6 +100,16 @@ def test_a_mistake_is_said_in_a_line(
     assert message in " ".join(capsys.readouterr().err.split())
 
 
+def test_an_interrupted_audit_says_where_its_rows_are(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with mock.patch("profilerkit.audits.running.Audit.run", side_effect=KeyboardInterrupt):
+        assert run("audit", zoo) == 130
+    error = capsys.readouterr().err
+    assert (
+        f"Interrupted: the rows so far are in {zoo.with_suffix('.db')}; the same command goes on from there." in error
+    )
+    assert "nothing was written" not in error
+
+
 def test_passwords_of_stores_are_not_printed() -> None:
     finished = Finished("a" * 32, "postgresql://me:pa/s:s@w@host/runs", {"complete": 1}, 1, 0)
     with mock.patch.object(Finished, "rows", lambda self: iter(())):
