@@ -86,8 +86,8 @@ def alarms(fleet: list[Floats], until: int, window: int, rate: float, least: flo
     """Return the models that are reported in a night, each with the night of its step."""
     begin = max(0, until - window)
     seen = np.array([series[:until] for series in fleet])
-    own = seen - shared_part(seen - np.median(seen, axis=1, keepdims=True))
-    splits = [(model, split) for model, each in enumerate(own) for split in splits_of(each[begin:], until, each)]
+    unshared = seen - shared_part(seen - np.median(seen, axis=1, keepdims=True))
+    splits = [(model, split) for model, each in enumerate(unshared) for split in splits_of(each[begin:], until, each)]
     rates = controlled([split.p for _, split in splits])
     return [
         (model, begin + split.index)

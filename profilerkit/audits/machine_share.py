@@ -38,10 +38,10 @@ def shared_part(deviations: Floats) -> Floats:
 def _weights(deviations: Floats) -> Floats:
     """Return the weight of each model; equal ones if none changes from night to night."""
     changes = np.array([_usual_change(row[~np.isnan(row)]) for row in deviations])
-    known = np.sort(changes[np.isfinite(changes)])
-    if not len(known):
+    finite = np.sort(changes[np.isfinite(changes)])
+    if not len(finite):
         return np.ones(len(changes))
-    least = max(float(known[min(EQUALS, len(known)) - 1]), float(np.finfo(float).tiny) ** 0.5)
+    least = max(float(finite[min(EQUALS, len(finite)) - 1]), float(np.finfo(float).tiny) ** 0.5)
     weights: Floats = 1.0 / np.maximum(np.where(np.isfinite(changes), changes, np.inf), least)
     return weights
 

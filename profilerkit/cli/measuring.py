@@ -213,10 +213,10 @@ def _with_metrics(reports: Sequence[Report], metrics: Sequence[str]) -> list[Rep
     from ..plugging.offers import name_of_metric
 
     names = [name_of_metric(name) for name in metrics]
-    known = list(dict.fromkeys(key for report in reports for key in report.statuses))
+    keys = list(dict.fromkeys(key for report in reports for key in report.statuses))
     for name in names:
-        if name not in known:
-            error = UnknownStatusError(name, known, owner="these reports")
+        if name not in keys:
+            error = UnknownStatusError(name, keys, owner="these reports")
             raise click.BadParameter(str(error), param_hint="--metric")
     return [
         replace(report, statuses={key: record for key, record in report.statuses.items() if key in names})
