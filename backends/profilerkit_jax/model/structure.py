@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import MethodType
 from typing import Any
 
@@ -88,7 +88,12 @@ class _Walk:
         kind = self._kinds.get(type(value))
         if kind is None:
             kind = self._kinds[type(value)] = _kind_of(value)
-        add = {"array": contents.add_array, "model": self._add_model, "module": self._wait_for}.get(kind)
+        ways: dict[str, Callable[[Any], None]] = {
+            "array": contents.add_array,
+            "model": self._add_model,
+            "module": self._wait_for,
+        }
+        add = ways.get(kind)
         if add is not None:
             add(value)
         elif kind == "variable":

@@ -390,8 +390,8 @@ class Recorder(TorchDispatchMode):
 
 def _is_of_stand_ins(func: Any, error: Exception) -> bool:
     """Return whether a stand-in is what made an operator fail, and not the model."""
-    tells = isinstance(error, NotImplementedError) or " meta " in str(error)
-    if tells or type(error).__module__ == FakeTensorMode.__module__:
+    of_fake_tensors = type(error).__module__ == FakeTensorMode.__module__
+    if of_fake_tensors or isinstance(error, NotImplementedError) or " meta " in str(error):
         return True
     return not isinstance(func, HigherOrderOperator) and depends_on_values(func)
 

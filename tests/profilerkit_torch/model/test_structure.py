@@ -221,6 +221,8 @@ def test_inputs_changed_in_place(change: str) -> None:
 class Repeats(nn.Module):
     """As many times through a layer of 64 MACs as its second input says, and the buffer besides."""
 
+    more: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(8, 8, bias=False)
@@ -272,7 +274,8 @@ def test_whether_an_input_has_a_gradient() -> None:
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             again = getattr(x, "again", 0) + x.requires_grad
-            return self.layer(self.layer(x) if again else x)
+            result: torch.Tensor = self.layer(self.layer(x) if again else x)
+            return result
 
     for change in (lambda x: x.requires_grad_(), lambda x: setattr(x, "again", 1)):
         x = torch.zeros(1, 8)
