@@ -44,6 +44,7 @@ class Request:
     static: bool = False
     leave_out: tuple[str, ...] = ()
     max_seconds: float | None = None
+    num_threads: int | None = None
     strict: bool = False
     quiet: bool = False
     trust: bool = False
@@ -98,7 +99,8 @@ class Request:
     @property
     def arguments(self) -> dict[str, Any]:
         """What the functions are given."""
-        values = {"batch_size": self.batch_size, "device": self.device, "max_seconds": self.max_seconds, "on": self.on}
+        names = ("batch_size", "device", "max_seconds", "num_threads", "on")
+        values = {name: getattr(self, name) for name in names}
         return {name: value for name, value in values.items() if value is not None}
 
 

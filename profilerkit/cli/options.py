@@ -209,6 +209,12 @@ measuring_options = _several(
         callback=by_rule("max_seconds"),
         help="Most seconds for the measurement of each time.",
     ),
+    click.option(
+        "--num-threads",
+        type=click.IntRange(min=1),
+        callback=by_rule("num_threads"),
+        help="Threads of an operator while times are measured; 1 gives the steadiest times.",
+    ),
 )
 
 isolation_options = _several(

@@ -329,6 +329,18 @@ def test_profile_a_file(model_file: str, name: str) -> None:
     assert "batch of 2" in output
 
 
+def test_times_are_measured_on_as_many_threads_as_requested(model_file: str) -> None:
+    options = ("--input-shape", "4", "--max-seconds", "0.1", "--num-threads", "1")
+    code, output = run("profile", f"{model_file}:build", *options)
+    assert code == 0, output
+    assert "on 1 thread" in output
+    code, output = run("compare", f"{model_file}:build", f"{model_file}:build", *options)
+    assert code == 0, output
+    assert "on 1 thread" in output
+    code, output = run("profile", f"{model_file}:build", *options, "--static")
+    assert code == 0, output
+
+
 def test_a_shape_that_begins_with_the_batch_is_said_with_the_corrected_options(model_file: str) -> None:
     code, output = run("profile", f"{model_file}:image", "--input-shape", "2,3,8,8", "--metric", "macs", "--strict")
     assert code == 3
@@ -372,6 +384,7 @@ def test_layers(model_file: str) -> None:
         (["FILE:build", "--max-seconds", "0"], "0.0 is not in the range x>0"),
         (["FILE:build", "--max-seconds", "nan"], "nan: give a number above zero, such as 1.5"),
         (["FILE:build", "--max-seconds", "inf"], "inf: give a number above zero, such as 1.5"),
+        (["FILE:build", "--num-threads", "0"], "0 is not in the range x>=1"),
         (["FILE:build", "--depth", "99999999999"], "99999999999: give a whole number from 0"),
         (["FILE:build", "--batch-size", "99999999999"], "'99999999999': give a whole number from 1"),
         (["FILE:build", "--input-shpae", "1,4"], "Did you mean "),
