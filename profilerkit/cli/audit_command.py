@@ -128,8 +128,8 @@ def _run(audit: Audit) -> Finished:
     except KeyboardInterrupt:
         from ..audits.store import without_password
 
-        place = without_password(audit.url)
-        click.echo(f"\nInterrupted: the rows so far are in {place}; the same command goes on from there.", err=True)
+        address = without_password(audit.url)
+        click.echo(f"\nInterrupted: the rows so far are in {address}; the same command goes on from there.", err=True)
         sys.exit(INTERRUPTED)
 
 

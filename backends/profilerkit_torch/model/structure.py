@@ -72,7 +72,7 @@ def _special(value: Any, contents: Contents) -> bool:
             value.data_ptr() if type(value) in _PLAIN_TENSORS and value.layout is torch.strided else 0,
             0 if unsized or value.is_inference() else value._version,
         )
-        if not (value.is_floating_point() or value.is_complex()) or value.numel() == 1:
+        if not unsized and (not (value.is_floating_point() or value.is_complex()) or value.numel() == 1):
             contents.add_values(value)  # which the model may go by; a write to ``value.data`` is not counted
         if type(value) is torch.Tensor and value.__dict__:
             contents.add_attributes(value.__dict__)

@@ -134,7 +134,7 @@ def test_the_padding_of_a_dilated_convolution_does_not_count() -> None:
 
 
 def test_an_error_of_ours_is_not_said_to_be_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(program: Any) -> ModelTrace:
+    def broken(program: Any, training: bool) -> ModelTrace:
         raise AttributeError("a mistake in the walk")
 
     monkeypatch.setattr("profilerkit_tensorflow.trace.tracing.trace_of_program", broken)
