@@ -59,6 +59,13 @@ def keys() -> list[str]:
     return sorted({key.NAME for function in asked for key in function.bounded_keys()})
 
 
+def keys_of(value_type: str) -> list[str]:
+    """Return the names of the status keys whose complete value has a type, by `Metric.VALUE_TYPE`."""
+    asked = functions()[len(BUNDLES) + len(INTRINSIC) :]
+    bounded = {key.NAME: key for function in asked for key in function.bounded_keys()}
+    return sorted(name for name, key in bounded.items() if getattr(key, "VALUE_TYPE", "") == value_type)
+
+
 @cache
 def documented(function: type[ProfilerFunction]) -> Mapping[str, str]:
     """Return the sentences under ``Args:`` of a function, by argument."""
@@ -160,11 +167,32 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 if TYPE_CHECKING:
 {imports}
 
-__all__ = ["ComputeOptions", "FigureKind", "FormName", "KeyName", "ProfileOptions"]
+__all__ = [
+    "ComputeOptions",
+    "FigureKind",
+    "FloatKey",
+    "FormName",
+    "IntKey",
+    "KeyName",
+    "MeasurementKey",
+    "ProfileOptions",
+]
 
 #: The status keys of the metrics that profilerkit comes with; plugins may add others.
 KeyName: TypeAlias = Literal[
 {keys}
+]
+#: Those of them whose complete value is an `int`.
+IntKey: TypeAlias = Literal[
+{ints}
+]
+#: Those of them whose complete value is a `float`.
+FloatKey: TypeAlias = Literal[
+{floats}
+]
+#: Those of them whose complete value is a `Measurement`.
+MeasurementKey: TypeAlias = Literal[
+{measurements}
 ]
 #: The forms that a report is written in; plugins may add others.
 FormName: TypeAlias = Literal[
@@ -201,6 +229,9 @@ def module() -> str:
     return MODULE.format(
         imports=textwrap.indent("\n".join(statements), "    "),
         keys=_listed(keys()),
+        ints=_listed(keys_of("int")),
+        floats=_listed(keys_of("float")),
+        measurements=_listed(keys_of("Measurement")),
         forms=_listed(sorted(builtin)),
         kinds=_listed(sorted(KINDS)),
         texts="\n".join(_entries(every, [name for name in every if name not in NAMED])),

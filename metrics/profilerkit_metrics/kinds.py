@@ -12,6 +12,7 @@ class Count(Metric):
 
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
+    VALUE_TYPE = "int"
 
 
 class Bytes(Metric):
@@ -20,6 +21,7 @@ class Bytes(Metric):
     UNIT = "B"
     SCALE = Scale.IEC
     COMPARATIVE = Comparative.RECIPROCAL
+    VALUE_TYPE = "int"
 
 
 class Seconds(Metric):
@@ -28,12 +30,14 @@ class Seconds(Metric):
     UNIT = "s"
     SCALE = Scale.TIME
     COMPARATIVE = Comparative.RECIPROCAL
+    VALUE_TYPE = "Measurement"
 
 
 class Share(Metric):
     """A share of what is possible, from 0 to 1; the more the better."""
 
     COMPARATIVE = Comparative.DIV
+    VALUE_TYPE = "Measurement"
 
 
 class LayerRows(Metric):

@@ -50,6 +50,7 @@ class Sparsity(Metric):
     """
 
     NAME = "sparsity"
+    VALUE_TYPE = "float"
     COMPARATIVE = Comparative.DIFF
     FORMULA = "elements that are zero / elements, of the floating-point parameters"
     OMISSIONS = "buffers, integer parameters"

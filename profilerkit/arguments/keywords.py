@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from ..times.steps import WatchedSteps
     from ..trace.ignoring import Ignored
 
-__all__ = ["ComputeOptions", "FigureKind", "FormName", "KeyName", "ProfileOptions"]
+__all__ = [
+    "ComputeOptions",
+    "FigureKind",
+    "FloatKey",
+    "FormName",
+    "IntKey",
+    "KeyName",
+    "MeasurementKey",
+    "ProfileOptions",
+]
 
 #: The status keys of the metrics that profilerkit comes with; plugins may add others.
 KeyName: TypeAlias = Literal[
@@ -60,6 +69,46 @@ KeyName: TypeAlias = Literal[
     "training_macs",
     "training_memory",
     "training_memory_parts",
+    "training_mfu",
+    "training_time",
+]
+#: Those of them whose complete value is an `int`.
+IntKey: TypeAlias = Literal[
+    "attended_macs",
+    "effective_macs",
+    "flops",
+    "macs",
+    "measured_memory",
+    "memory_footprint",
+    "model_size",
+    "total_params",
+    "trainable_params",
+    "training_flops",
+    "training_macs",
+    "training_memory",
+]
+#: Those of them whose complete value is a `float`.
+FloatKey: TypeAlias = Literal[
+    "bits_per_param",
+    "first_call_time",
+    "predicted_time",
+    "predicted_training_time",
+    "sparsity",
+]
+#: Those of them whose complete value is a `Measurement`.
+MeasurementKey: TypeAlias = Literal[
+    "backward_time",
+    "execution_time",
+    "forward_time",
+    "mbu",
+    "mfu",
+    "optimizer_time",
+    "other_time",
+    "step_hfu",
+    "step_mfu",
+    "step_time",
+    "throughput",
+    "training_hfu",
     "training_mfu",
     "training_time",
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 from ..arguments.checking import status_name
 from ..error_text import shown
@@ -25,7 +25,7 @@ from .result import Result
 from .subscripted import Subscripted, one_line
 
 if TYPE_CHECKING:
-    from ..arguments.keywords import KeyName
+    from ..arguments.keywords import FloatKey, IntKey, KeyName, MeasurementKey
 
 __all__ = ["Report", "StatusRecord"]
 
@@ -152,6 +152,15 @@ class Report(Subscripted, Result):
     arguments: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str = ""
 
+    # Any, beside the type of a complete value: a value that is unavailable or failed is None.
+    @overload
+    def __getitem__(self, key: IntKey) -> int | Any: ...
+    @overload
+    def __getitem__(self, key: FloatKey) -> float | Any: ...
+    @overload
+    def __getitem__(self, key: MeasurementKey) -> Measurement | Any: ...
+    @overload
+    def __getitem__(self, key: KeyName | str | type[StatusKey]) -> Any: ...
     def __getitem__(self, key: KeyName | str | type[StatusKey]) -> Any:
         key = status_name("key", key)
         return self.data[key] if key in self.data else self.status(key).value

@@ -237,7 +237,7 @@ def test_wrong_options_of_figures_and_tables(model: FakeModel, backend: FakeBack
         (lambda: report.plot("icicl"), "no figure 'icicl'"),
         (lambda: report.layers and report.layers.top(-1), "k=-1: give a whole number from 0"),
         (lambda: report.layers and report.layers.by_type("x"), "depth='x'"),  # type: ignore[arg-type]
-        (lambda: report[3], "key=3: give the name of a status key"),  # type: ignore[index]
+        (lambda: report[3], "key=3: give the name of a status key"),  # type: ignore[call-overload]
     ):
         with pytest.raises(ArgumentError, match=message):
             call()
