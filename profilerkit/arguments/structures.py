@@ -10,7 +10,7 @@ from typing import Any
 from ..error_text import shown
 from ..errors import InputError
 
-__all__ = ["map_leaves", "transformed"]
+__all__ = ["is_tensor", "map_leaves", "transformed"]
 
 
 def transformed(transform: Callable[[Any, Any], Any], inputs: Any, targets: Any) -> tuple[Any, Any]:
@@ -46,11 +46,18 @@ def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
         return type(value)(*(_mapped(item, function) for item in value))
     if isinstance(value, (tuple, list)):
         return type(value)(_mapped(item, function) for item in value)
-    # A tensor may be a dataclass in some backends; the shape of a nested tensor may raise anything.
-    is_tensor = all(hasattr(type(value), name) or hasattr(value, name) for name in ("shape", "dtype"))
-    if is_dataclass(value) and not (is_tensor or isinstance(value, type)):
+    # A tensor may be a dataclass in some backends.
+    if is_dataclass(value) and not (is_tensor(value) or isinstance(value, type)):
         return _with_fields(value, function)
     return function(value)
+
+
+def is_tensor(value: Any) -> bool:
+    """Return whether a value is a tensor or an array of some framework: it has a shape and a dtype.
+
+    They are not read if the class has them: the shape of a nested tensor may raise anything.
+    """
+    return all(hasattr(type(value), name) or hasattr(value, name) for name in ("shape", "dtype"))
 
 
 def _with_fields(value: Any, function: Callable[[Any], Any]) -> Any:

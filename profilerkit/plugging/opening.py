@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..arguments.checking import checked
+from ..arguments.structures import is_tensor
 from ..backend import Backend
 from ..error_text import shown
 from ..protocols import OpensModels, implements
@@ -24,8 +25,8 @@ def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | 
         model = resolved.opened(model)
     if not resolved.accepts(model):
         problem = f"the {resolved.name} backend cannot profile a {type(model).__name__}"
-        wrong = f"{problem}; give it a model of its own, not {shown(model)}"
-        raise TypeError(f"{wrong}; example inputs are given by name, inputs=...")
+        hint = "; example inputs are given by name, inputs=..." if is_tensor(model) else ""
+        raise TypeError(f"{problem}; give it a model of its own, not {shown(model)}{hint}")
     return model, resolved
 
 

@@ -115,7 +115,11 @@ def test_the_only_backend_that_claims_a_model_reports_why_it_refuses_it(install:
     install("a", "a-general", backends=offering(backend("general", "torchlike", accepts=lambda model: False)))
     with pytest.raises(TypeError, match="the general backend cannot profile a Program; give it a model of its own"):
         profile(PROGRAM)
-    with pytest.raises(TypeError, match=r"; example inputs are given by name, inputs=\.\.\."):
+    tensor = model_of("torchlike.tensors", "Tensor")
+    tensor.shape, tensor.dtype = (2,), "float32"
+    with pytest.raises(TypeError, match=r"not .*; example inputs are given by name, inputs=\.\.\.$"):
+        profile(tensor)
+    with pytest.raises(TypeError, match=r"give it a model of its own, not [^;]*$"):
         profile(PROGRAM)
 
 
