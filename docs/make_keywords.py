@@ -53,17 +53,11 @@ def functions() -> tuple[ProfilerFunction, ...]:
     return (*BUNDLES, *INTRINSIC, *(offer.item for offer in offered if offer.plugin.is_own))
 
 
-def keys() -> list[str]:
-    """Return the names of the status keys that people ask for."""
+def keys(value_type: str | None = None) -> list[str]:
+    """Return the names of the status keys that people ask for: all, or those of one `Metric.VALUE_TYPE`."""
     asked = functions()[len(BUNDLES) + len(INTRINSIC) :]
-    return sorted({key.NAME for function in asked for key in function.bounded_keys()})
-
-
-def keys_of(value_type: str) -> list[str]:
-    """Return the names of the status keys whose complete value has a type, by `Metric.VALUE_TYPE`."""
-    asked = functions()[len(BUNDLES) + len(INTRINSIC) :]
-    bounded = {key.NAME: key for function in asked for key in function.bounded_keys()}
-    return sorted(name for name, key in bounded.items() if getattr(key, "VALUE_TYPE", "") == value_type)
+    bounded = (key for function in asked for key in function.bounded_keys())
+    return sorted({key.NAME for key in bounded if value_type in (None, getattr(key, "VALUE_TYPE", ""))})
 
 
 @cache
@@ -229,9 +223,9 @@ def module() -> str:
     return MODULE.format(
         imports=textwrap.indent("\n".join(statements), "    "),
         keys=_listed(keys()),
-        ints=_listed(keys_of("int")),
-        floats=_listed(keys_of("float")),
-        measurements=_listed(keys_of("Measurement")),
+        ints=_listed(keys("int")),
+        floats=_listed(keys("float")),
+        measurements=_listed(keys("Measurement")),
         forms=_listed(sorted(builtin)),
         kinds=_listed(sorted(KINDS)),
         texts="\n".join(_entries(every, [name for name in every if name not in NAMED])),
