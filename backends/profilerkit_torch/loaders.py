@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any
 
@@ -21,7 +22,6 @@ from profilerkit.process.archives import require_whole
 
 from .hub_inputs import shapes_of
 from .model.program_checks import names_in_pickle, require_harmless_program, weights_only
-from .model.script_checks import is_script, require_harmless_script
 
 __all__ = ["load_file", "load_from_timm", "load_from_torchvision", "load_hugging_face", "names_of_library"]
 
@@ -32,8 +32,8 @@ LARGE = 1_000_000_000
 def load_file(spec: str, trust: bool = False) -> Any:
     """Return the model in a file: an exported program (``.pt2``) with its example inputs, or TorchScript.
 
-    Raises `InputError` for a file that holds weights alone, and for one that may run code when it is read, such as a
-    pickled model; with ``trust`` the latter is read.
+    Raises `InputError` for a file that holds weights alone, and for one that may run code when it is read, such as
+    TorchScript and a pickled model; with ``trust`` the latter is read.
     """
     path = Path(spec)
     if not path.is_file():
@@ -41,10 +41,14 @@ def load_file(spec: str, trust: bool = False) -> Any:
     if path.suffix == ".pt2":
         require_whole(path)
         return _load_program(spec, path, trust)
-    if is_script(path):
-        require_whole(path)
+    if _is_script(path):
         if not trust:
-            require_harmless_script(path)
+            raise refused(
+                spec,
+                "is a TorchScript program: its operators can overwrite any file of yours, also while it is loaded; "
+                "torch.export.save(..., 'model.pt2') writes a file that is checked instead",
+            )
+        require_whole(path)
         return LoadedModel(_read(spec, lambda: torch.jit.load(str(path), map_location="cpu")), name=path.stem)
     content = _load_pickle(spec, path, trust)
     if trust and isinstance(content, torch.nn.Module):
@@ -53,6 +57,15 @@ def load_file(spec: str, trust: bool = False) -> Any:
     raise InputError(
         f"{spec} holds weights alone ({count} entries), no model; give file.py:name of a function that builds the model"
     )
+
+
+def _is_script(path: Path) -> bool:
+    """Return whether a file is TorchScript, by the member that torch itself knows it by."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(PurePosixPath(name).name == "constants.pkl" for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def _load_program(spec: str, path: Path, trust: bool) -> LoadedModel:

@@ -50,7 +50,7 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
     """Offer saved programs, and the models that libraries build by name."""
     hub = "hf:TYPE (or a folder, or a name on the hub)"
     return [
-        _loader("torch", _is_file, _trusting("load_file"), "path/to/program.pt2 (or TorchScript, .pt)"),
+        _loader("torch", _is_file, _trusting("load_file"), "path/to/program.pt2 (or TorchScript, with --trust)"),
         _loader("timm", _named("timm"), _loading("load_from_timm"), "timm:NAME", "timm"),
         _loader(
             "torchvision", _named("torchvision"), _loading("load_from_torchvision"), "torchvision:NAME", "torchvision"

@@ -38,7 +38,7 @@ def test_an_exported_program_with_its_inputs(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_torchscript(tmp_path: Path) -> None:
     torch.jit.script(Net()).save(str(tmp_path / "net.pt"))
-    loaded = load_model(str(tmp_path / "net.pt"))
+    loaded = load_model(str(tmp_path / "net.pt"), trust=True)
     assert isinstance(loaded.model, torch.jit.ScriptModule)
     assert loaded.model(torch.ones(1, 4)).shape == (1, 2)
 

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import pickle
-import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -210,30 +209,73 @@ class Saves(nn.Module):
         return x
 
 
-class SavesAtOnce(nn.Module):
-    """Writes a file when it is loaded."""
+class WritesAtOnce(nn.Module):
+    """Writes a file when it is loaded: `scripts` puts what does so in the place of its ``zeros``."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.path = path
+        self.kept = torch.zeros(1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x
 
     @torch.jit.export
-    def __getstate__(self) -> tuple[str, bool]:
-        return (self.path, self.training)
+    def __getstate__(self) -> tuple[torch.Tensor, bool]:
+        return (self.kept, self.training)
 
     @torch.jit.export
-    def __setstate__(self, state: tuple[str, bool]) -> None:
-        self.path = state[0]
+    def __setstate__(self, state: tuple[torch.Tensor, bool]) -> None:
         self.training = state[1]
-        torch.save([1], self.path)
+        self.kept = torch.zeros([1])
 
 
-def script(kind: type[nn.Module], marker: Path, path: Path) -> Path:
-    torch.jit.script(kind(str(marker))).save(str(path))
-    if marker.is_dir():
-        shutil.rmtree(marker)
+class Holds(nn.Module):
+    """Holds the one that writes, two layers down."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(2, 2), nn.Sequential(inner))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.layers(x)
+        return out
+
+
+def script(marker: Path, path: Path) -> Path:
+    """Write a script that makes the marker when it is run."""
+    torch.jit.script(Saves(str(marker))).save(str(path))
     marker.unlink(missing_ok=True)
     return path
+
+
+def scripts(marker: Path) -> dict[str, Callable[[Path], Path]]:
+    """Return what makes a TorchScript file that writes the marker when it is loaded, by how its code is written."""
+    arguments = f'("{marker}", True, 1, dtype=6)'
+    calls = {
+        "the operator": f"torch.from_file{arguments}",
+        "blanks and line breaks": f"torch .\\\n  from_file{arguments}",
+        "getattr": f'getattr(torch, "from_file"){arguments}',
+        "an escaped character": f"getattr(torch, 'from\\137file'){arguments}",
+        "two texts in a row": f'getattr(torch, "from_" "file"){arguments}',
+        "the namespace of operators": f"ops.aten.from_file{arguments}",
+        "getattr of getattr": f'getattr(getattr(ops, "aten"), "from_file"){arguments}',
+        "another method": "(self).write()",
+    }
+
+    def writing(call: str, whole: Callable[[nn.Module], nn.Module]) -> Callable[[Path], Path]:
+        def make(path: Path) -> Path:
+            torch.jit.script(whole(WritesAtOnce())).save(str(path))
+            method = f"  def write(self) -> Tensor:\n    return torch.from_file{arguments}\n"
+            return rewritten(path, lambda members: _put_in_code(members, call, method))
+
+        return make
+
+    ways = {name: writing(call, lambda module: module) for name, call in calls.items()}
+    return {**ways, "a layer inside": writing(calls["getattr"], Holds)}
+
+
+def _put_in_code(members: Changed, call: str, method: str) -> None:
+    for name in members:
+        if name.endswith(".py"):
+            code, own = members[name].decode(), "  def __getstate__(self: __torch__.malicious_files.WritesAtOnce)"
+            members[name] = code.replace("torch.zeros([1])", call).replace(own, method + own).encode()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from click.testing import CliRunner
-from malicious_files import Net, Saves, SavesAtOnce, Touch, honest_program, programs, script
+from malicious_files import Net, Touch, honest_program, programs, script, scripts
 from torch import nn
 
 from profilerkit import InputError, profile
@@ -106,15 +106,46 @@ def test_an_honest_program_is_loaded(decomposed: bool, tmp_path: Path) -> None:
     assert profile(loaded.model, loaded.inputs, metrics="macs")["macs"] > 2 * 6 * 8 * 8
 
 
+SCRIPTS = [
+    "the operator",
+    "blanks and line breaks",
+    "getattr",
+    "an escaped character",
+    "two texts in a row",
+    "the namespace of operators",
+    "getattr of getattr",
+    "another method",
+    "a layer inside",
+]
+REFUSED = r"net\.pt is a TorchScript program.* can overwrite any file.*--trust .*trust=True"
+
+
+def test_every_script_has_a_test(marker: Path) -> None:
+    assert list(scripts(marker)) == SCRIPTS
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("kind", [Saves, SavesAtOnce])
-def test_torchscript_that_writes_files_is_refused(kind: type[nn.Module], marker: Path, tmp_path: Path) -> None:
-    path = script(kind, marker, tmp_path / "net.pt")
-    with pytest.raises(InputError, match=r"net\.pt calls 'save' \(code/.*\.py, line \d+\); .*--trust"):
+@pytest.mark.parametrize("way", SCRIPTS)
+def test_torchscript_overwrites_no_file_unless_it_is_trusted(way: str, marker: Path, tmp_path: Path) -> None:
+    path = scripts(marker)[way](tmp_path / "net.pt")
+    with pytest.raises(InputError, match=REFUSED):
         load_model(str(path))
     assert not marker.exists()
-    load_model(str(path), trust=True).model(torch.ones(1))
-    assert marker.exists()
+    load_model(str(path), trust=True)
+    assert marker.exists(), "the file would not have written: the test shows nothing"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", ["net.pt", "net.pth", "net.ts", "net.torchscript", "net.pt2"])
+def test_torchscript_is_refused_under_any_name(name: str, marker: Path, tmp_path: Path) -> None:
+    """Reading weights alone from it, or a program, is refused by torch: no way leads to its own reading of scripts."""
+    path = script(marker, tmp_path / name)
+    with pytest.raises(InputError, match="cannot be read" if name.endswith("2") else "is a TorchScript program"):
+        load_model(str(path))
+    if not name.endswith("2"):
+        assert not marker.exists()
+        load_model(str(path), trust=True).model(torch.ones(1))
+        assert marker.exists()
 
 
 def test_a_pickled_model_is_loaded_where_it_is_trusted(marker: Path, tmp_path: Path) -> None:
