@@ -4,16 +4,16 @@ PYTHON ?= python3
 VENV ?= .venv
 # `make QUIET= demo` shows what pip does.
 QUIET ?= --quiet --quiet
-# The versions to install; constraints-oldest.txt has the oldest frameworks. For other versions, use another VENV.
+# The versions to install. For other releases of the frameworks, see test-release.
 CONSTRAINTS ?= constraints.txt
-# What to install with it; the environment of the oldest frameworks has no ONNX.
-EXTRAS ?= torch,tensorflow,onnx,jax,ray,test,test-onnx,test-jax,lint
+# What to install.
+EXTRAS ?= torch,tensorflow,onnx,jax,ray,test,test-torch,test-tensorflow,test-onnx,test-jax,lint
 
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install $(QUIET) -c $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-all test-for test-integrations gpu attack lint docs bench clean
+.PHONY: help demo test test-fast test-all test-release test-newest test-nightly test-for test-integrations gpu attack lint docs bench clean
 
 # One process for each core, of about 2 GiB; `make JOBS=1 test` for one.
 JOBS ?= auto
@@ -38,6 +38,20 @@ test-all: $(VENV)/.installed ## run all tests, slow ones too (browsers, fresh en
 	@echo
 	@echo "Coverage of the core:"
 	@$(BIN)/python -m coverage report --include='profilerkit/*' --fail-under=95
+
+# One release: TORCH=, TENSORFLOW=, ONNX=, JAX= or NUMPY=; RECORD=1 writes its row into docs/releases.rst.
+RELEASE := $(if $(TORCH),--torch $(TORCH)) $(if $(TENSORFLOW),--tensorflow $(TENSORFLOW)) $(if $(ONNX),--onnx $(ONNX)) \
+	$(if $(JAX),--jax $(JAX)) $(if $(NUMPY),--numpy $(NUMPY))
+RELEASES := tests/support/releases.py --jobs $(JOBS) $(if $(RECORD),--record) $(if $(FRAMEWORK),--framework $(FRAMEWORK))
+
+test-release: ## run a backend's tests on another release: make test-release TORCH=2.8.0 PYTHON=python3.12
+	@$(PYTHON) $(RELEASES) $(RELEASE)
+
+test-newest: ## run the tests on the newest releases, without pins; FRAMEWORK=jax for one
+	@$(PYTHON) $(RELEASES) --newest
+
+test-nightly: ## run the tests on the frameworks' builds of the night; FRAMEWORK=tensorflow for one
+	@$(PYTHON) $(RELEASES) --nightly
 
 test-for: $(VENV)/.installed ## list the tests that cover a file: make test-for FILE=profilerkit/trace/table.py
 	@$(BIN)/python tests/support/covering.py $(FILE)

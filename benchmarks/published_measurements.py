@@ -7,7 +7,6 @@ are not needed: it takes some seconds.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,8 @@ TITLES = ("device", "engine", "model", "weights", "what", "published", "measured
 
 def read() -> dict[str, Any]:
     """Return the measurements, the sources and the models."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    import tomllib
+
     return tomllib.loads(DATA.read_text(encoding="utf-8"))
 
 

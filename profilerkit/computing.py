@@ -20,9 +20,7 @@ from .protocols import kept_apart
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
-    from typing import Literal
-
-    from typing_extensions import Unpack
+    from typing import Literal, Unpack
 
     from .arguments.keywords import KeyName
     from .backend import RunOptions

@@ -31,9 +31,7 @@ from .times.watching import Watch
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
-    from typing import Literal
-
-    from typing_extensions import Unpack
+    from typing import Literal, Unpack
 
     from .backend import RunOptions
     from .devices import DeviceInfoLike

@@ -6,7 +6,6 @@ model does not name has the value from the top of the plan.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
@@ -111,10 +110,8 @@ class Plan:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Plan:
         """Read a TOML file; raises `PlanError` with the line for what is no plan."""
-        if sys.version_info >= (3, 11):
-            import tomllib
-        else:
-            import tomli as tomllib
+        import tomllib
+
         file = Path(checked("path", path))
         try:
             text = file.read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 from ..piping.status import INAPPLICABLE, Completeness, is_number
@@ -18,7 +18,7 @@ from ..times.measurement import Measurement
 __all__ = ["End", "Row", "RowStatus", "Value", "row_of_values", "status_of", "values_of"]
 
 
-class RowStatus(str, Enum):
+class RowStatus(StrEnum):
     """How much of what was requested of a model there is."""
 
     #: Every metric that applies to the model has a complete value.
@@ -29,7 +29,7 @@ class RowStatus(str, Enum):
     FAILED = "failed"
 
 
-class End(str, Enum):
+class End(StrEnum):
     """The way in which the process of a model ended: a word that programs can read; ``reason`` says it in words."""
 
     #: The process came to its end.

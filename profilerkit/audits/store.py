@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -341,7 +341,7 @@ class _TakenError(Exception):
 
 def now() -> str:
     """Return the moment as ISO 8601 in UTC, with microseconds, so that texts sort as moments do."""
-    return datetime.now(timezone.utc).isoformat(timespec="microseconds")
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def _values(connection: Connection, ids: list[int]) -> dict[int, list[Mapping[str, Any]]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import operator
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -144,10 +143,8 @@ class Budget:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Budget:
         """Read a budget from a TOML file; raises `BudgetError` for a file that holds none."""
-        if sys.version_info >= (3, 11):
-            import tomllib
-        else:
-            import tomli as tomllib
+        import tomllib
+
         try:
             content = tomllib.loads(Path(checked("path", path)).read_text(encoding="utf-8"))
         except RecursionError as error:

@@ -154,8 +154,7 @@ def main(arguments: list[str] | None = None) -> Any:
         fail(str(error), MODEL_FAILED, error)
     except (click.Abort, KeyboardInterrupt) as error:
         click.echo("\nInterrupted: nothing was written.", err=True)
-        # Whose code it was that was waited for; on Python 3.10, which has no add_note, that is written already.
-        for note in notes_of(error) if hasattr(error, "add_note") else ():
+        for note in notes_of(error):  # whose code it was that was waited for
             click.echo(f"{note[:1].upper()}{note[1:]}.", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:  # who read the results has gone: `profilerkit list | head`

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,7 @@ def _facts(subjects: Sequence[Subject], runs: Sequence[Run], name: str) -> list[
     machines = {row.machine for subject in subjects for row in subject.rows}
     facts.append(("Kinds of machine", str(len(machines))))
     facts += _business(subjects)
-    return [*facts, ("Written", datetime.now(timezone.utc).isoformat(sep=" ", timespec="seconds")[:19] + " UTC")]
+    return [*facts, ("Written", datetime.now(UTC).isoformat(sep=" ", timespec="seconds")[:19] + " UTC")]
 
 
 def _business(subjects: Sequence[Subject]) -> list[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -50,10 +49,8 @@ def devices_in(folder: str | PathLike[str]) -> list[DeviceInfo]:
 
 def content_of(path: str | PathLike[str]) -> dict[str, Any]:
     """Return what a TOML file holds; raises `DeviceFileError` if it cannot be read."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    import tomllib
+
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

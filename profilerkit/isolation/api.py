@@ -25,9 +25,7 @@ from .starting import StartMethod, require_possible
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
-    from typing import Literal
-
-    from typing_extensions import Unpack
+    from typing import Literal, Unpack
 
     from ..backend import RunOptions
     from ..devices import DeviceInfoLike

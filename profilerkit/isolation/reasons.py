@@ -6,7 +6,7 @@ import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ..piping.status import Completeness, Metric, Outcome
@@ -190,7 +190,7 @@ def report_before(name: str, metrics: Sequence[str] | None) -> tuple[Report, lis
     from ..results.report import Report
 
     records = {record.key: record for record in _records(metrics)}
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
     report = Report(name, "unknown", "unknown", records, environment=machine(), created=now)
     return report, list(metrics) if metrics is not None else list(records)
 

@@ -106,7 +106,7 @@ def require_possible(method: str, limits: Limits, preload: tuple[str, ...] = ())
         )
     if preload and method != "forkserver":
         raise ArgumentError(f"preload={shown(preload)} is for start_method='forkserver', not for {method!r}")
-    if os.name != "posix":
+    if sys.platform == "win32":
         raise NotOfferedError(f"isolation needs Linux, or another POSIX system; this is {sys.platform}")
     if limits.memory is not None and not processes.LINUX:
         raise NotOfferedError(f"a memory limit needs Linux; this is {sys.platform}, where only timeout= holds")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from types import TracebackType
 from typing import Protocol
@@ -108,12 +107,6 @@ def offering_plugin(function: object) -> NamedPlugin | None:
 
 
 def _add_note(error: BaseException, note: str) -> None:
-    """Add a note to an error; Python 3.10 shows no notes, so the text is also written to standard error there."""
-    if note in getattr(error, "__notes__", ()):
-        return
-    add_note = getattr(error, "add_note", None)
-    if add_note is not None:
-        add_note(note)
-    else:
-        error.__notes__ = [*getattr(error, "__notes__", ()), note]
-        sys.stderr.write(f"{note}\n")
+    """Add a note to an error, once."""
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)

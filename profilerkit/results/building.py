@@ -7,7 +7,7 @@ import os
 import reprlib
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +57,7 @@ def report_of(
         layers=trace.table if trace else None,
         notes=tuple(dict.fromkeys((*_of_inputs(inputs), *made_under, *_notes(trace, records, data, batches)))),
         environment=environment,
-        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
         data={key: status.value for key, status in data.items() if status.value is not None},
         operators=ran.operator_table if ran else None,
         memory=ran.memory if ran else None,

@@ -16,9 +16,7 @@ from .steps import StepRecord, StepRecorder, WatchedSteps
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
-    from typing import Literal
-
-    from typing_extensions import Unpack
+    from typing import Literal, Unpack
 
     from ..backend import RunOptions
     from ..devices import DeviceInfoLike

@@ -142,11 +142,29 @@ def test_every_input_is_used_and_described() -> None:
 def test_the_example_workflow_gives_the_inputs_that_there_are() -> None:
     example = read(ROOT / "examples" / "budget_workflow.yml")
     (job,) = example["jobs"].values()
-    (step,) = [step for step in job["steps"] if step.get("uses", "").startswith("profilerkit/")]
+    (step,) = [step for step in job["steps"] if step.get("uses", "").startswith("./")]
     assert set(step["with"]) <= set(ACTION["inputs"])
     required = {name for name, entry in ACTION["inputs"].items() if entry.get("required")}
     assert required <= set(step["with"])
     assert example["permissions"] == {"contents": "read", "pull-requests": "write"}
+
+
+def test_the_example_workflow_takes_the_action_and_the_package_from_one_commit_that_there_is() -> None:
+    """The package is on no index, and a branch is another program tomorrow."""
+    (job,) = read(ROOT / "examples" / "budget_workflow.yml")["jobs"].values()
+    (checkout,) = [step["with"] for step in job["steps"] if step.get("with", {}).get("repository")]
+    address = re.search(r"^url = https://[\w.]+/(.+)$", (ROOT / "setup.cfg").read_text(encoding="utf-8"), re.MULTILINE)
+    assert address
+    assert checkout["repository"] == address[1]
+    assert re.fullmatch("[0-9a-f]{40}", checkout["ref"])
+    used = [step.get("uses", step.get("run")) for step in job["steps"]]
+    assert f"./{checkout['path']}" in used
+    assert f"pip install './{checkout['path']}[torch]' -e ." in used
+    git = ["git", "-C", str(ROOT)]
+    whole = subprocess.run([*git, "rev-parse", "--is-shallow-repository"], check=False, capture_output=True, text=True)
+    if whole.stdout.strip() == "false":
+        ancestor = subprocess.run([*git, "merge-base", "--is-ancestor", checkout["ref"], "HEAD"], check=False)
+        assert ancestor.returncode == 0, "no commit of this history"
 
 
 @needs_bash

@@ -1,4 +1,4 @@
-"""The workflow runs what the project has: real targets, the Pythons and the oldest frameworks of ``setup.cfg``."""
+"""The workflow runs what the project has: real targets, the Pythons and the releases of ``setup.cfg``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from releases import SUITES
 from source_tree import ROOT
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 
 WORKFLOW = ROOT / ".github" / "workflows" / "tests.yml"
-OLDEST = "constraints-oldest.txt"
 
 
 def workflow() -> dict[Any, Any]:
@@ -48,11 +48,16 @@ def supported_pythons() -> list[str]:
     return re.findall(r"Python :: (3\.\d+)", setup()["metadata"]["classifiers"])
 
 
-def at_least(requirement: str) -> str:
-    """Return the lower bound of the one requirement of an extra."""
-    found = re.fullmatch(r"\s*[\w-]+>=([\d.]+)\s*", setup()["options.extras_require"][requirement])
-    assert found, requirement
-    return found[1]
+def oldest(extra: str) -> str:
+    """Return the lower bound of an extra's first requirement."""
+    bound = re.match(r"\s*[\w-]+>=([\d.]+)", setup()["options.extras_require"][extra])
+    assert bound, extra
+    return bound[1]
+
+
+def matrix(job: str) -> dict[str, Any]:
+    found: dict[str, Any] = workflow()["jobs"][job]["strategy"]["matrix"]
+    return found
 
 
 def test_every_target_that_is_named_exists() -> None:
@@ -62,27 +67,37 @@ def test_every_target_that_is_named_exists() -> None:
 
 
 def test_the_pythons_are_those_of_the_classifiers() -> None:
-    assert workflow()["jobs"]["newest"]["strategy"]["matrix"]["python"] == supported_pythons()
+    tried = {*matrix("pinned")["python"], *matrix("newest")["python"]}
+    assert tried | {one["python"] for one in matrix("newest")["include"]} == set(supported_pythons())
     versions = [step["with"]["python-version"] for _, step in steps() if "setup-python" in step.get("uses", "")]
     assert versions
     assert set(versions) - {"${{ matrix.python }}"} <= set(supported_pythons())
 
 
-def test_the_oldest_python_runs_the_oldest_frameworks() -> None:
-    assert f"CONSTRAINTS={OLDEST}" in commands("oldest")
-    python = [step["with"]["python-version"] for name, step in steps() if name == "oldest" and "with" in step]
-    assert python == supported_pythons()[:1]
-    lines = (ROOT / OLDEST).read_text(encoding="utf-8")
-    for framework in ("torch", "tensorflow"):
-        pinned = re.search(rf"^{framework}==([\d.]+)$", lines, re.MULTILINE)
-        assert pinned, framework
-        assert f"{pinned[1]}.".startswith(f"{at_least(framework)}."), framework
+def test_the_oldest_frameworks_are_those_of_the_extras() -> None:
+    assert re.search(r"python_requires = >=([\d.]+)", (ROOT / "setup.cfg").read_text(encoding="utf-8"))
+    tried = dict(release.split("=") for release in matrix("oldest")["release"])
+    for framework in ("torch", "tensorflow", "onnx", "jax"):
+        assert f"{tried[framework.upper()]}.".startswith(f"{oldest(framework)}."), framework
+
+
+def test_the_newest_of_each_framework_is_tried_without_pins_each_week_and_on_pull_requests() -> None:
+    assert matrix("newest")["framework"] == list(SUITES)
+    assert "if" not in workflow()["jobs"]["newest"]
+    triggers = workflow()[True]  # YAML reads `on` as a truth value
+    assert {"pull_request", "schedule"} <= set(triggers)
+    assert "constraints" not in commands("newest")
+
+
+def test_builds_of_the_night_may_fail_and_are_those_that_there_are() -> None:
+    assert workflow()["jobs"]["nightly"]["continue-on-error"] is True
+    assert matrix("nightly")["framework"] == [name for name, suite in SUITES.items() if suite.nightly]
 
 
 def test_every_file_that_is_named_exists() -> None:
     text = WORKFLOW.read_text(encoding="utf-8")
     named = set(re.findall(r"\bconstraints[\w-]*\.txt|\bsetup\.cfg", text))
-    assert OLDEST in named
+    assert named
     assert all((ROOT / name).is_file() for name in named)
 
 

@@ -13,7 +13,7 @@ from profilerkit.arguments.keywords import FloatKey, IntKey, KeyName, Measuremen
 from profilerkit_torch import watch
 
 if TYPE_CHECKING:
-    from typing_extensions import assert_type
+    from typing import assert_type
 
 KEYS: dict[type, tuple[str, ...]] = {
     int: get_args(IntKey),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from profilerkit import Completeness, Report, profile
@@ -14,7 +14,7 @@ from profilerkit_numpy.layers import Sequential, activation, dense
 
 __all__ = ["add_nights", "begun", "count_row", "moment", "network_report", "noisy"]
 
-_START = datetime(2026, 1, 1, 2, tzinfo=timezone.utc)
+_START = datetime(2026, 1, 1, 2, tzinfo=UTC)
 
 
 def moment(night: int) -> str:

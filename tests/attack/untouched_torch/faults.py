@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -101,9 +100,7 @@ def _module_hook(model: Any, output: Any) -> None:
 
 
 def _group() -> BaseException:
-    if sys.version_info >= (3, 11):
-        return ExceptionGroup("several", [ValueError("one"), TypeError("two")])  # noqa: F821
-    return ValueError("no groups here")
+    return ExceptionGroup("several", [ValueError("one"), TypeError("two")])
 
 
 def _raise(error: BaseException) -> Any:

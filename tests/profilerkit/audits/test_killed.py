@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TypeAlias
 
@@ -105,7 +106,7 @@ def has_rows(plan: Path, count: int) -> bool:
 
 
 def require_rows_of_an_undisturbed_one(plan: Path, expected: list[Facts]) -> None:
-    with sqlite3.connect(plan.with_suffix(".db")) as connection:
+    with closing(sqlite3.connect(plan.with_suffix(".db"))) as connection, connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
     subprocess.run([sys.executable, "-c", RUN, str(plan)], check=True, capture_output=True, cwd=plan.parent)

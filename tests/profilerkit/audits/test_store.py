@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,7 @@ def test_the_migrations_arrive_at_the_schema(store: Store) -> None:
 
 def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     Store.open(tmp_path / "runs.db").close()
-    with sqlite3.connect(tmp_path / "runs.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
     with pytest.raises(StoreError, match=r"has the schema '9999'.*upgrade profilerkit"):
@@ -124,7 +125,7 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_database_of_something_else_is_refused(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "other.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection, connection:
         connection.execute("CREATE TABLE rows (a)")
     connection.close()
     with pytest.raises(StoreError, match="tables rows, and is no store"):

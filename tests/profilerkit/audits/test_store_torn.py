@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def require_whole(store: Store, path: Path) -> int:
     assert [row.spec for row in rows] == [f"net_{number}" for number in range(len(rows))]
     assert [row["macs"] for row in rows] == [MACS] * len(rows)
     assert all(store.report(row) == REPORT for row in rows)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
     return len(rows)

@@ -30,6 +30,8 @@ NOISY = f"""
 import atexit, ctypes, logging, os, subprocess, sys, threading, time
 import torch
 
+pytest.importorskip("torch", reason="torch is not installed")
+
 libc = ctypes.CDLL(None)
 handler = logging.StreamHandler(sys.stdout)
 

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
 from click.testing import CliRunner
 
 from profilerkit import (

@@ -17,6 +17,8 @@ from profilerkit.cli import cli, main
 MODELS = """
 import torch
 
+pytest.importorskip("torch", reason="torch is not installed")
+
 def stack(width):
     return torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.ReLU(), torch.nn.Linear(width, 2))
 

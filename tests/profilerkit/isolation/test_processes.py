@@ -138,39 +138,6 @@ def test_elsewhere_nothing_is_found_and_nothing_breaks(monkeypatch: pytest.Monke
     assert processes.resident_bytes(os.getpid()) == 0
 
 
-ELSEWHERE = """
-import builtins, os, sys
-missing = {"fcntl", "resource", "pwd", "grp"}
-imported = builtins.__import__
-def without(name, *others, **more):
-    if name in missing:
-        raise ModuleNotFoundError(name)
-    return imported(name, *others, **more)
-import json, socket, subprocess, selectors, multiprocessing.spawn, tempfile, importlib.metadata  # their own business
-import signal
-for name in ("fork", "setsid", "killpg", "pidfd_open", "register_at_fork", "WNOHANG", "sysconf", "getppid"):
-    if hasattr(os, name):
-        delattr(os, name)
-for name in ("SIGKILL", "SIGSTOP", "SIGCONT", "SIGUSR2"):
-    delattr(signal, name)
-builtins.__import__ = without
-sys.platform = "win32"
-import profilerkit
-from profilerkit.errors import NotOfferedError
-import profilerkit.isolation.api
-os.name = "nt"  # only now: pathlib would look for classes that there are not
-try:
-    profilerkit.isolated("net.py:build")
-except NotOfferedError as error:
-    print(error)
-"""
-
-
-def test_everything_is_imported_where_there_is_no_posix_and_isolation_says_so() -> None:
-    done = subprocess.run([sys.executable, "-c", ELSEWHERE], capture_output=True, text=True, check=False)
-    assert done.stdout == "isolation needs Linux, or another POSIX system; this is win32\n", done.stderr
-
-
 # Control groups -------------------------------------------------------------------------------------------------------
 
 MOUNTS = """

@@ -1,7 +1,6 @@
 """Code of plugins while it runs: whatever it raises, the others go on; whoever waits for it learns whose it is."""
 
 import re
-import types
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from profilerkit.cost import Cost, evaluated
 from profilerkit.plugging import offers as plugins
 from profilerkit.plugging.loaders import load_model
 from profilerkit.plugging.manager import PluginInfo
-from profilerkit.process.containment import _add_note, contained, notes_of
+from profilerkit.process.containment import contained, notes_of
 from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 
@@ -310,12 +309,6 @@ def test_an_interruption_of_the_users_code_has_no_note() -> None:
     with pytest.raises(KeyboardInterrupt) as caught:
         profile(FakeModel(), X, backend=FakeBackend(), functions=function, metrics="depth")
     assert notes_of(caught.value) == []
-
-
-def test_a_note_is_written_to_standard_error_if_errors_have_no_notes(capsys: pytest.CaptureFixture[str]) -> None:
-    """As in Python 3.10."""
-    _add_note(types.SimpleNamespace(), "profilerkit was waiting")  # type: ignore[arg-type]
-    assert capsys.readouterr().err == "profilerkit was waiting\n"
 
 
 def test_the_workaround_for_each_kind_of_plugin() -> None:

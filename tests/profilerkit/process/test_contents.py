@@ -99,7 +99,7 @@ CHANGES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "a view of memory": (memoryview(bytearray(b"1")), lambda value: value.__setitem__(0, 2)),
     "an array of C's": ((ctypes.c_int * 2)(1, 2), lambda value: value.__setitem__(0, 2)),
     "a default of a function": (_defaulting, lambda value: value.__defaults__[0].append(2)),
-    "the shape of an array": (np.ones(6), lambda value: setattr(value, "shape", (2, 3))),
+    "the shape of an array": (np.ones(6), lambda value: value.resize((2, 3), refcheck=False)),
     "an object by another one of its kind": ([object()], lambda value: value.__setitem__(0, object())),
     "an array by an equal one": ([np.ones(3)], lambda value: value.__setitem__(0, np.ones(3))),
 }

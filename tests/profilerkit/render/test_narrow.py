@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
 from torch import nn, zeros
 
 from profilerkit import Comparison, Report, profile

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +189,7 @@ def test_a_container_with_time_is_not_called_uncalled() -> None:
 
 
 def made(name: str, hour: int, cpu: str = "A", value: object = None, **facts: str) -> Report:
-    created = datetime(2026, 1, 2, hour, tzinfo=timezone.utc).isoformat()
+    created = datetime(2026, 1, 2, hour, tzinfo=UTC).isoformat()
     time = record("time", Measurement((1.0, 1.0)) if value is None else value)
     return report(time, name=name, created=created, environment={"cpu": cpu, **facts})
 

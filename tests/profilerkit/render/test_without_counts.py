@@ -7,6 +7,9 @@ import re
 from dataclasses import replace
 
 import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
 import torch
 from torch import nn
 

@@ -1,0 +1,73 @@
+"""The script that runs the tests on other releases: what it reads, decides and writes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import releases
+from releases import COLUMNS, SUITES, count_results, find_older, is_for_cuda, merge_row, packages_to_install, read_rows
+from source_tree import ROOT
+
+
+def row(framework: str, release: str, python: str = "3.11", off: str = "") -> dict[str, str]:
+    return dict(zip(COLUMNS, (framework, release, python, "10", "0", "1", off), strict=True))
+
+
+def test_results_are_read_from_junit() -> None:
+    suite = '<testsuites><testsuite name="pytest" errors="1" failures="2" skipped="3" tests="20"/></testsuites>'
+    assert count_results(suite) == (14, 3, 3)
+    with pytest.raises(ValueError, match="the tests did not start"):
+        count_results("<testsuites/>")
+
+
+def test_a_build_for_cuda_is_told_by_what_comes_with_it() -> None:
+    report = '{"install": [{"metadata": {"name": "torch", "version": "2.15.0"}}, %s]}'
+    cuda = packages_to_install(report % '{"metadata": {"name": "nvidia-cublas", "version": "13"}}')
+    assert cuda == {"torch": "2.15.0", "nvidia-cublas": "13"}
+    assert is_for_cuda(list(cuda))
+    assert not is_for_cuda(list(packages_to_install(report % '{"metadata": {"name": "sympy", "version": "1"}}')))
+
+
+def test_an_older_release_than_the_newest_listed_is_an_error_unless_its_python_is_newer() -> None:
+    rows = [row("jax", "0.10.2"), row("jax", "0.12.0", "3.12"), row("torch", "2.15.0")]
+    assert find_older("jax", "0.12.0", "3.12", rows) == ""
+    assert find_older("jax", "0.12.0.1", "3.12", rows) == ""
+    assert find_older("onnx", "1.0", "3.12", rows) == ""
+    left_out = "jax 0.12.0: left out, since it was tested with Python 3.12, and this is 3.11"
+    assert find_older("jax", "0.10.2", "3.11", rows) == left_out
+    kept_back = "torch 2.14.1 was installed, but docs/releases.rst lists torch 2.15.0: what keeps pip from it?"
+    assert find_older("torch", "2.14.1", "3.11", rows) == kept_back
+
+
+def test_a_row_replaces_the_one_of_the_same_run_and_keeps_what_is_off() -> None:
+    rows = [row("torch", "2.13.0", off="nothing"), row("torch", "2.15.0"), row("jax", "0.12.0")]
+    merged = merge_row(rows, row("torch", "2.13.0"))
+    assert [(one["framework"], one["release"], one["off"]) for one in merged] == [
+        ("torch", "2.13.0", "nothing"),
+        ("torch", "2.15.0", ""),
+        ("jax", "0.12.0", ""),
+    ]
+    assert len(merge_row(rows, row("torch", "2.13.0", "3.12"))) == 4
+
+
+@pytest.mark.parametrize("arguments", [[], ["--torch", "2.8.0", "--newest"], ["--newest", "--nightly"]])
+def test_one_thing_is_asked_for(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        releases.main(arguments)
+    assert "name a release, such as --torch 2.8.0, or --newest, or --nightly" in capsys.readouterr().err
+
+
+def test_every_suite_names_what_there_is() -> None:
+    settings = (ROOT / "setup.cfg").read_text(encoding="utf-8")
+    for suite in SUITES.values():
+        assert all((ROOT / path).exists() for path in suite.tests)
+        assert all(re.search(rf"^{extra} =$", settings, re.MULTILINE) for extra in suite.extras)
+
+
+def test_the_table_has_the_rows_of_runs() -> None:
+    for one in read_rows():
+        assert list(one) == list(COLUMNS)
+        assert one["framework"] in SUITES
+        assert int(one["passed"]) > 0
+        assert int(one["failed"]) == 0 or one["off"], "a failure is explained"
