@@ -156,12 +156,16 @@ class Profiler(Computing):
         unit_name: str | None = None,
         description: str | None = None,
         comparative: Comparative | str | None = None,
+        better: str | None = None,
     ) -> None:
-        """Make another entry of the dict that the evaluation function returns a metric of its own."""
+        """Make another entry of the dict that the evaluation function returns a metric of its own.
+
+        ``better`` is "higher" or "lower"; without it and ``comparative``, comparisons do not call any value better.
+        """
         for function in self._registry.functions():
             extend = getattr(function, "with_secondary_metric", None)
             if extend is not None:
-                self._registry.replace_function(function, extend(key, unit_name, description, comparative))
+                self._registry.replace_function(function, extend(key, unit_name, description, comparative, better))
                 return
         raise ValueError(
             f"cannot add the secondary metric {key!r}: no evaluation function is registered; register "

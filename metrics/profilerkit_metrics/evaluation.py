@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from inspect import Parameter
 from typing import Any
 
 from profilerkit import (
+    ArgumentError,
     Comparative,
     ExternalProfilerFunction,
     Failure,
@@ -51,7 +53,7 @@ class EvalMetric(Metric):
     def __init__(
         self,
         unit_name: str = "",
-        comparative: Comparative | str = Comparative.DIFF,
+        comparative: Comparative | str = Comparative.CHANGE,
         description: str | None = None,
         label: str | None = None,
     ) -> None:
@@ -71,16 +73,21 @@ class EvalMetric(Metric):
 
 
 class DynamicEvalMetric(EvalMetric):
-    """A further entry of the dict that an evaluation function returned, as a metric of its own."""
+    """A further entry of the dict that an evaluation function returned, as a metric of its own.
+
+    ``better`` and ``comparative`` are those of `ComputeEvalMetric`.
+    """
 
     def __init__(
         self,
         name: str,
         unit_name: str = "",
         description: str | None = None,
-        comparative: Comparative | str = Comparative.DIFF,
+        comparative: Comparative | str | None = None,
+        *,
+        better: str | None = None,
     ) -> None:
-        super().__init__(unit_name, comparative, description, label=name)
+        super().__init__(unit_name, _compared_by(comparative, better), description, label=name)
         self.NAME = name
 
 
@@ -109,9 +116,12 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         key: Which entry of a dict is the main metric, and what reports call it.
         default_split: The split it runs over unless ``split`` is passed.
         unit_name: Unit of the value: ``"%"``.
-        comparative: How two values compare.
+        comparative: How two values compare. Default: by their difference.
         description: What the value is.
         secondary: Further metrics from the same dict.
+        better: Which values are better, "higher" or "lower", if ``comparative`` is not given. Default: the attribute
+            ``better`` of the function, which all evaluation functions of the backends have. Without any of them,
+            comparisons show the difference, and do not call it better or worse.
     """
 
     def __init__(
@@ -120,14 +130,16 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         key: str | None = None,
         default_split: str = "test",
         unit_name: str = "",
-        comparative: Comparative | str = Comparative.DIFF,
+        comparative: Comparative | str | None = None,
         description: str | None = None,
         secondary: Iterable[DynamicEvalMetric] = (),
+        *,
+        better: str | None = None,
     ) -> None:
         super().__init__(func)
         self.key = key
         self.default_split = default_split
-        self.metric = EvalMetric(unit_name, comparative, description, label=key)
+        self.metric = EvalMetric(unit_name, _compared_by(comparative, better, func), description, label=key)
         self.secondary: tuple[DynamicEvalMetric, ...] = checked("secondary", secondary)
 
     def get_bounded_status_keys(self) -> tuple[StatusKey, ...]:
@@ -140,10 +152,11 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         unit_name: str | None = None,
         description: str | None = None,
         comparative: Comparative | str | None = None,
+        better: str | None = None,
     ) -> ComputeEvalMetric:
-        """Return the same function with one more secondary metric; unit and comparative are the main one's."""
+        """Return the same function with one more secondary metric; its unit is the main one's unless it is given."""
         unit = self.metric.UNIT if unit_name is None else unit_name
-        added = DynamicEvalMetric(checked("key", key), unit, description, comparative or self.metric.COMPARATIVE)
+        added = DynamicEvalMetric(checked("key", key), unit, description, _compared_by(comparative, better, self.func))
         return ComputeEvalMetric(
             self.func,
             self.key,
@@ -220,6 +233,28 @@ class ComputeEvalMetric(ExternalProfilerFunction):
                 f"{key!r}; say which entry is the metric with ComputeEvalMetric(..., key=...)"
             )
         return _number(returned[key])
+
+
+def _compared_by(comparative: Comparative | str | None, better: str | None, func: Any = None) -> Comparative:
+    """Return how values compare: as is said, or else by their difference, as the function says which is better."""
+    if comparative is None:
+        return Comparative.difference_of(_stated_direction(func) if better is None else better)
+    if better is not None:
+        raise ArgumentError(
+            f"better={shown(better)}, comparative={shown(comparative)}: give one of them; a comparative says already "
+            "which values are better"
+        )
+    return Comparative.parse(comparative)
+
+
+def _stated_direction(func: Any) -> str | None:
+    """Return the attribute ``better`` of a function, or of the one that it calls with some arguments fixed."""
+    while func is not None:
+        stated = getattr(func, "better", None)
+        if stated in ("higher", "lower"):
+            return str(stated)
+        func = func.func if isinstance(func, partial) else getattr(func, "__wrapped__", None)
+    return None
 
 
 def _number(value: Any) -> Any:

@@ -199,6 +199,7 @@ class LossEvaluation:
 
     batches: Batches
     mean: Callable[[Any], float]
+    better = "lower"
 
     def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
         self.loss_fn = checked("loss_fn", loss_fn)
@@ -220,6 +221,7 @@ class GetTopk:
     """Callable with a model and a loader; called without, it returns itself for other values of k."""
 
     __name__ = "get_topk"
+    better = "higher"
 
     def __init__(self, batches: Batches, topk: int | Sequence[int] = (1, 5)) -> None:
         self._batches = batches
@@ -242,7 +244,11 @@ class GetTopk:
 
 
 class EvaluationFunctions:
-    """The evaluation functions of one backend, made of the way it runs a model over a loader."""
+    """The evaluation functions of one backend, made of the way it runs a model over a loader.
+
+    The attribute ``better`` of each says which of its values are better, "higher" or "lower"; `ComputeEvalMetric` reads
+    it from any function.
+    """
 
     def __init__(self, batches: Batches) -> None:
         self.get_topk = GetTopk(batches)
@@ -283,5 +289,6 @@ class EvaluationFunctions:
             with batches(model, data_loader, device, transform) as scored:
                 return accuracy(scored, threshold)
 
+        get_missclass.better, get_accuracy.better = "lower", "higher"  # type: ignore[attr-defined]
         self.get_missclass = get_missclass
         self.get_accuracy = get_accuracy

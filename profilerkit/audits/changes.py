@@ -131,8 +131,7 @@ def verdict_of(before: Value, after: Value, report: Report | None, metric: str) 
     record = None if report is None else report.statuses.get(metric)
     unreported = Comparative.RECIPROCAL if after.unit == "s" else Comparative.NONE
     comparative = unreported if record is None else record.comparative
-    gain = comparative.enhancement(float(before.value), float(after.value)) if before.value and after.value else None
-    return comparative.verdict(gain) or "moved"
+    return comparative.verdict(comparative.enhancement(float(before.value), float(after.value))) or "moved"
 
 
 def _layers(before: Report | None, after: Report | None, metric: str) -> tuple[str, ...]:

@@ -181,7 +181,7 @@ def _metric(
         "title": title_of(name),
         "unit": text(unit),
         "scale": scale.value,
-        "more": comparative in (Comparative.DIFF, Comparative.DIV),
+        "more": not comparative.prefers_lower and comparative is not Comparative.NONE,
         "values": [None if value is None else value.value for value in values],
         "incomplete": incomplete,
     }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from enum import Enum
+from typing import Any
 
 from ..error_text import shown
+from ..errors import ArgumentError
 from .quantity import format_number
 
 __all__ = ["Comparative", "is_shown_as_one"]
@@ -37,6 +39,10 @@ class Comparative(Enum):
     DIV = "div"
     #: Lower is better; the ratio counts: reference / value.
     RECIPROCAL = "reciprocal"
+    #: Lower is better; the difference counts: reference - value.
+    DECREASE = "decrease"
+    #: Which one is better is not known; the difference is shown.
+    CHANGE = "change"
     #: Not comparable.
     NONE = "none"
 
@@ -57,12 +63,32 @@ class Comparative(Enum):
             options = ", ".join(repr(member.value) for member in cls)
             raise ValueError(f"unknown comparative {shown(value)}; use Comparative or one of {options}") from None
 
+    @classmethod
+    def ratio_of(cls, better: Any) -> Comparative:
+        """Return how values compare by their ratio, if "higher" or "lower" ones are better, or None of the two."""
+        return {"higher": cls.DIV, "lower": cls.RECIPROCAL, None: cls.NONE}[_direction(better)]
+
+    @classmethod
+    def difference_of(cls, better: Any) -> Comparative:
+        """Return how values compare by their difference, if "higher" or "lower" ones are better, or None: not known."""
+        return {"higher": cls.DIFF, "lower": cls.DECREASE, None: cls.CHANGE}[_direction(better)]
+
+    @property
+    def is_difference(self) -> bool:
+        """Whether two values compare by their difference, and not by their ratio."""
+        return self in (Comparative.DIFF, Comparative.DECREASE, Comparative.CHANGE)
+
+    @property
+    def prefers_lower(self) -> bool:
+        """Whether the lower one of two values is better."""
+        return self in (Comparative.RECIPROCAL, Comparative.DECREASE)
+
     def enhancement(self, reference: float, value: float) -> float | None:
         """Return how far ``value`` is better than ``reference``: None where nothing can be said."""
-        if self is Comparative.NONE:
+        if self in (Comparative.NONE, Comparative.CHANGE):
             return None
-        if self is Comparative.DIFF:
-            return float(value) - float(reference)
+        if self.is_difference:
+            return float(value) - float(reference) if self is Comparative.DIFF else float(reference) - float(value)
         over, under = (value, reference) if self is Comparative.DIV else (reference, value)
         if float(under) == 0:
             return None if float(over) == 0 else math.inf
@@ -76,10 +102,17 @@ class Comparative(Enum):
         >>> Comparative.RECIPROCAL.verdict(0.5), Comparative.DIV.verdict(1.0004), Comparative.DIFF.verdict(0.0004)
         ('worse', '', 'better')
         """
-        if self is Comparative.NONE or enhancement is None or math.isnan(enhancement):
+        if enhancement is None or math.isnan(enhancement):
             return ""
-        if self is Comparative.DIFF:
+        if self.is_difference:
             return "better" if enhancement > 0 else "worse" if enhancement < 0 else ""
         if enhancement < 0 or is_shown_as_one(enhancement):
             return ""
         return "better" if enhancement > 1 else "worse"
+
+
+def _direction(better: Any) -> str | None:
+    """Return "higher", "lower" or None; raises `ArgumentError` for anything else."""
+    if better is None or (isinstance(better, str) and better in ("higher", "lower")):
+        return better
+    raise ArgumentError(f"better={shown(better)}: give 'lower', 'higher', or None where neither is better")

@@ -20,9 +20,6 @@ from .status import VALUE_TYPES, Comparative, Metric
 
 __all__ = ["PlainMetric", "metric"]
 
-#: Which of two values is better, and how they compare then.
-_BETTER = {"lower": Comparative.RECIPROCAL, "higher": Comparative.DIV, None: Comparative.NONE}
-
 
 class PlainMetric(ProfilerFunction):
     """What `metric` makes of a function: called as the function, and to be registered like any other.
@@ -101,7 +98,7 @@ def metric(
         "UNIT": _text("unit", unit),
         "FRIENDLY_NAME": _text("friendly_name", friendly_name),
         "SCALE": _scale(scale),
-        "COMPARATIVE": _comparative(better),
+        "COMPARATIVE": Comparative.ratio_of(better),
         "DERIVED_FROM": _part(derived_from),
         **_facts(facts),
     }
@@ -130,12 +127,6 @@ def _taken() -> set[str]:
     bundles = [*INTRINSIC, *BUNDLES]
     keys = {key.NAME for function in bundles for key in function.bounded_keys()}
     return {*PROVIDED, *RESERVED, *keys, *(name for function in bundles for name in function.parameters())}
-
-
-def _comparative(better: Any) -> Comparative:
-    if better is not None and not (isinstance(better, str) and better in _BETTER):
-        raise ArgumentError(f"better={shown(better)}: give 'lower', 'higher', or None where neither is better")
-    return _BETTER[better]
 
 
 def _scale(scale: Any) -> Scale:

@@ -25,14 +25,16 @@ def enhancement_in_words(comparison: Comparison, key: str, index: int) -> tuple[
 
     A ratio is written with a number above 1, and with "more" or "less" of the metric itself.
     """
-    value = comparison.enhancement(key, index)
-    if value is None or math.isnan(value):
+    difference, value = comparison.difference(key, index), comparison.enhancement(key, index)
+    if difference is None:
         return "-", ""
     reference, other = (report.status(key) for report in (comparison.reference, comparison.others[index]))
     sign = sign_of_enhancement(reference, other)
-    if reference.comparative is Comparative.DIFF:
+    if reference.comparative.is_difference and not math.isnan(difference):
         mark = "" if sign else reference.comparative.verdict(value)
-        return f"{sign}{_difference(reference, value)}{f', {mark}' if mark else ''}", mark
+        return f"{sign}{_difference(reference, difference)}{f', {mark}' if mark else ''}", mark
+    if value is None or math.isnan(value):
+        return "-", ""
     ratio = None
     if isinstance(reference.value, Measurement) and isinstance(other.value, Measurement):
         ratio = Ratio.of(reference.value, other.value)

@@ -24,6 +24,7 @@ from .subscripted import Subscripted, one_line
 
 if TYPE_CHECKING:
     from ..arguments.keywords import KeyName
+    from .report import StatusRecord
 
 __all__ = ["Comparison", "distinct_names", "side_by_side"]
 
@@ -97,8 +98,27 @@ class Comparison(Subscripted, Result):
     def enhancement(self, key: KeyName | str | type[StatusKey], other: str | int | None = None) -> float | None:
         """Return how much better a model's metric is than the reference's, by the comparative of the metric.
 
-        None if a value is missing, if the metric is not comparable, or if the units differ.
+        None if a value is missing, if it is not known which value is better, or if the units differ.
         """
+        records = self._numbers(key, other)
+        if records is None:
+            return None
+        reference, value = records
+        paired = isinstance(reference.value, Measurement) and isinstance(value.value, Measurement)
+        if paired and reference.comparative in (Comparative.DIV, Comparative.RECIPROCAL):
+            ratio = Ratio.of(reference.value, value.value).value
+            return reference.comparative.enhancement(1.0, ratio)
+        return reference.comparative.enhancement(float(reference.value), float(value.value))
+
+    def difference(self, key: KeyName | str | type[StatusKey], other: str | int | None = None) -> float | None:
+        """Return a model's metric minus the reference's; None if a value is missing, or if the units differ."""
+        records = self._numbers(key, other)
+        return None if records is None else float(records[1].value) - float(records[0].value)
+
+    def _numbers(
+        self, key: KeyName | str | type[StatusKey], other: str | int | None
+    ) -> tuple[StatusRecord, StatusRecord] | None:
+        """Return the records of a metric in both models, if both have numbers of one unit."""
         key, report = status_name("key", key), self.other(other)
         records = [which.statuses.get(key) for which in (self.reference, report)]
         if all(record is None for record in records):
@@ -108,11 +128,7 @@ class Comparison(Subscripted, Result):
             return None
         if reference is None or value is None or not (is_number(reference.value) and is_number(value.value)):
             return None
-        paired = isinstance(reference.value, Measurement) and isinstance(value.value, Measurement)
-        if paired and reference.comparative in (Comparative.DIV, Comparative.RECIPROCAL):
-            ratio = Ratio.of(reference.value, value.value).value
-            return reference.comparative.enhancement(1.0, ratio)
-        return reference.comparative.enhancement(float(reference.value), float(value.value))
+        return reference, value
 
     def other(self, which: str | int | None = None) -> Report:
         """Return the report of one of the other models, by name or by index."""

@@ -290,11 +290,13 @@ def cases() -> dict[str, Case]:
         "DynamicEvalMetric": Case(
             DynamicEvalMetric, {"name": "top-5", "unit_name": "", "description": None, "comparative": "diff"}
         ),
+        "DynamicEvalMetric better": Case(DynamicEvalMetric, {"name": "top-5", "better": "lower"}),
         "ComputeEvalMetric": Case(
             ComputeEvalMetric,
             {"func": lambda: score, "key": None, "default_split": "test", "unit_name": ""}
             | {"comparative": "diff", "description": None, "secondary": ()},
         ),
+        "ComputeEvalMetric better": Case(ComputeEvalMetric, {"func": lambda: score, "better": "higher"}),
         "metric": Case(
             plain_metric,
             {"name": "ratio", "better": None, "unit": "", "description": "", "friendly_name": "", "on_demand": False}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -10,7 +13,9 @@ import numpy as np
 import pytest
 from frameworks import Framework
 
-from profilerkit import Device, InputError, ProfilerKitWarning
+from profilerkit import ArgumentError, Device, InputError, ProfilerKitWarning, compare
+from profilerkit.render import render
+from profilerkit_metrics import ComputeEvalMetric
 
 Batches = list[tuple[Any, Any]]
 
@@ -47,6 +52,94 @@ def test_loaders_of_torch(framework: Framework) -> None:
     native = torch.utils.data.TensorDataset(torch.from_numpy(SCORES), torch.from_numpy(TARGETS))
     loader = torch.utils.data.DataLoader(native, batch_size=2)
     assert framework.get_accuracy(framework.identity(), loader) == pytest.approx(60)
+
+
+def evaluation_functions(backend: str) -> dict[str, Any]:
+    """Return every evaluation function that a backend exports, ready to be called with a model and a loader."""
+    pytest.importorskip(backend)
+    package = importlib.import_module(f"profilerkit_{backend}")
+    exported = importlib.import_module(f"profilerkit_{backend}.evaluation").__all__
+    assert set(exported) <= set(package.__all__)
+    functions = {name: getattr(package, name) for name in exported}
+    functions["EvalLossFunction"] = functions["EvalLossFunction"](lambda output, target: output * 0)
+    return functions
+
+
+#: Which way is better, by what each name says: no list of our own.
+BETTER = {"get_accuracy": "higher", "get_missclass": "lower", "get_topk": "higher", "EvalLossFunction": "lower"}
+
+
+@pytest.mark.parametrize("backend", ["torch", "tensorflow", "jax", "onnx"])
+def test_every_evaluation_function_says_which_values_are_better(backend: str) -> None:
+    functions = evaluation_functions(backend)
+    assert functions.keys() == BETTER.keys()
+    for name, function in functions.items():
+        for called in (function, partial(function, device=None)):
+            metric = ComputeEvalMetric(called, "top-1" if name == "get_topk" else None, unit_name="%").metric
+            worse, better = (0.0, 50.0) if BETTER[name] == "higher" else (50.0, 0.0)
+            comparative = metric.get_comparative()
+            assert comparative.verdict(comparative.enhancement(worse, better)) == "better", name
+            assert comparative.verdict(comparative.enhancement(better, worse)) == "worse", name
+    assert functions["get_topk"](topk=3).better == "higher"
+
+
+def test_a_comparison_says_better_where_all_become_right(framework: Framework) -> None:
+    """The identity is right on its own scores; the same scores turned around are wrong, all of them."""
+    wrong = framework.function(lambda x: -x)
+    batches = [(scores, scores.argmax(1)) for scores, _ in BATCHES]
+    values = {"get_missclass": (100, 0, "-100 pp, better"), "get_accuracy": (0, 100, "+100 pp, better")}
+    for name, (before, after, words) in values.items():
+        function = ComputeEvalMetric(getattr(framework, name), unit_name="%")
+        result = compare(
+            wrong,
+            identity(framework),
+            data_splits={"test": batches},
+            functions=[function],
+            metrics=["eval_metric"],
+            backend=framework.name,
+        )
+        assert [report["eval_metric"] for report in result.reports] == [before, after]
+        assert words in result.to_text()
+        assert result.enhancement("eval_metric") == 100
+        assert colors(result) == {"better"}
+
+
+def colors(result: Any) -> set[str]:
+    """Return the verdicts by which a page colors the enhancements."""
+    return set(re.findall(r'class="better better-is-(\w+)', render(result, "html")))
+
+
+def test_other_functions_have_a_difference_and_no_verdict(framework: Framework) -> None:
+    """Their values are 3 and 1.5: told nothing, the table has the difference alone."""
+    models = framework.function(lambda x: -x), identity(framework)
+    values = {id(models[0]): 3.0, id(models[1]): 1.5}
+
+    def score(model: Any, loader: Any) -> float:
+        return values[id(model)]
+
+    def result(**arguments: Any) -> Any:
+        functions = [ComputeEvalMetric(score, **arguments)]
+        splits = {"test": BATCHES}
+        return compare(
+            *models, data_splits=splits, functions=functions, metrics=["eval_metric"], backend=framework.name
+        )
+
+    told_nothing = result()
+    assert "-1.5" in told_nothing.to_text()
+    assert not re.search("better|worse", told_nothing.to_text())
+    assert colors(told_nothing) == set()
+    assert told_nothing.enhancement("eval_metric") is None
+    assert told_nothing.difference("eval_metric") == -1.5
+    assert "-1.5, better" in result(better="lower").to_text()
+    assert "-1.5, worse" in result(better="higher").to_text()
+    score.better = "lower"  # type: ignore[attr-defined]
+    assert "-1.5, better" in result().to_text()
+    assert "-1.5, worse" in result(better="higher").to_text(), "what the caller says counts"
+    assert "0.5x" not in result(comparative="none").to_text()
+    with pytest.raises(ArgumentError, match="better='lower', comparative='div': give one of them"):
+        result(better="lower", comparative="div")
+    with pytest.raises(ArgumentError, match="better='up': give 'lower', 'higher', or None"):
+        result(better="up")
 
 
 def test_topk_configured_beforehand(framework: Framework) -> None:

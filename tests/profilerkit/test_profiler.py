@@ -282,13 +282,14 @@ def test_secondary_metrics_come_from_the_same_evaluation(model: FakeModel, make_
     profiler.register_profiler_function(ComputeEvalMetric(evaluate, "accuracy", unit_name="%"))
     clone = profiler.clone()
     profiler.add_secondary_eval_metric("f1", unit_name="", description="Harmonic mean", comparative="div")
-    profiler.add_secondary_eval_metric("loss", comparative="recip")
+    profiler.add_secondary_eval_metric("loss", better="lower")
     status = profiler.compute_network_status()
     assert (status["eval_metric"], status["f1"], status["loss"]) == (90.0, 0.8, 0.3)
     assert calls == [[1, 2]]
     f1 = profiler.report().status("f1")
     assert (f1.unit, f1.description, f1.comparative.value) == ("", "Harmonic mean", "div")
-    assert profiler.report().status("loss").unit == "%", "the main metric's unless given"
+    loss = profiler.report().status("loss")
+    assert (loss.unit, loss.comparative.value) == ("%", "decrease"), "the main metric's unit unless given"
     assert not clone.status_contains("f1"), "a clone is left as it was"
 
 

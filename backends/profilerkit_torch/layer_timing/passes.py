@@ -36,12 +36,12 @@ def times_of_layers(
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
     timer = _timed(model, inputs, passes, RunOptions(device=device))
-    forward = timer.runs()
+    forward = timer.checked_runs()
     gradients: list[Any] = [None] * passes
     reasons = []
     if backward:
         try:
-            gradients = _timed(model, inputs, passes, RunOptions(training=True, device=device)).runs()
+            gradients = _timed(model, inputs, passes, RunOptions(training=True, device=device)).checked_runs()
         except InputError:  # a step of training refuses where nothing is to be trained
             reasons = ["it has no backward pass: none of its outputs needs a gradient"]
         except ModelFailedError as error:

@@ -16,7 +16,8 @@ from profilerkit.process.locks import Lock, undone_in_child
 
 from ..untouched.temporary_settings import deeper_recursion
 from .clocks import EventClock, HostClock
-from .timeline import Event, Kind, Overhead
+from .overhead import Overhead
+from .timeline import Event, Kind
 
 __all__ = ["CallRecorder", "TimedCall", "measured_overhead"]
 
@@ -112,15 +113,17 @@ class TimedCall:
         return getattr, (self.module, self.name)
 
 
-def measured_overhead(clock: HostClock | EventClock, rounds: int = 7) -> Overhead | None:
+def measured_overhead(clock: HostClock | EventClock, rounds: int = 4) -> Overhead | None:
     """Return what one noted call and one hook cost by the clock, measured on ones that do nothing; takes milliseconds.
 
-    None for a clock of the device's: what the host does costs that clock no time.
+    Each figure is the middle one of three, so that one disturbed calibration decides nothing. None for a clock of the
+    device's: what the host does costs that clock no time.
     """
     if isinstance(clock, EventClock):
         return None
-    inside, outside = _overhead_of_calls(clock, rounds)
-    return Overhead(inside, outside, _overhead_of_hooks(clock, rounds))
+    inside, outside = zip(*(_overhead_of_calls(clock, rounds) for _ in range(3)), strict=True)
+    hooks = [_overhead_of_hooks(clock, rounds) for _ in range(3)]
+    return Overhead(median(inside), median(outside), median(hooks))
 
 
 def _overhead_of_calls(clock: HostClock, rounds: int, calls: int = 300) -> tuple[float, float]:

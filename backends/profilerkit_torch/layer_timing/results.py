@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -10,10 +11,13 @@ from torch import nn
 
 from profilerkit.backend_kit.call_stack import shown_layers
 from profilerkit.times.layer_times import CallTime, LayerTime
+from profilerkit.times.wording import counted
 
 from .timeline import TimedRun, inclusive
 
 __all__ = ["layer_times_of"]
+
+_DOUBT = "{}, what measuring adds is still in the time of {}: the calibration says more than was measured in all"
 
 
 def layer_times_of(
@@ -35,16 +39,19 @@ def layer_times_of(
     timed_backward = [run for run in backward if run is not None]
     runs = [*forward, *timed_backward]
     calls: dict[str, list[Any]] = {path: [] for run in runs for path in run.of_path}
+    doubts = _doubts(forward, timed_backward)
     each_call = _calls(forward, backward)
     return [
         LayerTime(
             path=path,
             type=type(module).__name__,
             calls=len(forward[-1].of_path.get(path, ())),
-            own_forward=tuple(sum(call.own_forward for call in run.of_path.get(path, ())) for run in forward),
-            own_backward=tuple(sum(call.own_backward for call in run.of_path.get(path, ())) for run in timed_backward)
+            own_forward=tuple(sum(call.forward.own_seconds for call in run.of_path.get(path, ())) for run in forward),
+            own_backward=tuple(
+                sum(call.backward.own_seconds for call in run.of_path.get(path, ())) for run in timed_backward
+            )
             or None,
-            missing="; ".join(remarks.get(path, ())),
+            missing="; ".join((*remarks.get(path, ()), *doubts.get(path, ()))),
             overhead=_overhead(path, forward, timed_backward) if overhead_is_known else None,
             each_call=tuple(each_call.get(path, ())),
         )
@@ -52,9 +59,25 @@ def layer_times_of(
     ]
 
 
+def _doubts(forward: Sequence[TimedRun], backward: Sequence[TimedRun]) -> dict[str, list[str]]:
+    """Return by path where nothing of what measuring adds was taken out, in words; the whole model has those of all."""
+    doubts: dict[str, list[str]] = {}
+    for direction, runs in (("forward", forward), ("backward", backward)):
+        paths = Counter(call.path for run in runs for call in run.calls if getattr(call, direction).is_doubtful)
+        for path, number in paths.items():
+            doubts.setdefault(path, []).append(_DOUBT.format(direction, counted(number, "call")))
+        inner = [path for path in paths if path]
+        if inner:
+            where = (
+                f"the calls of {', '.join(map(repr, inner[:2]))}{f' and {len(inner) - 2} more' if inner[2:] else ''}"
+            )
+            doubts.setdefault("", []).append(_DOUBT.format(direction, where))
+    return doubts
+
+
 def _overhead(path: str, forward: Sequence[TimedRun], backward: Sequence[TimedRun]) -> float:
-    taken = [sum(call.forward_overhead for call in run.of_path.get(path, ())) for run in forward]
-    taken_backward = [sum(call.backward_overhead for call in run.of_path.get(path, ())) for run in backward]
+    taken = [sum(call.forward.taken_out for call in run.of_path.get(path, ())) for run in forward]
+    taken_backward = [sum(call.backward.taken_out for call in run.of_path.get(path, ())) for run in backward]
     return median(taken) + (median(taken_backward) if taken_backward else 0.0)
 
 
@@ -74,4 +97,4 @@ def _calls(forward: Sequence[TimedRun], backward: Sequence[TimedRun | None]) -> 
 
 def _seconds(run: TimedRun | None) -> Iterator[tuple[tuple[str, int], tuple[Any, ...]]]:
     for call, whole, whole_back in inclusive(run) if run is not None else ():
-        yield (call.path, call.index), (whole, call.own_forward, whole_back, call.own_backward)
+        yield (call.path, call.index), (whole, call.forward.own_seconds, whole_back, call.backward.own_seconds)

@@ -18,7 +18,9 @@ from typing import Any, NamedTuple, TypeAlias
 from profilerkit.backend_kit.call_stack import CallStack
 from profilerkit.trace.rows import parent_path
 
-__all__ = ["Accumulation", "Call", "Event", "Kind", "Node", "Overhead", "Span", "TimedRun", "Timeline", "inclusive"]
+from .overhead import Elapsed, Overhead
+
+__all__ = ["Accumulation", "Call", "Event", "Kind", "Node", "Span", "TimedRun", "Timeline", "inclusive"]
 
 
 class Kind(IntEnum):
@@ -36,15 +38,6 @@ class Kind(IntEnum):
 Event: TypeAlias = tuple[Kind, Any, Any, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Overhead:
-    """Seconds that measuring adds: to a call itself, to the one around it, and for a node's hook."""
-
-    inside: float = 0.0
-    outside: float = 0.0
-    hook: float = 0.0
-
-
 @dataclass(eq=False, slots=True)
 class Call:
     """One call of a layer: its own seconds in both directions, and what measuring added to them."""
@@ -55,10 +48,8 @@ class Call:
     run: TimedRun
     outer: Call | None
     first: int
-    forward: float = 0.0
-    backward: float = 0.0
-    forward_overhead: float = 0.0
-    backward_overhead: float = 0.0
+    forward: Elapsed
+    backward: Elapsed
     nodes: int = 0
 
     @property
@@ -69,16 +60,6 @@ class Call:
             call = call.outer
         return call
 
-    @property
-    def own_forward(self) -> float:
-        """Seconds of its own work, without those of measuring."""
-        return max(0.0, self.forward - self.forward_overhead)
-
-    @property
-    def own_backward(self) -> float:
-        """Seconds of its nodes, and of its own work where a checkpoint ran it again, without those of measuring."""
-        return max(0.0, self.backward - self.backward_overhead)
-
 
 @dataclass(eq=False, slots=True)
 class TimedRun:
@@ -86,6 +67,7 @@ class TimedRun:
 
     number: int
     whole: bool
+    overhead: Overhead = field(default_factory=Overhead)
     calls: list[Call] = field(default_factory=list)
     of_path: dict[str, list[Call]] = field(default_factory=dict)
     failed: bool = False
@@ -94,7 +76,8 @@ class TimedRun:
     def add(self, path: str, outer: Call | None, first: int) -> Call:
         """Return a new call of the layer at a path."""
         earlier = self.of_path.setdefault(path, [])
-        call = Call(path, len(earlier), len(self.calls), self, outer, first)
+        forward, backward = Elapsed(self.overhead), Elapsed(self.overhead)
+        call = Call(path, len(earlier), len(self.calls), self, outer, first, forward, backward)
         earlier.append(call)
         self.calls.append(call)
         return call
@@ -160,7 +143,7 @@ class Timeline:
 
     Args:
         layers: Every layer under every path it has, the root first; an event names a layer by its index here.
-        overhead: What measuring adds.
+        overhead: What measuring adds; the times follow where it is changed.
         seconds: What makes seconds of moments.
         ready: Says whether a moment can be made seconds of without waiting for a device.
         keep: How many passes are kept; of more, the last.
@@ -169,7 +152,7 @@ class Timeline:
     def __init__(
         self,
         layers: Sequence[tuple[str, Any]],
-        overhead: Overhead = Overhead(),
+        overhead: Overhead | None = None,
         seconds: Callable[[Sequence[Any]], Sequence[float]] = lambda moments: moments,
         ready: Callable[[Any], bool] = lambda moment: True,
         keep: int = 100,
@@ -178,7 +161,7 @@ class Timeline:
         self.span: Span | None = None
         self._layers = [layer for _, layer in layers]
         self._stack = CallStack(layers)
-        self._overhead = overhead
+        self._overhead = overhead or Overhead()
         self._seconds = seconds
         self._ready = ready
         self._frames: list[_Frame] = []
@@ -215,9 +198,9 @@ class Timeline:
             if call is None:
                 continue
             if backward:
-                call.backward += end - start
+                call.backward.seconds += end - start
             else:
-                call.forward += end - start
+                call.forward.seconds += end - start
         if self._frames:
             self._moments.append(moments[-1])
 
@@ -232,9 +215,9 @@ class Timeline:
         outer = self._frames[-1].call if self._frames else None
         call = self._called_again(index) if again else self._called(index, outer, number)
         if call is not None:
-            _charge(call, again, self._overhead.inside)
+            _direction(call, again).inside += 1
         if outer is not None:
-            _charge(outer, again, self._overhead.outside)
+            _direction(outer, again).outside += 1
         if not self._is_inside_a_call():
             self.span = Span(number, call, [], [])
         self._frames.append(_Frame(call))
@@ -245,7 +228,7 @@ class Timeline:
         self._stack.begin(layer)
         whole = self._stack.current == ""
         if outer is None and (whole or not self.runs or self.runs[-1].whole or self.runs[-1].has_backward):
-            self.runs.append(TimedRun(self._numbers, whole))
+            self.runs.append(TimedRun(self._numbers, whole, self._overhead))
             self._numbers += 1
         return self.runs[-1].add(self._stack.current, outer, number)
 
@@ -300,7 +283,7 @@ class Timeline:
         frame.call, frame.ended = call, False
         if call is not None:
             call.run.has_backward = True
-            call.backward_overhead += self._overhead.hook
+            call.backward.hooks += 1
 
     def _accumulating(self, subject: Accumulation, running: Call | None) -> Call | None:
         run = running.run if running is not None else self.runs[-1] if self.runs else None
@@ -310,7 +293,7 @@ class Timeline:
         frame = self._task(task)
         frame.ended = True
         if frame.call is not None:
-            frame.call.backward_overhead += self._overhead.hook
+            frame.call.backward.hooks += 1
 
     def _task(self, task: int) -> _Frame:
         """Return the frame of a backward pass; those inside it that never ended have raised."""
@@ -349,17 +332,14 @@ class Timeline:
         return any(frame.task is None for frame in self._frames)
 
 
-def _charge(call: Call, backward: bool, seconds: float) -> None:
-    if backward:
-        call.backward_overhead += seconds
-    else:
-        call.forward_overhead += seconds
+def _direction(call: Call, backward: bool) -> Elapsed:
+    return call.backward if backward else call.forward
 
 
 def inclusive(run: TimedRun) -> Iterator[tuple[Call, float, float]]:
     """Yield each call of a pass with its seconds forward and backward, those of the calls inside included."""
-    forward = {id(call): call.own_forward for call in run.calls}
-    backward = {id(call): call.own_backward for call in run.calls}
+    forward = {id(call): call.forward.own_seconds for call in run.calls}
+    backward = {id(call): call.backward.own_seconds for call in run.calls}
     for call in reversed(run.calls):
         if call.outer is not None:
             forward[id(call.outer)] += forward[id(call)]

@@ -20,15 +20,18 @@ from ..model.modules import named_layers, reachable, tensors_of
 from ..untouched.caller_context import apart, require_no_tracing
 from .clocks import EventClock, HostClock, clock_for
 from .graph_hooks import GraphHooks
+from .overhead import Overhead
 from .recorder import CallRecorder, measured_overhead
 from .results import layer_times_of
-from .timeline import Kind, Overhead, TimedRun, Timeline
+from .timeline import Kind, TimedRun, Timeline
 from .unseen import unseen_layers
 
 __all__ = ["TorchLayerTimer", "layer_times"]
 
 #: More events than these are worked off before the times are read.
 _MANY = 200_000
+#: How often a calibration is made again that has more than the calls took.
+_CALIBRATIONS = 3
 _task: Callable[[], int] = torch._C._current_graph_task_id
 
 
@@ -75,13 +78,11 @@ class TorchLayerTimer(LayerTimer):
         self._modules = list({id(module): (index, module) for index, (_, module) in enumerate(self.layers)}.values())
         self._unseen = unseen_layers(model)
         self._clock = clock or clock_for(tensor.device for tensor in tensors_of(model))
-        with apart():
-            self._overhead = overhead if overhead or clock else measured_overhead(self._clock)
+        self._calibrates = overhead is None and clock is None
+        self._overhead = self._calibrated() if self._calibrates else overhead
         self._recorder = CallRecorder(self._clock)
         self._recorder.on_begin, self._recorder.on_output = self._begins, self._output_ready
-        self._timeline = Timeline(
-            self.layers, self._overhead or Overhead(), self._clock.seconds, self._clock.ready, keep
-        )
+        self._timeline = Timeline(self.layers, self._overhead, self._clock.seconds, self._clock.ready, keep)
         self._hooks = GraphHooks(self._recorder.events.append, self._clock.read, {}, self._timeline.is_followed)
         self._active: ExitStack | None = None
 
@@ -116,9 +117,24 @@ class TorchLayerTimer(LayerTimer):
         self._timeline.settle()
         return [run for run in self._timeline.runs if run.calls and not run.failed]
 
+    def checked_runs(self) -> list[TimedRun]:
+        """Return the passes so far that got through; a calibration that has more than they took is made again."""
+        runs = self.runs()
+        for _ in range(_CALIBRATIONS if self._calibrates else 0):
+            if not any(call.forward.is_doubtful or call.backward.is_doubtful for run in runs for call in run.calls):
+                break
+            again = self._calibrated()
+            if self._overhead is not None and again is not None:
+                self._overhead.lower_to(again)
+        return runs
+
+    def _calibrated(self) -> Overhead | None:
+        with apart():
+            return measured_overhead(self._clock)
+
     def times(self) -> Sequence[LayerTime]:
         """Return the time of each layer in each pass so far that got through."""
-        runs = self.runs()
+        runs = self.checked_runs()
         backward = [run if run.has_backward else None for run in runs]
         remarks = self.remarks(runs, backward)
         if not any(backward):

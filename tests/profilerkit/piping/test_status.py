@@ -79,6 +79,8 @@ def test_an_unknown_comparative_lists_the_known_ones() -> None:
         (Comparative.DIFF, -6.0),  # 2 - 8: higher is better, and it is lower
         (Comparative.DIV, 0.25),  # 2 / 8
         (Comparative.RECIPROCAL, 4.0),  # 8 / 2: a quarter of the size is four times better
+        (Comparative.DECREASE, 6.0),  # 8 - 2: lower is better, and it is lower
+        (Comparative.CHANGE, None),  # it is not known which is better
         (Comparative.NONE, None),
     ],
 )

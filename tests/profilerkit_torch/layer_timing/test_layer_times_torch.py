@@ -15,7 +15,7 @@ from waiting import CLOCK, Busy, X, seconds, timed, timer_of, wait
 from profilerkit_torch import layer_times
 from profilerkit_torch.layer_timing.clocks import HostClock
 from profilerkit_torch.layer_timing.graph_hooks import GraphHooks
-from profilerkit_torch.layer_timing.timeline import Overhead
+from profilerkit_torch.layer_timing.overhead import Overhead
 from profilerkit_torch.layer_timing.timer import TorchLayerTimer
 
 
@@ -174,7 +174,7 @@ def test_a_node_that_outlives_its_graph_is_hooked_once() -> None:
     with timer_of(model, Overhead(hook=0.25)) as timer:
         for _ in range(3):
             model(X).sum().backward()
-    taken = [run.calls[0].backward_overhead for run in timer.runs()]
+    taken = [run.calls[0].backward.added for run in timer.runs()]
     assert taken == [taken[0]] * 3
     before = timer.table
     model(X).sum().backward()
@@ -279,12 +279,15 @@ def test_hooks_of_the_users_run_and_count_in_their_layer() -> None:
 
 
 def test_overhead_is_taken_out_and_said() -> None:
-    model = nn.Sequential(Busy(1, 10), Busy(2, 20))
-    with timer_of(model, Overhead(inside=0.125, outside=0.25, hook=0.5)) as timer:
-        model(X)
-    assert seconds(timer.table, "own_forward_seconds") == {"": 0, "0": 0.875, "1": 1.875}
-    assert seconds(timer.table, "overhead_seconds") == {"": 0.625, "0": 0.125, "1": 0.125}
-    assert timer.table[""]["forward_seconds"] == 2.75, "of its layers, of which it had 0.625 less to take out"
+    def work(self: Any, x: torch.Tensor) -> torch.Tensor:
+        return self.b(self.a(wait(x, 1, 0)))  # type: ignore[no-any-return]
+
+    with timer_of(Call(work, a=Busy(1, 10), b=Busy(2, 20)), Overhead(inside=0.125, outside=0.25, hook=0.5)) as timer:
+        timer.layers[0][1](X)
+    assert seconds(timer.table, "own_forward_seconds") == {"": 0.375, "a": 0.875, "b": 1.875}
+    assert seconds(timer.table, "overhead_seconds") == {"": 0.625, "a": 0.125, "b": 0.125}
+    assert timer.table[""]["forward_seconds"] == 3.125, "the 4 seconds in all, without 0.125 * 3 and 0.25 * 2"
+    assert [row["missing"] for row in timer.table][1:] == ["", ""]
 
 
 def test_the_overhead_of_a_real_clock_is_measured() -> None:

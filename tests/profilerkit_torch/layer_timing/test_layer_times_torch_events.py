@@ -9,8 +9,9 @@ import torch
 
 from profilerkit_torch.layer_timing import clocks as layer_clocks
 from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, clock_for
+from profilerkit_torch.layer_timing.overhead import Overhead
 from profilerkit_torch.layer_timing.recorder import measured_overhead
-from profilerkit_torch.layer_timing.timeline import Accumulation, Kind, Node, Overhead, TimedRun, Timeline, inclusive
+from profilerkit_torch.layer_timing.timeline import Accumulation, Kind, Node, TimedRun, Timeline, inclusive
 
 
 class Layer:
@@ -29,7 +30,7 @@ def followed(*events: tuple[Kind, Any, float, int], overhead: Overhead | None = 
 
 
 def seconds(run: TimedRun) -> dict[tuple[str, int], tuple[float, float]]:
-    return {(call.path, call.index): (call.own_forward, call.own_backward) for call in run.calls}
+    return {(call.path, call.index): (call.forward.own_seconds, call.backward.own_seconds) for call in run.calls}
 
 
 def test_time_belongs_to_the_innermost_call() -> None:
@@ -47,11 +48,15 @@ def test_time_belongs_to_the_innermost_call() -> None:
     assert {call.path: whole for call, whole, _ in inclusive(run)} == {"": 22, "a": 2, "b": 10, "b.a": 4}
 
 
-def test_what_is_taken_out_is_never_more_than_there_is() -> None:
+def test_a_time_is_never_nothing_because_of_what_is_taken_out() -> None:
+    """Of the root's 1 second 2 + 3 cannot have been added: it keeps it, and nothing is taken out of it."""
     events = ((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, FIRST, 1, 0), (Kind.LEAVE, False, 9, 0), (Kind.LEAVE, False, 9, 0))
     (run,) = followed(*events, overhead=Overhead(inside=2, outside=3)).runs
-    assert seconds(run) == {("", 0): (0, 0), ("a", 0): (6, 0)}
-    assert [(call.forward, call.forward_overhead) for call in run.calls] == [(1, 5), (8, 2)]
+    assert seconds(run) == {("", 0): (1, 0), ("a", 0): (6, 0)}
+    assert [(each.is_doubtful, each.added, each.taken_out) for each in (call.forward for call in run.calls)] == [
+        (True, 5, 0),
+        (False, 2, 2),
+    ]
 
 
 def test_nodes_belong_to_the_call_in_which_they_were_made() -> None:
