@@ -20,7 +20,7 @@ from ..times.measurement import Measurement, Ratio
 from ..times.wording import counted
 from ..trace.bounds import Bounds
 from ..trace.records import LayerTable
-from .baselines import under_other_conditions
+from .baselines import require_same_call, under_other_conditions
 from .limits import Budget, Limit
 
 __all__ = ["Finding", "Verdict", "check"]
@@ -40,7 +40,8 @@ class Finding:
     """One limit, checked: ``subject`` is the metric or the layer's path, ``responsible`` the layers that cost most.
 
     ``excess`` is how far the value lies above the limit, as a share of the limit: 0.25 for 5 under ``<= 4``, and below
-    zero where the value lies below it. It is None where there is no value, and for a limit of 0.
+    zero where the value lies below it. It is None where there is no value, and for a limit of 0. ``note`` is what the
+    report says about the value, such as that a memory is without an optimizer's state.
     """
 
     limit: Limit
@@ -49,6 +50,7 @@ class Finding:
     detail: str
     responsible: tuple[str, ...] = ()
     excess: float | None = None
+    note: str = ""
 
 
 #: The column of the layer table that a metric is the sum of.
@@ -72,7 +74,7 @@ def check(report: Report, budget: Budget, baseline: Report | None = None) -> lis
     measured values fails where its whole confidence interval is beyond the limit, and is uncertain where the interval
     reaches over it, or where there are too few samples for an interval.
     Raises `BudgetError` for a limit that cannot be checked: an unknown metric, another unit, a relative limit without a
-    ``baseline``, a pattern that matches no layer.
+    ``baseline``, or with one of other inputs or options, a pattern that matches no layer.
     """
     for name, value, kind in (("report", report, Report), ("budget", budget, Budget), ("baseline", baseline, Report)):
         if not (isinstance(value, kind) or (name == "baseline" and value is None)):
@@ -80,13 +82,20 @@ def check(report: Report, budget: Budget, baseline: Report | None = None) -> lis
     if budget.needs_baseline and baseline is None:
         relative = next(limit for limit in budget.limits if limit.relative)
         raise BudgetError(f"{relative} is relative, and there is no baseline to compare with; give one")
+    remark = require_same_call(report, baseline) if budget.needs_baseline and baseline is not None else ""
     findings: list[Finding] = []
     for limit in budget.limits:
         if limit.pattern is not None:
             findings += _of_layers(report, limit, baseline)
         else:
             findings.append(_of_metric(report, limit, baseline))
-    return findings
+    return [_with_note(finding, report, remark) for finding in findings]
+
+
+def _with_note(finding: Finding, report: Report, remark: str) -> Finding:
+    record = report.statuses.get(finding.subject) if finding.limit.pattern is None else None
+    notes = (record.note if record is not None else "", remark if finding.limit.relative else "")
+    return replace(finding, note="; ".join(filter(None, notes)))
 
 
 def _of_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding:

@@ -52,7 +52,7 @@ def as_text(findings: Sequence[Finding], name: str) -> str:
     width = max(len(_named(finding)) for finding in findings)
     for finding in findings:
         lines.append(f"  {_MARKS[finding.verdict]:<10} {_named(finding):<{width}}  {visible(finding.detail)}")
-        lines += [f"  {'':<10}   {visible(layer)}" for layer in finding.responsible]
+        lines += [f"  {'':<10}   {visible(text)}" for text in _below(finding)]
     return "\n".join([*lines, summary(findings)])
 
 
@@ -61,8 +61,7 @@ def as_markdown(findings: Sequence[Finding], name: str) -> str:
     from ..render.markdown import escaped, table
 
     rows = tuple(
-        (_MARKS[finding.verdict], _named(finding), finding.detail, "; ".join(finding.responsible))
-        for finding in findings
+        (_MARKS[finding.verdict], _named(finding), finding.detail, "; ".join(_below(finding))) for finding in findings
     )
     grid = Grid(f"Budget of {name}", ("Verdict", "Limit", "Value", "Responsible"), rows)
     first = f"{escaped(headline(findings))}\n\n" if headline(findings) else ""
@@ -78,7 +77,7 @@ def as_junit(findings: Sequence[Finding], name: str) -> str:
     suite = ET.Element("testsuite", {"name": visible(f"profilerkit budget of {name}"), **counts})
     for finding in findings:
         case = ET.SubElement(suite, "testcase", classname=visible(name), name=_named(finding))
-        text = "\n".join(map(visible, (finding.detail, *finding.responsible)))
+        text = "\n".join(map(visible, (finding.detail, *_below(finding))))
         if finding.verdict is Verdict.PASSED:
             ET.SubElement(case, "system-out").text = text
         else:
@@ -88,6 +87,11 @@ def as_junit(findings: Sequence[Finding], name: str) -> str:
     suites.append(suite)
     ET.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
+
+
+def _below(finding: Finding) -> tuple[str, ...]:
+    """Return what is said below a finding: the layers responsible, and the note on the value."""
+    return (*finding.responsible, *filter(None, [finding.note]))
 
 
 def _named(finding: Finding) -> str:

@@ -42,6 +42,7 @@ class Request:
     metric: tuple[str, ...] = ()
     name: tuple[str, ...] = ()
     static: bool = False
+    optimizer: str | None = None
     leave_out: tuple[str, ...] = ()
     max_seconds: float | None = None
     num_threads: int | None = None
@@ -99,7 +100,7 @@ class Request:
     @property
     def arguments(self) -> dict[str, Any]:
         """What the functions are given."""
-        names = ("batch_size", "device", "max_seconds", "num_threads", "on")
+        names = ("batch_size", "device", "max_seconds", "num_threads", "on", "optimizer")
         values = {name: getattr(self, name) for name in names}
         return {name: value for name, value in values.items() if value is not None}
 

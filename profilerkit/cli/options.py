@@ -156,6 +156,19 @@ def _memory(context: click.Context, parameter: click.Parameter, value: str | Non
         raise click.BadParameter(str(error).removeprefix("memory=")) from error
 
 
+def _optimizer(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
+    """Check the name of an optimizer: now, and not when all else is measured."""
+    from ..backend_kit.optimizers import optimizer_bytes
+    from ..errors import InputError
+
+    try:
+        if name is not None:
+            optimizer_bytes(name, ())
+    except InputError as error:
+        raise click.BadParameter(str(error)) from error
+    return name
+
+
 def _several(*options: Callable[[F], F]) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         for option in reversed(options):
@@ -202,6 +215,12 @@ measuring_options = _several(
     click.option("--static", is_flag=True, help="Do not run the model: counts, sizes and memory only."),
     click.option(
         "--name", multiple=True, metavar="NAME", help="Name of the model in the result; repeat it for several models."
+    ),
+    click.option(
+        "--optimizer",
+        metavar="NAME",
+        callback=_optimizer,
+        help="Optimizer whose state is part of the training memory, such as adam. Default: none.",
     ),
     click.option(
         "--max-seconds",

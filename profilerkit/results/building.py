@@ -54,6 +54,7 @@ def report_of(
         statuses={record.key: record for record in records},
         batch_size=next(iter(batches.values())) if len(set(batches.values())) == 1 else None,
         inputs=repr(inputs) if isinstance(inputs, ModelInputs) else "",
+        input_dtypes=_dtypes(inputs) if isinstance(inputs, ModelInputs) else "",
         layers=trace.table if trace else None,
         notes=tuple(dict.fromkeys((*_of_inputs(inputs), *made_under, *_notes(trace, records, data, batches)))),
         environment=environment,
@@ -111,6 +112,13 @@ def _notes(
 
 def _of_inputs(inputs: Any) -> tuple[str, ...]:
     return (f"{inputs.note}: {inputs!r}",) if isinstance(inputs, ModelInputs) and inputs.note else ()
+
+
+def _dtypes(inputs: ModelInputs) -> str:
+    """Return the dtypes of inputs by the names that all frameworks have for them, each once."""
+    dtypes = [getattr(leaf, "dtype", None) for leaf in inputs.leaves()]
+    names = [str(getattr(dtype, "name", dtype)).removeprefix("torch.") for dtype in dtypes if dtype is not None]
+    return ", ".join(dict.fromkeys(names))
 
 
 def _fingerprint(trace: ModelTrace) -> str:

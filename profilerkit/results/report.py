@@ -133,6 +133,7 @@ class Report(Subscripted, Result):
         operators: The table of operators; None if the model was not traced.
         memory: The bytes alive after each operator; None if the model was not traced.
         arguments: The arguments of the call, as text.
+        input_dtypes: The dtypes of the inputs, as text: "int64, float32"; empty without inputs.
         fingerprint: A text that is equal for models with the same layers and weights of the same sizes.
     """
 
@@ -151,6 +152,7 @@ class Report(Subscripted, Result):
     memory: MemoryTimeline | None = None
     arguments: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str = ""
+    input_dtypes: str = ""
 
     # Any, beside the type of a complete value: a value that is unavailable or failed is None.
     @overload

@@ -84,6 +84,7 @@ class _Report(msgspec.Struct, forbid_unknown_fields=True):
     notes: list[str]
     environment: dict[str, str]
     created: str
+    input_dtypes: str = ""
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
@@ -118,6 +119,7 @@ def _body(report: Report) -> dict[str, Any]:
         "fingerprint": report.fingerprint,
         "batch_size": report.batch_size,
         "inputs": report.inputs,
+        "input_dtypes": report.input_dtypes,
         "arguments": dict(report.arguments),
         "statuses": [_status(record) for record in report.statuses.values()],
         "data": {key: to_plain(value) for key, value in report.data.items()},
@@ -293,6 +295,7 @@ def _report(body: Any, where: str = "") -> Report:
         statuses={record.key: record for record in records},
         batch_size=read.batch_size,
         inputs=read.inputs,
+        input_dtypes=read.input_dtypes,
         layers=layers,
         notes=tuple(read.notes),
         environment=read.environment,

@@ -295,6 +295,37 @@ def test_a_baseline_is_recorded_and_compared_with(models: str) -> None:
     assert "cannot write" in run(*command[:-1], "file/b.json", "--update").stderr
 
 
+def test_a_baseline_of_other_inputs_or_options_is_refused(models: str) -> None:
+    command = ("check", f"{models}:teacher", "--baseline", "b.json", "--limit", "training_memory <= 1x")
+    fine(*command, "--input-shape", "4", "--update")
+    told = fine(*command, "--input-shape", "4")
+    assert "1x (" in told and "without an optimizer's state" in told
+    for option, message in {
+        "--input-shape=2,4": "ModelInputs(Tensor(1, 4)) in the baseline, now ModelInputs(Tensor(1, 2, 4))",
+        "--input-shape=4:float16": "float32 in the baseline, now float16",
+        "--optimizer=adam": "optimizer: not given in the baseline, now adam",
+        "--batch-size=2": "now ModelInputs(Tensor(2, 4))",
+    }.items():
+        shape = () if option.startswith("--input-shape") else ("--input-shape", "4")
+        result = run(*command, *shape, option)
+        assert (result.exit_code, message in " ".join(result.stderr.split())) == (2, True), result.output
+    fine(*command, "--input-shape", "4", "--update", "--optimizer", "adam")
+    told = fine(*command, "--input-shape", "4", "--optimizer", "adam")
+    assert "without an optimizer's state" not in told
+    wrong = run(*command, "--input-shape", "4", "--optimizer", "adm")
+    assert (wrong.exit_code, "Invalid value for '--optimizer': optimizer='adm'" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("isolated", [(), ("--isolate",)])
+def test_the_optimizer_of_the_command_line_is_counted(models: str, isolated: tuple[str, ...]) -> None:
+    """By hand: 4 x 8 + 8 + 8 x 2 + 2 = 58 weights of 4 bytes, of which adam keeps two further copies."""
+    command = ("profile", f"{models}:teacher", "--input-shape", "4", "--metric", "training_memory_parts", *isolated)
+    for name, copies in (("adam", 2), ("sgd", 0)):
+        content = json.loads(fine(*command, "--format", "json", "--optimizer", name))
+        (parts,) = [record["value"] for record in content["statuses"]]
+        assert parts["optimizer_state"] == copies * 58 * 4
+
+
 def test_a_time_is_measured_again(models: str) -> None:
     command = ("check", f"{models}:teacher", "--input-shape", "4", "--max-seconds", "0.1", "--retries", "1")
     result = run(*command, "--limit", "execution_time <= 1 ns")
