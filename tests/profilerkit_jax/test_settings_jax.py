@@ -32,6 +32,7 @@ _WORDS = """
     report static_indices scan3 remat3 custom_vjp3 seed_offset legacy direct_linearize simplified_jaxpr size_one vma
     explicit_x64 auto_pcast rank_promotion emit_pipeline bcoo eager_constant no_execution vmap_shmap mutable_array
     refs_to_pins bwd_checks unsafe_xla garbage thread_guard shardy magma memory_fitting collectives gumbel ragged_dot
+    accurate_erf custom_jvp3 mtls remat_barrier rgv3 shard_args
     proxy async_dispatch gpu_kernel_lowering jax2tf mosaic partitioning explain residuals disallow xla
 """
 LEFT_OUT = _WORDS.split()

@@ -8,20 +8,20 @@ from .registry import Cost, PrimitiveCall, register_free, register_op_costs
 
 #: Primitives come whole, and as a start with an end apart.
 _FORMS = ("", "_start")
-_SUMS = ("psum", "psum_invariant", "unreduced_psum")
+_REDUCED = ("psum", "psum_invariant", "unreduced_psum", "pmax", "pmin", "unreduced_pmax", "unreduced_pmin")
 _SCATTERED = ("reduce_scatter", "unreduced_reduce_scatter")
 
 #: What is sent, and the ends of what was started.
 _SENT = """
     all_gather all_gather_done all_gather_invariant all_gather_reduced all_gather_reduced_start all_gather_start
-    all_to_all all_to_all_done all_to_all_start axis_index pbroadcast pbroadcast_done pbroadcast_start ppermute
-    ppermute_done ppermute_start precv preduced psend psum_done pvary ragged_all_to_all reduce_scatter_done
-    reduced_vary_cast_p vary_unreduced_cast_p
+    all_to_all all_to_all_done all_to_all_start axis_index pbroadcast pbroadcast_done pbroadcast_dynamic
+    pbroadcast_start ppermute ppermute_done ppermute_start precv preduced psend psum_done pvary ragged_all_to_all
+    reduce_scatter_done reduced_vary_cast reduced_vary_cast_p vary_unreduced_cast vary_unreduced_cast_p
 """
 register_free(*_SENT.split())
 
 
-@register_op_costs(*(f"{name}{form}" for name in (*_SUMS, "pmax", "pmin") for form in _FORMS))
+@register_op_costs(*(f"{name}{form}" for name in _REDUCED for form in _FORMS))
 def all_reduce(call: PrimitiveCall) -> Cost:
     """Around a ring, one addition (or comparison) for each element; of one device there is nothing to add."""
     if _devices(call) == 1:

@@ -16,7 +16,7 @@ _FUNCTIONS = {
     "SQRT": "sqrt",
     "RSQRT": "rsqrt",
     "EXP": "exp exp2 expm1",
-    "LOG": "log log1p",
+    "LOG": "log log1p log2",
     "TANH": "tanh",
     "SIGMOID": "logistic",
     "ERF": "erf erfc",
@@ -65,6 +65,25 @@ def integer_power(call: PrimitiveCall) -> Cost:
     if not call.has_floats or call.params["y"] == 1:
         return Cost(0, 0)
     return elementwise.elementary("DIVIDE" if call.params["y"] == -1 else "POWER")(call.outputs[0].numel)
+
+
+@register_op_cost("one_minus_square")
+def one_minus_square(call: PrimitiveCall) -> Cost:
+    """``(1 + x) * (1 - x)``, as JAX 0.12 writes it for the gradient of a hyperbolic tangent: an operation for each."""
+    if not call.has_floats:
+        return Cost(0, 0)
+    elements = call.outputs[0].numel
+    steps = [elementwise.elementary(constant)(elements) for constant in ("ADD", "SUBTRACT", "MULTIPLY")]
+    return steps[0].plus(steps[1]).plus(steps[2])
+
+
+@register_op_cost("polynomial")
+def polynomial(call: PrimitiveCall) -> Cost:
+    """Horner's rule: a product and a sum for each coefficient but the last."""
+    if not call.has_floats:
+        return Cost(0, 0)
+    elements = (len(call.inputs) - 2) * call.outputs[0].numel
+    return elementwise.elementary("MULTIPLY")(elements).plus(elementwise.elementary("ADD")(elements))
 
 
 @register_op_cost("clamp")

@@ -40,7 +40,9 @@ _CALLS = {
     "remat2": ("jaxpr",),
     "remat_opt": ("fwd_jaxpr",),
     "checkpoint": ("jaxpr",),
+    "program_order": ("jaxpr",),
     "run_state": ("jaxpr",),
+    "xla_metadata_call": ("jaxpr",),
 }
 
 

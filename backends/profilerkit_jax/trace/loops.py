@@ -27,14 +27,16 @@ def scan(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> li
     """Go over the body once, and count it for each turn."""
     params = equation.params
     body, length = params["jaxpr"], int(params["length"])
-    consts, carried = params["num_consts"], params["num_carry"]
-    variables = getattr(body, "jaxpr", body).invars
-    stacked, loop = inputs[consts + carried :], Loop(length)
+    inner = getattr(body, "jaxpr", body)
+    carried = len(inner.outvars) - _stacked(equation.outvars, inner.outvars)
+    sliced = len(inputs) - _stacked(equation.invars, inner.invars)
+    consts = sliced - carried
+    stacked, loop = inputs[sliced:], Loop(length)
     slices = [
         walk.slice(variable.aval, value, loop)
-        for variable, value in zip(variables[consts + carried :], stacked, strict=True)
+        for variable, value in zip(inner.invars[sliced:], stacked, strict=True)
     ]
-    state = _carried(body, consts, inputs[consts : consts + carried])
+    state = _carried(body, consts, inputs[consts:sliced])
     sources = {piece.number: value.number for piece, value in zip(slices, stacked, strict=True)}
     if slices:
         walk.note("scan", stacked, slices, context.repeated(length), sources=sources)
@@ -47,6 +49,18 @@ def scan(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> li
         value if value is before else value.changing() for value, before in zip(returned[:carried], state, strict=True)
     ]
     return [*final, *whole]
+
+
+def _stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
+    """Return how many values have one dimension more around a body than in it: a turn gets, or gives, a slice of them.
+
+    They come last, behind those that the body closes over and those that it carries.
+    """
+    return sum(
+        len(whole.aval.shape) > len(piece.aval.shape)
+        for whole, piece in zip(outside, inside, strict=True)
+        if hasattr(piece.aval, "shape")
+    )
 
 
 def while_loop(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:

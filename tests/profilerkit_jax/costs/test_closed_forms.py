@@ -249,7 +249,19 @@ DECOMPOSITIONS = dict(
 )
 DECOMPOSITIONS["rfft2"] = DECOMPOSITIONS["rfft2"]._replace(primitive="fft")
 
-CASES = {**ELEMENTWISE, **FREE, **REDUCTIONS, **PRODUCTS, **DECOMPOSITIONS}
+#: Primitives that JAX 0.12 has added: ``1 - x * x`` as ``(1 + x) * (1 - x)``, and Horner's rule, two steps for a
+#: polynomial of the second degree.
+ADDED: dict[str, Case] = {}
+if hasattr(lax, "one_minus_square"):
+    ADDED = dict(
+        [
+            one("one_minus_square", lax.one_minus_square, 3 * 12),
+            one("polynomial", lambda x: lax.polynomial(x, [1.0, 2.0, 3.0]), 2 * 2 * 12),
+            one("log2", jnp.log2),
+        ]
+    )
+
+CASES = {**ELEMENTWISE, **FREE, **REDUCTIONS, **PRODUCTS, **DECOMPOSITIONS, **ADDED}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -250,6 +250,19 @@ def test_what_is_inside_a_call_is_counted(function: Any, products: int) -> None:
     assert traced(function, MATRIX).macs == products * ONE
 
 
+def test_what_a_scan_carries_and_what_it_takes_in_slices_is_told_by_shapes() -> None:
+    """Five turns, each a product with the carried, with the closed over and with the sliced matrix."""
+
+    def function(x: Any, stacked: Any) -> Any:
+        def turn(carried: Any, piece: Any) -> Any:
+            return (carried[0] @ x, carried[1] + 1), carried[0] @ piece @ piece
+
+        return lax.scan(turn, (x, jnp.zeros((), "int32")), stacked)
+
+    trace = traced(function, MATRIX, S((5, 4, 4), "float32"))
+    assert trace.macs == 5 * 3 * ONE
+
+
 def test_what_no_output_needs_is_not_counted() -> None:
     def function(x: Any) -> Any:
         x @ x @ x
@@ -269,7 +282,7 @@ def test_one_devices_share_of_a_shard_map_is_counted_and_noted() -> None:
 
 
 def test_an_abstract_mesh_of_many_devices_needs_none_of_them() -> None:
-    mesh = jax.sharding.AbstractMesh((8,), ("batch",))
+    mesh = jax.sharding.AbstractMesh((8,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))
     mapped = jax.shard_map(
         lambda x: lax.psum(x.T @ x, "batch"), mesh=mesh, in_specs=PartitionSpec("batch"), out_specs=PartitionSpec()
     )
