@@ -243,6 +243,8 @@ class BackendInfo:
             that is newer than the library is refused, with a message that says what to upgrade.
         suffixes: The file name suffixes that only this backend opens, such as ``(".onnx",)``: a path with one of them
             needs no ``backend=``. The backend implements `profilerkit.protocols.OpensModels`.
+        tested: The oldest and the newest release of each framework that the backend is tested with:
+            ``{"torch": ("2.10", "2.13")}``. If another one is installed, errors of the backend say so.
         preload: The modules that an audit imports once for many models of this backend, in an interpreter that is
             forked for each; empty for a framework that does not survive a fork, and if it is fast to import.
 
@@ -259,6 +261,7 @@ class BackendInfo:
     api_version: int = API_VERSION
     suffixes: tuple[str, ...] = ()
     preload: tuple[str, ...] = ()
+    tested: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         number = self.api_version

@@ -6,7 +6,7 @@ from profilerkit import Backend, BackendInfo, hookimpl
 from profilerkit.backend_kit.installed import require_version
 
 from .model.recognition import FRAMEWORKS, is_model
-from .versions import MINIMUM, installed
+from .versions import MINIMUM, TESTED, installed
 
 
 def load() -> Backend:
@@ -30,5 +30,6 @@ def profilerkit_backends() -> list[BackendInfo]:
             requirement="profilerkit[jax]",
             claims=is_model,
             installed=installed,
+            tested=TESTED,
         )
     ]

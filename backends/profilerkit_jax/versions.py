@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from profilerkit.backend_kit.installed import installed_version, require_version
 
-__all__ = ["MINIMUM", "installed"]
+__all__ = ["MINIMUM", "TESTED", "installed"]
 
-#: The oldest version of jax that is supported.
+#: The oldest and the newest releases that the tests are run with.
+TESTED = {"jax": ("0.10", "0.12"), "flax": ("0.12", "0.12"), "equinox": ("0.13", "0.13")}
+#: The oldest release of jax that is supported.
 MINIMUM = (0, 10)
 
 

@@ -47,6 +47,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             requirement="profilerkit[onnx]",
             installed=installed,
             suffixes=SUFFIXES,
+            tested={"onnx": ("1.19", "1.23"), "onnxruntime": ("1.22", "1.32")},
         )
     ]
 

@@ -43,6 +43,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             requirement="profilerkit[tensorflow]",
             claims=claims,
             installed=installed,
+            tested={"tensorflow": ("2.16", "2.21")},
         )
     ]
 

@@ -41,6 +41,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             requirement="profilerkit[torch]",
             installed=installed,
             preload=("torch",),
+            tested={"torch": ("2.10", "2.13")},
         )
     ]
 

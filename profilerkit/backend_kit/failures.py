@@ -6,6 +6,7 @@ import dis
 from types import TracebackType
 
 from ..errors import BackendFailedError, ModelFailedError, error_summary, model_failed
+from .installed import untested
 
 __all__ = ["backend_failed", "failure_of", "raised_by_backend"]
 
@@ -27,11 +28,15 @@ def failure_of(
 
 
 def backend_failed(error: Exception, backend: str, location: str) -> BackendFailedError:
-    """Return the error for a backend whose own code raised at a location."""
-    failure = BackendFailedError(
-        f"the {backend} backend raised {error_summary(error)}, at {location}; this is a fault of the backend, not of "
-        "the model: tell its authors"
-    )
+    """Return the error for a backend whose own code raised at a location.
+
+    It names the releases that the backend is tested with if another one is installed.
+    """
+    mismatch = untested(backend)
+    advice = f"{mismatch}: install a release that is tested, or tell the backend's authors"
+    if not mismatch:
+        advice = "this is a fault of the backend, not of the model: tell its authors"
+    failure = BackendFailedError(f"the {backend} backend raised {error_summary(error)}, at {location}; {advice}")
     failure.__cause__ = error
     return failure
 

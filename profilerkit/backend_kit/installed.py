@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -11,10 +12,12 @@ from types import ModuleType
 
 from ..errors import InputError
 
-__all__ = ["installed_version", "library_for", "require_version"]
+__all__ = ["declare_tested", "installed_version", "library_for", "require_version", "untested"]
 
 #: Returned for a package whose version cannot be determined.
 _UNKNOWN = "of an unknown version"
+#: The oldest and the newest release of each framework that a backend is tested with, by the backend's name.
+_tested: dict[str, Mapping[str, tuple[str, str]]] = {}
 
 
 def installed_version(module: str, *distributions: str) -> str:
@@ -55,6 +58,39 @@ def library_for(asked: str, package: str, module: str = "") -> ModuleType:
 
 def require_version(name: str, current: str, minimum: tuple[int, int]) -> None:
     """Raise `ImportError` if a framework is too old; a version that does not start with numbers is accepted."""
-    numbers = re.match(r"(\d+)\.(\d+)", current)
-    if numbers is not None and (int(numbers[1]), int(numbers[2])) < minimum:
+    numbers = _numbers(current)
+    if len(numbers) > 1 and numbers[:2] < minimum:
         raise ImportError(f"{name} {current} is too old, {'.'.join(map(str, minimum))} or newer is needed")
+
+
+def declare_tested(backend: str, releases: Mapping[str, tuple[str, str]]) -> None:
+    """Declare the oldest and the newest release of each framework that a backend is tested with.
+
+    Errors of the backend name them if another release is installed. `profilerkit.BackendInfo.tested` is declared when
+    the backend is loaded.
+
+    >>> declare_tested("my_backend", {"numpy": ("0.1", "0.2")})
+    >>> untested("my_backend").partition(", and")[0]
+    'the my_backend backend is tested with numpy 0.1 to 0.2'
+    """
+    _tested[backend] = releases
+
+
+def untested(backend: str) -> str:
+    """Return in words what a backend is tested with, if another release is installed; an empty text otherwise."""
+    for framework, (oldest, newest) in _tested.get(backend, {}).items():
+        try:
+            current = installed_version(framework)
+        except ImportError:  # a library that is not needed
+            continue
+        numbers, first, last = _numbers(current), _numbers(oldest), _numbers(newest)
+        if numbers and not (first <= numbers[: len(first)] and numbers[: len(last)] <= last):
+            tested = oldest if oldest == newest else f"{oldest} to {newest}"
+            return f"the {backend} backend is tested with {framework} {tested}, and {current} is installed"
+    return ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers that a version starts with: (2, 15, 0) of "2.15.0+cpu"."""
+    match = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()

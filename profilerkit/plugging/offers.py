@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..backend import Backend, BackendInfo
+from ..backend_kit.installed import declare_tested, untested
 from ..error_text import shown
 from ..errors import (
     BackendNotFoundError,
@@ -262,6 +263,7 @@ def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
     """
     plugin = plugin or _plugin_of(info)
     require_version(info, plugin)
+    declare_tested(info.name, info.tested)
     try:
         with contained(plugin, f"loading the {info.name} backend"):
             backend = info.load()
@@ -276,15 +278,19 @@ def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
 
 def not_installed(info: BackendInfo, error: ImportError) -> BackendNotInstalledError:
     """Return the error for a backend whose framework is missing or too old."""
+    mismatch = untested(info.name) if error.name else ""  # an error without a name says that a release is too old
     return BackendNotInstalledError(
-        f"the {info.name} backend cannot be used: {error}; install it with: pip install '{info.requirement}'"
+        f"the {info.name} backend cannot be used: {error}; {mismatch and f'{mismatch}; '}install it with: "
+        f"pip install '{info.requirement}'"
     )
 
 
 def _unusable(info: BackendInfo, plugin: PluginInfo | None, reason: str) -> BackendNotInstalledError:
     source, remedy = ("", "") if plugin is None else (f" of plugin {plugin}", f"; {plugin.workaround}")
+    mismatch = untested(info.name)
     return BackendNotInstalledError(
-        f"the {info.name} backend{source} cannot be used: {reason}; reinstall or update it with: "
+        f"the {info.name} backend{source} cannot be used: {reason}; {mismatch and f'{mismatch}; '}reinstall or update "
+        "it with: "
         f"pip install --upgrade '{info.requirement}'{remedy}"
     )
 

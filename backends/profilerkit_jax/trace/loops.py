@@ -33,8 +33,7 @@ def scan(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> li
     consts = sliced - carried
     stacked, loop = inputs[sliced:], Loop(length)
     slices = [
-        walk.slice(variable.aval, value, loop)
-        for variable, value in zip(inner.invars[sliced:], stacked, strict=True)
+        walk.slice(variable.aval, value, loop) for variable, value in zip(inner.invars[sliced:], stacked, strict=True)
     ]
     state = _carried(body, consts, inputs[consts:sliced])
     sources = {piece.number: value.number for piece, value in zip(slices, stacked, strict=True)}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profilerkit.backend_kit.installed import installed_version, require_version
+from profilerkit.backend_kit.installed import declare_tested, installed_version, require_version, untested
 
 
 @pytest.fixture
@@ -54,6 +54,25 @@ def test_a_version_that_is_too_old() -> None:
     for version in ("2.9.1+cpu", "1.14", "0.0"):
         with pytest.raises(ImportError, match=f"^slowlib {version[:3]}.* is too old, 2.10 or newer is needed$"):
             require_version("slowlib", version, (2, 10))
+
+
+@pytest.mark.parametrize("version", ["2.10", "2.10.1", "2.14.1+cpu", "2.15.0", "2.15.1", "of an unknown version"])
+def test_a_release_that_is_tested_is_not_named(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    monkeypatch.setitem(sys.modules, "slowlib", types.SimpleNamespace(__version__=version))
+    declare_tested("slow", {"no_such_library": ("1.0", "2.0"), "slowlib": ("2.10", "2.15")})
+    assert untested("slow") == ""
+    assert untested("a backend that declares none") == ""
+
+
+@pytest.mark.parametrize("version", ["2.9.1", "1.15", "2.16", "3.0.0.dev20260101", "2.16.0a0+git"])
+def test_a_release_that_is_not_tested_is_named_with_those_that_are(
+    monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "slowlib", types.SimpleNamespace(__version__=version))
+    declare_tested("slow", {"slowlib": ("2.10", "2.15")})
+    assert untested("slow") == f"the slow backend is tested with slowlib 2.10 to 2.15, and {version} is installed"
+    declare_tested("slow", {"slowlib": ("2.15.2", "2.15.2")})
+    assert untested("slow") == f"the slow backend is tested with slowlib 2.15.2, and {version} is installed"
 
 
 def test_the_list_of_what_is_installed_imports_no_framework() -> None:

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy
 import pytest
 
 from profilerkit import BackendFailedError, InputError, ModelFailedError, ModelInputs, ModelTrace, profile
 from profilerkit.backend_kit.failures import failure_of, raised_by_backend
+from profilerkit.backend_kit.installed import declare_tested
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 
 #: A backend's module: each function is one way to raise, or to hand on what another raises.
@@ -67,6 +69,18 @@ def test_an_error_in_the_backends_code_is_the_backends(how: str) -> None:
     assert str(failure).startswith(f"the mine backend raised {type(error).__name__}: ")
     assert str(failure).endswith(
         f", at line {line} of my_backend.tracing; this is a fault of the backend, not of the model: tell its authors"
+    )
+
+
+def test_an_error_under_a_release_that_is_not_tested_names_those_that_are() -> None:
+    error = raised(MINE["key"])
+    declare_tested("mine", {"numpy": ("0.1", "0.2")})
+    failure = failure_of(error, ModelInputs(3), "mine", "my_backend")
+    declare_tested("mine", {})
+    assert str(failure) == (
+        "the mine backend raised KeyError: 'x', at line 2 of my_backend.tracing; the mine backend is tested with numpy "
+        f"0.1 to 0.2, and {numpy.__version__} is installed: install a release that is tested, or tell the backend's "
+        "authors"
     )
 
 

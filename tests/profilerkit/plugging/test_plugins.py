@@ -5,6 +5,7 @@ import sys
 import types
 from typing import Any
 
+import numpy
 import pytest
 from plugin_fixtures import EntryPoints, add_entry_point, info, offering, raising
 
@@ -74,6 +75,17 @@ def test_a_backend_whose_framework_is_missing_says_what_to_install(install: Any)
         plugins.find_backend(FakeModel())
     with pytest.raises(BackendNotInstalledError):
         plugins.backend_named("jaxlike")
+
+
+@pytest.mark.parametrize("error", [ImportError("cannot import name 'x'", name="numpy"), AttributeError("no 'x'")])
+def test_a_backend_that_fails_to_load_under_a_release_that_is_not_tested_says_so(
+    install: Any, error: Exception
+) -> None:
+    broken = BackendInfo("jaxlike", ("profilerkit",), raising(error), "jaxlike", tested={"numpy": ("0.1", "0.2")})
+    install("jaxlike", backends=offering(broken))
+    message = rf"{error}; the jaxlike backend is tested with numpy 0.1 to 0.2, and {numpy.__version__} is installed; "
+    with pytest.raises(BackendNotInstalledError, match=re.escape(message)):
+        plugins.find_backend(FakeModel())
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,20 @@ from profilerkit_jax.costs.registry import OPERATORS
 from profilerkit_jax.trace.control_flow import HANDLERS
 
 #: Parts of JAX whose primitives stand inside kernels alone, and parts that have none or are not to be imported.
-_LEFT_OUT = ("mosaic", "triton", "thunky", "pallas", "test", "export", "tpu", "cloud", "internal", "debugger", "tools", "lib.")
+_LEFT_OUT = (
+    "mosaic",
+    "triton",
+    "thunky",
+    "pallas",
+    "test",
+    "export",
+    "tpu",
+    "cloud",
+    "internal",
+    "debugger",
+    "tools",
+    "lib.",
+)
 
 
 def shipped() -> set[str]:
