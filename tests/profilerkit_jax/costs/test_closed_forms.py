@@ -252,11 +252,12 @@ DECOMPOSITIONS["rfft2"] = DECOMPOSITIONS["rfft2"]._replace(primitive="fft")
 #: Primitives that JAX 0.12 has added: ``1 - x * x`` as ``(1 + x) * (1 - x)``, and Horner's rule, two steps for a
 #: polynomial of the second degree.
 ADDED: dict[str, Case] = {}
+newest: Any = lax
 if hasattr(lax, "one_minus_square"):
     ADDED = dict(
         [
-            one("one_minus_square", lax.one_minus_square, 3 * 12),
-            one("polynomial", lambda x: lax.polynomial(x, [1.0, 2.0, 3.0]), 2 * 2 * 12),
+            one("one_minus_square", newest.one_minus_square, 3 * 12),
+            one("polynomial", lambda x: newest.polynomial(x, [1.0, 2.0, 3.0]), 2 * 2 * 12),
             one("log2", jnp.log2),
         ]
     )

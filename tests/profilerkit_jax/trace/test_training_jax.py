@@ -60,7 +60,7 @@ def test_the_backward_pass_belongs_to_the_layers_and_is_no_call_of_its_own() -> 
 
 def test_the_gradient_of_a_hyperbolic_tangent_costs_the_same_on_every_release() -> None:
     """Releases write it in other primitives: four operations for each of the 12 elements."""
-    trace = stepped(JaxModel(lambda weight: jnp.tanh(weight), S((3, 4), "float32")))
+    trace = stepped(JaxModel(jnp.tanh, S((3, 4), "float32")))
     assert sum(op.flops for op in trace.operators) == 12 + 4 * 12
 
 
