@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -49,7 +50,7 @@ def load_file(spec: str, trust: bool = False) -> Any:
                 "torch.export.save(..., 'model.pt2') writes a file that is checked instead",
             )
         require_whole(path)
-        return LoadedModel(_read(spec, lambda: torch.jit.load(str(path), map_location="cpu")), name=path.stem)
+        return LoadedModel(_read(spec, lambda: _load_script(path)), name=path.stem)
     content = _load_pickle(spec, path, trust)
     if trust and isinstance(content, torch.nn.Module):
         return LoadedModel(content, name=path.stem)
@@ -66,6 +67,13 @@ def _is_script(path: Path) -> bool:
             return any(PurePosixPath(name).name == "constants.pkl" for name in archive.namelist())
     except (OSError, zipfile.BadZipFile):
         return False
+
+
+def _load_script(path: Path) -> Any:
+    """Return a script; that torch calls scripts deprecated is no news to somebody who has one, and no error."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"`torch\.jit\.\w+`")
+        return torch.jit.load(str(path), map_location="cpu")
 
 
 def _load_program(spec: str, path: Path, trust: bool) -> LoadedModel:

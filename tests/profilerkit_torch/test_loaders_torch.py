@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import types
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,24 @@ def test_an_exported_program_with_its_inputs(tmp_path: Path) -> None:
     assert isinstance(loaded.model, torch.export.ExportedProgram)
     assert loaded.name == "net"
     assert loaded.inputs.args[0].shape == (3, 4)
+
+
+def test_a_script_is_read_though_torch_calls_scripts_deprecated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torch 2.14 warns at each reading; warnings are errors here, as under ``python -W error``."""
+    torch.jit.script(Net()).save(str(tmp_path / "net.pt"))
+    read = torch.jit.load
+
+    def load(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn("`torch.jit.load` is deprecated. Please switch to `torch.export`.", FutureWarning, stacklevel=2)
+        return read(*args, **kwargs)
+
+    monkeypatch.setattr(torch.jit, "load", load)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded = load_model(str(tmp_path / "net.pt"), trust=True)
+    assert isinstance(loaded.model, torch.jit.ScriptModule)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

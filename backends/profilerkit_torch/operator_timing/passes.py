@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.autograd import profiler as autograd_profiler
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import ProfilerActivity, record_function
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError
 from profilerkit.backend import DeviceLike, RunOptions
@@ -25,6 +25,7 @@ from profilerkit.trace.cross_check import ObservedRun
 
 from ..costs import Kind, classify
 from ..layer_timing.unseen import unseen_layers
+from ..running.profiler_sessions import profiling
 from ..running.runs import running
 from ..trace.layers import LayerStack
 from ..untouched.caller_context import apart
@@ -144,7 +145,7 @@ def _session(
     export: Any = None,
 ) -> int:
     """Run a few passes in one session, after one that goes unread; return how many events there were."""
-    with profile(activities=activities, acc_events=True) as session:  # else torch 2.10 warns that it forgets events
+    with profiling(activities) as session:
         if take is not None:
             call()
         for _ in range(passes):

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import ProfilerActivity
 
 from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike, RunOptions
@@ -18,6 +18,7 @@ from ..model.tensors import has_storage
 from ..trace.live_bytes import LiveBytes
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import InputObjects
+from .profiler_sessions import profiling
 from .runs import resolve_device, running
 
 __all__ = ["measured_peak", "on_accelerator"]
@@ -58,7 +59,7 @@ def _bytes_of(inputs: ModelInputs, target: torch.device) -> int:
 
 def _on_cpu(call: Callable[[], Any], _: torch.device) -> int:
     """Add up the profiler's events of memory allocated and freed, in order of time."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler:
+    with profiling([ProfilerActivity.CPU], profile_memory=True) as profiler:
         call()
     results: Any = profiler.profiler
     events = [event for event in results.kineto_results.events() if event.name() == "[memory]"]

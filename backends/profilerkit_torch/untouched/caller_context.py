@@ -15,13 +15,14 @@ from typing import Any
 
 import torch
 from torch._ops import _len_torch_dispatch_stack_pre_dispatch
-from torch.fx import _symbolic_trace
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 from torch.utils import _device, _python_dispatch
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _disable_current_modes
 
 from profilerkit import TracingError
+
+from ..compat import is_fx_tracing
 
 __all__ = ["apart", "as_caller", "has_function_modes", "modes_as_they_are", "require_no_tracing"]
 
@@ -55,7 +56,7 @@ def require_no_tracing() -> None:
         names = ("a function that torch.compile compiles", "the compiled function")
     elif torch._C._get_tracing_state() is not None:
         names = ("torch.jit.trace", "the traced function")
-    elif _symbolic_trace._is_fx_tracing_flag or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY):
+    elif is_fx_tracing() or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY):
         names = ("torch.fx.symbolic_trace or make_fx", "the traced function")
     elif torch._C._functorch.peek_interpreter_stack() is not None:
         names = ("torch.func.vmap, grad or another transform of torch.func", "the transformed function")

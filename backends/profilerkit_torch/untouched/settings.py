@@ -24,6 +24,13 @@ def _of_c(name: str, read: str, default: Any) -> tuple[Setting, ...]:
     return () if getter is None else (Setting(name, getter, default),)
 
 
+def _of_opt_einsum(name: str, default: Any) -> tuple[Setting, ...]:
+    """Return a setting of torch's use of opt_einsum; nothing where that package is missing, which nobody switched."""
+    if not backends.opt_einsum.is_available():
+        return ()
+    return (Setting(f"torch.backends.opt_einsum.{name}", partial(getattr, backends.opt_einsum, name), default, True),)
+
+
 def _precision(backend: str, operator: str) -> Any:
     return _C._get_fp32_precision_getter(backend, operator)
 
@@ -34,8 +41,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("torch.set_float32_matmul_precision", torch.get_float32_matmul_precision, "highest"),
     Setting("torch.set_flush_denormal", flushes_denormal, False),
     Setting("torch.autograd.set_detect_anomaly", torch.is_anomaly_enabled, False, counts=True),
-    Setting("torch.backends.opt_einsum.enabled", lambda: backends.opt_einsum.enabled, True, counts=True),
-    Setting("torch.backends.opt_einsum.strategy", lambda: backends.opt_einsum.strategy, "auto", counts=True),
+    *_of_opt_einsum("enabled", True),
+    *_of_opt_einsum("strategy", "auto"),
     Setting("torch.backends.mha.set_fastpath_enabled", backends.mha.get_fastpath_enabled, True),
     Setting("torch.backends.cuda.enable_flash_sdp", _cuda.flash_sdp_enabled, True, counts=True),
     Setting("torch.backends.cuda.enable_mem_efficient_sdp", _cuda.mem_efficient_sdp_enabled, True),

@@ -13,7 +13,7 @@ from profilerkit import profile
 from profilerkit.backend_kit.settings import Setting
 from profilerkit.trace.conditions import conditions_of
 from profilerkit_torch import TorchBackend, TorchProfiler
-from profilerkit_torch.untouched.settings import LEFT_OUT, SETTINGS
+from profilerkit_torch.untouched.settings import LEFT_OUT, SETTINGS, _of_opt_einsum
 
 _C: Any = torch._C
 _cuda: Any = backends.cuda
@@ -120,6 +120,12 @@ def test_every_setting_of_torch_is_in_the_table_or_left_out_with_a_reason() -> N
 def test_the_kernels_of_attention_are_all_in_the_table() -> None:
     switches = {name for name in vars(backends.cuda) if name.startswith("enable_")}
     assert {f"torch.backends.cuda.{name}" for name in switches} <= TABLE.keys()
+
+
+def test_a_package_that_is_not_installed_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch reads as if it had been switched off, which a report would say to all who installed torch alone."""
+    monkeypatch.setattr(backends.opt_einsum, "is_available", lambda: False)
+    assert _of_opt_einsum("enabled", True) == ()
 
 
 def test_an_einsum_of_three_depends_on_the_search_for_an_order() -> None:

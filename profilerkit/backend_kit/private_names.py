@@ -1,0 +1,33 @@
+"""Private names of a framework, which its next release may not have: all are read here, by their path.
+
+Each backend has one file that uses this, ``compat.py``, which says what each name is for and what happens without it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__all__ = ["find"]
+
+
+def find(path: str) -> Any:
+    """Return what a dotted path leads to, importing the modules on the way; None where there is no such name.
+
+    >>> import os
+    >>> find("os.path.join") is os.path.join
+    True
+    >>> find("os.path._no_such_name") is None
+    True
+    """
+    parts = path.split(".")
+    found: Any = import_module(parts[0])
+    for index, part in enumerate(parts[1:], 2):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            try:
+                found = import_module(".".join(parts[:index]))
+            except ImportError:
+                return None
+    return found

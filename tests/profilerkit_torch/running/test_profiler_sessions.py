@@ -1,0 +1,53 @@
+"""What torch's profiler logs of its own does not reach the user; all else on standard error does."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity
+
+from profilerkit_torch.running.profiler_sessions import _without_log, profiling
+
+LOG = """USDT:2026-11-26 12:59:40 10912:10912 SyncActivityProfilerHandler.cpp:39] profiler_start
+ERROR:2026-11-26 12:59:02 10610:10610 DeviceProperties.cpp:56] gpuGetDeviceCount failed with code 35
+"""
+
+
+@pytest.mark.parametrize(
+    ("keeps_errors", "passed_on"),
+    [(False, "before\nUSDT: of the user\nafter"), (True, f"before\n{LOG.splitlines()[1]}\nUSDT: of the user\nafter")],
+)
+def test_lines_of_the_log_are_left_out(capfd: pytest.CaptureFixture[str], keeps_errors: bool, passed_on: str) -> None:
+    with _without_log(keeps_errors=keeps_errors):
+        os.write(2, f"before\n{LOG}USDT: of the user\nafter".encode())
+    assert capfd.readouterr().err == passed_on
+
+
+def test_the_stream_comes_back_after_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), _without_log(keeps_errors=False):
+        os.write(2, b"in between\n")
+        raise KeyboardInterrupt
+    os.write(2, b"later\n")
+    assert capfd.readouterr().err == "in between\nlater\n"
+
+
+def test_without_standard_error_nothing_fails(capfd: pytest.CaptureFixture[str]) -> None:
+    saved = os.dup(2)
+    os.close(2)
+    try:
+        with _without_log(keeps_errors=False):
+            ran = True
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+    assert ran
+
+
+def test_a_session_writes_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    with profiling([ProfilerActivity.CPU]) as session:
+        torch.ones(3) + 1
+        os.write(2, b"of the model\n")
+    assert any(event.name == "aten::add" for event in session.events() or ())
+    assert capfd.readouterr().err == "of the model\n"
