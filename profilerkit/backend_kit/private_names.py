@@ -21,13 +21,13 @@ def find(path: str) -> Any:
     True
     """
     parts = path.split(".")
-    found: Any = import_module(parts[0])
+    value: Any = import_module(parts[0])
     for index, part in enumerate(parts[1:], 2):
         try:
-            found = getattr(found, part)
+            value = getattr(value, part)
         except AttributeError:
             try:
-                found = import_module(".".join(parts[:index]))
+                value = import_module(".".join(parts[:index]))
             except ImportError:
                 return None
-    return found
+    return value
