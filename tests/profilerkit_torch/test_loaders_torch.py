@@ -45,7 +45,7 @@ def test_a_script_is_read_though_torch_calls_scripts_deprecated(
 
     def load(*args: Any, **kwargs: Any) -> Any:
         warnings.warn("`torch.jit.load` is deprecated. Please switch to `torch.export`.", FutureWarning, stacklevel=2)
-        return read(*args, **kwargs)
+        return read(*args, **kwargs)  # type: ignore[no-untyped-call]
 
     monkeypatch.setattr(torch.jit, "load", load)
     with warnings.catch_warnings():
