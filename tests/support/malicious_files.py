@@ -156,6 +156,13 @@ def programs(marker: Path, folder: Path) -> dict[str, Callable[[Path], Path]]:
         "a size": in_model(_in_a_size(run)),
         "a function": in_model(_calling("torch.os.mkdir", str(marker))),
         "an operator that writes a file": in_model(_calling("torch.ops.aten.save.default", str(marker))),
+        "an operator that maps a file": in_model(_calling("torch.ops.aten.from_file.default", str(marker))),
+        "any overload of it": in_model(_calling("torch.ops.aten.from_file", str(marker))),
+        "an operator of another package": in_model(_calling("torch.ops.profilerkit_test.mkdir.default", str(marker))),
+        "a higher-order operator": in_model(_calling("torch.ops.higher_order.run_const_graph", str(marker))),
+        "an attribute of the operators": in_model(_calling("torch.ops.aten.__init__", str(marker))),
+        "a part of a name unknown": in_model(lambda model: model.update(code=run)),
+        "the key of a part": in_model(lambda model: model["range_constraints"].update({run: None})),
         "the name of a node": in_model(_renamed("linear", f"linear = {run} #")),
         "the name of an input": in_model(_renamed("x", f"x = {run}")),
         "the module of a structure": in_model(_with_structure(factory, "collections.defaultdict")),  # type: ignore[arg-type]

@@ -137,36 +137,9 @@ _PATH = re.compile(r'[^"\\\r\n]*')
 _KEY = re.compile(r"[\w .\-/]*")
 _PATHS = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "fqn", "nn_module_stack")
 
-_ARITHMETIC = frozenset(
-    [
-        "abs",
-        "add",
-        "and_",
-        "eq",
-        "floordiv",
-        "ge",
-        "getitem",
-        "gt",
-        "inv",
-        "invert",
-        "is_",
-        "is_not",
-        "le",
-        "lshift",
-        "lt",
-        "mod",
-        "mul",
-        "ne",
-        "neg",
-        "not_",
-        "or_",
-        "pos",
-        "pow",
-        "rshift",
-        "sub",
-        "truediv",
-        "xor",
-    ]
+_ARITHMETIC = re.compile(
+    r"abs|add|and_|eq|floordiv|ge|getitem|gt|inv|invert|is_|is_not|le|lshift|lt|mod|mul|ne|neg|not_|or_"
+    r"|pos|pow|rshift|sub|truediv|xor"
 )
 #: Functions beside operators that nodes of an export call: of symbols, and those that switch modes on and off.
 _FUNCTIONS = re.compile(
@@ -174,25 +147,33 @@ _FUNCTIONS = re.compile(
     r"|torch\._C\._set_grad_enabled|math\.[a-z]\w*",
     re.ASCII,
 )
-#: Operators that read or write files, or run what is not in the graph.
-_REACHING_OUT = {
-    *("aten.from_file", "aten.save", "debugprims.load_tensor"),
-    *("higher_order.aoti_call_delegate", "higher_order.executorch_call_delegate", "higher_order.call_torchbind"),
-}
+#: Whose operators compute with tensors alone. Those of other packages may do anything.
+_NAMESPACES = ("aten", "prims", "quantized_decomposed", "torchvision")
+#: Arguments that are texts and choose how to compute. Any other text may be the name of a file.
+_CHOICES = re.compile(
+    r"UPLO|activation|algorithm|api_name|approximate|assert_msg|device_type|driver|equation|indexing"
+    r"|interpolation|mode|norm|ord|p|pad_mode|padding|padding_side|reduce|rounding_mode|side"
+)
+_HIGHER_ORDER = re.compile(
+    r"associative_scan|auto_functionalized|auto_functionalized_v2|cond|flex_attention"
+    r"|flex_attention_backward|hints_wrapper|invoke_subgraph|map_impl|out_dtype|scan"
+    r"|tag_activation_checkpoint|while_loop|wrap_with_autocast|wrap_with_set_grad_enabled"
+)
+#: Where an export writes texts of any kind: they are kept as texts.
+_FREE = re.compile(r"as_string|as_strings|custom|from_node|source_fn_stack|stack_trace|torch_fn")
 
 
 def _require_harmless(value: Any, key: str = "") -> None:
     """Raise `_Finding` for what is not as an export writes it, in a part of a program that stands under a key."""
     if isinstance(value, dict):
         for name, part in value.items():
+            _require_no_code(name)
             _require_harmless(part, name)
     elif isinstance(value, list):
         for part in value:
             _require_harmless(part, key)
-    elif isinstance(value, str):
-        check = _CHECKS.get(key)
-        if check is not None:
-            check(value)
+    elif isinstance(value, str) and not _FREE.fullmatch(key):
+        _CHECKS.get(key, _require_no_code)(value)
 
 
 def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], None]:
@@ -203,24 +184,33 @@ def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], None]:
     return check
 
 
+_require_no_code = _matching(re.compile(r"""[^()"'\\;\r\n]*"""), "a part that is no name")
+
+
 def _require_operator(target: str) -> None:
-    operator = re.fullmatch(r"torch\.ops\.(\w+\.\w+)(\.\w+)?", target, re.ASCII)
-    if operator and operator[1] not in _REACHING_OUT:
-        namespace, name = operator[1].split(".")
-        operators = getattr(torch.ops, namespace)
-        if isinstance(operators, torch._ops._OpNamespace | torch._ops._HigherOrderNamespace):
-            member = getattr(operators, name, None)
-            if member is None or isinstance(member, torch._ops.OpOverloadPacket | torch._ops.HigherOrderOperator):
-                return
-    elif _FUNCTIONS.fullmatch(target) or target.removeprefix("_operator.") in _ARITHMETIC:
-        return
-    raise _Finding(f"calls {target!r}")
+    operator = re.fullmatch(r"torch\.ops\.(\w+)\.(\w+)(?:\.(\w+))?", target, re.ASCII)
+    if operator and operator[1] == "higher_order":
+        allowed = _HIGHER_ORDER.fullmatch(operator[2])
+    elif operator:
+        allowed = _takes_no_file(*operator.groups())
+    else:
+        allowed = _FUNCTIONS.fullmatch(target) or _ARITHMETIC.fullmatch(target.removeprefix("_operator."))
+    if not allowed:
+        raise _Finding(f"calls {target!r}")
+
+
+def _takes_no_file(namespace: str, name: str, overload: str | None) -> bool:
+    """Return whether an operator is one of tensors that gets no texts but those that choose how to compute."""
+    known = torch._C._jit_get_schemas_for_operator(f"{namespace}::{name}") if namespace in _NAMESPACES else []
+    schemas = [schema for schema in known if overload in (None, schema.overload_name or "default")]
+    texts = [argument.name for schema in schemas for argument in schema.arguments if "str" in str(argument.type)]
+    return bool(schemas) and all(map(_CHOICES.fullmatch, texts))
 
 
 def _require_expression(text: str) -> None:
     """Raise `_Finding` for a size that is not arithmetic over symbols: torch evaluates it as Python."""
     for node in ast.walk(_parsed(text)):
-        if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in _SYMBOLIC):
+        if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and _SYMBOLIC.fullmatch(node.func.id)):
             raise _Finding(f"has a size that calls more than arithmetic, {text!r}")
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
             _matching(re.compile(r"[\w.+\-]*"), "the name of a symbol")(str(node.value))
@@ -231,7 +221,9 @@ def _require_expression(text: str) -> None:
 def _require_guard(text: str) -> None:
     """Raise `_Finding` for a condition on the inputs that is not a comparison of sizes: torch runs it as Python."""
     for node in ast.walk(_parsed(text)):
-        names = isinstance(node, ast.Attribute) and (node.attr not in _ATTRIBUTES and not node.attr.startswith("sym_"))
+        names = isinstance(node, ast.Attribute) and (
+            not _ATTRIBUTES.fullmatch(node.attr) and not node.attr.startswith("sym_")
+        )
         calls = isinstance(node, ast.Name) and node.id not in (
             "L",
             "math",
@@ -258,59 +250,13 @@ _ARITHMETIC_NODES = (
     *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
 )
 _GUARD_NODES = (*_ARITHMETIC_NODES, ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.List, ast.Slice)
-_ATTRIBUTES = {
-    "size",
-    "stride",
-    "storage_offset",
-    "dim",
-    "ndim",
-    "shape",
-    "item",
-    "floor",
-    "ceil",
-    "trunc",
-    "sqrt",
-    "pow",
-}
-_SYMBOLIC = {
-    *symbolic.__all__,
-    *[
-        "Abs",
-        "Add",
-        "And",
-        "Eq",
-        "Equality",
-        "Ge",
-        "GreaterThan",
-        "Gt",
-        "Integer",
-        "Float",
-        "Le",
-        "LessThan",
-        "Lt",
-        "Max",
-        "Min",
-        "Mod",
-        "Mul",
-        "Ne",
-        "Not",
-        "Or",
-        "Pow",
-    ],
-    *[
-        "ExprCondPair",
-        "Piecewise",
-        "Rational",
-        "StrictGreaterThan",
-        "StrictLessThan",
-        "Symbol",
-        "Unequality",
-        "Xor",
-        "ceiling",
-        "exp",
-    ],
-    *["floor", "log", "sqrt"],
-}
+_ATTRIBUTES = re.compile(r"size|stride|storage_offset|dim|ndim|shape|item|floor|ceil|trunc|sqrt|pow")
+_SYMBOLIC = re.compile(
+    f"{'|'.join(symbolic.__all__)}|"
+    r"Abs|Add|And|Eq|Equality|ExprCondPair|Float|Ge|GreaterThan|Gt|Integer|Le|LessThan|Lt|Max|Min|Mod|Mul"
+    r"|Ne|Not|Or|Piecewise|Pow|Rational|StrictGreaterThan|StrictLessThan|Symbol|Unequality|Xor|ceiling|exp"
+    r"|floor|log|sqrt"
+)
 
 
 def _require_structure(text: str) -> None:

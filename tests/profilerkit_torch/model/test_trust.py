@@ -18,6 +18,7 @@ from torch import nn
 from profilerkit import InputError, profile
 from profilerkit.cli import cli
 from profilerkit.plugging.loaders import load_model
+from profilerkit_torch.model.program_checks import _Finding, _require_operator
 
 WAYS = [
     "example inputs",
@@ -29,6 +30,13 @@ WAYS = [
     "a size",
     "a function",
     "an operator that writes a file",
+    "an operator that maps a file",
+    "any overload of it",
+    "an operator of another package",
+    "a higher-order operator",
+    "an attribute of the operators",
+    "a part of a name unknown",
+    "the key of a part",
     "the name of a node",
     "the name of an input",
     "the module of a structure",
@@ -38,8 +46,19 @@ WAYS = [
     "example_inputs in the layout of torch 2.7",
 ]
 #: Refused as well, though it takes more than to load and profile them: the name of a node is written into code that
-#: nothing here calls, and torch 2.13 itself refuses the other two when it has read the rest.
-NOT_RUN = ("a function", "the name of a node", "an operator that writes a file")
+#: nothing here calls, and torch 2.13 itself refuses the others when it has read the rest.
+NOT_RUN = (
+    "a function",
+    "the name of a node",
+    "an operator that writes a file",
+    "an operator that maps a file",
+    "any overload of it",
+    "an operator of another package",
+    "a higher-order operator",
+    "an attribute of the operators",
+    "a part of a name unknown",
+    "the key of a part",
+)
 
 
 @pytest.fixture
@@ -70,6 +89,37 @@ def test_a_program_runs_no_code_unless_it_is_trusted(way: str, marker: Path, tmp
     finally:
         sys.modules.pop("touching_module", None)
     assert marker.exists() == (way not in NOT_RUN), "the file would not have run code: the test shows nothing"
+
+
+def test_no_operator_that_reaches_a_file_is_allowed() -> None:
+    """Of all operators that torch has registered, those with a text that is no choice of a computation are refused."""
+    schemas = [schema for schema in torch._C._jit_get_all_schemas() if schema.name.startswith(("aten::", "prims::"))]
+    texts = {
+        argument.name
+        for schema in schemas
+        if _is_allowed(f"torch.ops.{schema.name.replace('::', '.')}.{schema.overload_name or 'default'}")
+        for argument in schema.arguments
+        if "str" in str(argument.type)
+    }
+    assert texts <= CHOICES, "a new text of an operator: it may be the name of a file"
+    assert not _is_allowed("torch.ops.aten._print.default"), "it would write to the terminal"
+    assert _is_allowed("torch.ops.aten.add.Tensor") and _is_allowed("torch.ops.aten.gelu.default")
+
+
+#: Read one by one in torch's documentation: each chooses among ways to compute, or is the text of an error.
+CHOICES = {
+    *("UPLO", "activation", "algorithm", "api_name", "approximate", "assert_msg", "device_type", "driver", "equation"),
+    *("indexing", "interpolation", "mode", "norm", "ord", "p", "pad_mode", "padding", "padding_side", "reduce"),
+    *("rounding_mode", "side"),
+}
+
+
+def _is_allowed(target: str) -> bool:
+    try:
+        _require_operator(target)
+    except _Finding:
+        return False
+    return True
 
 
 class Various(nn.Module):
