@@ -90,7 +90,9 @@ def flash_attn(query: Shape, key: Shape, value: Shape, *_: Any, out: Any, **__: 
     return _heads_last(query, key, value, None, 0, 0)
 
 
-@register_op_cost("aten::_flash_attention_forward_no_dropout_inplace")
+@register_op_costs(
+    "aten::_flash_attention_forward_no_dropout_inplace", "aten::_cudnn_attention_forward_no_dropout_inplace"
+)
 def flash_attention_into(into: Shape, *arguments: Any, out: Any, **__: Any) -> Cost:
     """Cost as above, written to a tensor that is the first argument."""
     return flash_attention_forward(*arguments, out=out)

@@ -44,6 +44,12 @@ def scaled_mm_v2(
     return _biased(a, b, bias)
 
 
+@register_op_cost("aten::_scaled_addmm")
+def scaled_addmm(bias: Shape, a: Shape, b: Shape, *_: Any, **__: Any) -> Cost:
+    """``bias + (m, k) @ (k, n)``: m * k * n, and an addition for each output element."""
+    return _biased(a, b, bias)
+
+
 def _biased(a: Shape, b: Shape, bias: Shape | None) -> Cost:
     return matmul.product(a.numel * b[-1], a[0] * b[-1] if bias is not None else 0)
 

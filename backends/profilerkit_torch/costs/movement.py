@@ -162,6 +162,7 @@ register_free(
     *(f"aten::{name}" for name in ("log_normal_", "random", "uniform", "normal_functional", "poisson", "binomial")),
     *(f"aten::{name}" for name in ("_standard_gamma", "_sample_dirichlet", "randint_like", "linspace", "logspace")),
     *(f"aten::_philox_{name}" for name in ("key_fold_in", "key_split", "normal", "normal_", "uniform", "uniform_")),
+    *("aten::_philox_randint", "aten::_philox_randint_", "aten::shallow_copy_data_"),
     "rngprims::philox_rand",
 )
 

@@ -22,6 +22,8 @@ DELIBERATE = {
     "aten::_test_optional_intlist": "torch's own test",
     "aten::_test_warn_in_autograd": "torch's own test",
     "aten::glu_jvp": "a derivative",
+    "aten::linalg_matrix_sqrth": "experimental in torch 2.15, which does not say how it is computed",
+    "aten::linalg_polar": "experimental in torch 2.15: which way it is computed depends on the device's libraries",
     "aten::multilabel_margin_loss_forward": "how many pairs there are is in the values of the targets",
     "aten::quantized_gru": "the forms of torch 1.3, which torch no longer runs",
     "aten::quantized_lstm": "the forms of torch 1.3, which torch no longer runs",
@@ -42,6 +44,11 @@ def operators(namespace: str) -> Iterator[torch._ops.OpOverload]:
             yield getattr(getattr(getattr(torch.ops, space), operator), overload or "default")
 
 
+def exists(name: str) -> bool:
+    space, _, operator = name.partition("::")
+    return hasattr(getattr(torch.ops, space), operator)
+
+
 @pytest.mark.parametrize("namespace", NAMESPACES)
 def test_every_forward_operator_of_torch_has_a_cost_or_a_reason_to_have_none(namespace: str) -> None:
     unknown = {
@@ -49,7 +56,7 @@ def test_every_forward_operator_of_torch_has_a_cost_or_a_reason_to_have_none(nam
         for operator in operators(namespace)
         if "backward" not in operator._schema.name and classify(operator) is Kind.UNKNOWN
     }
-    expected = {name for name in DELIBERATE if name.startswith(f"{namespace}::")}
+    expected = {name for name in DELIBERATE if name.startswith(f"{namespace}::") and exists(name)}
     gradients = {"aten::_unsafe_masked_index_put_accumulate"}  # of an index, registered with the other gradients
     assert unknown - gradients == expected
 

@@ -282,3 +282,24 @@ def test_regions_of_interest() -> None:
     out = Shape((3, 4, 7, 7))
     assert align(Shape((1, 4, 9, 9)), Shape((3, 5)), 1.0, 7, 7, 2, False, out=out) == (0, out.numel * 4 * 8)
     assert nms(Shape((5, 4)), Shape((5,)), 0.5, out=Shape((2,))) == (0, 12 * 10 + 3 * 5)
+
+
+def test_a_product_with_scales_added_to_a_matrix() -> None:
+    """Torch 2.15: ``(2, 4) + (2, 3) @ (3, 4)`` is 2 * 3 * 4 products and an addition for each of 8 elements."""
+    formula = COSTS.get("aten::_scaled_addmm")
+    assert formula is not None
+    assert formula(Shape((2, 4)), Shape((2, 3)), Shape((3, 4)), [], [0], [0], [], [0], [0], out=Shape((2, 4))) == (
+        24,
+        56,
+    )
+
+
+def test_attention_of_cudnn_into_a_tensor_counts_as_that_of_flash_attention() -> None:
+    """Torch 2.15: two sequences of at most 4 and 5 rows, 3 heads of 8: 2 * 3 * 4 * 5 scores, two products for each."""
+    rows, starts = Shape((9, 3, 8)), Shape((3,))
+    arguments = (rows, rows, rows, rows, starts, starts, 4, 5)
+    flash, cudnn = (COSTS.get(f"aten::_{kind}_attention_forward_no_dropout_inplace") for kind in ("flash", "cudnn"))
+    assert flash is not None
+    assert cudnn is not None
+    assert cudnn(*arguments, False, out=None) == flash(*arguments, 0.0, False, False, out=None)
+    assert cudnn(*arguments, False, out=None).macs == 2 * (2 * 3 * 4 * 5) * 8
