@@ -219,9 +219,12 @@ class ModelChangedWarning(ProfilerKitWarning):
     """The model, or an object that it holds, could not be restored: its own code or another thread prevented that."""
 
 
-def model_failed(error: Exception | None, inputs: object, hint: str = "do these inputs fit it?") -> ModelFailedError:
-    """Return the error for a model that raised: its message in one line, the inputs of the call, and a hint."""
-    failure = ModelFailedError(f"the model raised {error_summary(error)}; it was called with {inputs!r}, {hint}")
+def model_failed(
+    error: Exception | None, inputs: object, hint: str = "do these inputs fit it?", layer: str = ""
+) -> ModelFailedError:
+    """Return the error for a model that raised: its message in one line, the layer, the inputs of the call, a hint."""
+    summary = f"{error_summary(error).rstrip('.')}, in layer {layer}" if layer else error_summary(error)
+    failure = ModelFailedError(f"the model raised {summary}; it was called with {inputs!r}, {hint}")
     failure.__cause__ = error
     return failure
 

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import dis
+from contextlib import suppress
 from types import TracebackType
 
 from ..errors import BackendFailedError, ModelFailedError, error_summary, model_failed
 from .installed import untested
 
-__all__ = ["backend_failed", "failure_of", "raised_by_backend"]
+__all__ = ["backend_failed", "failure_of", "note_layer", "raised_by_backend"]
+
+#: Where an error that left a layer has the path of that layer.
+_LAYER = "_profilerkit_layer"
+
+
+def note_layer(error: BaseException | None, path: str) -> None:
+    """Note on an error that it left the call of a layer: the first layer that it leaves is the one that failed."""
+    if error is not None and path and not hasattr(error, _LAYER):
+        with suppress(AttributeError):  # of an error that takes no attributes
+            setattr(error, _LAYER, path)
 
 
 def failure_of(
     error: Exception, inputs: object, backend: str, package: str, hint: str = "do these inputs fit it?"
 ) -> ModelFailedError | BackendFailedError:
     """Return the error for a pass that raised: a `ModelFailedError`, or a `BackendFailedError` if the fault is there.
+
+    It names the layer that `note_layer` has noted.
 
     Args:
         error: The error that was raised.
@@ -24,7 +37,9 @@ def failure_of(
         hint: What the user should check, if the error is the model's.
     """
     location = raised_by_backend(error, package)
-    return model_failed(error, inputs, hint) if location is None else backend_failed(error, backend, location)
+    if location is not None:
+        return backend_failed(error, backend, location)
+    return model_failed(error, inputs, hint, getattr(error, _LAYER, ""))
 
 
 def backend_failed(error: Exception, backend: str, location: str) -> BackendFailedError:

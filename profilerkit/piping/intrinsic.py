@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from ..arguments.checking import checked, require_shallow
@@ -58,6 +60,10 @@ class NonzeroTrace(StatusKey):
     NAME = "nonzero_trace"
 
 
+#: What makes inputs from a batch size.
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial, type)
+
+
 @dataclass(frozen=True)
 class InputSource:
     """Where inputs come from, as the user gave it: example inputs, a callable of the batch size, or shapes alone."""
@@ -75,6 +81,14 @@ class InputSource:
         require_shallow("inputs", inputs)
         return None if inputs is None else cls(example=inputs)
 
+    @property
+    def makes_inputs(self) -> bool:
+        """Whether the example is a function of the batch size; other objects that can be called are inputs.
+
+        A graph of a graph library can be called, and so can a layer: nothing but its type tells what a value is for.
+        """
+        return isinstance(self.example, _FUNCTIONS)
+
     def build(self, backend: Backend, batch_size: int | None, model: Any = None) -> ModelInputs:
         """Return inputs of the batch size; of the example's own, or 1 for shapes, where it is None.
 
@@ -85,7 +99,7 @@ class InputSource:
             size = batch_size or 1
             args = [backend.random_tensor(spec, size) for spec in positional]
             return ModelInputs(*args, **{name: backend.random_tensor(spec, size) for name, spec in keywords.items()})
-        if isinstance(self.example, Callable) and not backend.is_tensor(self.example):  # type: ignore[arg-type]
+        if self.makes_inputs:
             return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
         inputs = fitted(backend, model, ModelInputs.of(self.example).map(backend.as_tensor))
         return inputs if batch_size is None else resized(inputs, backend, batch_size)
@@ -137,7 +151,7 @@ class ComputeInputs(ProfilerFunction):
     def __init__(self, source: InputSource | None = None) -> None:
         self.source = source
         #: Examples and shapes run no code of the user's, which could touch the model or the process.
-        self.ONLY_THROUGH_BACKEND = source is not None and not callable(source.example)  # type: ignore[misc]
+        self.ONLY_THROUGH_BACKEND = not (source is not None and source.makes_inputs)  # type: ignore[misc]
 
     def __call__(
         self,

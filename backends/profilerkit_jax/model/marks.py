@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 
+from profilerkit.backend_kit.failures import note_layer
 from profilerkit.trace.records import LayerCall, TensorInfo
 
 from .arrays import is_array
@@ -63,6 +64,9 @@ class Marks:
         try:
             with jax.named_scope(f"{_PREFIX}{path}|{next(self._numbers)}"):
                 outputs = call()
+        except Exception as error:
+            note_layer(error, path)
+            raise
         finally:
             self._running.pop()
         self.calls.setdefault(path, []).append(LayerCall(_infos(inputs), _infos(outputs), caller))

@@ -10,7 +10,7 @@ from onnx import ModelProto, TypeProto, helper
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
-from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.failures import failure_of, note_layer
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.backend_kit.scoped_calls import Weights, layer_records
 from profilerkit.trace.bounds import PeakSpread
@@ -44,6 +44,8 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, kind: Callable[..
     try:
         return _traced(model, inputs, scopes, weights, walks, kind)
     except Exception as error:  # whatever a damaged file leads to
+        if walks and walks[0].node >= 0:
+            note_layer(error, scopes.chains[walks[0].node][-1].path)
         failure = failure_of(error, inputs, "onnx", __package__ or "")
         return ModelTrace(layer_records(scopes.types, weights, _calls_before(walks, scopes)), failure=failure)
 

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit.backend_kit.call_stack import CallStack, shown_layers, tensors_in
+from profilerkit.backend_kit.failures import note_layer
 from profilerkit.costs import Cost, Shape, evaluated
 from profilerkit.process.locks import undone_in_child
 from profilerkit.trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
@@ -97,7 +98,8 @@ class LayerCalls(CallStack):
             owner.cost = self._formula(layer, seen)
             self.note(seen)
             return outputs
-        except Exception:
+        except Exception as error:
+            note_layer(error, self.current)
             self.note(LayerCall(infos_in((args, kwargs)), ()))
             raise
         finally:

@@ -18,7 +18,7 @@ from .registry import (
     register_op_cost,
     scoped_costs,
 )
-from .shapes import SparseShape, require_plain, shapes_of
+from .shapes import SparseShape, is_plain, require_plain, shapes_of
 
 #: The modules here that are no families of operators.
 _NO_FAMILIES = ("classification", "pricing", "registry", "shapes")
@@ -56,6 +56,7 @@ __all__ = [
     "are_as_shipped",
     "classify",
     "has_nested_kernel",
+    "is_plain",
     "module_cost",
     "op_cost",
     "override",

@@ -16,6 +16,7 @@ __all__ = [
     "NestedShape",
     "SparseShape",
     "has_floats",
+    "is_plain",
     "numbers_of",
     "parts_of",
     "require_plain",
@@ -99,6 +100,11 @@ def _stored(tensor: torch.Tensor) -> int:
     if stored == 0 and tensor.numel() and (tensor.is_meta or isinstance(tensor, FakeTensor)):
         raise RuntimeError(_UNKNOWN_STORED)  # torch makes tensors without data as if they stored nothing
     return stored
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Return whether the shape of a tensor tells what work on it costs: it is neither sparse nor nested."""
+    return tensor.layout is torch.strided and not tensor.is_nested
 
 
 def require_plain(tensor: torch.Tensor) -> None:

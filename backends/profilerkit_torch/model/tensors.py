@@ -9,12 +9,38 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-__all__ = ["bytes_of", "elements_of", "has_storage", "has_values", "is_twin", "storage_key", "view_like"]
+__all__ = [
+    "bytes_of",
+    "elements_of",
+    "has_own_function",
+    "has_storage",
+    "has_values",
+    "is_twin",
+    "storage_key",
+    "view_like",
+]
 
 
 def has_values(tensor: torch.Tensor) -> bool:
     """Return whether a tensor has values that could be kept: not on the meta device, not lazy."""
     return not (tensor.is_meta or is_lazy(tensor))
+
+
+def has_own_function(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor's class answers torch's functions itself, and leaves the operators to torch."""
+    kind = type(tensor)
+    if kind in _PLAIN_TYPES:
+        return False
+    function = getattr(kind.__torch_function__, "__func__", kind.__torch_function__)
+    return function not in _FUNCTIONS and not hasattr(kind, "__tensor_flatten__")
+
+
+_PLAIN_TYPES = (torch.Tensor, nn.Parameter)
+#: Of plain tensors, and of parameters.
+_FUNCTIONS: tuple[Any, ...] = (
+    vars(torch.Tensor)["__torch_function__"].__func__,
+    torch._C._disabled_torch_function_impl,
+)
 
 
 def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
@@ -34,7 +60,9 @@ def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
 
 def has_storage(tensor: torch.Tensor) -> bool:
     """Return whether a tensor's memory is there: FSDP frees that of gathered weights; reading it ends the process."""
-    if tensor.layout is not torch.strided or type(tensor) not in (torch.Tensor, nn.Parameter) or not tensor.numel():
+    if type(tensor) not in _PLAIN_TYPES or tensor.layout is not torch.strided or tensor.is_nested:
+        return True
+    if not tensor.numel():
         return True
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     needed = (tensor.storage_offset() + last + 1) * tensor.element_size()
@@ -46,7 +74,7 @@ def bytes_of(tensor: torch.Tensor, most: int) -> bytes | None:
 
     They are read where they are: ``tensor.numpy()`` would make the tensor one that cannot be resized.
     """
-    if type(tensor) not in (torch.Tensor, nn.Parameter) or is_lazy(tensor) or tensor.layout is not torch.strided:
+    if type(tensor) not in _PLAIN_TYPES or is_lazy(tensor) or tensor.layout is not torch.strided or tensor.is_nested:
         return None
     size = tensor.numel() * tensor.element_size()
     if not 0 < size <= most or tensor.device.type != "cpu" or not has_storage(tensor):

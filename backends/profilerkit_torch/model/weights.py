@@ -10,6 +10,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.trace.records import WeightRecord
 
+from ..costs.shapes import is_plain, shapes_of
 from .packed_weights import logical_count
 from .packed_weights import stored_bytes as size_of
 from .tensors import elements_of
@@ -32,7 +33,7 @@ def weight_record(
     where the tensor alone does not determine it.
     """
     ordinary = _ORDINARY.get(tensor.dtype)
-    if ordinary is not None and type(tensor) in _PLAIN_TYPES and tensor.layout is torch.strided:
+    if ordinary is not None and type(tensor) in _PLAIN_TYPES and is_plain(tensor):
         elements, (dtype, size) = tensor.numel(), ordinary
         return WeightRecord(
             name,
@@ -53,7 +54,7 @@ def weight_record(
         _name_of(tensor.dtype),
         tensor.requires_grad and key is None,
         persistent,
-        () if lazy else tuple(tensor.shape),
+        () if lazy else tuple(shapes_of(tensor) if tensor.is_nested else tensor.shape),
     )
 
 

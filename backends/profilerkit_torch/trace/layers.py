@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections import Counter
@@ -17,6 +18,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 
 from profilerkit import ModelChangedWarning
 from profilerkit.backend_kit.call_stack import CallStack, tensors_in
+from profilerkit.backend_kit.failures import note_layer
 from profilerkit.process.locks import undone_in_child
 from profilerkit.trace.records import LayerCall, TensorInfo
 
@@ -142,6 +144,8 @@ class LayerStack(CallStack):
         if not self.is_innermost(module) or get_ident() != self._thread:
             return
         finished = len(arguments) == 3
+        if not finished:
+            note_layer(sys.exc_info()[1], self.current)
         args, output = arguments[0], arguments[-1]
         inputs = infos_in(
             (args, arguments[1]) if finished and arguments[1] else args

@@ -112,3 +112,14 @@ _LAYOUTS: dict[str, Callable[[Any], torch.memory_format | None]] = {
     **dict.fromkeys(("aten::roll", "aten::pad"), lambda args: _channels_last(args[0])),
     "aten::max_pool1d": _contiguous,
 }
+
+
+def at_the_beginning(moved: Any) -> Any:
+    """Return a tensor that was to be moved off the meta device, and stays there, at address 0.
+
+    On that device an address is an offset. ``tolist()`` takes what it has moved to the CPU for values, and reads at
+    any address but 0: the process would end.
+    """
+    if not (isinstance(moved, torch.Tensor) and moved.is_meta and moved.storage_offset()):
+        return moved
+    return moved.as_strided(moved.size(), moved.stride(), 0)

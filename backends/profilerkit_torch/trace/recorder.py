@@ -24,7 +24,7 @@ from profilerkit.costs import Cost, Formula, Shape, evaluated
 from profilerkit.trace.bounds import Choice, PeakSpread
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord, TensorInfo
 
-from ..costs import Kind, classify, has_nested_kernel, module_cost
+from ..costs import Kind, classify, has_nested_kernel, module_cost, require_plain
 from ..model.weights import size_of
 from ..untouched.write_guard import WriteGuard
 from .attention_masks import macs_under_mask
@@ -36,7 +36,7 @@ from .keras_trial_steps import TrialSteps
 from .known_values import FakeValues, KnownValues
 from .layers import LayerStack, tensor_info
 from .live_bytes import LiveBytes
-from .meta_layouts import as_in_a_run
+from .meta_layouts import as_in_a_run, at_the_beginning
 from .meta_outputs import grouped_product, without_running
 from .replay import Plan, depends_on_values, plan_of, signature, tensors_in
 
@@ -44,6 +44,7 @@ __all__ = ["Recorder"]
 
 _NOTHING = Cost(0, 0)
 _is_grad_enabled = torch.is_grad_enabled
+_is_function_mode_active: Callable[[], bool] = torch._C._is_torch_function_mode_enabled
 #: Of the input, how likely an element is dropped, and whether any is.
 _DROPOUT = torch.ops.aten.dropout.default
 
@@ -66,6 +67,8 @@ class Recorder(TorchDispatchMode):
         self.on_meta = on_meta
         #: Whether something without values stands in for the model's tensors.
         self.stands_in = stands_in or on_meta
+        #: The ``id`` of each sparse or nested tensor of the model's or of its inputs: nothing can stand in for it.
+        self.unread: set[int] = set()
         #: What was asked of stand-ins that they do not know: a model that goes on has taken a way of its own.
         self.unanswered: list[str] = []
         #: How tensors without values were formatted as text.
@@ -125,6 +128,9 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run or remember the operator, and record it."""
+        if _is_function_mode_active():  # an operator that no function of torch's called: of a script, under vmap
+            with torch._C.DisableTorchFunction():  # our own questions are none of the model's
+                return self.__torch_dispatch__(func, types, args, kwargs)
         if self.below_autograd and _is_grad_enabled():
             self._require_no_gradients(args, kwargs)
         if not self.casts.are_kept:
@@ -139,7 +145,7 @@ class Recorder(TorchDispatchMode):
             if id(func) in self._views:
                 return self._view(func, args, kwargs)
         elif self.on_meta and kwargs.get("device") is not None:
-            return self._at_the_beginning(self._noticed(func, args, kwargs))
+            return at_the_beginning(self._noticed(func, args, kwargs))
         try:
             plan = self._plans.get(signature(func, args, kwargs))
         except TypeError:  # something among the arguments has no hash
@@ -153,6 +159,10 @@ class Recorder(TorchDispatchMode):
 
     def _noticed(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator that is not remembered; note an error that is none of the model's, which may catch it."""
+        for tensor in _tensors_among(args, kwargs) if self.unread else ():
+            if id(tensor) in self.unread:
+                self.unanswered.append(str(func))
+                require_plain(tensor)
         try:
             return self._not_remembered(func, args, kwargs)
         except Exception as error:
@@ -312,17 +322,6 @@ class Recorder(TorchDispatchMode):
         caller = (name, layers.current, layers.current_call)
         self.operators.append(OpRecord(*caller, *work, outputs, self.phase, self.recomputes))
         self.live_bytes.append(self.live.total)
-
-    @staticmethod
-    def _at_the_beginning(moved: Any) -> Any:
-        """Return a tensor that was to be moved off the meta device, and stays there, at address 0.
-
-        On that device an address is an offset. ``tolist()`` takes what it has moved to the CPU for values, and reads at
-        any address but 0: the process would end.
-        """
-        if not (isinstance(moved, torch.Tensor) and moved.is_meta and moved.storage_offset()):
-            return moved
-        return moved.as_strided(moved.size(), moved.stride(), 0)
 
     def _all_on_meta(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Let real tensors meet meta ones: a model may make tensors, or get integers, that keep their values."""

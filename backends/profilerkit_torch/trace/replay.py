@@ -8,6 +8,8 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
 
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.trace.records import TensorInfo
@@ -21,6 +23,8 @@ from .layers import tensor_info
 __all__ = ["FROM_SHAPES", "Plan", "depends_on_values", "plan_of", "signature", "tensors_in"]
 
 _META = torch.device("meta")
+#: Of a tensor of another type nobody knows what its shape leaves out.
+_DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
 #: What `torch.tensor` makes of values; its schema declares a view.
 _LIFT = torch.ops.aten.lift_fresh.default
 #: They read values, though their tags do not say so.
@@ -29,6 +33,10 @@ _READERS = (torch.ops.aten.is_nonzero.default, torch.ops.aten.repeat_interleave.
 FROM_SHAPES = frozenset(
     f"aten::{name}" for name in ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")
 )
+
+
+class _NotDenseError(Exception):
+    """Raised for a tensor whose shape, strides and dtype do not tell what work on it costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +139,18 @@ def _aliases(func: Any) -> bool:
 
 
 def signature(func: Any, args: Any, kwargs: Any) -> Any:
-    """Return what an operator's cost and output shapes depend on, or None where that is unknown."""
+    """Return what an operator's cost and output shapes depend on, or None where that is more than can be told.
+
+    A formula gets shapes, and of tensors nothing else. Those of sparse and nested tensors have what they store, which
+    is for their values to say: an operator on such a tensor is never remembered.
+    """
     facets: list[Any] = [id(func)]  # operators stay where they are, and their own hash is slow
     try:
         _add_facets(args, facets)
         if kwargs:
             facets.append(tuple(kwargs))
             _add_facets(kwargs.values(), facets)
-    except (RuntimeError, NotImplementedError):  # of tensors without strides
+    except _NotDenseError:
         return None
     return tuple(facets)
 
@@ -147,6 +159,8 @@ def _add_facets(values: Iterable[Any], facets: list[Any]) -> None:
     """Add each value: its type and itself, of a tensor its shape, which is no type, and more."""
     for value in values:
         if isinstance(value, torch.Tensor):
+            if type(value) not in _DENSE_TYPES or value.layout is not torch.strided or value.is_nested:
+                raise _NotDenseError
             facets += (value.shape, value.stride(), value.dtype, value.is_meta)
         elif isinstance(value, (list, tuple)):
             facets += (type(value), len(value))

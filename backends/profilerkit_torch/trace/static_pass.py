@@ -19,10 +19,11 @@ from profilerkit import ModelChangedWarning, ModelInputs
 from profilerkit.backend_kit.failures import backend_failed, raised_by_backend
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distinct
 
-from ..costs import require_plain
+from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
 from ..model.modules import parameters_of
+from ..model.tensors import has_own_function
 from ..untouched.caller_context import as_caller
 from ..untouched.leftovers import Surroundings, clear_frames, remove_leftovers, without_frames
 from ..untouched.mutable_inputs import InputObjects
@@ -174,6 +175,12 @@ def _traced(
     return _trace_of(records, recorder, held_bytes, input_bytes, stand_ins.method, notes)
 
 
+def _unread(substitutes: dict[int, torch.Tensor], standing_in: ModelInputs) -> Iterator[int]:
+    """Yield the ``id`` of each tensor that stands for itself because its shape does not tell what it stores."""
+    yield from (number for number, twin in substitutes.items() if number == id(twin) and not is_plain(twin))
+    yield from (id(leaf) for leaf in standing_in.leaves() if isinstance(leaf, torch.Tensor) and not is_plain(leaf))
+
+
 def _recorder(kind: InferencePass, layers: LayerStack, stand_ins: StandIns) -> Recorder:
     stands_in = stand_ins.weight is not None
     recorder = kind.recorder(layers, on_meta=stand_ins.weight is meta_twin, stands_in=stands_in)
@@ -255,6 +262,7 @@ def _watch_questions(
 ) -> None:
     """Let the integers of the model's buffers and inputs be known, and answer where its tensors are as a run would."""
     if recorder.stands_in:
+        recorder.unread = set(_unread(substitutes, standing_in))
         for buffer in inventory.buffers:
             if id(buffer) in substitutes:
                 recorder.values.read_from(substitutes[id(buffer)], buffer)
@@ -358,18 +366,22 @@ _META = torch.device("meta")
 
 
 def meta_twin(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor on the meta device that is like another one; a parameter for a parameter."""
+    """Return a tensor on the meta device that is like another one; a parameter for a parameter.
+
+    A sparse or nested tensor stands for itself: the recorder refuses it where an operator reads it.
+    """
     if is_unsized(tensor):
         lazy: Any = UninitializedParameter if isinstance(tensor, nn.Parameter) else UninitializedBuffer
         twin: torch.Tensor = lazy(requires_grad=tensor.requires_grad, device="meta", dtype=tensor.dtype)
         return twin
-    require_plain(tensor)
-    if tensor.is_meta:
+    if tensor.is_meta or not is_plain(tensor):
         return tensor
     twin = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
     if type(tensor) is nn.Parameter and not tensor.__dict__:  # as nn.Parameter does, without its checks
         return torch.Tensor._make_subclass(nn.Parameter, twin, tensor.requires_grad)
-    if isinstance(tensor, nn.Parameter):
+    if has_own_function(tensor):
+        twin = torch.Tensor._make_subclass(type(tensor), twin, tensor.requires_grad)
+    elif isinstance(tensor, nn.Parameter):
         twin = nn.Parameter(twin, requires_grad=tensor.requires_grad)
     if not hasattr(tensor, "__tensor_flatten__"):  # of a packed weight: its real shape and its scales
         twin.__dict__.update(tensor.__dict__)

@@ -22,13 +22,13 @@ from profilerkit.process.collector import collector_paused
 from profilerkit.trace.conditions import formulas_used, noted
 from profilerkit.trace.records import LayerCall, ModelTrace
 
-from ..costs import require_plain
+from ..costs import is_plain
 from ..costs.registry import COSTS
 from ..model.inventory import is_lazy
 from ..model.keras_layers import called_as_keras_does, holds_keras
 from ..model.modules import device_of, modules_of
 from ..model.scripted import frozen_weights, notes_on_scripts
-from ..model.tensors import view_like
+from ..model.tensors import has_own_function, view_like
 from ..model.wrapped import rank_share, with_wrapper
 from ..untouched.mutable_inputs import on_device
 from .conditions import conditions
@@ -115,8 +115,13 @@ def _on_meta(
         valued = isinstance(leaf, torch.Tensor) and not (leaf.is_floating_point() or leaf.is_complex())
         if valued or not isinstance(leaf, torch.Tensor):
             return leaf
-        twin = meta_twin(leaf) if kind.grad_mode is torch.enable_grad else view_like(meta_twin(leaf), leaf)
-        return twin.requires_grad_(leaf.requires_grad)
+        twin = meta_twin(leaf)
+        if not is_plain(leaf):
+            return leaf
+        with torch._C.DisableTorchFunctionSubclass():
+            if kind.grad_mode is not torch.enable_grad and not has_own_function(leaf):
+                twin = view_like(twin, leaf)
+            return twin.requires_grad_(leaf.requires_grad)
 
     # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
     with collector_paused():
@@ -136,7 +141,10 @@ def _on_fake(
     def fake_twin(tensor: torch.Tensor) -> torch.Tensor:
         if is_unsized(tensor):
             return mode.from_tensor(tensor)
-        require_plain(tensor)
+        if has_own_function(tensor):
+            raise RuntimeError(f"a fake tensor cannot be a {type(tensor).__name__}, which answers torch's functions")
+        if not is_plain(tensor):
+            return tensor
         if not tensor.is_meta:
             return mode.from_tensor(tensor)
         with mode:
@@ -164,10 +172,19 @@ def _for_real(
             raise errors[0]
         return replace(left_behind.trace, notes=(*left_behind.trace.notes, str(left_behind)))
     reason = str(left_behind) if left_behind else f"on shapes alone {_first_line(errors[0])}"
+    _make_example_of_nested()
     placed = on_device(inputs, device_of(model), views=kind.grad_mode is not torch.enable_grad)
     trace = traced(model, placed, StandIns("a real run", None, lambda leaf: leaf, calls=calls), kind)
     note = f"counted in a real run: {reason}"
     return replace(trace, notes=(*trace.notes, note))
+
+
+def _make_example_of_nested() -> None:
+    """Have torch make the nested tensor without lengths that it keeps as an example for its own operators.
+
+    It makes it when the first nested tensor is made: in a run of the model, the recorder would ask for its lengths.
+    """
+    torch.nested.nested_tensor([torch.zeros(1, 1)], layout=torch.jagged)
 
 
 def _first_line(error: Exception) -> str:

@@ -181,7 +181,7 @@ def _same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
     except RuntimeError:  # sparse and other tensors without one storage
         address = 0
     if address and address == before.data_ptr():
-        return tensor.shape == before.shape and tensor.stride() == before.stride()
+        return tensor.is_nested or (tensor.shape == before.shape and tensor.stride() == before.stride())
     return bool(elements_of(tensor) == elements_of(before))
 
 

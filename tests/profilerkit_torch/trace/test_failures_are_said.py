@@ -1,6 +1,7 @@
 """What goes wrong is said as what it is: the model's error, a formula's, or weights without values."""
 
 import importlib
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -91,3 +92,33 @@ def test_an_error_of_an_operator_in_compiled_code_is_the_models() -> None:
 
     (message,) = profile(Strange(), X, metrics=["macs"]).status("macs").missing
     assert message.startswith("the model raised ")
+
+
+class Block(nn.Module):
+    """A layer of any width, in a module of its own."""
+
+    def __init__(self, width: int, *, tries: bool = False) -> None:
+        super().__init__()
+        self.fc = nn.Linear(width, 8)
+        self.tries = tries
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        try:
+            return self.fc(x)  # type: ignore[no-any-return]
+        except RuntimeError:
+            if self.tries:
+                raise ValueError("of the block") from None
+            raise
+
+
+@pytest.mark.parametrize("tries", [False, True])
+def test_the_layer_that_raised_is_named(tries: bool) -> None:
+    model = nn.Sequential(OrderedDict(blocks=nn.Sequential(Block(8), Block(9, tries=tries))))
+    (why,) = profile(model, torch.randn(4, 8), metrics=["macs"]).status("macs").missing
+    said = "ValueError: of the block" if tries else "cannot be multiplied (4x8 and 9x8)"
+    assert f"{said}, in layer {'blocks.1' if tries else 'blocks.1.fc'}; it was called with" in why
+
+
+def test_an_error_of_the_model_itself_names_no_layer() -> None:
+    (why,) = profile(nn.Linear(9, 8), torch.randn(4, 8), metrics=["macs"]).status("macs").missing
+    assert "cannot be multiplied (4x8 and 9x8); it was called with" in why

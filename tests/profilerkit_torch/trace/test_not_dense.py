@@ -1,0 +1,181 @@
+"""Sparse, nested and subclassed tensors: what their shapes leave out is never guessed, and read only if need be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from profilerkit import profile
+from profilerkit.piping.status import Completeness
+
+
+def macs(model: nn.Module, *inputs: Any) -> int:
+    """Return the multiply-accumulates of a model, which must be complete."""
+    record = profile(model, inputs, metrics=["macs"]).status("macs")
+    assert record.completeness is Completeness.COMPLETE, record.missing
+    return int(record.value)
+
+
+def stored(count: int) -> torch.Tensor:
+    """Return a matrix of 10 rows and 6 columns with so many numbers that are not zero."""
+    matrix = torch.zeros(10, 6)
+    matrix.view(-1)[:count] = 1.0
+    return matrix
+
+
+class Products(nn.Module):
+    """Multiplies two sparse matrices of one shape with the same input."""
+
+    first: torch.Tensor
+    second: torch.Tensor
+
+    def __init__(self, first: torch.Tensor, second: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("first", first)
+        self.register_buffer("second", second)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.first @ x, self.second @ x
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+def test_each_sparse_product_costs_what_its_own_matrix_stores(layout: torch.layout) -> None:
+    model = Products(stored(3).to_sparse(layout=layout), stored(60).to_sparse(layout=layout))
+    assert macs(model, torch.randn(6, 4)) == 3 * 4 + 60 * 4
+
+
+def test_each_product_of_nested_tensors_costs_what_its_own_samples_have() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(8, 8, bias=False)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            few = torch.nested.nested_tensor([x[:1], x[:1]], layout=torch.jagged)
+            many = torch.nested.nested_tensor([x[:4], x[:3]], layout=torch.jagged)
+            return self.fc(few), self.fc(many)
+
+    assert macs(Twice(), torch.randn(4, 8)) == (1 + 1) * 64 + (4 + 3) * 64
+
+
+class WithBuffer(nn.Module):
+    """A layer, and a buffer that it reads only if asked to."""
+
+    table: torch.Tensor
+
+    def __init__(self, buffer: torch.Tensor, *, reads: bool = False) -> None:
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+        self.register_buffer("table", buffer)
+        self.reads = reads
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.fc(x)
+        return self.table @ y if self.reads else y
+
+
+def nested() -> torch.Tensor:
+    return torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)])
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("make", [lambda: torch.eye(4).to_sparse(), nested], ids=["sparse", "nested"])
+def test_a_buffer_that_no_operator_reads_costs_no_run(make: Any) -> None:
+    report = profile(WithBuffer(make()), torch.randn(4, 8), metrics=["macs", "total_params", "training_macs"])
+    assert report["macs"] == 4 * 8 * 8
+    assert report["total_params"] == 8 * 8 + 8
+    assert report["training_macs"] == 4 * 8 * 8 * 2  # and the gradient of the weights; the input needs none
+    assert not [note for note in report.notes if "real run" in note]
+
+
+def test_an_unused_sparse_buffer_on_the_meta_device_is_counted() -> None:
+    assert macs(WithBuffer(torch.eye(4).to_sparse()).to("meta"), torch.randn(4, 8)) == 4 * 8 * 8
+
+
+def test_a_sparse_buffer_that_an_operator_reads_is_counted_in_a_run() -> None:
+    report = profile(WithBuffer(torch.eye(4).to_sparse(), reads=True), torch.randn(4, 8), metrics=["macs"])
+    assert report["macs"] == 4 * 8 * 8 + 4 * 8
+    assert any("real run" in note for note in report.notes)
+
+
+def test_a_sparse_buffer_without_values_that_an_operator_reads_is_refused() -> None:
+    model = WithBuffer(torch.eye(4).to_sparse(), reads=True).to("meta")
+    record = profile(model, torch.randn(4, 8), metrics=["macs"]).status("macs")
+    assert record.completeness is Completeness.FAILED
+    assert "how many elements it stores" in record.missing[0]
+
+
+class Doubling(torch.Tensor):
+    """A tensor that multiplies matrices twice."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        with torch._C.DisableTorchFunctionSubclass():
+            result = func(*args, **(kwargs or {}))
+            if func is torch.Tensor.detach:
+                return result.as_subclass(cls)
+            if func in (torch.Tensor.matmul, torch.nn.functional.linear):
+                func(*args, **(kwargs or {}))
+            return result
+
+
+class Product(nn.Module):
+    def __init__(self, weight: torch.Tensor, *, is_parameter: bool) -> None:
+        super().__init__()
+        self.weight: torch.Tensor
+        if is_parameter:
+            self.weight = nn.Parameter(weight)
+        else:
+            self.register_buffer("weight", weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.weight
+
+
+@pytest.mark.parametrize("is_parameter", [True, False])
+def test_a_weight_that_answers_functions_itself_does_so_in_a_trace(is_parameter: bool) -> None:
+    weight = torch.randn(8, 8).as_subclass(Doubling)
+    assert macs(Product(weight, is_parameter=is_parameter), torch.randn(4, 8)) == 2 * 4 * 8 * 8
+
+
+def test_an_input_that_answers_functions_itself_does_so_in_a_trace() -> None:
+    assert macs(nn.Linear(8, 8), torch.randn(4, 8).as_subclass(Doubling)) == 2 * 4 * 8 * 8
+
+
+def multiply(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x @ weight).reshape(-1).clone()
+
+
+class Scripted(Product):
+    def __init__(self) -> None:
+        super().__init__(torch.randn(8, 8), is_parameter=True)
+        self.multiply = torch.jit.script(multiply)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.multiply(x, self.weight)
+
+
+class WeightsOfSamples(nn.Module):
+    """Gives each sample a convolution of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 6, 3, 3, 3))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return torch.vmap(torch.nn.functional.conv2d)(x, self.weight)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script. is deprecated")
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_our_own_questions_are_none_of_the_models(device: str) -> None:
+    script = Scripted().to(device)
+    of_script = profile(script, torch.randn(4, 8), metrics=["macs"])
+    of_samples = profile(WeightsOfSamples().to(device), torch.randn(4, 1, 3, 6, 6), metrics=["macs"])
+    assert of_script["macs"] == 4 * 8 * 8
+    assert of_samples["macs"] == 4 * 6 * (3 * 3 * 3) * (4 * 4)
+    assert not [note for note in (*of_script.notes, *of_samples.notes) if "real run" in note]
