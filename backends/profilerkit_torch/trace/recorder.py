@@ -55,6 +55,8 @@ class Recorder(TorchDispatchMode):
     supports_higher_order_operators = True
     #: Whether work outside a branch depends on which one was taken, as gradients do.
     DECIDED_BY_BRANCHES: ClassVar[bool] = False
+    #: The ``id`` of each sparse or nested tensor of the model's or of its inputs: nothing can stand in for it.
+    unread: frozenset[int] = frozenset()
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -67,8 +69,6 @@ class Recorder(TorchDispatchMode):
         self.on_meta = on_meta
         #: Whether something without values stands in for the model's tensors.
         self.stands_in = stands_in or on_meta
-        #: The ``id`` of each sparse or nested tensor of the model's or of its inputs: nothing can stand in for it.
-        self.unread: set[int] = set()
         #: What was asked of stand-ins that they do not know: a model that goes on has taken a way of its own.
         self.unanswered: list[str] = []
         #: How tensors without values were formatted as text.

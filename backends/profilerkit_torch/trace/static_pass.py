@@ -262,7 +262,7 @@ def _watch_questions(
 ) -> None:
     """Let the integers of the model's buffers and inputs be known, and answer where its tensors are as a run would."""
     if recorder.stands_in:
-        recorder.unread = set(_unread(substitutes, standing_in))
+        recorder.unread = frozenset(_unread(substitutes, standing_in))
         for buffer in inventory.buffers:
             if id(buffer) in substitutes:
                 recorder.values.read_from(substitutes[id(buffer)], buffer)
