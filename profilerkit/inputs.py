@@ -43,7 +43,7 @@ class ModelInputs:
     ((1, 2), {'mask': 3})
     """
 
-    __slots__ = ("args", "function", "kwargs", "note")
+    __slots__ = ("are_random", "args", "function", "kwargs", "note")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.args = args
@@ -52,11 +52,13 @@ class ModelInputs:
         self.function: Callable[..., Any] | None = None
         #: How the inputs were made, for a report.
         self.note = ""
+        #: Whether profilerkit has made up their values, so that these decide nothing.
+        self.are_random = False
 
     def given_to(self, function: Callable[..., Any] | None) -> ModelInputs:
         """Return the same arguments for a function of the model: ``lambda model, x: model.generate(x)``."""
         inputs = ModelInputs(*self.args, **self.kwargs)
-        inputs.function, inputs.note = function, self.note
+        inputs.function, inputs.note, inputs.are_random = function, self.note, self.are_random
         return inputs
 
     def run(self, model: Any) -> Any:
@@ -93,7 +95,7 @@ class ModelInputs:
     def map(self, function: Callable[[Any], Any]) -> ModelInputs:
         """Return inputs of the same structure with ``function`` applied to every leaf."""
         mapped = ModelInputs(*map_leaves(self.args, function), **map_leaves(self.kwargs, function))
-        mapped.function, mapped.note = self.function, self.note
+        mapped.function, mapped.note, mapped.are_random = self.function, self.note, self.are_random
         return mapped
 
     def leaves(self) -> Iterator[Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..process.cached import once_for_each
@@ -29,6 +29,7 @@ __all__ = [
     "keras_bookkeeping",
     "own_states",
     "own_variables",
+    "quantization_data",
     "variable_name",
 ]
 
@@ -41,6 +42,10 @@ _NOT_CALLED = frozenset(
         *("optimizer", "_optimizer", "_metrics", "_loss_tracker", "_compile_loss", "_compile_metrics"),
     )
 )
+
+
+#: Names that Keras gives to what quantization adds to a layer.
+_QUANTIZATION_DATA = re.compile(r"(_scales?|_zero|zero_point|_amax_history)$|^g_idx$")
 
 
 def is_keras(value: Any) -> bool:
@@ -118,30 +123,57 @@ def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
 
 def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and weights of a Keras layer itself; for a recurrent layer also those of its cell."""
-    states = {id(state) for _, state in _carried_states(layer)}
+    states = {id(state) for _, state, _ in _carried_states(layer)}
     variables = _listed(layer, "trainable", "non_trainable")
     yield from ((variable_name(variable), variable) for variable in variables if id(variable) not in states)
     for inside in _cells_of(layer):
         yield from own_variables(inside)
 
 
-def own_states(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the names and variables that a Keras layer itself keeps between calls and does not save as weights.
+def own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
+    """Yield the names and variables of a Keras layer itself that are no parameters, and whether it saves them.
 
-    These are the states of a stateful recurrent layer, and variables that the layer's ``weights`` leave out.
+    It saves the scales, zero points and histories of a quantized layer. It does not save the states of a stateful
+    recurrent layer, and variables that the layer's ``weights`` leave out.
     """
     yield from _carried_states(layer)
     for inside in _cells_of(layer):
         yield from own_states(inside)
 
 
-def _carried_states(layer: Any) -> Iterator[tuple[str, Any]]:
+def quantization_data(variables: Iterable[Any]) -> list[Any]:
+    """Return the scales, zero points and histories among variables that Keras made, of which the layers are not known.
+
+    A name such as ``kernel_scale`` is one if the same layer has a kernel of integers, or a history of float8.
+    """
+    layers: dict[str, list[Any]] = {}
+    for variable in variables:
+        layers.setdefault(str(getattr(variable, "path", variable.name)).rpartition("/")[0], []).append(variable)
+    return [
+        variable
+        for together in layers.values()
+        if any(_is_quantized(each) for each in together)
+        for variable in together
+        if _QUANTIZATION_DATA.search(variable_name(variable))
+    ]
+
+
+def _is_quantized(variable: Any) -> bool:
+    name, dtype = variable_name(variable), getattr(variable.dtype, "name", variable.dtype)
+    return name.endswith("_amax_history") or (name in ("kernel", "embeddings", "reverse_embeddings") and "int" in dtype)
+
+
+def _carried_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
+    if getattr(layer, "quantization_mode", None) is not None:
+        for variable in _listed(layer, "trainable", "non_trainable"):
+            if _QUANTIZATION_DATA.search(variable_name(variable)):
+                yield variable_name(variable), variable, True
     carried = getattr(layer, "states", None) if getattr(layer, "stateful", False) else None
     states = {id(state): state for state in tensors_in(carried, lambda value: hasattr(value, "assign"))}
     if untrained := _listed(layer, "non_trainable"):
         weights = {id(weight) for weight in layer.weights}
         states.update((id(variable), variable) for variable in untrained if id(variable) not in weights)
-    yield from ((variable_name(state), state) for state in states.values())
+    yield from ((variable_name(state), state, False) for state in states.values())
 
 
 def _listed(layer: Any, *lists: str) -> list[Any]:

@@ -57,6 +57,23 @@ def einsum(terms: Sequence[Mapping[str, int]], result: Collection[str]) -> Cost:
     return Cost(0, (len(terms) - 1) * combinations * c.MULTIPLY + added)
 
 
+def contraction(terms: Sequence[Mapping[str, int]], result: Collection[str]) -> Cost:
+    """Return the cost of an einsum of any number of terms, contracted in pairs from the left to the right.
+
+    Each pair keeps the labels that the result or a later term has. So ``ij,jk,kl->il`` is ``(a @ b) @ c``. onnxruntime
+    goes about it so, and so does torch unless ``opt_einsum`` finds another order.
+    """
+    first, *others = terms
+    cost = einsum([first], result) if not others else Cost(0, 0)
+    while others:
+        second, *others = others
+        sizes = {label: max(first.get(label, 1), second.get(label, 1)) for label in (*first, *second)}
+        kept = set(result).union(*others)
+        cost = cost.plus(einsum((first, second), kept))
+        first = {label: size for label, size in sizes.items() if label in kept}
+    return cost
+
+
 def einsum_gradient(terms: Sequence[Mapping[str, int]], result: Mapping[str, int]) -> Cost:
     """Return the cost of the gradient of an einsum by one of its two terms, which is an einsum as well.
 

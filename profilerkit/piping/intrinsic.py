@@ -98,7 +98,9 @@ class InputSource:
             positional, keywords = self.shapes
             size = batch_size or 1
             args = [backend.random_tensor(spec, size) for spec in positional]
-            return ModelInputs(*args, **{name: backend.random_tensor(spec, size) for name, spec in keywords.items()})
+            made = ModelInputs(*args, **{name: backend.random_tensor(spec, size) for name, spec in keywords.items()})
+            made.are_random = True
+            return made
         if self.makes_inputs:
             return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
         inputs = fitted(backend, model, ModelInputs.of(self.example).map(backend.as_tensor))
@@ -180,7 +182,7 @@ class ComputeInputs(ProfilerFunction):
             call = checked("call", call)
             made = self._build(model, backend, data_splits, batch_size, split)
             inputs = fitted(backend, model, made)
-            inputs.note = made.note
+            inputs.note, inputs.are_random = made.note, made.are_random
             return inputs if call is None else inputs.given_to(call)
         except Exception as error:
             return NoInputs(corrected(error, self.source, backend, model, call))
@@ -206,7 +208,7 @@ class ComputeInputs(ProfilerFunction):
                 "(the shape of one sample; on the command line --input-shape 3,224,224), or "
                 "data_splits={'train': loader}"
             )
-        declared.note = "the inputs were created as the model declares them"
+        declared.note, declared.are_random = "the inputs were created as the model declares them", True
         return declared
 
     @staticmethod

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 from onnx import AttributeProto, TensorProto, defs, helper
-from onnx_graphs import BACKEND, F, graph_of, model_of, trace_of
+from onnx_graphs import BACKEND, F, graph_of, model_of, trace_of, unknown
 
 from profilerkit import ModelFailedError, ModelInputs, ModelTrace, profile
 from profilerkit.piping.status import Completeness
@@ -20,6 +20,13 @@ X = np.ones((2, 3), F)
 
 def traced(model: Any, **inputs: Any) -> ModelTrace:
     trace = BACKEND.trace(model, ModelInputs(**inputs))
+    assert trace.failure is None
+    return trace
+
+
+def traced_by_shapes(model: Any, **inputs: Any) -> ModelTrace:
+    """Trace inputs whose elements decide nothing."""
+    trace = BACKEND.trace(model, unknown(**inputs))
     assert trace.failure is None
     return trace
 
@@ -79,7 +86,7 @@ def test_a_branch_that_a_constant_chooses_is_counted_alone(chosen: bool, flops: 
 def chosen_by_the_inputs(**graphs: Any) -> ModelTrace:
     """Trace an ``If`` whose condition is an input."""
     model = model_of([helper.make_node("If", ["c"], ["y"], **graphs)], {"x": X, "c": np.asarray(True)})
-    return traced(model, x=X, c=np.asarray(True))
+    return traced_by_shapes(model, x=X, c=np.asarray(True))
 
 
 def test_of_branches_that_the_inputs_choose_the_dearer_is_an_upper_bound() -> None:
@@ -89,13 +96,49 @@ def test_of_branches_that_the_inputs_choose_the_dearer_is_an_upper_bound() -> No
     assert (trace.macs, trace.table[0]["flops_low"], trace.table[0]["flops_high"]) == (18, 6, 36)
     record = profile(
         model_of([helper.make_node("If", ["c"], ["y"], **branches())], {"x": X, "c": np.asarray(True)}),
-        ModelInputs(x=X, c=np.asarray(True)),
+        unknown(x=X, c=np.asarray(True)),
         metrics=["macs"],
     ).status("macs")
     assert (record.completeness, record.sign) == (Completeness.PARTIAL, "≤ ")
     assert record.missing == (
         "the condition of the If 'y' depends on values: the most expensive of its branches is counted",
     )
+
+
+@pytest.mark.parametrize(("chosen", "flops"), [(True, 6), (False, 2 * 18)])
+def test_a_branch_that_a_given_input_chooses_is_counted_alone(chosen: bool, flops: int) -> None:
+    model = model_of([helper.make_node("If", ["c"], ["y"], **branches())], {"x": X, "c": np.asarray(chosen)})
+    trace = traced(model, x=X, c=np.asarray(chosen))
+    assert (trace.flops, trace.choices, trace.missing) == (flops, (), ())
+
+
+def test_a_branch_that_the_sum_of_an_input_chooses() -> None:
+    """The sum of six ones is 6: greater than 5, and not greater than 6."""
+    for limit, flops in (5.0, 6), (6.0, 36):
+        nodes = [
+            helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+            helper.make_node("Greater", ["sum", "limit"], ["c"]),
+            helper.make_node("If", ["c"], ["y"], **branches()),
+        ]
+        model = model_of(nodes, {"x": X}, {"limit": np.asarray(limit, F)})
+        assert traced(model, x=X).flops == flops + 5 + 1  # with five additions and a comparison
+
+
+def test_what_given_inputs_decide_is_computed_in_each_run() -> None:
+    """A matrix that a branch returns, multiplied by itself, is no constant of the file's, and no more is the input."""
+    square = {n: graph_of([], [], ["m"], {"m": np.full((3, 3), i, F)}) for i, n in enumerate(branches())}
+    nodes = [helper.make_node("If", ["c"], ["m"], **square), helper.make_node("MatMul", ["m", "m"], ["y"])]
+    trace = traced(model_of(nodes, {"x": X, "c": np.asarray(True)}), x=X, c=np.asarray(True))
+    assert (trace.macs, trace.choices) == (27, ())
+    ints = np.arange(4)
+    product = model_of([helper.make_node("MatMul", ["x", "x"], ["y"])], {"x": ints})
+    assert traced(product, x=ints).macs == 4
+
+
+@pytest.mark.parametrize("trips", [0, 1, 4])
+def test_a_loop_runs_as_often_as_a_given_input_says(trips: int) -> None:
+    trace = traced(loop(None), x=X, trips=np.asarray(trips))
+    assert (trace.macs, trace.missing, trace.choices) == (trips * 18, (), ())
 
 
 def test_branches_of_equal_work_are_exact() -> None:
@@ -105,8 +148,8 @@ def test_branches_of_equal_work_are_exact() -> None:
 
 
 def test_what_is_not_counted_in_the_cheaper_branch_is_named() -> None:
-    unknown = graph_of([helper.make_node("Mystery", ["x"], ["a"], domain="mine")], [], ["a"])
-    trace = chosen_by_the_inputs(**{**branches(), "then_branch": unknown})
+    mystery = graph_of([helper.make_node("Mystery", ["x"], ["a"], domain="mine")], [], ["a"])
+    trace = chosen_by_the_inputs(**{**branches(), "then_branch": mystery})
     assert (trace.macs, trace.missing) == (18, ("mine::Mystery (1 call)",))
     assert trace.bounds("macs") == Bounds(0, None)
 
@@ -119,11 +162,11 @@ def test_what_a_branch_returns_is_not_known_after_it() -> None:
     }
     nodes = [helper.make_node("If", ["c"], ["m"], **sides), helper.make_node("MatMul", ["x", "m"], ["y"])]
     model = model_of(nodes, {"x": X, "c": np.asarray(True)})
-    assert traced(model, x=X, c=np.asarray(True)).macs == 2 * 3 * 4
+    assert traced_by_shapes(model, x=X, c=np.asarray(True)).macs == 2 * 3 * 4
     nodes[1] = helper.make_node("MatMul", ["m", "m"], ["y"])  # of the file's values alone, but which is not known
     square = {n: graph_of([], [], ["m"], {"m": np.full((3, 3), i, F)}) for i, n in enumerate(sides)}
     nodes[0] = helper.make_node("If", ["c"], ["m"], **square)
-    assert traced(model_of(nodes, {"x": X, "c": np.asarray(True)}), x=X, c=np.asarray(True)).macs == 27
+    assert traced_by_shapes(model_of(nodes, {"x": X, "c": np.asarray(True)}), x=X, c=np.asarray(True)).macs == 27
 
 
 def test_sizes_that_differ_between_branches_are_not_known() -> None:
@@ -131,7 +174,7 @@ def test_sizes_that_differ_between_branches_are_not_known() -> None:
         n: graph_of([], [], ["m"], {"m": np.ones((3, size), F)}) for n, size in zip(branches(), (4, 5), strict=True)
     }
     nodes = [helper.make_node("If", ["c"], ["m"], **sides), helper.make_node("MatMul", ["x", "m"], ["y"])]
-    trace = traced(model_of(nodes, {"x": X, "c": np.asarray(True)}), x=X, c=np.asarray(True))
+    trace = traced_by_shapes(model_of(nodes, {"x": X, "c": np.asarray(True)}), x=X, c=np.asarray(True))
     assert trace.macs == 0
     assert trace.missing == ("MatMul of unknown shape (1 call)",)
 
@@ -198,7 +241,7 @@ BY_VALUES = [
 def test_a_loop_that_may_stop_before_its_limit_is_an_upper_bound(
     goes_on: list[Any], first: bool, bounds: Bounds
 ) -> None:
-    trace = traced(conditional(goes_on, first, 5), x=X)
+    trace = traced_by_shapes(conditional(goes_on, first, 5), x=X)
     assert trace.bounds("macs") == bounds
     assert (trace.macs, trace.missing) == (bounds.high, ())
 
@@ -222,7 +265,7 @@ def test_a_value_that_grows_from_run_to_run_has_no_known_size() -> None:
 
 
 def test_a_loop_of_unknown_length_is_named() -> None:
-    trace = traced(loop(None), x=X, trips=np.asarray(4))
+    trace = traced_by_shapes(loop(None), x=X, trips=np.asarray(4))
     assert (trace.macs, trace.bounds("macs")) == (18, Bounds(0, None))  # it may have no trip
     assert trace.missing == ("Loop of an unknown number of trips (1 call)",)
 

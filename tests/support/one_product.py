@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from small import cost, ones
+from small import by_shapes, cost, ones
 
-from profilerkit import ModelInputs, ModelTrace
+from profilerkit import ModelTrace
 from profilerkit_tensorflow.trace.program import traced_program
 from profilerkit_tensorflow.trace.tracing import trace_of_program
 from profilerkit_tensorflow.untouched.preservation import preserved
@@ -26,6 +26,6 @@ def macs(function: Function, *args: Any) -> int:
 
 
 def walked(function: Function, *args: Any) -> ModelTrace:
-    """Return the trace of the graph alone, which no eager run completes."""
+    """Return the trace of the graph alone, which no eager run completes, for inputs whose numbers decide nothing."""
     with preserved(function):
-        return trace_of_program(traced_program(function, ModelInputs(*args)))
+        return trace_of_program(traced_program(function, by_shapes(*args)))

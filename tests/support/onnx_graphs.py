@@ -15,7 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit_onnx.backend import OnnxBackend
 
-__all__ = ["F", "graph_of", "model_of", "trace_of"]
+__all__ = ["F", "graph_of", "model_of", "trace_of", "unknown"]
 
 F = np.float32
 BACKEND = OnnxBackend()
@@ -40,6 +40,13 @@ def model_of(
     domains = sorted({node.domain for node in nodes} - {""})
     imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
     return helper.make_model(graph, opset_imports=imports, ir_version=10, **further)
+
+
+def unknown(**arrays: Any) -> ModelInputs:
+    """Return inputs of these shapes whose elements decide nothing, as ``input_shape=`` makes them."""
+    inputs = ModelInputs(**arrays)
+    inputs.are_random = True
+    return inputs
 
 
 def trace_of(

@@ -24,6 +24,23 @@ def traced(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
     return complete(trace(model, *args, **kwargs))
 
 
+def by_shapes(*args: Any) -> ModelInputs:
+    """Return inputs whose numbers decide nothing, as ``input_shape=`` makes them."""
+    inputs = ModelInputs(*args)
+    inputs.are_random = True
+    return inputs
+
+
+def trace_by_shapes(model: Any, *args: Any) -> ModelTrace:
+    """Trace one forward pass of the model for inputs whose numbers decide nothing."""
+    return BACKEND.trace(model, by_shapes(*args))
+
+
+def traced_by_shapes(model: Any, *args: Any) -> ModelTrace:
+    """Trace such a pass, which must neither fail nor leave anything uncounted."""
+    return complete(trace_by_shapes(model, *args))
+
+
 def trained(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
     """Trace one training step, which must neither fail nor leave anything uncounted."""
     return complete(BACKEND.trace_training(model, ModelInputs(*args, **kwargs)))

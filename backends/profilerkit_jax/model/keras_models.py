@@ -90,8 +90,8 @@ def _leaves(model: Any, named: Sequence[tuple[str, Any]]) -> tuple[list[Leaf], l
         keys = tuple(path.split(".")) if path else ()
         for name, variable in own_variables(layer):
             add(variable, (*keys, name), is_parameter=True)
-        for name, variable in own_states(layer):
-            add(variable, (*keys, name), is_parameter=False, persistent=False)
+        for name, variable, is_saved in own_states(layer):
+            add(variable, (*keys, name), is_parameter=False, persistent=is_saved)
     for index, variable in enumerate(keras_variables(model)):
         add(variable, (f"state_{index}",), is_parameter=False, persistent=False, is_counted=False)
     return leaves, variables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from profilerkit.costs import matmul
 
 from .fused import activated
-from .registry import Cost, NodeCall, Shape, UnknownCostError, register_op_cost, register_op_costs
+from .registry import Cost, NodeCall, Shape, register_op_cost, register_op_costs
 
 
 @register_op_costs("MatMul", "MatMulInteger", "QLinearMatMul")
@@ -91,21 +91,15 @@ def integers_to_floats(call: NodeCall) -> Cost:
 
 @register_op_cost("Einsum")
 def einsum(call: NodeCall) -> Cost:
-    """By `profilerkit.costs.matmul.einsum`; three or more operands are contracted in pairs.
-
-    How a runtime pairs three operands is its own choice, so such a call is not counted. Without an arrow the result has
-    the labels that occur once.
-    """
+    """By `profilerkit.costs.matmul.contraction`. Without an arrow the result has the labels that occur once."""
     equation = str(call.attribute("equation")).replace(" ", "")
     operands, arrow, result = equation.partition("->")
     terms = operands.split(",")
-    if len(terms) > 2:
-        raise UnknownCostError
     sized = [_sized(term, shape) for term, shape in zip(terms, call.inputs, strict=True)]
     if arrow:
-        return matmul.einsum(sized, _sized(result, call.outputs[0]))
+        return matmul.contraction(sized, _sized(result, call.outputs[0]))
     once = {label for term in sized for label in term if label.startswith("...") or operands.count(label) == 1}
-    return matmul.einsum(sized, once)
+    return matmul.contraction(sized, once)
 
 
 def _sized(term: str, shape: Shape) -> dict[str, int]:

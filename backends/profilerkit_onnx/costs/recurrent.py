@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from profilerkit.costs import elementwise, recurrent
 
-from .registry import Cost, NodeCall, Shape, UnknownCostError, register_op_cost
+from .registry import Cost, NodeCall, UnknownCostError, register_op_cost
 
+#: The index of ``sequence_lens``.
+_LENGTHS = 4
 _USUAL = {"lstm": ("Sigmoid", "Tanh", "Tanh"), "gru": ("Sigmoid", "Tanh")}
 
 
@@ -15,8 +19,8 @@ _USUAL = {"lstm": ("Sigmoid", "Tanh", "Tanh"), "gru": ("Sigmoid", "Tanh")}
 def lstm(call: NodeCall) -> Cost:
     """Weights ``(directions, 4 * units, features)`` and ``(directions, 4 * units, units)``, biases of both.
 
-    Peepholes are a product and an addition for each of three gates (Gers and Schmidhuber 2000). Shorter sequences of a
-    batch count as if they were padded.
+    Peepholes are a product and an addition for each of three gates (Gers and Schmidhuber 2000). Of each sequence the
+    steps up to its length count if ``sequence_lens`` is known; if not, all.
     """
     cost = _layer(call, "lstm")
     if not call.has_input(7):
@@ -60,5 +64,7 @@ def _layer(call: NodeCall, kind: str) -> Cost:
 
 
 def _positions(call: NodeCall) -> int:
-    """Return steps times samples, of an input of ``(steps, samples, features)`` or with the samples first."""
-    return Shape(call.inputs[0][:2]).numel
+    """Return the steps of all samples, of an input of ``(steps, samples, features)`` or with the samples first."""
+    steps, samples = call.inputs[0][:2] if not call.attribute("layout", 0) else call.inputs[0][1::-1]
+    lengths = call.value(_LENGTHS) if call.type in ("LSTM", "GRU", "RNN") and call.has_input(_LENGTHS) else None
+    return steps * samples if lengths is None else int(np.clip(lengths, 0, steps).sum())

@@ -1,6 +1,7 @@
 """Operators with graphs inside: ``If``, ``Loop`` and ``Scan``.
 
-A branch that the constants choose is counted alone, otherwise the most expensive one, which makes an upper bound. A
+A branch that constants or the given inputs choose is counted alone, otherwise the most expensive one, which makes an
+upper bound. A
 loop counts as often as it runs, also where its condition counts the turns (`trips`), and up to its limit where it may
 stop before; without a limit, one run of its body is counted, and the loop is named as missing.
 """
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from profilerkit.backend_kit.branch_memory import Fork, Side
 from profilerkit.costs import Shape
@@ -23,7 +24,7 @@ from .folding import array_of
 from .trips import counted_trips
 from .values import Executed, Value
 
-__all__ = ["SUBGRAPHS", "missing_of", "with_initializers"]
+__all__ = ["SUBGRAPHS", "holds_conditions", "missing_of", "with_initializers"]
 
 Values = dict[str, Value]
 #: The walk that goes over these nodes; `trace.walk` has its class, and calls what is here.
@@ -47,6 +48,17 @@ def with_initializers(walk: Walk, graph: GraphProto, values: Mapping[str, Value]
 def _graph(node: NodeProto, name: str) -> GraphProto:
     graph: GraphProto = next(attribute.g for attribute in node.attribute if attribute.name == name)
     return graph
+
+
+def holds_conditions(model: ModelProto) -> bool:
+    """Say whether a model has an ``If`` or ``Loop``, in its own graph or in one of its functions."""
+    nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
+    while nodes:
+        node = nodes.pop()
+        if node.op_type in ("If", "Loop"):
+            return True
+        nodes += [inner for attribute in node.attribute for inner in attribute.g.node]
+    return False
 
 
 def missing_of(executed: Iterable[Executed]) -> Counter[str]:
@@ -137,6 +149,8 @@ def _branches(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], value
     outputs = taken.outputs
     if others:
         outputs = [value.agreed(rest) for value, *rest in zip(outputs, *(o.outputs for o in others), strict=True)]
+    elif inputs[0] is not None and inputs[0].from_inputs:
+        outputs = _by_inputs(outputs)
     values.update(zip(node.output, outputs, strict=True))
 
 
@@ -176,7 +190,14 @@ def _loop(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: V
     stacked = [_stacked(walk, value, 0, trips) for value in outputs[len(begins) :]]
     missing = "" if limit is not None else "Loop of an unknown number of trips"
     walk.executed.append(Executed("Loop", walk.node, tuple(outputs), tuple(stacked), times, missing=missing))
+    if any(value.from_inputs for value in values.values()):
+        carried = _by_inputs(carried)
     values.update(zip(node.output, [*carried, *stacked], strict=False))
+
+
+def _by_inputs(outputs: Sequence[Value]) -> list[Value]:
+    """Return the same values, none of which follows from the file alone: the inputs have decided what makes them."""
+    return [Value(value.number, value.type, False, value.array, True) for value in outputs]
 
 
 def _name(node: NodeProto) -> str:

@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from ..model.types import LARGEST
 from .values import Array, Value
 
-__all__ = ["array_of", "evaluated", "folded", "is_repeatable"]
+__all__ = ["array_of", "evaluated", "folded", "is_of_shape", "is_repeatable"]
 
 #: Operators whose results differ from run to run.
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
@@ -38,13 +38,18 @@ def is_repeatable(node: NodeProto) -> bool:
     )
 
 
+def is_of_shape(node: NodeProto) -> bool:
+    """Say whether what a node makes follows from the shape of its input, whatever the elements are."""
+    return node.op_type in ("Shape", "Size") and not node.domain
+
+
 def folded(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[Array | None]:
     """Return the elements of a node's outputs where they are known before the model runs; None for each other."""
     nothing: list[Array | None] = [None] * len(node.output)
     if not is_repeatable(node):
         return nothing
     source = inputs[0] if inputs else None
-    if node.op_type in ("Shape", "Size") and source is not None:
+    if is_of_shape(node) and source is not None:
         return _measured(node, source)
     arrays = [None if value is None else value.array for value in inputs]
     if any(array is None for value, array in zip(inputs, arrays, strict=True) if value is not None):

@@ -12,7 +12,7 @@ from profilerkit.costs import Cost
 from ..costs import NodeCall, Shapes, UnknownShapeError, node_cost
 from .values import Value
 
-__all__ = ["attributes_of", "name_of", "price"]
+__all__ = ["attributes_of", "has_unknown_lengths", "name_of", "price"]
 
 #: The attributes that are graphs or types: formulas have no use for them.
 _LEFT_OUT = (AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS)
@@ -30,6 +30,12 @@ def attributes_of(node: NodeProto) -> dict[str, Any]:
         for attribute in node.attribute
         if attribute.type not in _LEFT_OUT and not attribute.ref_attr_name
     }
+
+
+def has_unknown_lengths(node: NodeProto, inputs: Sequence[Value | None]) -> bool:
+    """Say whether a node is a recurrent layer over sequences of lengths that are not known before the model runs."""
+    lengths = inputs[4] if node.op_type in ("LSTM", "GRU", "RNN") and not node.domain and len(inputs) > 4 else None
+    return lengths is not None and lengths.array is None
 
 
 def _plain(value: Any) -> Any:

@@ -48,7 +48,9 @@ def signature(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[s
         if array is None:
             parts.append((value.type_key, value.constant))
         elif array.size <= _COMPARED and not array.dtype.hasobject:
-            parts.append((value.type_key, value.constant, array.dtype.str, array.shape, array.tobytes()))
+            parts.append(
+                (value.type_key, value.constant, value.from_inputs, array.dtype.str, array.shape, array.tobytes())
+            )
         else:
             return None
     attributes = node.attribute

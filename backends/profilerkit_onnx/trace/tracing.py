@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TypeProto, helper
@@ -18,8 +20,9 @@ from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
 
 from ..model.declared_inputs import bound_inputs, bound_sizes, graph_inputs
 from ..model.scopes import Scopes, scopes_of
+from ..model.types import LARGEST
 from ..model.weights import constants_of, weight_records
-from .control_flow import missing_of, with_initializers
+from .control_flow import holds_conditions, missing_of, with_initializers
 from .functions import functions_by_key
 from .layers import layer_calls
 from .live_bytes import bytes_along
@@ -88,7 +91,8 @@ def _walked(
     )
     if walks is not None:
         walks.append(walk)
-    input_values = {name: Value(walk.number(), _type_of(tensor)) for name, tensor in bound.items()}
+    kinds = "" if inputs.are_random else "biuf" if holds_conditions(model) else "iu"
+    input_values = {name: _input_value(walk.number(), tensor, kinds) for name, tensor in bound.items()}
     values = {**with_initializers(walk, model.graph, {}), **input_values}
     walk.over(model.graph.node, values, top=True)
     return walk, input_values, [made_before(value.name, values) for value in model.graph.output]
@@ -114,6 +118,14 @@ def _traced(
         choices=tuple(walk.choices),
         peak_spread=_peak_spread(walk, input_values, outputs),
     )
+
+
+def _input_value(number: int, tensor: Any, kinds: str) -> Value:
+    """Return the value of an input, with its elements if these are few and of one of these kinds of numbers."""
+    kind = _type_of(tensor)
+    dtype = np.dtype(tensor.dtype) if kind.WhichOneof("value") else None
+    is_known = dtype is not None and dtype.kind in kinds and math.prod(tensor.shape) <= LARGEST
+    return Value(number, kind, array=np.asarray(tensor) if is_known else None, from_inputs=is_known)
 
 
 def _type_of(tensor: object) -> TypeProto:

@@ -30,12 +30,14 @@ class Value:
         type: Its type, with the sizes that are known; it does not change.
         constant: Whether it follows from the file and the shapes of the inputs alone.
         array: Its elements, where they are known before the model runs and are few.
+        from_inputs: Whether these elements follow from those of the inputs that the call gives.
     """
 
     number: int
     type: TypeProto
     constant: bool = False
     array: Array | None = None
+    from_inputs: bool = False
 
     @classmethod
     def of(cls, number: int, element: int, shape: Shape | None, **facts: Any) -> Value:
@@ -57,7 +59,8 @@ class Value:
         same = self.array is not None and all(
             other.array is not None and np.array_equal(self.array, other.array) for other in others
         )
-        return Value(self.number, common, False, self.array if same else None)
+        from_inputs = self.from_inputs or any(other.from_inputs for other in others)
+        return Value(self.number, common, False, self.array if same else None, from_inputs)
 
     @property
     def is_tensor(self) -> bool:

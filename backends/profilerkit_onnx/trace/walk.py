@@ -13,15 +13,15 @@ from onnx.shape_inference import InferenceError
 
 from profilerkit.backend_kit.branch_memory import Fork
 from profilerkit.costs import Cost, Shape
-from profilerkit.trace.bounds import Choice
+from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import is_known
 from ..model.types import shape_of, tensor_type
 from .control_flow import SUBGRAPHS
-from .folding import array_of, folded
+from .folding import array_of, folded, is_of_shape
 from .functions import body_of, function_key
 from .inference import inferred, schema_of
-from .pricing import attributes_of, name_of, price
+from .pricing import attributes_of, has_unknown_lengths, name_of, price
 from .signatures import Known, signature
 from .values import Executed, Made, Origin, Value
 
@@ -30,6 +30,9 @@ __all__ = ["Walk", "made_before"]
 Values = dict[str, Value]
 #: Types of values that the file declares, for operators that onnx's inference does not know.
 Declared = Mapping[str, TypeProto]
+
+
+_SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
 
 
 class UnfitError(Exception):
@@ -153,6 +156,10 @@ class Walk:
         """Note what one node does."""
         read = tuple(value for value in inputs if value is not None)
         made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)
+        if flops and has_unknown_lengths(node, inputs):
+            path = self.paths[self.node] if self.paths else ""
+            every = Branch.of([(path, macs * times, flops * times)])
+            self.choices.append(Choice((every, Branch({})), 0, _SHORTER.format(node.name or node.output[0])))
         self.executed.append(Executed(name_of(node), self.node, read, made, times, macs, flops, missing))
 
     def _by_definition(
@@ -218,8 +225,15 @@ class Walk:
         arrays = folded(node, inputs, self.opsets)
         values = [value for value in inputs if value is not None]
         constant = bool(values) and all(value.constant for value in values)
+        from_inputs = not is_of_shape(node) and any(value.from_inputs for value in values)
         outputs = [
-            Value(self.number(), self._type(name, kind, array), constant or array is not None, array)
+            Value(
+                self.number(),
+                self._type(name, kind, array),
+                constant or not (array is None or from_inputs),
+                array,
+                from_inputs,
+            )
             for name, kind, array in zip(node.output, types, arrays, strict=True)
         ]
         return outputs, all(map(_is_settled, outputs, types))

@@ -96,15 +96,23 @@ def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
         for path, variable in layer._flatten(recursive=False, predicate=is_variable, with_path=True):
             yield _attribute_path(path), variable
     elif is_saved_model(layer):
-        for variable in _variables_of_saved(layer):
-            if not holds_random_state(variable):
+        variables = _variables_of_saved(layer)
+        scales = set(map(id, keras_layers.quantization_data(variables)))
+        for variable in variables:
+            if not (holds_random_state(variable) or id(variable) in scales):
                 yield variable_name(variable), variable
 
 
-def own_states(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the state that a Keras layer carries from call to call and does not save, by name; others have none."""
+def own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
+    """Yield the variables of a layer that are no parameters, by name, and whether the layer saves them.
+
+    See `profilerkit.backend_kit.keras_layers.own_states`. A saved model has the scales of its quantized weights.
+    """
     if is_keras(layer) or is_legacy_keras(layer):
         yield from keras_layers.own_states(layer)
+    elif is_saved_model(layer):
+        for variable in keras_layers.quantization_data(_variables_of_saved(layer)):
+            yield variable_name(variable), variable, True
 
 
 def _variables_of_saved(model: Any) -> list[Any]:

@@ -49,7 +49,7 @@ class Weight:
     ``elements`` counts the numbers that it stands for, ``bytes`` what is stored, by the dtype of the variable. The two
     differ for a kernel quantised to 4 bits by Keras (``layer.quantize("int4")``, GPTQ and AWQ): two numbers lie in
     each element of an int8 (or uint8) variable, an odd last axis padded. A (6, 5) kernel is a (6, 3) variable: 30
-    elements, 18 bytes. Its scales, zero points and group indices are separate weights, as in Keras. Layers
+    elements, 18 bytes. Its scales, zero points and group indices are separate weights. Layers
     quantised to float8 keep their kernel as it was, with scales and histories beside it.
     """
 

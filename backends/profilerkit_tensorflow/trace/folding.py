@@ -17,10 +17,17 @@ from profilerkit.costs import Shape
 from .ownership import Owner
 from .values import NOT_FOLDED, PartialShape, Scope, Value, static_shape
 
-__all__ = ["Folding"]
+__all__ = ["Folding", "small_value"]
 
 #: Larger arrays decide no loop and no axis.
 LARGEST = 4096
+
+
+def small_value(tensor: Any) -> Any:
+    """Return the numbers of an eager tensor that may decide a condition, a loop or a size; None for others."""
+    is_number = tensor.dtype not in (tf.resource, tf.variant, tf.string)
+    is_eager = is_number and hasattr(tensor, "numpy")
+    return tensor.numpy() if is_eager and (tensor.shape.num_elements() or LARGEST + 1) <= LARGEST else None
 
 
 class Folding:
@@ -79,7 +86,8 @@ class Folding:
         if any(constant is None for constant in inputs):
             return None
         try:
-            return np.asarray(rule(operator, inputs))
+            with np.errstate(all="ignore"):
+                return np.asarray(rule(operator, inputs))
         except (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError):
             return None  # the model itself will say so when it runs
 
@@ -175,4 +183,13 @@ _RULES: dict[str, Rule] = {
     "Min": _reduced(np.min),
     "Sum": _reduced(np.sum),
     "Prod": _reduced(np.prod),
+    "Mean": _reduced(np.mean),
+    "All": _reduced(np.all),
+    "Any": _reduced(np.any),
+    "Square": _of_inputs(np.square),
+    "Sqrt": _of_inputs(np.sqrt),
+    "Sign": _of_inputs(np.sign),
+    "Round": _of_inputs(np.round),
+    "ArgMax": lambda operator, inputs: np.argmax(inputs[0], axis=int(inputs[1])),
+    "ArgMin": lambda operator, inputs: np.argmin(inputs[0], axis=int(inputs[1])),
 }

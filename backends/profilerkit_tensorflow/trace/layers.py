@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from profilerkit.backend_kit.call_stack import CallStack, shown_layers, tensors_in
 from profilerkit.backend_kit.failures import note_layer
+from profilerkit.backend_kit.keras_layers import quantization_data
 from profilerkit.costs import Cost, Shape, evaluated
 from profilerkit.process.locks import undone_in_child
 from profilerkit.trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
@@ -167,11 +168,14 @@ def layer_records(
     trained = {identity_of(variable) for variable in trainable}
     records = []
     for path, layer in shown_layers(layers, calls):
-        variables = list(own_variables(layer))
+        variables, states = list(own_variables(layer)), list(own_states(layer))
         if not path:
-            of_layers = {identity_of(v) for _, each in layers for _, v in (*own_variables(each), *own_states(each))}
+            owned = [v for _, each in layers for _, v, *_ in (*own_variables(each), *own_states(each))]
+            of_layers = set(map(identity_of, owned))
             others = [v for v in further if identity_of(v) not in of_layers and not holds_random_state(v)]
-            variables += [(_short(v.name), v) for v in others]
+            scales = set(map(id, quantization_data(others)))
+            variables += [(_short(v.name), v) for v in others if id(v) not in scales]
+            states += [(_short(v.name), v, True) for v in others if id(v) in scales]
         records.append(
             LayerRecord(
                 path=path,
@@ -179,8 +183,8 @@ def layer_records(
                 depth=depth_of(path),
                 parameters=tuple(_record(name, v, identities, trained, packed) for name, v in variables),
                 buffers=tuple(
-                    replace(_record(name, state, identities, trained, packed), trainable=False, persistent=False)
-                    for name, state in own_states(layer)
+                    replace(_record(name, state, identities, trained, packed), trainable=False, persistent=is_saved)
+                    for name, state, is_saved in states
                 ),
                 calls=tuple(calls.get(path, ())),
             )

@@ -1,7 +1,8 @@
 """How often a loop runs, where that follows from its condition before the model runs.
 
 A loop runs while ``counter < limit`` is true, where the counter starts at a known number, every run adds a known number
-to it, and the limit is known. Of several such comparisons, the one that ends the loop first counts.
+to it, and the limit is known. Of several such comparisons, the one that ends the loop first counts. A counter has the
+arithmetic of its dtype: integers wrap, and floats round.
 """
 
 from __future__ import annotations
@@ -10,24 +11,27 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from .folding import Folding
 from .graph_access import body_named
 from .values import Scope, Value
 
-__all__ = ["counter_steps", "counts_runs", "trip_count"]
+__all__ = ["counter_after", "counter_steps", "counts_runs", "trip_count"]
 
 #: What a comparison becomes when its sides change places.
 _MIRRORED = {"Less": "Greater", "LessEqual": "GreaterEqual", "Greater": "Less", "GreaterEqual": "LessEqual"}
 
-_RUNS: dict[str, Callable[[float, float, float], float]] = {
-    "Less": lambda start, limit, step: math.ceil((limit - start) / step) if step > 0 else math.inf,
-    "LessEqual": lambda start, limit, step: math.floor((limit - start) / step) + 1 if step > 0 else math.inf,
-    "Greater": lambda start, limit, step: math.ceil((limit - start) / step) if step < 0 else math.inf,
-    "GreaterEqual": lambda start, limit, step: math.floor((limit - start) / step) + 1 if step < 0 else math.inf,
-    "NotEqual": lambda start, limit, step: (limit - start) / step if (limit - start) % step == 0 else math.inf,
+_HOLDS: dict[str, Callable[[Any, Any], Any]] = {
+    "Less": np.less,
+    "LessEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterEqual": np.greater_equal,
+    "NotEqual": np.not_equal,
 }
+#: The most rounds that are gone through one by one.
+_MOST = 2**20
 
 
 def trip_count(folding: Folding, condition: Scope, steps: Sequence[float | None]) -> tuple[int | None, bool]:
@@ -77,7 +81,7 @@ def _step(folding: Folding, body: Any, position: int, unchanged: Mapping[str, Va
     if left.name != placeholder.name:
         return None
     added = folding.constant(unchanged[right.name]) if right.name in unchanged else folding.constant_of(right)
-    return None if added is None or added.size != 1 else sign * float(added.item())
+    return None if added is None or added.size != 1 else sign * added.item()
 
 
 def _parts(folding: Folding, tensor: Any, scope: Scope, steps: Sequence[float | None]) -> Iterator[float | None]:
@@ -90,7 +94,7 @@ def _parts(folding: Folding, tensor: Any, scope: Scope, steps: Sequence[float | 
     elif operator.type in ("If", "StatelessIf"):
         yield from _parts_of_choice(folding, tensor, scope, steps)
     elif operator.type != "Const":  # tf.while_loop without a limit of its own may add that it is true
-        yield _runs(folding, operator, scope, steps) if operator.type in _RUNS else None
+        yield _runs(folding, operator, scope, steps) if operator.type in _HOLDS else None
 
 
 def _parts_of_choice(
@@ -139,7 +143,52 @@ def _runs(folding: Folding, comparison: Any, condition: Scope, steps: Sequence[f
     start, end = (folding.constant(folding.value_of(side, condition)) for side in sides)
     if start is None or end is None or start.size != 1 or end.size != 1:
         return None
-    return _RUNS[kind](float(start.item()), float(end.item()), moves[0])
+    return _rounds(kind, start, end, moves[0])
+
+
+def _rounds(kind: str, start: Any, limit: Any, step: float) -> float:
+    """Return how many steps a comparison holds; infinity if it always does, and if nobody has seen it fail."""
+    if start.dtype.kind in "iu":
+        rounds = _without_wrapping(kind, start.item() - limit.item(), int(step))
+        if rounds is not None and _fits(start.item() + int(step) * rounds, start.dtype):
+            return rounds
+    holds = _HOLDS[kind](_numbers(start.reshape(()), step, _MOST), limit.reshape(()))
+    return math.inf if holds.all() else int(np.argmin(holds))
+
+
+def _without_wrapping(kind: str, distance: int, step: int) -> int | None:
+    """Return how many steps a comparison with a limit holds in unlimited integers; None if it always does."""
+    if kind == "NotEqual":
+        return -distance // step if distance % step == 0 and -distance // step >= 0 else None
+    if kind.startswith("Greater"):
+        distance, step = -distance, -step
+    if step < 0:
+        return 0 if distance > 0 or (distance == 0 and not kind.endswith("Equal")) else None
+    return max(0, -distance // step + 1 if kind.endswith("Equal") else -(distance // step))
+
+
+def _fits(number: int, dtype: Any) -> bool:
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= number <= limits.max)
+
+
+def _numbers(start: Any, step: float, rounds: int) -> Any:
+    """Return a counter's numbers, the first before any round, in the arithmetic of its dtype."""
+    if start.dtype.kind in "iu":
+        return start + np.arange(rounds + 1).astype(start.dtype) * np.asarray(int(step)).astype(start.dtype)
+    numbers = np.full(rounds + 1, step, start.dtype)
+    numbers[0] = start
+    with np.errstate(all="ignore"):
+        return np.add.accumulate(numbers, dtype=start.dtype)
+
+
+def counter_after(start: Any, step: float, rounds: int) -> Any:
+    """Return a counter after so many rounds; None for a float of too many."""
+    if start.dtype.kind in "iu":
+        bits = 8 * start.dtype.itemsize
+        ends = np.asarray((start.item() + int(step) * rounds) % 2**bits, np.uint64)
+        return ends.astype(start.dtype).reshape(start.shape)
+    return None if rounds > _MOST else _numbers(start.reshape(()), step, rounds)[-1].reshape(start.shape)
 
 
 def _move(tensor: Any, graph: Any, steps: Sequence[float | None]) -> float | None:

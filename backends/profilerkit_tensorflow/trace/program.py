@@ -23,6 +23,7 @@ from ..model.unallocated import made_without_values, unallocated_variables
 from ..model.weights import trainable_variables_of
 from ..untouched.preservation import preserved
 from .conversion import converted, functions_traced_anew
+from .folding import small_value
 from .layers import LayerCalls
 from .values import PartialShape, static_shape
 
@@ -35,9 +36,8 @@ class Program:
 
     Attributes:
         key: Equal for programs of the same model with the same settings for the same shapes.
-        input_shapes: The shape of each input of the graph, in its order, with None or, for the part of a sparse tensor
-            that holds the tensor's shape, its value. A sparse or ragged tensor is several inputs, since its type leaves
-            open how many values there are.
+        input_shapes: The shape of each input of the graph, in its order, with its value if that was given and is small,
+            or None. A sparse or ragged tensor is several inputs, since its type leaves open how many values there are.
     """
 
     concrete: Any
@@ -124,7 +124,8 @@ def _shapes_of(inputs: ModelInputs) -> Iterator[tuple[PartialShape, Any]]:
     for leaf in filter(_is_fed, inputs.leaves()):
         dense_shape = leaf.dense_shape if isinstance(leaf, tf.SparseTensor) else None
         for part in tf.nest.flatten(leaf, expand_composites=True):
-            yield static_shape(part), dense_shape.numpy() if dense_shape is not None and part is dense_shape else None
+            is_known = part is dense_shape or not (inputs.are_random or isinstance(part, tf.Variable))
+            yield static_shape(part), small_value(part) if is_known else None
 
 
 def _key(layers: Sequence[tuple[str, Any]], inputs: ModelInputs) -> Any:

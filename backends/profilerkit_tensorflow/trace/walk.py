@@ -36,7 +36,7 @@ from .folding import Folding
 from .graph_access import attribute_of, body_named, forward_function
 from .lists import note_elements, read_shape
 from .live_bytes import tensor_bytes
-from .loops import counter_steps, counts_runs, trip_count
+from .loops import counter_after, counter_steps, counts_runs, trip_count
 from .ownership import Owner, Ownership
 from .pricing import layer_work, price
 from .reachable_operators import needed_variables, running_operators
@@ -294,9 +294,9 @@ class Walk:
                 constant = agreed_constant(self.folding, [before, value])
                 value = self._handed_on(value, value, owner)
                 value.constant = constant
-            elif start is not None and step is not None and runs is not None:
+            elif start is not None and start.size == 1 and step is not None and runs is not None:
                 value = self._handed_on(value, value, owner)
-                value.constant = (start + step * runs).astype(start.dtype)
+                value.constant = counter_after(start, step, runs)
             final.append(value)
         return final
 

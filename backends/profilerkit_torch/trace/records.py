@@ -80,8 +80,8 @@ def _keras_weights(
         for name, tensor in own_keras_weights(module)
     ]
     states = [
-        replace(weight_record(name, state._value, identities, persistent=False), trainable=False)
-        for name, state in (own_states(module) if is_keras(module) else ())
+        replace(weight_record(name, state._value, identities, persistent=is_saved), trainable=False)
+        for name, state, is_saved in (own_states(module) if is_keras(module) else ())
         if state._value is not None
     ]
     return weights, states

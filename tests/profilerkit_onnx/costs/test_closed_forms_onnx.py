@@ -53,6 +53,20 @@ CASES: list[tuple[str, list[Any], dict[str, Any], int, int]] = [
     ("Einsum", [ones(2), ones(3)], {"equation": "i,j"}, 0, 6),
     ("Einsum", [ones(2, 3), ones(3, 4)], {"equation": "ij,jk"}, 24, 0),
     ("Einsum", [ones(2, 3, 4)], {"equation": "bij->bji"}, 0, 0),
+    # (a @ b) @ c; the second pair of the next sums nothing but is multiplied; four operands, and an ellipsis
+    ("Einsum", [ones(2, 3), ones(3, 4), ones(4, 5)], {"equation": "ij,jk,kl->il"}, 2 * 3 * 4 + 2 * 4 * 5, 0),
+    ("Einsum", [ones(2, 3), ones(3, 4), ones(2, 4)], {"equation": "ij,jk,ik->ik"}, 2 * 3 * 4, 2 * 4),
+    (
+        "Einsum",
+        [ones(2, 3), ones(3, 4), ones(4, 5), ones(5, 6)],
+        {"equation": "ij,jk,kl,lm->im"},
+        2 * 3 * 4 + 2 * 4 * 5 + 2 * 5 * 6,
+        0,
+    ),
+    ("Einsum", [ones(7, 2, 3), ones(3, 4), ones(4, 5)], {"equation": "...ij,jk,kl->...il"}, 7 * (24 + 40), 0),
+    ("Einsum", [ones(2), ones(3), ones(4)], {"equation": "i,j,k->ijk"}, 0, 2 * 3 + 2 * 3 * 4),
+    # the label m, of the last operand alone, is summed first: 4 * 6 additions; then a @ b, and (ab, c) over k
+    ("Einsum", [ones(2, 3), ones(3, 4), ones(4, 6)], {"equation": "ij,jk,km->i"}, 2 * 3 * 4 + 2 * 4, 4 * 6),
     # convolutions
     ("Conv", [IMAGE, ones(4, 6, 3, 3)], {}, 2 * 4 * 6 * 8 * (6 * 9), 0),
     ("Conv", [IMAGE, ones(4, 6, 3, 3), ones(4)], {"pads": [1] * 4}, 2 * 4 * 8 * 10 * 54, 2 * 4 * 80),

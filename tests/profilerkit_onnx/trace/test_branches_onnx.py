@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 from onnx import GraphProto, TensorProto, helper
-from onnx_graphs import BACKEND, F, graph_of, model_of
+from onnx_graphs import BACKEND, F, graph_of, model_of, unknown
 
-from profilerkit import ModelInputs, ModelTrace, profile
+from profilerkit import ModelTrace, profile
 from profilerkit.trace.bounds import Bounds, PeakSpread
 
 #: Two rows of three: 24 bytes.
@@ -41,7 +41,7 @@ def products(source: str, output: str, number: int) -> GraphProto:
 
 def traced(*nodes: Any, weights: Any = None, **inputs: Any) -> ModelTrace:
     inputs = {"x": X, **inputs}
-    trace = BACKEND.trace(model_of(list(nodes), inputs, {"w": W, **(weights or {})}), ModelInputs(**inputs))
+    trace = BACKEND.trace(model_of(list(nodes), inputs, {"w": W, **(weights or {})}), unknown(**inputs))
     assert trace.failure is None
     return trace
 
@@ -75,7 +75,7 @@ def test_a_condition_inside_a_branch_widens_the_ends_of_that_branch() -> None:
 
 def test_a_report_prints_both_ends() -> None:
     model = model_of([either("c", "y", products("x", "a", 1), products("x", "b", 3))], {"x": X, "c": C}, {"w": W})
-    report = profile(model, ModelInputs(x=X, c=C), metrics=["macs", "memory_footprint"])
+    report = profile(model, unknown(x=X, c=C), metrics=["macs", "memory_footprint"])
     status = report.status("macs")
     assert (status.completeness.value, status.ends) == ("partial", Bounds(ONE, 3 * ONE))
     assert status.missing == (
@@ -87,7 +87,7 @@ def test_what_the_other_branch_leaves_out_opens_the_upper_end() -> None:
     fancy = graph(helper.make_node("Fancy", ["x"], ["f"], domain="com.example"), output="f")
     node = either("c", "y", fancy, products("x", "a", 2))
     model = model_of([node], {"x": X, "c": C}, {"w": W})
-    trace = BACKEND.trace(model, ModelInputs(x=X, c=C))
+    trace = BACKEND.trace(model, unknown(x=X, c=C))
     assert trace.missing == ("com.example::Fancy (1 call)",)
     assert trace.bounds("macs") == Bounds(0, None)
 
@@ -193,12 +193,12 @@ def test_branches_of_the_same_work_may_take_different_memory() -> None:
     weights = {"axis": np.asarray([1]), "zero": np.asarray([0]), "three": np.asarray([3])}
     for first, second, below, above in ((much, little, 168, 0), (little, much, 0, 168)):
         model = model_of([either("c", "y", first, second)], {"x": X, "c": C}, weights)
-        trace = BACKEND.trace(model, ModelInputs(x=X, c=C))
+        trace = BACKEND.trace(model, unknown(x=X, c=C))
         assert trace.bounds("flops") == Bounds(0, 0)
         # six copies are 144 bytes and the slice of them 24; x itself takes nothing more
         assert trace.peak_spread is not None
         assert (trace.peak_spread.below, trace.peak_spread.above) == (below, above)
-        report = profile(model, ModelInputs(x=X, c=C), metrics=["flops", "memory_footprint"])
+        report = profile(model, unknown(x=X, c=C), metrics=["flops", "memory_footprint"])
         assert report.status("flops").completeness.value == "complete"
         footprint = report.status("memory_footprint")
         assert footprint.completeness.value == "partial"
@@ -216,7 +216,7 @@ def test_a_branch_below_the_peak_of_the_rest_changes_nothing() -> None:
     assert trace.peak_spread == PeakSpread()
     report = profile(
         model_of([either("c", "z", wide(2), wide(10)), *behind], {"x": X, "c": C}, {"axis": np.asarray([1])}),
-        ModelInputs(x=X, c=C),
+        unknown(x=X, c=C),
         metrics=["flops", "memory_footprint"],
     )
     assert report.status("memory_footprint").completeness.value == "complete"

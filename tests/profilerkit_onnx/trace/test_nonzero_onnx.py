@@ -11,7 +11,7 @@ pytest.importorskip("onnx")
 import numpy as np
 import onnx
 from onnx import SparseTensorProto, helper, numpy_helper
-from onnx_graphs import BACKEND, F, graph_of, model_of
+from onnx_graphs import BACKEND, F, graph_of, model_of, unknown
 
 from profilerkit import InputError, ModelInputs, NotOfferedError, WithoutValuesError, profile
 
@@ -211,7 +211,7 @@ def test_branches_cost_what_is_left_of_them() -> None:
     }
     branches = helper.make_node("If", ["c"], ["y"], then_branch=sides["w"], else_branch=sides["v"])
     model = model_of([branches], {"c": np.array(True), "x": X})
-    trace = BACKEND.trace_nonzero(model, ModelInputs(c=np.array(True), x=X))
+    trace = BACKEND.trace_nonzero(model, unknown(c=np.array(True), x=X))
     assert trace.macs == 14
     [choice] = trace.choices
     assert [sum(macs for macs, _ in branch.work.values()) for branch in choice.branches] == [14, 6]

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 from onnx import helper
-from onnx_graphs import BACKEND, F, graph_of, model_of
+from onnx_graphs import BACKEND, F, graph_of, model_of, unknown
 
 from profilerkit import ModelInputs, ModelTrace
 
@@ -68,7 +68,8 @@ def test_a_loop_runs_as_often_as_its_condition_says(settings: dict[str, Any], tu
     assert (turns, 2, 3) in [info.shape for info in stacked.outputs]
 
 
-def test_a_bound_that_is_an_input_is_not_known() -> None:
+def test_a_bound_that_is_an_input_counts_by_its_value() -> None:
+    """Turns 0 to 5: the condition of turn 5, ``5 < 5``, ends the loop."""
     body = graph_of(
         [
             helper.make_node("MatMul", ["carried", "w"], ["after"]),
@@ -80,6 +81,8 @@ def test_a_bound_that_is_an_input_is_not_known() -> None:
     loop = helper.make_node("Loop", ["", "begins", "x"], ["y"], body=body)
     given = {"x": X, "bound": number(5)}
     trace = BACKEND.trace(model_of([loop], given, {"w": W, "begins": np.asarray(True)}), ModelInputs(**given))
+    assert (trace.macs, trace.missing) == (6 * ONE, ())
+    trace = BACKEND.trace(model_of([loop], given, {"w": W, "begins": np.asarray(True)}), unknown(**given))
     assert trace.macs == ONE
     assert trace.missing == ("Loop of an unknown number of trips (1 call)",)
 

@@ -9,7 +9,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from one_product import ONE, Function, W, X, macs, walked  # noqa: E402 - TensorFlow comes first
-from small import ones, trace, traced  # noqa: E402
+from small import ones, trace, traced, traced_by_shapes  # noqa: E402
 
 from profilerkit.trace.bounds import Bounds  # noqa: E402
 
@@ -232,7 +232,7 @@ def test_of_branches_the_most_expensive_counts() -> None:
     def function(x: Any) -> Any:
         return tf.cond(tf.reduce_sum(x) > 0, lambda: x @ W, lambda: x @ W @ W)
 
-    found = traced(function, X)
+    found = traced_by_shapes(function, X)
     assert found.macs == 2 * ONE
     assert found.bounds("macs") == Bounds(ONE, 2 * ONE)
     assert ["most expensive" in choice.reason for choice in found.choices] == [True]
@@ -243,7 +243,34 @@ def test_of_cases_the_most_expensive_counts() -> None:
         index = tf.cast(tf.reduce_sum(x), tf.int32)
         return tf.switch_case(index, [lambda: x, lambda: x @ W @ W @ W, lambda: x @ W])
 
-    assert macs(function) == 3 * ONE
+    assert traced_by_shapes(function, X).macs == 3 * ONE
+
+
+@pytest.mark.parametrize(("sign", "expected"), [(1, 1), (-1, 2)])
+def test_a_branch_that_a_given_input_chooses_is_counted_alone(sign: int, expected: int) -> None:
+    def function(x: Any) -> Any:
+        return tf.cond(tf.reduce_sum(x) > 0, lambda: x @ W, lambda: x @ W @ W)
+
+    found = traced(function, sign * X)
+    assert (found.macs, found.choices) == (expected * ONE, ())
+
+
+@pytest.mark.parametrize(("index", "expected"), [(0, 0), (1, 3), (2, 1), (9, 1), (-1, 1)])
+def test_a_case_that_a_given_input_chooses_is_counted_alone(index: int, expected: int) -> None:
+    def function(x: Any, index: Any) -> Any:
+        return tf.switch_case(index, [lambda: x, lambda: x @ W @ W @ W, lambda: x @ W])
+
+    found = traced(function, X, tf.constant(index))
+    assert (found.macs, found.choices) == (expected * ONE, ())
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 6])
+def test_a_loop_runs_as_often_as_a_given_input_says(rounds: int) -> None:
+    def function(x: Any, rounds: Any) -> Any:
+        return tf.while_loop(lambda i, y: i < rounds, lambda i, y: (i + 1, y @ W), (0, x))[1]
+
+    found = traced(function, X, tf.constant(rounds))
+    assert (found.macs, found.choices) == (rounds * ONE, ())
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 1), (3, 2)])

@@ -10,7 +10,9 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from one_product import ONE, Function, W, X, walked  # noqa: E402 - TensorFlow comes first
-from small import ones, trace, traced  # noqa: E402
+from small import ones  # noqa: E402
+from small import trace_by_shapes as trace  # noqa: E402
+from small import traced_by_shapes as traced  # noqa: E402
 
 from profilerkit.trace.bounds import Bounds  # noqa: E402
 
