@@ -14,7 +14,9 @@ from .process.lazy import lazy_names, module_of_each
 if TYPE_CHECKING:
     from .api import compare, profile
     from .audits import audit
-    from .backend import Backend, BackendInfo, Device, RunOptions
+    from .backend import Backend, BackendInfo
+    from .backend import Device as Device
+    from .backend import RunOptions as RunOptions
     from .devices.info import DeviceInfo
     from .errors import (
         ArgumentError,
@@ -51,25 +53,31 @@ if TYPE_CHECKING:
         WithoutValuesError,
     )
     from .hookspecs import hookimpl
-    from .inputs import DataLoader, ForwardPass, ModelInputPattern, ModelInputs, TensorSpec
+    from .inputs import DataLoader as DataLoader
+    from .inputs import ForwardPass, ModelInputPattern, ModelInputs
+    from .inputs import TensorSpec as TensorSpec
     from .isolation import isolated
-    from .joining import JoinedProfile, join
+    from .joining import JoinedProfile
+    from .joining import join as join
     from .language_models import kv_bytes, kv_bytes_per_token, llm
     from .piping.function import ExternalProfilerFunction, JointFunction, ProfilerFunction
     from .piping.plain_metric import metric
     from .piping.quantity import Scale
-    from .piping.status import Comparative, Completeness, Failure, Metric, Noted, Partial, StatusKey, Unavailable
+    from .piping.status import Comparative, Completeness, Failure, Noted, StatusKey, Unavailable
+    from .piping.status import Metric as Metric
+    from .piping.status import Partial as Partial
     from .plugging.extension import LoadedModel, LoaderInfo, RendererInfo
     from .prediction.api import predict
     from .prediction.predicting import Prediction
     from .profiler import Profiler
     from .results.comparison import Comparison
     from .results.report import Report
-    from .results.saving import load
+    from .results.saving import load as load
     from .times.measurement import Measurement, Ratio
     from .times.run import Run
     from .trace.records import ModelTrace
 
+#: What ``from profilerkit import *`` imports. Names that frameworks and Python have too are imported by name alone.
 __all__ = [
     "ArgumentError",
     "ArgumentWarning",
@@ -83,9 +91,7 @@ __all__ = [
     "Comparison",
     "Completeness",
     "CostFormulaError",
-    "DataLoader",
     "DependencyCycleError",
-    "Device",
     "DeviceFileError",
     "DeviceInfo",
     "DeviceNotAvailableError",
@@ -101,7 +107,6 @@ __all__ = [
     "LoadedModel",
     "LoaderInfo",
     "Measurement",
-    "Metric",
     "MissingArgumentError",
     "ModelChangedWarning",
     "ModelFailedError",
@@ -110,7 +115,6 @@ __all__ = [
     "ModelTrace",
     "NotOfferedError",
     "Noted",
-    "Partial",
     "PlanError",
     "PluginFailedError",
     "PluginWarning",
@@ -128,11 +132,9 @@ __all__ = [
     "Report",
     "ReportFileError",
     "Run",
-    "RunOptions",
     "Scale",
     "StatusKey",
     "StoreError",
-    "TensorSpec",
     "TracingError",
     "Unavailable",
     "UnknownStatusError",
@@ -141,11 +143,9 @@ __all__ = [
     "compare",
     "hookimpl",
     "isolated",
-    "join",
     "kv_bytes",
     "kv_bytes_per_token",
     "llm",
-    "load",
     "metric",
     "predict",
     "profile",

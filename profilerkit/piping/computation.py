@@ -27,7 +27,6 @@ from ..errors import (
 from ..process.cached import cached_property
 from ..process.containment import contained, offering_plugin, origin_of
 from ..protocols import fingerprint_of, inapplicable_to
-from ..times.measurement import Measurement
 from ..trace.completeness import gaps_of
 from ..trace.records import ModelTrace
 from .cross_check import contradiction_of, with_trace
@@ -35,6 +34,7 @@ from .function import ProfilerFunction, describe
 from .intrinsic import Trace
 from .registry import PROVIDED, Binding, Registry
 from .remembered import Remembered, Resolved
+from .returned import outcomes_of
 from .status import (
     INAPPLICABLE,
     Completeness,
@@ -44,8 +44,6 @@ from .status import (
     StatusKey,
     Unavailable,
     inherited,
-    is_number,
-    lacking,
 )
 
 __all__ = ["Computation", "Remembered"]
@@ -105,9 +103,23 @@ class Computation:
         return remembered.status if remembered else self._compute(binding, resolved)
 
     def remembered(self, binding: Binding, resolved: Resolved) -> Remembered | None:
-        """Return what is remembered for a binding, if it was computed from these arguments."""
-        remembered = self.memory.get(binding.key.NAME)
-        return remembered if remembered and self._still_holds(remembered, binding, resolved) else None
+        """Return what is remembered for a binding of these arguments, and make it the last one of its function."""
+        found = self._held(binding, resolved)
+        if found is not None and found is not self.memory[binding.key.NAME]:
+            held = {b.key.NAME: self._held(b, resolved) for b in self.registry if b.function is binding.function}
+            for name, entry in held.items():
+                if entry is not None:
+                    self.memory[name] = entry.before(other for other in self._entries(name) if other is not entry)
+        return found
+
+    def _held(self, binding: Binding, resolved: Resolved) -> Remembered | None:
+        entries = self._entries(binding.key.NAME)
+        return next((entry for entry in entries if self._still_holds(entry, binding, resolved)), None)
+
+    def _entries(self, name: str) -> tuple[Remembered, ...]:
+        """Return what is remembered of a key, the last one first."""
+        last = self.memory.get(name)
+        return () if last is None else (last, *last.earlier)
 
     def resolve(self, binding: Binding) -> Resolved:
         """Find every argument of a binding's function."""
@@ -138,15 +150,17 @@ class Computation:
                 values[name] = self.arguments[name]
             elif name in PROVIDED:
                 values[name] = self.provided[name]
-            elif name in self.registry:
-                statuses[name] = self.status(name)
+            elif (binding := self.registry.taken_from(parameter)) is not None:
+                statuses[name] = self.status(binding.key.NAME)
                 values[name] = statuses[name].value
             elif parameter.default is not Parameter.empty:
                 values[name] = parameter.default
             else:
+                likely = self.registry.like(name, function)
                 raise MissingArgumentError(
                     f"{describe(function)} needs an argument {name!r} that nothing provides: pass it "
                     f"(compute_status(..., {name}=...)), or register a function that computes the status key {name!r}"
+                    f"{f'; did you mean {likely!r}?' if likely else ''}"
                 )
         return Resolved(values, statuses)
 
@@ -264,7 +278,8 @@ class Computation:
             status = current.key.computed(
                 inherited(outcome, resolved.statuses.values()), tuple(resolved.statuses.values())
             )
-            self.memory[name] = Remembered(status, binding.function, resolved.sources, group, fingerprint, contents)
+            now = Remembered(status, binding.function, resolved.sources, group, fingerprint, contents)
+            self.memory[name] = now.before(each for each in self._entries(name) if each.function is binding.function)
         self._cross_check(outcomes)
         return self.memory[binding.key.NAME].status
 
@@ -300,47 +315,8 @@ class Computation:
                 self.memory[bound.key.NAME] = Remembered(status, bound.function, {})
 
     def outcomes(self, binding: Binding, returned: Any, resolved: Resolved) -> dict[str, Outcome]:
-        """Read what a binding's function returned: a dict by name, or the bare value of its only key.
-
-        What follows from a trace lacks what that trace lacks.
-        """
-        function, name = binding.function, binding.key.NAME
-        declared = [key.NAME for key in function.bounded_keys()]
-        if isinstance(returned, (Outcome, Unavailable)):
-            return dict.fromkeys(declared, Outcome.of(returned))
-        if not isinstance(returned, dict):
-            if len(declared) > 1:
-                raise TypeError(
-                    f"{describe(function)} computes {', '.join(declared)} but returned {type(returned).__name__}: "
-                    "with several status keys, return a dict of values by name"
-                )
-            return {name: lacking(_plausible(binding.key, Outcome.of(returned)), binding.key, resolved.trace)}
-        absent = [key for key in (name, *declared) if key not in returned]
-        if absent:
-            raise TypeError(
-                f"{describe(function)} was called for {name!r} but returned a dict without {absent[0]!r}, with the "
-                f"keys: {_listing(returned)}"
-            )
-        undeclared = [key for key in returned if key not in declared]
-        if undeclared:
-            raise TypeError(
-                f"{describe(function)} returned {_listing(undeclared)}, which get_bounded_status_keys() does not "
-                f"declare; it declares {_listing(declared)}"
-            )
-        return {
-            key.NAME: lacking(_plausible(key, Outcome.of(returned[key.NAME])), key, resolved.trace)
-            for key in function.bounded_keys()
-        }
-
-
-def _plausible(key: StatusKey, outcome: Outcome) -> Outcome:
-    """Return the outcome of a key; a failure where it is a time that is negative, which no clock tells."""
-    if not (isinstance(key, Metric) and key.UNIT == "s" and is_number(outcome.value)):
-        return outcome
-    least = outcome.value.min if isinstance(outcome.value, Measurement) else float(outcome.value)
-    if least >= 0:
-        return outcome
-    return Outcome.of(Failure(InputError(f"{key.NAME} has {least} s: a time is 0 seconds or more; read another clock")))
+        """Read what a binding's function returned; see `outcomes_of`."""
+        return outcomes_of(binding.function, binding.key, returned, resolved.trace)
 
 
 def _blocked_by(statuses: Mapping[str, StatusKey]) -> Outcome | None:
@@ -377,7 +353,3 @@ def _same(value: Any, other: Any) -> bool:
         return bool(value == other)
     except Exception:  # tensors and arrays compare element by element; two objects then count as different
         return False
-
-
-def _listing(names: Any) -> str:
-    return ", ".join(repr(name) for name in names) or "none"

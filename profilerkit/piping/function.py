@@ -102,7 +102,7 @@ class ProfilerFunction(ABC):
         cls = type(self)
         kept: tuple[object, inspect.Signature] | None = cls.__dict__.get(_SIGNATURE)
         if kept is None or kept[0] is not cls.__call__:
-            kept = cls.__call__, inspect.signature(self)
+            kept = cls.__call__, inspect.signature(self.__call__)  # as it is called: static methods have no self
             setattr(cls, _SIGNATURE, kept)
         return kept[1]
 

@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from inspect import Parameter
 from typing import Any
 
 from ..arguments.checking import argument_hint, checked_all, first_of_several, status_name
@@ -136,6 +137,19 @@ class Registry:
         alias = nearest(name, [alias for binding in self._bindings.values() for alias in binding.key.ALIASES])
         return [] if alias is None else [alias]
 
+    def taken_from(self, parameter: Parameter) -> Binding | None:
+        """Return what a parameter of a function gets its value from: a status key, by its name, or by an alias.
+
+        An alias counts for a parameter without a default: one with a default may well be an option of that name.
+        """
+        by_name = self._bindings.get(parameter.name)
+        return self._by_alias(parameter.name) if by_name is None and parameter.default is Parameter.empty else by_name
+
+    def like(self, name: str, function: ProfilerFunction) -> str | None:
+        """Return what a parameter of a function resembles: another's status key, or what every profiler has."""
+        others = [binding.key for binding in self._bindings.values() if binding.function is not function]
+        return nearest(name, [*PROVIDED, *(name for key in others for name in (key.NAME, *key.ALIASES))])
+
     def _by_alias(self, name: str) -> Binding | None:
         return next((binding for binding in self._bindings.values() if name in binding.key.ALIASES), None)
 
@@ -155,7 +169,9 @@ class Registry:
             if key in met or key in _TRACES or key not in self._bindings or self.bundle(key):
                 continue
             met.add(key)
-            waiting += self._bindings[key].function.parameters()
+            parameters = self._bindings[key].function.parameters()
+            taken = {name: self.taken_from(parameter) for name, parameter in parameters.items()}
+            waiting += (name if binding is None else binding.key.NAME for name, binding in taken.items())
         return False
 
     def static_names(self, names: Iterable[str] | None = None) -> list[str]:

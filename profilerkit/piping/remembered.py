@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..process.cached import cached_property
@@ -13,7 +13,10 @@ from .function import ProfilerFunction
 from .registry import PROVIDED
 from .status import StatusKey
 
-__all__ = ["Remembered", "Resolved"]
+__all__ = ["KEPT", "Remembered", "Resolved"]
+
+#: How many values of a key are remembered, each with the arguments that it was computed from.
+KEPT = 4
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,8 @@ class Remembered:
 
     ``arguments`` is None for a value that was loaded: what it was computed from is not known. Values that were
     measured together share their ``group``. ``fingerprint`` is the backend's, of the model at that time. ``contents``
-    is what the arguments and the function contained then, since both may be changed in place.
+    is what the arguments and the function contained then, since both may be changed in place. ``earlier`` are those
+    before it, of the same key, most of which were computed from other arguments.
     """
 
     status: StatusKey
@@ -31,6 +35,11 @@ class Remembered:
     group: object | None = None
     fingerprint: object = None
     contents: object = None
+    earlier: tuple[Remembered, ...] = ()
+
+    def before(self, others: Iterable[Remembered]) -> Remembered:
+        """Return it with the first of the others as earlier ones, as many as are kept."""
+        return replace(self, earlier=tuple(replace(other, earlier=()) for other in others)[: KEPT - 1])
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import ast
 import configparser
 import importlib
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -105,16 +106,43 @@ def lazy_packages() -> list[str]:
 def test_lazy_names_are_the_imported_ones_are_the_public_ones(package: str) -> None:
     """What type checkers read, what is imported on first use, and what is public are one list."""
     tree = ast.parse((packages()[package] / "__init__.py").read_text(encoding="utf-8"))
-    checked = {}
+    checked, by_name = {}, set()
     for node in ast.walk(tree):
         if isinstance(node, ast.If):
             for statement in node.body:
                 assert isinstance(statement, ast.ImportFrom)
                 module = "." * statement.level + (statement.module or "")
                 checked.update({alias.name: module for alias in statement.names})
+                by_name |= {alias.name for alias in statement.names if alias.asname}  # not by a star
     loaded = importlib.import_module(package)
     assert checked == loaded._MODULES
-    assert sorted(checked) == list(loaded.__all__)
+    assert sorted(checked.keys() - by_name) == list(loaded.__all__)
+
+
+def test_a_star_import_shadows_no_name_that_frameworks_and_python_have_too() -> None:
+    """Of the names in both, `profile` alone is what the package is there for."""
+    import profilerkit
+
+    modules = ["builtins", "json", "os.path", "pickle", "functools", "typing", "dataclasses", "numpy", "pandas"]
+    modules += ["torch", "torch.nn", "torch.optim", "torch.utils.data", "torch.profiler", "onnx", "onnxruntime"]
+    modules += ["tensorflow", "keras", "keras.metrics", "jax", "jax.numpy", "jax.tree_util", "flax.nnx", "equinox"]
+    code = f"""
+import importlib, json, sys, warnings
+warnings.simplefilter("ignore")
+names = set()
+for module in {modules}:
+    try:
+        names.update(dir(importlib.import_module(module)))
+    except ImportError:
+        pass
+print(json.dumps(sorted(names)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = set(json.loads(done.stdout.splitlines()[-1]))
+    assert "dumps" in names
+    assert set(profilerkit.__all__) & names <= {"profile"}
+    for name in profilerkit._MODULES:
+        assert getattr(profilerkit, name) is not None, "imported by its name, each of them is there"
 
 
 def configuration() -> configparser.ConfigParser:

@@ -21,6 +21,7 @@ from profilerkit import (
     UnknownStatusError,
 )
 from profilerkit.testing import FakeModel
+from profilerkit_metrics import ComputeComplexity
 
 MakeProfiler = Callable[..., Profiler]
 
@@ -88,6 +89,32 @@ def test_a_missing_argument_names_function_parameter_and_both_ways(
     )
     assert isinstance(caught.value, TypeError)
     assert profiler.compute_status("thresholded", threshold=0.5) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"), [("totl_params", "total_params"), ("data_split", "data_splits"), ("paramss", "params")]
+)
+def test_a_misspelt_parameter_is_told_what_it_resembles(
+    wrong: str, meant: str, model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    function = function_of(eval(f"lambda {wrong}: {wrong}"), "copied")
+    with pytest.raises(MissingArgumentError, match=f"{wrong!r} that nothing provides.*; did you mean {meant!r}\\?$"):
+        make_profiler(model, ComputeComplexity(), function).compute_status("copied")
+
+
+def test_every_alias_is_a_parameter_as_the_name_is(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    """A parameter with a default is an option: one called "size" keeps its default, whatever has that alias."""
+    profiler = make_profiler(model).register_defaults()
+    aliases = {alias: binding.key.NAME for binding in profiler._registry for alias in binding.key.ALIASES}
+    assert aliases["params"] == "total_params"
+    for alias, name in aliases.items():
+        own, option = f"own_{alias}", f"option_{alias}"
+        profiler.register_profiler_function(function_of(eval(f"lambda {alias}: {alias}"), own))
+        profiler.register_profiler_function(function_of(eval(f"lambda {alias}=7: {alias}"), option))
+        assert profiler.compute_status(own) is profiler.compute_status(name)
+        assert profiler.compute_status(option) == 7
+        assert profiler.compute_status(own, **{alias: 5}) == 5  # type: ignore[call-overload]
+        assert profiler._registry.runs_the_model(own) is profiler._registry.runs_the_model(name)
 
 
 def test_a_circle_is_printed(model: FakeModel, make_profiler: MakeProfiler) -> None:
@@ -173,6 +200,43 @@ def test_the_same_arguments_are_free_others_are_computed_anew(model: FakeModel, 
     assert profiler.compute_status("counted", batch_size=4) == 3, "another trace is another argument"
     assert profiler.compute_status("counted", batch_size=4, recompute=True) == 4
     assert calls == [1, 2, 1, 1]
+
+
+def test_the_last_four_sets_of_arguments_are_free_in_any_order(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    """Batch sizes 1, 2, 1, 2 are two computations; after four others the first is computed again."""
+    calls: list[int] = []
+
+    def both(batch_size: int, trace: Any) -> dict[str, int]:
+        calls.append(batch_size)
+        return {"one": 10 * batch_size, "two": -batch_size}
+
+    profiler = make_profiler(model, function_of(both, "one", "two"), function_of(lambda one, two: one - two, "sum"))
+    for batch_size in (1, 2, 1, 2, 1):
+        assert profiler.compute_status("sum", batch_size=batch_size) == 11 * batch_size
+        assert profiler.status_get("two") == -batch_size, "the other key of the function is of the same arguments"
+    assert calls == [1, 2]
+    first = profiler.compute_status("trace", batch_size=1)
+    assert profiler.compute_status("trace", batch_size=2) is not first
+    assert profiler.compute_status("trace", batch_size=1) is first
+    for batch_size in (3, 4, 2, 1, 4, 3):
+        profiler.compute_status("one", batch_size=batch_size)
+    assert calls == [1, 2, 3, 4]
+    for batch_size in (5, 2):
+        profiler.compute_status("one", batch_size=batch_size)
+    assert calls == [1, 2, 3, 4, 5, 2]
+    profiler.compute_status("one", batch_size=5, recompute=True)
+    assert calls[6:] == [5]
+
+
+def test_a_value_of_the_model_as_it_was_is_not_taken_for_one_of_now(
+    model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    count, calls = counting()
+    profiler = make_profiler(model, function_of(count, "counted"))
+    assert [profiler.compute_status("counted", factor=factor) for factor in (1, 2)] == [1, 2]
+    profiler.model = FakeModel(model.layers[:1])
+    assert [profiler.compute_status("counted", factor=factor) for factor in (1, 2, 1)] == [3, 4, 3]
+    assert len(calls) == 4
 
 
 def test_arguments_are_compared_by_identity_where_equality_says_nothing(
