@@ -104,15 +104,15 @@ class Computation:
 
     def remembered(self, binding: Binding, resolved: Resolved) -> Remembered | None:
         """Return what is remembered for a binding of these arguments, and make it the last one of its function."""
-        found = self._held(binding, resolved)
-        if found is not None and found is not self.memory[binding.key.NAME]:
-            held = {b.key.NAME: self._held(b, resolved) for b in self.registry if b.function is binding.function}
-            for name, entry in held.items():
-                if entry is not None:
-                    self.memory[name] = entry.before(other for other in self._entries(name) if other is not entry)
-        return found
+        entry = self._valid_entry(binding, resolved)
+        if entry is not None and entry is not self.memory[binding.key.NAME]:
+            for bound in self.registry:
+                if bound.function is binding.function and (valid := self._valid_entry(bound, resolved)) is not None:
+                    name = bound.key.NAME
+                    self.memory[name] = valid.before(other for other in self._entries(name) if other is not valid)
+        return entry
 
-    def _held(self, binding: Binding, resolved: Resolved) -> Remembered | None:
+    def _valid_entry(self, binding: Binding, resolved: Resolved) -> Remembered | None:
         entries = self._entries(binding.key.NAME)
         return next((entry for entry in entries if self._still_holds(entry, binding, resolved)), None)
 

@@ -262,6 +262,7 @@ def cases() -> dict[str, Case]:
         "Comparison": Case(Comparison, {"reference": report, "others": lambda: (report(),)}),
         "Comparison.ratio": Case(method(comparison, "ratio"), {"key": "macs", "other": None}),
         "Comparison.enhancement": Case(method(comparison, "enhancement"), {"key": "macs", "other": None}),
+        "Comparison.difference": Case(method(comparison, "difference"), {"key": "macs", "other": None}),
         "Comparison.other": Case(method(comparison, "other"), {"which": None}),
         "Comparison.layers": Case(method(comparison, "layers"), {"other": None}),
         "LayerTable.top": Case(method(lambda: report().layers, "top"), {"k": 5, "by": "macs", "depth": None}),
