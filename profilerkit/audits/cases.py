@@ -19,6 +19,7 @@ from ..errors import PlanError, nearest
 from ..isolation.job import Job
 from ..isolation.limits import Limits
 from ..plugging import offers
+from ..plugging.unloaded import names_of_functions
 from .listing import specs_of
 from .plan import ModelEntry, Plan, shape_of
 from .plan_lines import Lines
@@ -203,6 +204,9 @@ def _require_metric(name: str, key: str, lines: Lines, index: int = -1) -> None:
     """Raise `PlanError` for a metric that no plugin computes; ``key`` is the key of the plan that names it."""
     names = {offer.item.NAME for offer in offers.offered_status_keys()}
     if offers.name_of_metric(name) in names:
+        return
+    names |= names_of_functions()
+    if name in names:
         return
     likely = nearest(name, names)
     help_text = "; `profilerkit list` lists the metrics" if likely is None else f"; did you mean {likely!r}?"

@@ -12,6 +12,7 @@ from .durations import duration
 from .local_engine import usable_cores
 from .running import Audit
 from .store import Store, as_url, without_password
+from .summary import NOT_IN_KEY
 
 __all__ = ["Estimate", "estimate", "estimate_text"]
 
@@ -94,6 +95,7 @@ def estimate_text(estimated: Estimate) -> str:
     lines += [f"and {hidden} more"] if hidden > 0 else []
     count = len(estimated.pending)
     lines.append(f"{count} to run, {len(estimated.stored)} in the store {_shown(estimated.store)} already")
+    lines += [f"({NOT_IN_KEY})"] if estimated.stored else []
     if estimated.seconds is not None:
         lines.append(f"estimate: {duration(estimated.seconds)}, from {estimated.based_on} models with earlier rows")
     if estimated.most_seconds is not None and count:

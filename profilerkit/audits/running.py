@@ -19,13 +19,15 @@ from .engine import Engine, EngineOptions, engine_named
 from .machines import machine_digest, machine_facts
 from .outcomes import Outcome
 from .plan import Plan
-from .rows import Row, RowStatus
+from .rows import End, Row, RowStatus
 from .store import Run, Store
 
 __all__ = ["RERUN", "Audit", "Finished", "Watch", "audit", "default_store"]
 
 #: What is run again although it is in the store.
 RERUN = ("failed", "all")
+#: Ends that say nothing about a model: its process could not be run or watched. Such a case is always run again.
+NOT_OF_THE_MODEL = (End.ENGINE, End.LOST)
 
 
 class Watch:
@@ -132,6 +134,7 @@ class Audit:
         """Return the rows of cases that are in the store, and the cases that are to be run."""
         keys = [case.key(self.location) for case in cases]
         latest = {} if self.rerun == "all" else store.latest(keys)
+        latest = {key: row for key, row in latest.items() if row.end not in NOT_OF_THE_MODEL}
         if self.rerun == "failed":
             latest = {key: row for key, row in latest.items() if row.status is not RowStatus.FAILED}
         pending = [case for case, key in zip(cases, keys, strict=True) if key not in latest]

@@ -13,10 +13,12 @@ from .store import Store, without_password
 if TYPE_CHECKING:
     from .running import Finished
 
-__all__ = ["exceeded", "summary"]
+__all__ = ["NOT_IN_KEY", "exceeded", "summary"]
 
 #: How many rows that are not complete are named, and how much of each reason.
 _NAMED, _REASON = 50, 200
+#: What is said beside rows that are reused.
+NOT_IN_KEY = "files and environment variables that a model's code reads are not compared: after a change, --rerun all"
 #: How many warnings are named, the most frequent first.
 _WARNINGS = 5
 
@@ -49,6 +51,7 @@ def summary(finished: Finished) -> str:
         f"{finished.measured} measured, {finished.reused} in the store before; run {finished.run} in "
         f"{without_password(finished.store)}"
     )
+    lines += [f"({NOT_IN_KEY})"] if finished.reused else []
     return "\n".join(lines)
 
 

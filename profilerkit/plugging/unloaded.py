@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from ..process.cached import cached_property
-from .offers import load
+from .offers import backends, functions_offered, load
 
 if TYPE_CHECKING:
     from ..backend import Backend, BackendInfo
 
-__all__ = ["unloaded"]
+__all__ = ["names_of_functions", "unloaded"]
 
 
 class _Unloaded:
@@ -36,3 +36,14 @@ class _Unloaded:
 def unloaded(info: BackendInfo) -> Backend:
     """Return a stand-in for a backend, for a hook that may need only its name to return what it offers."""
     return cast("Backend", _Unloaded(info))
+
+
+def names_of_functions() -> set[str]:
+    """Return the status keys that the functions of all plugins compute, for any backend, declared as keys or not."""
+    return {
+        name
+        for info in backends()
+        for offer in functions_offered(unloaded(info))
+        for key in offer.item.bounded_keys()
+        for name in (key.NAME, *key.ALIASES)
+    }

@@ -190,11 +190,11 @@ _require_no_code = _matching(re.compile(r"""[^()"'\\;\r\n]*"""), "a part that is
 def _require_operator(target: str) -> None:
     operator = re.fullmatch(r"torch\.ops\.(\w+)\.(\w+)(?:\.(\w+))?", target, re.ASCII)
     if operator and operator[1] == "higher_order":
-        allowed = _HIGHER_ORDER.fullmatch(operator[2])
+        allowed = bool(_HIGHER_ORDER.fullmatch(operator[2]))
     elif operator:
         allowed = _takes_no_file(*operator.groups())
     else:
-        allowed = _FUNCTIONS.fullmatch(target) or _ARITHMETIC.fullmatch(target.removeprefix("_operator."))
+        allowed = bool(_FUNCTIONS.fullmatch(target) or _ARITHMETIC.fullmatch(target.removeprefix("_operator.")))
     if not allowed:
         raise _Finding(f"calls {target!r}")
 

@@ -12,8 +12,8 @@ import pytest
 from audited import MACS, PARAMS, many, plan, write_nets
 
 from profilerkit import ArgumentError, NotOfferedError, Report
-from profilerkit.audits import End, Row, RowStatus, Store, audit
-from profilerkit.audits.running import Watch
+from profilerkit.audits import End, Row, RowStatus, Run, Store, audit
+from profilerkit.audits.running import Audit, Watch
 from profilerkit.isolation import processes
 
 pytestmark = [
@@ -41,6 +41,20 @@ def breaks():
 
 def by_spec(rows: Any) -> dict[str, Row]:
     return {row.spec.rpartition(":")[2]: row for row in rows}
+
+
+@pytest.mark.parametrize("end", list(End))
+def test_a_row_is_reused_unless_the_engine_failed(end: End, tmp_path: Path) -> None:
+    """A lost cluster or a deleted temporary folder says nothing about a model; a crash or a time-out does."""
+    zoo = Audit(many(tmp_path, 1), tmp_path / "zoo.db")
+    (case,) = zoo.cases
+    status = RowStatus.COMPLETE if end is End.DONE else RowStatus.FAILED
+    with Store.open(zoo.url) as store:
+        run = store.begin_run(Run("", ""), {})
+        store.add(Row(case.spec, case.key(zoo.location), status, end, "why", run=run.run))
+        reused, pending = zoo.split(store, zoo.cases)
+    of_the_engine = end in (End.ENGINE, End.LOST)
+    assert (len(reused), len(pending)) == ((0, 1) if of_the_engine else (1, 0))
 
 
 @pytest.mark.slow

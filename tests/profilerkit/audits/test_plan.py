@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from profilerkit.audits import Plan
 from profilerkit.audits.cases import cases_of
 from profilerkit.audits.listing import specs_of
 from profilerkit.audits.plan_lines import Lines
+from profilerkit.plugging import offers
 
 LEAST = 'metrics = ["macs"]\ntimeout = 30\nmemory = "4 GiB"\n[[models]]\nspec = "net.py:build"\ninput_shape = [8]\n'
 
@@ -135,6 +138,26 @@ def test_a_metric_that_nothing_computes_is_an_error_of_the_plan(tmp_path: Path) 
         cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["mcas"]))
     with pytest.raises(PlanError, match=r"nothing computes 'zzqq'; `profilerkit list` lists the metrics$"):
         cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["zzqq"]))
+
+
+def test_a_metric_that_a_plugin_computes_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its function is enough: the example declares no status key of its own."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "examples" / "one_file_metric"))
+    of_metric = plan(tmp_path, {"spec": "a.py:b"}, metrics=["largest_layer"])
+    of_budget = plan(tmp_path, {"spec": "a.py:b"}, budgets={"largest_layer": "<= 90"})
+    for read in (of_metric, of_budget):
+        with pytest.raises(PlanError, match="nothing computes 'largest_layer'"):
+            cases_of(read)
+    offers.manager().register(importlib.import_module("profilerkit_largest_layer"), "largest")
+    try:
+        for read in (of_metric, of_budget):
+            (case,) = cases_of(read)
+            assert "largest_layer" in (case.metrics or ())
+        with pytest.raises(PlanError, match=r"nothing computes 'largest_layr'; did you mean 'largest_layer'\?"):
+            cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["largest_layr"]))
+    finally:
+        offers.forget()
+        sys.modules.pop("profilerkit_largest_layer")
 
 
 @pytest.mark.parametrize(

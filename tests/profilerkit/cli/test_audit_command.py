@@ -61,7 +61,13 @@ def test_rows_as_json_and_the_summary(zoo: Path, capsys: pytest.CaptureFixture[s
     assert "2 cases, 0 of them in the store already" in captured.err
     assert re.search(r"\[2/2, 0 s left\] complete nets\.py:net_0", captured.err)
     assert run("audit", zoo) == 0
-    assert "2 complete\n0 measured, 2 in the store before" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "2 complete\n0 measured, 2 in the store before" in shown
+    assert shown.endswith(
+        "environment variables that a model's code reads are not compared: after a change, --rerun all)\n"
+    )
+    assert run("audit", zoo, "--dry-run") == 0
+    assert "are not compared: after a change, --rerun all" in capsys.readouterr().out
     assert run("audit", zoo, "--dry-run", "--rerun", "all") == 0
     assert "estimate: " in capsys.readouterr().out
     assert run("export", zoo.with_suffix(".db"), "--output", zoo.with_name("rows.csv")) == 0
