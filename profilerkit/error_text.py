@@ -6,6 +6,8 @@ import re
 import reprlib
 from typing import Any
 
+from .foreign_text import visible
+
 __all__ = ["error_line", "shown"]
 
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
@@ -36,6 +38,7 @@ def error_line(error: BaseException) -> str:
             break
         lines = remaining
     line = _VALUES.sub("[...]", _NODE.sub(r"\1", " ".join(lines))).removeprefix(f"{type(error).__name__}: ")
+    line = visible(line)
     return line if len(line) <= 400 else f"{line[:397]}..."
 
 

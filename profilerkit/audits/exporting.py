@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ArgumentError, ReportFileError
+from ..foreign_text import on_terminal
 from ..process.files import write_bytes, write_text
+from ..render.csv import is_formula
 from ..results.report import Report
 from ..results.saving import parse, resealed
 from .hiding import hidden
@@ -143,7 +145,7 @@ def _write_csv(file: Path, lines: list[dict[str, Any]]) -> None:
     text = StringIO()
     writer = csv.DictWriter(text, _columns(lines), lineterminator="\r\n")
     writer.writeheader()
-    writer.writerows(lines)
+    writer.writerows({name: _to_text(value) for name, value in line.items()} for line in lines)
     write_text(file, text.getvalue())
 
 
@@ -159,8 +161,17 @@ def _read_csv(file: Path) -> Iterator[dict[str, Any]]:
         csv.field_size_limit(previous)
 
 
+def _to_text(value: Any) -> Any:
+    """Return the cell of a value; one that a terminal or a spreadsheet would obey is written behind an apostrophe."""
+    if not isinstance(value, str) or not (is_formula(value) or value.startswith("'") or on_terminal(value) != value):
+        return value
+    return f"'{value.encode('unicode_escape').decode('ascii')}"
+
+
 def _from_text(name: str, text: str) -> Any:
     kind = int if name in _COUNTING else _NUMBERS.get(name)
+    if text.startswith("'"):
+        text = text[1:].encode("ascii", "replace").decode("unicode_escape", "replace")  # the checksum tells
     if kind is None:
         return text
     return kind(text) if text else None

@@ -14,11 +14,12 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from ..errors import ProfilerKitError, ProfilerKitWarning, by_likeness
+from ..foreign_text import on_terminal
 from ..process.clean_output import encodable, results, results_alone, wants_color
 from ..process.containment import notes_of
 from .examples import COMPLETION, epilog
 
-__all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main"]
+__all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main", "say"]
 
 #: Exit codes beside 0 (fine). The last is what shells give a program that was stopped with Ctrl-C.
 NOT_KEPT, USAGE, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
@@ -103,16 +104,22 @@ def cli(context: click.Context, no_plugins: bool, traced: bool) -> None:
         context.with_resource(own_plugins_only())
 
 
-def emit(text: str = "") -> None:
-    """Print a line, or several, of the result on standard output."""
+def emit(text: str = "", bold: bool = False, colored: bool = False) -> None:
+    """Print a line, or several, of the result on standard output; only ``colored`` text has colors of its own."""
     stream = results()
     try:
         if stream is not None:
-            click.echo(encodable(text, stream.encoding), file=stream, color=wants_color())
+            shown = encodable(on_terminal(text, colored), stream.encoding)
+            click.echo(click.style(shown, bold=True) if bold else shown, file=stream, color=wants_color())
     except BrokenPipeError:
         raise
     except OSError as error:
         fail(f"cannot write to standard output: {error.strerror or error}", USAGE, error)
+
+
+def say(text: str) -> None:
+    """Print a line, or several, on standard error: what went wrong, or what goes on."""
+    click.echo(on_terminal(text), err=True)
 
 
 def _show_help(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -126,8 +133,8 @@ def fail(message: str, code: int, error: BaseException | None = None) -> NoRetur
     context = click.get_current_context(silent=True)
     traced = bool(context and (context.find_root().obj or {}).get("traceback"))
     if traced and error is not None:
-        click.echo("".join(traceback.format_exception(error)).rstrip(), err=True)
-    click.echo(f"Error: {message}", err=True)
+        say("".join(traceback.format_exception(error)).rstrip())
+    say(f"Error: {message}")
     sys.exit(code)
 
 
@@ -148,14 +155,15 @@ def main(arguments: list[str] | None = None) -> Any:
             result = cli(args=arguments, standalone_mode=False, obj=mode)
             sys.exit(result if isinstance(result, int) else 0)
     except click.ClickException as error:
+        error.message = on_terminal(error.message)
         error.show()
         sys.exit(error.exit_code)
     except ProfilerKitError as error:
         fail(str(error), MODEL_FAILED, error)
     except (click.Abort, KeyboardInterrupt) as error:
-        click.echo("\nInterrupted: nothing was written.", err=True)
+        say("\nInterrupted: nothing was written.")
         for note in notes_of(error):  # whose code it was that was waited for
-            click.echo(f"{note[:1].upper()}{note[1:]}.", err=True)
+            say(f"{note[:1].upper()}{note[1:]}.")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:  # who read the results has gone: `profilerkit list | head`
         sys.stderr.close()
@@ -187,7 +195,7 @@ def _warnings_in_a_line() -> Iterator[None]:
             line: str | None = None,
         ) -> None:
             if issubclass(category, ProfilerKitWarning):
-                click.echo(f"Warning: {message}", err=True)
+                say(f"Warning: {message}")
             else:
                 others(message, category, filename, lineno, file, line)
 

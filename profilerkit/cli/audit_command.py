@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import ArgumentError, NotOfferedError, PlanError, StoreError, by_likeness
-from . import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
+from . import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, say
 
 if TYPE_CHECKING:
     from ..audits.running import Audit, Finished
@@ -129,7 +129,7 @@ def _run(audit: Audit) -> Finished:
         from ..audits.store import without_password
 
         address = without_password(audit.url)
-        click.echo(f"\nInterrupted: the rows so far are in {address}; the same command goes on from there.", err=True)
+        say(f"\nInterrupted: the rows so far are in {address}; the same command goes on from there.")
         sys.exit(INTERRUPTED)
 
 
@@ -187,6 +187,6 @@ def _end(audit: Audit, finished: Finished, strict: bool) -> None:
 
     over = exceeded(audit.plan, finished)
     for line in over:
-        click.echo(f"Over budget: {line}", err=True)
+        say(f"Over budget: {line}")
     if over or (strict and finished.counts.get("complete", 0) < sum(finished.counts.values())):
         sys.exit(NOT_KEPT)

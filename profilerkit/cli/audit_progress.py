@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ..audits.durations import duration
 from ..audits.rows import Row, RowStatus
 from ..audits.running import Watch
+from ..foreign_text import on_terminal
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -73,7 +74,7 @@ class PlainLines(Counts):
         self._write(f"{number} {row.status.value} {row.spec}{f' {settings}' if settings else ''}{reason}")
 
     def _write(self, line: str) -> None:
-        self.stream.write(f"{line}\n")
+        self.stream.write(f"{on_terminal(line)}\n")
         self.stream.flush()
 
 
@@ -107,7 +108,8 @@ class TerminalLine(Counts):
         """Draw the line with one more that is done; a failure is printed above it."""
         super().ended(case, row)
         if self.display is not None and row.status is RowStatus.FAILED:
-            self.display.console.print(f"failed {row.spec}: {shortened(row.reason)}", markup=False, highlight=False)
+            line = on_terminal(f"failed {row.spec}: {shortened(row.reason)}")
+            self.display.console.print(line, markup=False, highlight=False)
         self._draw()
         if self.display is not None and self.reused + self.done >= self.total:
             self.display.stop()

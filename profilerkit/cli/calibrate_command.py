@@ -58,7 +58,7 @@ def command(
     from ..prediction.calibration import Calibration, toml_of
     from ..prediction.measuring import calibrate
     from ..process.files import write_text
-    from . import emit
+    from . import emit, say
 
     try:
         measured = calibrate(
@@ -67,7 +67,7 @@ def command(
             dtype or ("float32",),
             seconds,
             num_threads,
-            lambda step: click.echo(f"measuring {step}", err=True),
+            lambda step: say(f"measuring {step}"),
             compiled,
         )
     except ArgumentError as error:

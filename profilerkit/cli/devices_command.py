@@ -59,7 +59,7 @@ def _show(each: DeviceInfo) -> None:
     """Print every figure of a device, each with its source below it."""
     from ..devices.reading import FIGURES
 
-    emit(click.style(f"{each.name}: {each.title or each.kind}, {each.tier}", bold=True))
+    emit(f"{each.name}: {each.title or each.kind}, {each.tier}", bold=True)
     if each.aliases:
         emit(f"  other names: {', '.join(each.aliases)}")
     for name, figure in each.all_figures():

@@ -37,16 +37,16 @@ def command() -> None:
     from ..plugging import offers
     from ..process import environment
 
-    emit(click.style("This machine", bold=True))
+    emit("This machine", bold=True)
     for name, value in environment.machine().items():
         if name.endswith("_bytes"):
             name, value = name.removesuffix("_bytes"), str(scale_value(int(value), "B", Scale.IEC))
         _line(name, value)
-    emit(click.style("\nPackages", bold=True))
+    emit("\nPackages", bold=True)
     _line("profilerkit", version("profilerkit"))
     for package, use in OPTIONAL.items():
         _line(package, f"{_installed(package)}  ({use})")
-    emit(click.style("\nBackends", bold=True))
+    emit("\nBackends", bold=True)
     unusable: dict[str, str] = {}
     for info in offers.backends():
         try:

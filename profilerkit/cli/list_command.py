@@ -12,7 +12,7 @@ import click
 from ..errors import PluginWarning, ProfilerKitError, RegistrationConflictError
 from ..plugging import offers
 from ..process.containment import contained, plugin_error_text
-from . import emit
+from . import emit, say
 
 if TYPE_CHECKING:
     from ..backend import Backend, BackendInfo
@@ -72,11 +72,11 @@ class _Listing:
         if self.conflicts:
             *others, last = self.conflicts.values()
             for error in others:
-                click.echo(f"Error: {error}", err=True)
+                say(f"Error: {error}")
             raise last
 
     def title(self, text: str) -> None:
-        emit(("\n" if self.sections else "") + click.style(text, bold=True))
+        emit(("\n" if self.sections else "") + text, bold=True)
         self.sections += 1
 
     def line(self, name: str, text: str, plugin: PluginInfo, thing: Any = None) -> None:

@@ -72,7 +72,7 @@ class Display:
             except OSError as error:
                 unwritten.append(error)
         if not self.quiet:
-            emit(_rendered(result, self.form, **options, color=wants_color()).rstrip("\n"))
+            emit(_rendered(result, self.form, **options, color=wants_color()).rstrip("\n"), colored=True)
         if unwritten:
             cannot_write(unwritten[0])
 

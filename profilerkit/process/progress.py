@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..foreign_text import visible
 from .locks import undone_in_child
 from .randomness import untouched_random
 
@@ -54,12 +55,12 @@ def progress_enabled(enabled: bool) -> Iterator[None]:
 def _tracked(items: Iterable[T], description: str, step: Callable[[T], str] | None = None) -> Iterator[T]:
     outermost, streams = _state.display is None, (sys.stdout, sys.stderr)
     display = _state.display = _state.display or _started_display()
-    task = display.add_task(description.replace("[", r"\["), total=_length(items))
+    task = display.add_task(_harmless(description), total=_length(items))
     try:
         display.refresh()
         for item in items:
             if step is not None:
-                display.update(task, description=f"{description}: {step(item)}".replace("[", r"\["))
+                display.update(task, description=_harmless(f"{description}: {step(item)}"))
                 display.refresh()
             with undone_in_child(lambda: _restore_streams(streams)):
                 yield item
@@ -70,6 +71,11 @@ def _tracked(items: Iterable[T], description: str, step: Callable[[T], str] | No
         if outermost:
             _state.display = None
             display.stop()
+
+
+def _harmless(text: str) -> str:
+    """Return a text without what a terminal or rich's markup would obey."""
+    return visible(text).replace("[", r"\[")
 
 
 def _restore_streams(streams: tuple[Any, Any]) -> None:

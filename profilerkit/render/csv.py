@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["render", "written"]
+__all__ = ["is_formula", "render", "written"]
 
 
 def render(result: Report | Comparison) -> str:
@@ -68,12 +68,18 @@ def written(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
     target = io.StringIO()
     names = list(columns)
     writer = csv.writer(target, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow(map(_cell, names))
     writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
     return target.getvalue()
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, str):
-        return f"'{visible(value)}" if value[:1] in ("=", "+", "-", "@") else visible(value)
-    return "" if value is None else value if isinstance(value, (int, float)) else str(value)
+    if value is None or isinstance(value, (int, float)):
+        return "" if value is None else value
+    text = visible(str(value))
+    return f"'{text}" if is_formula(text) else text
+
+
+def is_formula(text: str) -> bool:
+    """Return whether a spreadsheet would compute a text; some take the wide signs of East Asia too."""
+    return text.lstrip()[:1] in {"=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"}

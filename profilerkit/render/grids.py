@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..foreign_text import visible
+
 if TYPE_CHECKING:
     from ..results.report import Report
 
@@ -45,15 +47,6 @@ class Notes:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(map(visible, self.lines)))
-
-
-def visible(text: str) -> str:
-    r"""Return a text with its line breaks and control characters written out: a name may hold any, a cell is one line.
-
-    >>> visible("a\nb")
-    'a\\nb'
-    """
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def titled_values(reports: Sequence[Report], fits: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:

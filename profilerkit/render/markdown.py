@@ -43,6 +43,13 @@ def table(grid: Grid) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text without anything that Markdown or the HTML inside it would take for its own."""
+    """Return a text without anything that Markdown or the HTML inside it would take for its own.
+
+    Nobody is notified either: ``@name`` and ``#1`` stay text.
+    """
     entities = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", entities)
+    return _REFERENCE.sub("\\g<0>&#8203;", re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", entities))
+
+
+#: By which GitHub mentions people and refers to issues: a space of no width after it, and it does neither.
+_REFERENCE = re.compile(r"@(?=\w)|#(?=\d)|\bGH-(?=\d)", re.IGNORECASE)

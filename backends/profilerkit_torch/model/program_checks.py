@@ -201,8 +201,8 @@ def _require_operator(target: str) -> None:
 
 def _takes_no_file(namespace: str, name: str, overload: str | None) -> bool:
     """Return whether an operator is one of tensors that gets no texts but those that choose how to compute."""
-    known = torch._C._jit_get_schemas_for_operator(f"{namespace}::{name}") if namespace in _NAMESPACES else []
-    schemas = [schema for schema in known if overload in (None, schema.overload_name or "default")]
+    overloads = torch._C._jit_get_schemas_for_operator(f"{namespace}::{name}") if namespace in _NAMESPACES else []
+    schemas = [schema for schema in overloads if overload in (None, schema.overload_name or "default")]
     texts = [argument.name for schema in schemas for argument in schema.arguments if "str" in str(argument.type)]
     return bool(schemas) and all(map(_CHOICES.fullmatch, texts))
 
