@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -155,8 +156,9 @@ def main(arguments: list[str] | None = None) -> Any:
             result = cli(args=arguments, standalone_mode=False, obj=mode)
             sys.exit(result if isinstance(result, int) else 0)
     except click.ClickException as error:
-        error.message = on_terminal(error.message)
-        error.show()
+        message = io.StringIO()
+        error.show(message)
+        say(message.getvalue().rstrip("\n"))
         sys.exit(error.exit_code)
     except ProfilerKitError as error:
         fail(str(error), MODEL_FAILED, error)
