@@ -15,6 +15,8 @@ from click.testing import CliRunner
 
 from profilerkit.cli import cli
 
+pytest.importorskip("torch", reason="torch is not installed")
+
 #: Each way to print, with the moment in its place: MOMENT.
 WAYS = """
 print("MOMENT print")
@@ -29,8 +31,6 @@ PRINTED = {"print", "write", "first", "descriptor", "C", "subprocess", "logged"}
 NOISY = f"""
 import atexit, ctypes, logging, os, subprocess, sys, threading, time
 import torch
-
-pytest.importorskip("torch", reason="torch is not installed")
 
 libc = ctypes.CDLL(None)
 handler = logging.StreamHandler(sys.stdout)

@@ -14,10 +14,10 @@ from click.testing import CliRunner, Result
 from profilerkit import load
 from profilerkit.cli import cli, main
 
+pytest.importorskip("torch", reason="torch is not installed")
+
 MODELS = """
 import torch
-
-pytest.importorskip("torch", reason="torch is not installed")
 
 def stack(width):
     return torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.ReLU(), torch.nn.Linear(width, 2))
