@@ -22,6 +22,7 @@ from profilerkit.plugging.trust import refused
 from profilerkit.process.archives import require_whole
 
 from .hub_inputs import shapes_of
+from .language_models.models import default_dtype, own_dtype
 from .model.program_checks import names_in_pickle, require_harmless_program, weights_only
 
 __all__ = ["load_file", "load_from_timm", "load_from_torchvision", "load_hugging_face", "names_of_library"]
@@ -163,8 +164,9 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
     kinds = [kind for kind in named[:1] if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)]
     remote = {"trust_remote_code": trust}
     build: Any = kinds[0] if kinds else lambda config: transformers.AutoModel.from_config(config, **remote)
+    dtype = own_dtype(config)
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), default_dtype(dtype):
             model = build(config)
     except Exception as error:  # the default configuration of ESM has no vocabulary, that of Nemotron no width
         raise InputError(
@@ -172,7 +174,7 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
             f"{' '.join(str(error).split())}; give a folder with a config.json that is whole"
         ) from error
     if sum(parameter.numel() for parameter in model.parameters()) < LARGE:
-        with _same_weights_each_time():
+        with _same_weights_each_time(), default_dtype(dtype):
             model = build(config)
     return LoadedModel(model.eval(), input_shape=shapes_of(model, config), name=name)
 

@@ -67,8 +67,9 @@ def llm(
         batch: The number of sequences at the same time; several numbers give a row each.
         device: A name of `profilerkit.devices`, a `DeviceInfo`, or several; None for counts alone.
         dtype: The dtype of activations and cache, such as "bf16". Default: the dtype of the model.
-        weights: The format of the weight matrices, such as "int4" or "fp8", or several. Default: that of the model.
-        devices: The number of devices that share weights, cache and work, evenly and without communication.
+        weights: The format of the weight matrices, such as "int4" or "fp8", or several. Default: the one that the
+            configuration says the checkpoint has, otherwise that of the model.
+        devices: The number of devices that share weights, the heads of the cache, and work, without communication.
         block_size: The tokens in a block of the paged cache.
         prefill_tokens: The largest number of tokens in one pass; it sets the bytes of activations.
         reserve: The share of a device's memory that stays free.
@@ -100,7 +101,8 @@ def llm(
             followed = _Followed(model, _dtype(kind), backend, name, trust)
             facts = followed.facts(counts["prompt"], counts["new"])
         measured = followed.generated(counts, batches[0]) if checked("measure", measure, "strict") else None
-        for target, weight in product(targets, formats):
+        for target, requested in product(targets, formats):
+            weight = requested or facts.stored
             cost = StepCost(
                 facts, target, weight, _peak_dtype(facts, target, weight), counts["devices"], counts["block_size"]
             )
@@ -198,11 +200,22 @@ def _dtype(dtype: Any) -> str | None:
 def _peak_dtype(facts: ModelFacts, device: DeviceInfo | None, weights: WeightFormat | None) -> str:
     """Return the dtype whose peak bounds the products: that of the weights where engines multiply in it.
 
-    Weights of 8 bits may be multiplied with activations of 8 bits, so that only that peak is a bound. Those of 4 bits
-    are unpacked to the dtype of the activations.
+    Weights of 8 bits may be multiplied with activations of 8 bits, and those of microscaling formats of 4 bits by
+    devices that do so, so that only that peak is a bound. Other weights of 4 bits are unpacked to the dtype of the
+    activations.
     """
-    stored = {"fp8": "float8", "int8": "int8"}.get(weights.name if weights else "")
-    return stored if stored and device is not None and device.peak(stored) else facts.dtype
+    dtypes = _PRODUCTS.get(weights.name if weights else "", ())
+    return next((dtype for dtype in dtypes if device is not None and device.peak(dtype)), facts.dtype)
+
+
+#: In what an engine may multiply weights of a format, the fastest first.
+_PRODUCTS = {
+    "fp8": ("float8",),
+    "int8": ("int8",),
+    "mxfp4": ("float4", "float8"),
+    "mxfp8": ("float8",),
+    "nvfp4": ("float4", "float8"),
+}
 
 
 def _share(reserve: Any) -> float:

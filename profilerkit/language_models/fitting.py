@@ -69,14 +69,14 @@ class Fit:
 
 
 def memory_of(cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: float, devices: int) -> Memory:
-    """Return the bytes of one of so many devices: weights and cache are divided evenly, activations are not."""
+    """Return the bytes of one of so many devices: weights are divided evenly, the cache by heads, activations not."""
     facts = cost.facts
     capacity = None if cost.device is None or cost.device.memory is None else int(cost.device.memory)
     traced_tokens = facts.prefill.batch * facts.prefill.new_tokens
     tokens = max(min(batch * context, prefill_tokens), batch)
     return Memory(
         math.ceil(cost.stored_weight_bytes / devices),
-        math.ceil(cost.cache_bytes(context, batch) / devices),
+        cost.device_cache_bytes(context, batch, devices),
         math.ceil(facts.prefill.activation_bytes * tokens / traced_tokens),
         math.ceil(capacity * reserve) if capacity is not None else 0,
         capacity,

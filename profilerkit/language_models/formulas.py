@@ -32,12 +32,16 @@ class WeightFormat:
     Attributes:
         name: Its name: "int4".
         bits: Bits of an element.
-        group: How many elements share a scale of 16 bits; 0 for one scale a matrix, which is not counted.
+        group: How many elements share a scale; 0 for one scale a matrix, which is not counted.
+        scale_bits: Bits of a scale, with its zero point.
+        kinds: The kinds of weights that are stored so; the others stay as they are.
     """
 
     name: str
     bits: int
     group: int = 0
+    scale_bits: int = 16
+    kinds: tuple[str, ...] = ("matrix", "experts")
 
     def bytes_of(self, elements: int) -> int:
         """Return the bytes of so many elements, with their scales.
@@ -46,7 +50,7 @@ class WeightFormat:
         528
         """
         scales = -(-elements // self.group) if self.group else 0
-        return -(-elements * self.bits // 8) + 2 * scales
+        return -(-elements * self.bits // 8) + -(-scales * self.scale_bits // 8)
 
 
 #: The formats of ``weights=``. Only matrices of products and experts change; tables, heads and norms stay as they are.
@@ -140,4 +144,4 @@ def macs_of(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, att
 
 def stored_bytes(part: WeightPart, weights: WeightFormat | None) -> int:
     """Return the bytes of weights in a format; None for the one that they have."""
-    return weights.bytes_of(part.elements) if weights and part.kind in ("matrix", "experts") else part.bytes
+    return weights.bytes_of(part.elements) if weights and part.kind in weights.kinds else part.bytes

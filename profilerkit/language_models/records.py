@@ -13,6 +13,7 @@ from ..times.measurement import Measurement
 
 if TYPE_CHECKING:
     from ..trace.records import ModelTrace
+    from .formulas import WeightFormat
     from .shapes import StepShapes
 
 __all__ = [
@@ -84,27 +85,56 @@ class CacheLayer:
 
     Attributes:
         path: Where it is in the cache: "layers.3".
-        bytes_per_token: The bytes of one token in it; 0 for a state of constant size.
+        bytes_per_entry: The bytes of one entry: of a token, or of ``stride`` tokens; 0 for a state of constant size.
         constant_bytes: The bytes that do not depend on the context, such as those of a state-space state.
         window: How many tokens the layer attends to; None for all.
+        stride: How many tokens one entry is for: more than 1 where a model compresses them.
+        waits: Whether the entries are those tokens alone that wait until there are ``stride`` of them.
+        most_read: How many of its entries a step reads at most, as where an indexer chooses them; None for all.
+        heads: The heads of keys and values, which devices can share; 1 for latents, which each device has whole. None
+            for what any number of devices can share.
     """
 
     path: str
-    bytes_per_token: int
+    bytes_per_entry: int
     constant_bytes: int = 0
     window: int | None = None
+    stride: int = 1
+    waits: bool = False
+    most_read: int | None = None
+    heads: int | None = None
 
-    def tokens(self, context: int) -> int:
-        """Return how many tokens it has after so many: of a window all but one, since the next token is the last."""
-        return context if self.window is None else min(context, self.window - 1)
+    @property
+    def bytes_per_token(self) -> float:
+        """The bytes that a token adds, on average; 0 for what does not grow."""
+        if self.waits or not self.bytes_per_entry:
+            return 0
+        return self.bytes_per_entry if self.stride == 1 else self.bytes_per_entry / self.stride
+
+    def entries(self, context: int) -> int:
+        """Return how many entries it has after so many tokens.
+
+        Of a window all tokens but one, since the next token is the last.
+        """
+        if self.waits:
+            return context % self.stride
+        return (context if self.window is None else min(context, self.window - 1)) // self.stride
+
+    def entries_read(self, context: int) -> int:
+        """Return how many entries a step after so many tokens reads."""
+        entries = self.entries(context)
+        return entries if self.most_read is None else min(entries, self.most_read)
 
     def logical_bytes(self, context: int) -> int:
         """Return its bytes after so many tokens."""
-        return self.constant_bytes + self.bytes_per_token * self.tokens(context)
+        return self.constant_bytes + self.bytes_per_entry * self.entries(context)
 
     def paged_bytes(self, context: int, block_size: int) -> int:
-        """Return its bytes in blocks of so many tokens, each of which is allocated whole."""
-        return self.constant_bytes + self.bytes_per_token * math.ceil(self.tokens(context) / block_size) * block_size
+        """Return its bytes in blocks of so many entries, each of which is allocated whole."""
+        entries = self.entries(context)
+        if not self.waits:
+            entries = math.ceil(entries / block_size) * block_size
+        return self.constant_bytes + self.bytes_per_entry * entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +258,8 @@ class LatentAttention:
         rope: The size of the part of a key that is shared by all heads and has the position.
         nope: The size of the rest of a key.
         value: The size of a value.
-        window: How many tokens are attended to; None for all.
+        most_attended: How many keys a query attends to at most, where an indexer chooses them; None for all.
+        index_bytes: The bytes that a token has in the cache beside the latents, in all layers: those of an indexer.
     """
 
     layers: int
@@ -237,7 +268,8 @@ class LatentAttention:
     rope: int
     nope: int
     value: int
-    window: int | None = None
+    most_attended: int | None = None
+    index_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -294,6 +326,8 @@ class ModelFacts:
         latent: The sizes of latent attention; None for a model without it.
         is_encoder_decoder: Whether the prompt goes to an encoder.
         notes: What else a reader of the numbers must know.
+        unrouted_macs: Multiply-accumulates of a token for experts that it is not sent to, where a library runs all.
+        stored: How the checkpoint stores the matrices, by its configuration; None for their dtype.
         cache_repeats: How often the cache object holds each head of keys and values, as the library repeats them first.
         shapes_by: Makes ``shapes`` when they are first read.
         passes_by: Makes ``passes`` when they are first read.
@@ -315,6 +349,8 @@ class ModelFacts:
     latent: LatentAttention | None = None
     is_encoder_decoder: bool = False
     notes: tuple[str, ...] = ()
+    unrouted_macs: int = 0
+    stored: WeightFormat | None = None
     cache_repeats: int = 1
     shapes_by: Callable[[], StepShapes | None] | None = field(default=None, compare=False, repr=False)
     passes_by: Callable[[], tuple[ModelTrace, ...]] | None = field(default=None, compare=False, repr=False)

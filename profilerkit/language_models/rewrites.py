@@ -32,7 +32,8 @@ REWRITES: tuple[Rewrite, ...] = (
     Rewrite(
         "fused attention",
         "the whole square of queries and keys, masked afterwards",
-        "each query with the keys that it attends to: causal, inside the window; scores are never written",
+        "each query with the keys that it attends to: causal, inside the window, no more than an indexer chooses; "
+        "scores are never written",
         "MACs of attention, bytes",
     ),
     Rewrite(
@@ -45,7 +46,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Rewrite(
         "latent cache",
         "what the cache object holds (keys and values of all heads where the library expands them first)",
-        "the latent and the shared part of the key with the position, once for all heads",
+        "the latent and the shared part of the key with the position, once for all heads; an indexer's keys as seen",
         "bytes of the cache",
     ),
     Rewrite(
@@ -68,9 +69,9 @@ REWRITES: tuple[Rewrite, ...] = (
     ),
     Rewrite(
         "grouped experts",
-        "as the experts implementation does",
+        "as the experts implementation does; Llama 4's runs all experts for each token",
         "a product for each token and each of its experts; the weights of distinct experts are read once",
-        "bytes of weights",
+        "MACs of experts, bytes of weights",
     ),
     Rewrite(
         "chunked prefill",
@@ -85,17 +86,25 @@ def engine_terms(facts: ModelFacts) -> tuple[Term, ...]:
     """Return the terms of a model without its latent attention, which `engine_macs` counts by its own sizes.
 
     The expansion of latents is a term for each cached token where the cache holds latents, and a part of that for each
-    new token where the library expands them before they are cached.
+    new token where the library expands them before they are cached. What an indexer does for each pair stays. Experts
+    that a token is not sent to are left out, also where the library runs all of them.
     """
-    if facts.latent is None:
-        return facts.terms
+    left_out: dict[tuple[str, int | None], int] = {("token", None): facts.unrouted_macs}
     latent = facts.latent
-    expansion = latent.layers * latent.rank * latent.heads * (latent.nope + latent.value)
-    core = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value)
-    rest = [term for term in facts.terms if (term.law, term.rate) not in {("key", expansion), ("pair", core)}]
-    if any((term.law, term.rate) == ("key", expansion) for term in facts.terms):
-        return tuple(rest)
-    return tuple(replace(term, rate=term.rate - expansion) if term.law == "token" else term for term in rest)
+    if latent is not None:
+        expansion = latent.layers * latent.rank * latent.heads * (latent.nope + latent.value)
+        is_for_each_key = any(term.law == "key" and term.rate >= expansion for term in facts.terms)
+        left_out["pair", None] = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value)
+        left_out["key" if is_for_each_key else "token", None] = expansion + (
+            0 if is_for_each_key else facts.unrouted_macs
+        )
+    terms = []
+    for term in facts.terms:
+        less = left_out.get((term.law, term.window), 0)
+        rate = term.rate - less if term.rate >= less else term.rate
+        if rate or term.prefill_rate:
+            terms.append(replace(term, rate=rate))
+    return tuple(terms)
 
 
 def _latent_terms(latent: LatentAttention) -> Iterator[tuple[Term, ...]]:
@@ -103,8 +112,8 @@ def _latent_terms(latent: LatentAttention) -> Iterator[tuple[Term, ...]]:
     inner = latent.rank * latent.heads * (latent.nope + latent.value) * latent.layers
     core = latent.heads * (latent.nope + latent.rope + latent.value) * latent.layers
     absorbed_core = latent.heads * (latent.rank + latent.rope + latent.rank) * latent.layers
-    yield Term("key", inner), Term("pair", core, latent.window)
-    yield Term("token", inner), Term("pair", absorbed_core, latent.window)
+    yield Term("key", inner), Term("pair", core, latent.most_attended)
+    yield Term("token", inner), Term("pair", absorbed_core, latent.most_attended)
 
 
 def engine_macs(facts: ModelFacts, batch: int, new_tokens: int, cached: int) -> int:

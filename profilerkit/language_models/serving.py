@@ -16,6 +16,8 @@ ASSUMPTIONS = (
     "attention of the engine counts as attended: causal, and inside the window; as written it counts in full",
     "no queue, no continuous batching: all prompts of a batch start together and have the same length",
     "routing of experts is taken to be uniform",
+    "memory of several devices is that of tensor parallelism: each has at least one head of keys and values, and "
+    "latents whole; times divide all work and bytes evenly",
 )
 
 #: What holds for every estimate, in words.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..arguments.checking import checked
@@ -171,23 +173,29 @@ class StepCost:
     def cache_layers(self) -> tuple[CacheLayer, ...]:
         """How the engine's cache grows: that of the model, or latents where the model has latent attention.
 
-        Heads that the library repeats before it caches them are in it once. Layers with the same window are one.
+        Heads that the library repeats before it caches them are in it once. Parts that grow alike are one.
         """
         latent = self.facts.latent
-        if latent is None:
-            windows = dict.fromkeys(layer.window for layer in self.facts.cache_layers)
-            layers = [self._layers_with(window) for window in windows]
-            repeats = self.facts.cache_repeats
-            return tuple(replace(each, bytes_per_token=each.bytes_per_token // repeats) for each in layers)
-        token_bytes = latent.layers * (latent.rank + latent.rope) * dtype_bytes(self.facts.dtype)
-        return (CacheLayer("latents", token_bytes, 0, latent.window),)
+        if latent is not None:
+            token_bytes = latent.layers * (latent.rank + latent.rope) * dtype_bytes(self.facts.dtype)
+            latents = CacheLayer("latents", token_bytes, most_read=latent.most_attended, heads=1)
+            keys = CacheLayer("keys of the indexer", latent.index_bytes, heads=1)
+            return (latents, keys) if latent.index_bytes else (latents,)
+        alike: dict[CacheLayer, list[CacheLayer]] = {}
+        for layer in self.facts.cache_layers:
+            alike.setdefault(replace(layer, path="", bytes_per_entry=0, constant_bytes=0), []).append(layer)
+        return tuple(self._joined(layers) for layers in alike.values())
 
-    def _layers_with(self, window: int | None) -> CacheLayer:
-        layers = [layer for layer in self.facts.cache_layers if layer.window == window]
-        per_token, constant = (
-            sum(getattr(layer, name) for layer in layers) for name in ("bytes_per_token", "constant_bytes")
+    def _joined(self, layers: Sequence[CacheLayer]) -> CacheLayer:
+        """Return parts of a cache that grow alike as one."""
+        repeats, first = self.facts.cache_repeats, layers[0]
+        return replace(
+            first,
+            path=f"{len(layers)} parts",
+            bytes_per_entry=sum(layer.bytes_per_entry for layer in layers) // repeats,
+            constant_bytes=sum(layer.constant_bytes for layer in layers),
+            heads=first.heads and max(1, first.heads // repeats),
         )
-        return CacheLayer(f"{len(layers)} layers", per_token, constant, window)
 
     def cache_bytes(self, context: int, batch: int = 1) -> int:
         """Return the bytes of the engine's paged cache after so many tokens of so many sequences.
@@ -196,6 +204,17 @@ class StepCost:
         """
         tokens = self._in_cache(context)
         return batch * sum(layer.paged_bytes(tokens, self.block_size) for layer in self.cache_layers)
+
+    def device_cache_bytes(self, context: int, batch: int, devices: int) -> int:
+        """Return the bytes of the cache that one of so many devices has, which share its heads: tensor parallelism.
+
+        A device has at least one head, and latents whole.
+        """
+        tokens = self._in_cache(context)
+        return sum(
+            math.ceil(batch * layer.paged_bytes(tokens, self.block_size) / min(devices, layer.heads or devices))
+            for layer in self.cache_layers
+        )
 
     def _in_cache(self, context: int) -> int:
         """Return how many tokens the growing part of the cache has: those of the prompt are in an encoder's states."""
@@ -211,8 +230,10 @@ class StepCost:
         keeps_constant = self.facts.is_encoder_decoder and is_decode
         read = written = 0
         for layer in self.cache_layers:
-            read += layer.bytes_per_token * layer.tokens(before) + layer.constant_bytes * is_decode
-            written += layer.bytes_per_token * layer.tokens(new) + layer.constant_bytes * (not keeps_constant)
+            is_even = layer.stride == 1 or layer.waits
+            added = layer.entries(new) if is_even else layer.entries(before + new) - layer.entries(before)
+            read += layer.bytes_per_entry * layer.entries_read(before) + layer.constant_bytes * is_decode
+            written += layer.bytes_per_entry * added + layer.constant_bytes * (not keeps_constant)
         return batch * read, batch * written
 
     def _require_traced_source(self, new_tokens: int) -> None:

@@ -80,7 +80,7 @@ def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     yield "as written", str(facts.execution)
     slope = sum(layer.bytes_per_token for layer in facts.cache_layers)
     constant = sum(layer.constant_bytes for layer in facts.cache_layers)
-    yield "cache of a token", f"{slope:,} B" if slope else "none"
+    yield "cache of a token", f"{slope:,.0f} B" if slope else "none"
     if constant:
         yield "cache of a sequence", f"{constant:,} B whatever its length"
     windows = sorted({layer.window for layer in facts.cache_layers if layer.window})

@@ -12,11 +12,12 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
-from profilerkit.language_models.growth import growth_of
+from profilerkit.language_models.checkpoints import keeps_dtype, stored_format
+from profilerkit.language_models.growth import growth_of, needs_third_length
 from profilerkit.language_models.laws import phases_of, terms_of
-from profilerkit.language_models.records import CacheContents, ModelFacts, PassCounts
+from profilerkit.language_models.records import CacheContents, CacheLayer, ModelFacts, PassCounts
 from profilerkit.language_models.shapes import shapes_of
-from profilerkit.language_models.weights import weight_parts
+from profilerkit.language_models.weights import unrouted_macs, weight_parts
 from profilerkit.trace.records import OpRecord
 
 from ..trace.tracing import trace_model
@@ -28,7 +29,9 @@ from .models import (
     language_model,
     latent_attention,
     longest_context,
+    quantization_of,
     require_decoder,
+    routing_of,
     text_configuration,
     windows_of,
 )
@@ -38,6 +41,9 @@ __all__ = ["cache_after", "facts_of"]
 #: The fewest tokens of a prompt that tell one law from another, and those that recurrent layers are traced with: their
 #: reference code runs a loop over the tokens.
 _FEWEST, _RECURRENT = 4, 16
+#: A third length of a cache: so many times the first, long enough to tell a stride of 128 tokens from others; and the
+#: one for recurrent layers.
+_THIRD, _THIRD_RECURRENT = 32, 2 * _RECURRENT + 1
 #: What configurations call the sizes of recurrent states.
 _RECURRENT_SIZES = ("state_size", "ssm_state_size", "mamba_d_state", "attention_hidden_size")
 
@@ -52,14 +58,19 @@ def facts_of(model: Any, prompt: int, dtype: str | None = None, name: str | None
     operators = [[trace.operators[index] for index in phase] for phase in (first, second)]
     windows = windows_of(followed, calls.windows)
     terms, strangers = terms_of(*operators, batch=batch, prompt=length, windows=windows)
-    config = followed.config
-    weights = weight_parts(trace, operators[1], batch, _head(followed, trace))
+    config, routing = followed.config, routing_of(followed.config)
+    quantization = quantization_of(config)
+    weights = weight_parts(trace, operators[1], batch, _head(followed, trace), routing, keeps_dtype(quantization))
+    unrouted = unrouted_macs(trace, operators[1], batch, routing)
+    cache_layers = _cache_layers(followed, calls.contents)
     has_experts = any(part.kind == "experts" for part in weights)
     is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
     if strangers and not is_encoder_decoder:
         notes.append(_SPLIT.format(layers=_brief(strangers)))
     if is_encoder_decoder:
         notes.append(_ENCODER_DECODER)
+    if unrouted:
+        notes.append(_UNROUTED)
     if trace.uncounted:
         notes.append(f"not counted, so that counts are lower bounds: {', '.join(trace.missing)}")
     cached = 1 if is_encoder_decoder else length
@@ -76,16 +87,31 @@ def facts_of(model: Any, prompt: int, dtype: str | None = None, name: str | None
         decode=_counts("decode", trace, second, batch, 1, cached, calls.contents[1]),
         terms=terms,
         cache=tuple(calls.contents),
-        cache_layers=growth_of(*calls.contents[:2]),
-        latent=latent_attention(followed),
+        cache_layers=cache_layers,
+        latent=latent_attention(followed, cache_layers),
         is_encoder_decoder=is_encoder_decoder,
         notes=(*notes, *trace.notes),
+        unrouted_macs=unrouted,
+        stored=stored_format(quantization),
         cache_repeats=cache_repeats(followed, calls.contents[0]),
         shapes_by=None
-        if is_encoder_decoder
+        if is_encoder_decoder or unrouted
         else partial(shapes_of, *operators, batch=batch, prompt=length, windows=windows),
         passes_by=partial(_passes_of, trace, operators),
     )
+
+
+def _cache_layers(model: nn.Module, contents: Sequence[CacheContents]) -> tuple[CacheLayer, ...]:
+    """Return how the cache of a model grows; a cache that two lengths do not explain is looked at at a third."""
+    before, after = contents[:2]
+    chosen = getattr(text_configuration(model.config), "index_topk", None)
+    later = None
+    if needs_third_length(before, after):
+        length = _THIRD_RECURRENT if _is_recurrent(model) else _THIRD * before.context - 1
+        limit = longest_context(model.config)
+        calls = _traced(model, min(length, limit or length), before.batch, 0)[1]
+        later = calls.contents[0]
+    return growth_of(before, after, later, chosen)
 
 
 def _passes_of(trace: ModelTrace, operators: Sequence[Sequence[OpRecord]]) -> tuple[ModelTrace, ...]:
@@ -106,6 +132,10 @@ def _pass_of(trace: ModelTrace, operators: Sequence[OpRecord], index: int) -> Mo
 _SPLIT = (
     "the work of some layers follows no law of tokens and pairs ({layers}): prefill is taken to grow with the tokens, "
     "from the traced prompt; a step is as traced"
+)
+_UNROUTED = (
+    "the library's code runs every expert for each token; the engine's numbers are of those that a token is sent to by "
+    "the configuration"
 )
 _ENCODER_DECODER = (
     "the prompt goes to the encoder, and its work and the cross attention are those of the traced prompt; the "

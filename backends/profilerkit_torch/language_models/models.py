@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 
 from profilerkit import ArgumentError, InputError
-from profilerkit.language_models.records import CacheContents, ExecutionModel, LatentAttention
+from profilerkit.language_models.records import CacheContents, CacheLayer, ExecutionModel, LatentAttention
 
 from ..model.modules import modules_of, parameters_of
 
 __all__ = [
     "cache_repeats",
+    "default_dtype",
     "dtype_of",
     "execution_of",
     "is_configuration",
     "language_model",
     "latent_attention",
     "longest_context",
+    "own_dtype",
+    "quantization_of",
     "require_decoder",
+    "routing_of",
     "text_configuration",
     "windows_of",
     "with_head",
@@ -91,22 +96,36 @@ def _built(config: Any, kind: type | None, dtype: str | None, device: str = "met
     import transformers
 
     if kind is None:
-        _require_no_encoder(config, type(config).__name__)
-        named = [getattr(transformers, each, None) for each in getattr(config, "architectures", None) or ()]
-        kinds = [each for each in named if isinstance(each, type) and getattr(each, "can_generate", lambda: False)()]
-        for auto in (transformers.AutoModelForCausalLM, transformers.AutoModelForSeq2SeqLM):
-            mapping: Any = auto._model_mapping
-            kinds += [mapping[type(config)]] if type(config) in mapping else []
-        if not kinds:
-            raise _no_language(config, type(config).__name__, "transformers has no language model for it")
-        kind = kinds[0]
-    chosen = _DTYPES[dtype] if dtype else _own_dtype(config)
-    with _default_dtype(chosen), torch.device(device):
+        kind = _kind_with_head(transformers, config)
+    chosen = _DTYPES[dtype] if dtype else own_dtype(config)
+    with default_dtype(chosen), torch.device(device):
         model: nn.Module = kind(config)
     return model.eval()
 
 
-def _own_dtype(config: Any) -> torch.dtype:
+def _kind_with_head(transformers: Any, config: Any) -> type:
+    """Return the class of transformers that generates text by a configuration; raises `InputError` if there is none.
+
+    Of an encoder-decoder that is the whole: its decoder alone, which transformers offers for some, is another model.
+    """
+    _require_no_encoder(config, type(config).__name__)
+    is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
+    named = [getattr(transformers, name, None) for name in getattr(config, "architectures", None) or ()]
+    kinds = [kind for kind in named if isinstance(kind, type) and getattr(kind, "can_generate", lambda: False)()]
+    whole, decoders = transformers.AutoModelForSeq2SeqLM, transformers.AutoModelForCausalLM
+    for auto in (whole,) if is_encoder_decoder else (decoders, whole):
+        mapping: Any = auto._model_mapping
+        kinds += [mapping[type(config)]] if type(config) in mapping else []
+    if not kinds:
+        reason = "transformers has no language model for it"
+        if is_encoder_decoder:
+            reason = "it is an encoder-decoder whose encoder takes no text (audio or images)"
+        raise _no_language(config, type(config).__name__, reason)
+    return kinds[0]
+
+
+def own_dtype(config: Any) -> torch.dtype:
+    """Return the dtype of the weights that a configuration names; float32 if it names none."""
     dtype = getattr(config, "dtype", None)
     if isinstance(dtype, str):
         dtype = getattr(torch, dtype, None)
@@ -114,7 +133,8 @@ def _own_dtype(config: Any) -> torch.dtype:
 
 
 @contextmanager
-def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """Have new parameters in a dtype."""
     previous = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -228,25 +248,78 @@ def cache_repeats(model: nn.Module, cache: CacheContents) -> int:
     of the model makes as many.
     """
     config = text_configuration(model.config)
-    heads = getattr(config, "num_attention_heads", None)
-    groups = getattr(config, "num_kv_heads", None) or getattr(config, "num_key_value_heads", None)
+    heads = _number(config, "num_attention_heads")
+    groups = _number(config, "num_kv_heads", "num_key_value_heads")
     shapes = {tensor.shape for tensor in cache.tensors if len(tensor.shape) == 4}
-    if not (isinstance(heads, int) and isinstance(groups, int) and shapes) or heads % groups or groups == heads:
+    widths = {shape[3] for shape in shapes}
+    if heads is None or groups is None or len(widths) != 1 or groups == heads:
         return 1
-    if any(shape[1] != heads for shape in shapes):
+    if heads % groups or any(shape[1] != heads for shape in shapes):
         return 1
-    width = next(iter(shapes))[3]
+    width = widths.pop()
     made = {parameter.shape[0] for parameter in parameters_of(model) if parameter.dim() == 2}
     is_grouped = made & {groups * width, (heads + 2 * groups) * width} and 3 * heads * width not in made
     return heads // groups if is_grouped else 1
 
 
-def latent_attention(model: nn.Module) -> LatentAttention | None:
-    """Return the sizes of latent attention; None for a model that has it nowhere, or not in all layers alike."""
+def _number(config: Any, *names: str) -> int | None:
+    """Return the first of these attributes that is a number above 0; None for none, and for one by layer."""
+    for name in names:
+        try:
+            value = getattr(config, name, None)
+        except Exception:  # transformers refuses one number where the layers have several
+            continue
+        if isinstance(value, int) and value > 0:
+            return value
+    return None
+
+
+#: What configurations call the number of experts, and how many a token is sent to.
+_EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+_CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "num_selected_experts", "moe_topk", "moe_k", "top_k_experts")
+
+
+def routing_of(config: Any) -> tuple[int, int] | None:
+    """Return how many experts the layers of a configuration have, and to how many a token is sent; None for none."""
+    text = text_configuration(config)
+    experts, chosen = _number(text, *_EXPERTS), _number(text, *_CHOSEN)
+    return (experts, chosen) if experts and chosen and chosen < experts else None
+
+
+def quantization_of(config: Any) -> dict[str, Any] | None:
+    """Return the quantization that a configuration names, as a dict; None without one."""
+    for part in (config, text_configuration(config)):
+        value = getattr(part, "quantization_config", None)
+        if value is not None:
+            return dict(value if isinstance(value, dict) else value.to_dict())
+    return None
+
+
+def latent_attention(model: nn.Module, cache: Sequence[CacheLayer]) -> LatentAttention | None:
+    """Return the sizes of latent attention; None for a model that has it nowhere, or not in all layers alike.
+
+    The cache that was seen has for each token the latents, or the keys and values that are expanded from them. What it
+    has besides are the keys of an indexer. Raises `InputError` for a cache that has less.
+    """
     names = ("num_heads", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
     sizes = [
         tuple(getattr(module, name) for name in names)
         for module in modules_of(model)
         if hasattr(module, "kv_b_proj") and all(isinstance(getattr(module, name, None), int) for name in names)
     ]
-    return LatentAttention(len(sizes), *sizes[0]) if sizes and len(set(sizes)) == 1 else None
+    if not sizes or len(set(sizes)) != 1:
+        return None
+    chosen = getattr(text_configuration(model.config), "index_topk", None)
+    heads, rank, rope, nope, value = sizes[0]
+    latent = LatentAttention(len(sizes), heads, rank, rope, nope, value, chosen)
+    seen = round(sum(layer.bytes_per_token for layer in cache))
+    item = _DTYPES[dtype_of(model)].itemsize if dtype_of(model) in _DTYPES else 4
+    latents = latent.layers * (latent.rank + latent.rope) * item
+    expanded = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value) * item
+    rest = seen - (expanded if seen >= expanded else latents)
+    if rest < 0:
+        raise InputError(
+            f"{type(model).__name__} has latent attention of {latents:,} bytes a token, but its cache adds {seen:,}: "
+            "llm does not know this kind of it; kv_bytes(model, context) gives the bytes of its own cache"
+        )
+    return replace(latent, index_bytes=rest)

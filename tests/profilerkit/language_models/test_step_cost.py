@@ -62,6 +62,16 @@ def test_a_window_and_a_state_limit_the_cache() -> None:
     assert (step.cache_read_bytes, step.cache_write_bytes) == (9 * 8 + 100, 8 + 100)
 
 
+def test_entries_for_several_tokens_and_those_that_wait_for_them() -> None:
+    """50 tokens are 12 entries for 4 of them, of which a step reads 10; two wait."""
+    layers = (CacheLayer("entries", 8, stride=4, most_read=10), CacheLayer("waiting", 6, stride=4, waits=True))
+    cost = StepCost(toy_facts(cache_layers=layers), DEVICE)
+    assert [sum(layer.logical_bytes(50) for layer in layers), layers[0].bytes_per_token] == [12 * 8 + 2 * 6, 2]
+    assert cost.cache_bytes(50) == 16 * 8 + 2 * 6  # blocks of sixteen entries
+    step = cost(1, 1, 51)
+    assert (step.cache_read_bytes, step.cache_write_bytes) == (10 * 8 + 3 * 6, 8 + 6), "the 52nd token makes an entry"
+
+
 def test_latent_attention_is_absorbed_whether_the_library_caches_latents_or_not() -> None:
     """Two layers, 4 heads, latents of 16 and 2, keys of 3 + 2 and values of 5: hand counts below."""
     latent = LatentAttention(2, 4, 16, 2, 3, 5)

@@ -13,6 +13,7 @@ from toy_language_model import DEVICE
 import profilerkit
 from profilerkit import ArgumentError, InputError, WithoutValuesError, llm
 from profilerkit.language_models import LanguageModelComparison
+from profilerkit.language_models.serving import ASSUMPTIONS
 
 transformers = pytest.importorskip("transformers")
 #: Multiply-accumulates of a token, by hand: queries, keys and values, output, and three of the feed-forward part.
@@ -94,7 +95,7 @@ def test_models_devices_and_formats_are_compared() -> None:
     assert [report.weights for report in result.reports] == ["bfloat16", "int4"] * 2
     lines = str(result).splitlines()
     assert [line.split()[2] for line in lines if line.startswith("LlamaForCausalLM")] == ["bfloat16", "int4"] * 2
-    assert sum(line.startswith("- ") for line in lines) == 4, "notes that all have stand once"
+    assert sum(line.startswith("- ") for line in lines) == len(ASSUMPTIONS), "notes that all have stand once"
     assert json.loads(json.dumps(result.to_dict()))["kind"] == "language models"
 
 

@@ -1,0 +1,151 @@
+"""What makes a bound of a language model none, family by family, with the numbers worked out by hand.
+
+Experts that a library runs though no token is sent to them, caches that grow once in several tokens, keys that an
+indexer chooses, heads that differ by layer, weights that a checkpoint stores in few bits, latents on each device.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profilerkit import InputError, kv_bytes, llm
+from profilerkit.language_models.checkpoints import READ_METHODS, stored_format
+from profilerkit.plugging.loaders import load_model
+
+transformers = pytest.importorskip("transformers")
+WIDTH, WORDS, PROMPT = 32, 50, 12
+COMMON = {"vocab_size": WORDS, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4}
+COMMON |= {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
+
+
+def configuration(kind: str, **options: Any) -> Any:
+    if not hasattr(transformers, kind):
+        pytest.skip(f"this release of transformers has no {kind}")
+    return getattr(transformers, kind)(**{**COMMON, **options})
+
+
+def llama_4() -> Any:
+    experts = {"num_local_experts": 4, "num_experts_per_tok": 1, "interleave_moe_layer_step": 1}
+    sizes = {"intermediate_size": 16, "intermediate_size_mlp": 64, "head_dim": 8, "num_key_value_heads": 2}
+    return configuration("Llama4TextConfig", **experts, **sizes, attention_chunk_size=64)
+
+
+def test_experts_that_a_token_is_not_sent_to_are_left_out() -> None:
+    """Llama 4's code runs all four experts; one of 3 * 32 * 16 is chosen, beside a shared one and a router of 128."""
+    report: Any = llm(llama_4(), prompt=PROMPT, new=4, dtype="bf16")
+    expert, attention = 3 * WIDTH * 16, WIDTH * (4 + 2 * 2) * 8 + 4 * 8 * WIDTH
+    token = attention + WIDTH * 4 + expert + expert
+    assert report.cost(1, 1, PROMPT).macs == 2 * token + 2 * 2 * 4 * 8 * (PROMPT + 1) + WIDTH * WORDS
+    assert report.cost.as_written(1, 1, PROMPT) == report.cost(1, 1, PROMPT).macs + 2 * 3 * expert
+    (experts,) = [part for part in report.facts.weights if part.kind == "experts"]
+    assert (experts.experts, experts.experts_per_token, experts.elements) == (4, 1, 2 * 4 * expert)
+    assert any("runs every expert" in note for note in report.facts.notes)
+
+
+def deepseek_32() -> Any:
+    sizes = {"q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8}
+    index = {"index_n_heads": 2, "index_head_dim": 8, "index_topk": 4}
+    dense = {"first_k_dense_replace": 2, "mlp_layer_types": ["dense"] * 2}
+    return configuration("DeepseekV32Config", **sizes, **index, **dense, intermediate_size=64, num_key_value_heads=4)
+
+
+def test_an_indexer_reads_every_key_and_attention_the_chosen_ones() -> None:
+    report: Any = llm(deepseek_32(), prompt=PROMPT, new=4, dtype="bf16")
+    latent = WIDTH * 24 + 24 * 4 * (8 + 4) + WIDTH * (16 + 4) + 16 * 4 * (8 + 8) + 4 * 8 * WIDTH
+    index = 24 * 2 * 8 + WIDTH * 8 + WIDTH * 2
+    token = latent + index + 3 * WIDTH * 64
+    # A pair of the indexer: two heads of 8, and their weighted sum; absorbed attention: 4 * (16 + 4 + 16) for 4 keys.
+    pairs = (2 * 8 + 2) * (PROMPT + 1) + 4 * (16 + 4 + 16) * 4
+    assert report.cost(1, 1, PROMPT).macs == 2 * (token + pairs) + WIDTH * WORDS
+    # In bfloat16 a latent of 16 + 4 and a key of the indexer of 8, in each of two layers.
+    assert sum(layer.bytes_per_token for layer in report.cost.cache_layers) == 2 * (16 + 4 + 8) * 2
+    assert report.cost(1, 1, PROMPT).cache_read_bytes == 2 * 2 * ((16 + 4) * 4 + 8 * PROMPT)
+
+
+def deepseek_4() -> Any:
+    kinds = ["heavily_compressed_attention", "compressed_sparse_attention"]
+    return configuration("DeepseekV4Config", num_hidden_layers=2, layer_types=kinds, hidden_size=512)
+
+
+@pytest.mark.parametrize("prompt", [1000, 1024])
+def test_a_cache_that_grows_once_in_several_tokens(prompt: int) -> None:
+    """The cache object itself is the oracle, at eight lengths: windows of 128, an entry for 4 tokens and for 128."""
+    config = deepseek_4()
+    report: Any = llm(config, prompt=prompt, new=4, dtype="bf16")
+    for context in (5, 127, 128, 129, 1023, 1025, 4096, 20_000):
+        own = kv_bytes(config, context, dtype="bf16").logical
+        assert sum(layer.logical_bytes(context) for layer in report.facts.cache_layers) == own, context
+
+
+def test_heads_that_differ_by_layer() -> None:
+    """One layer attends to a window with 4 heads of 8, the other to all tokens with 2 of 16."""
+    heads = {"num_key_value_heads": 4, "num_global_key_value_heads": 2, "head_dim": 8, "global_head_dim": 16}
+    kinds = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 64, "attention_k_eq_v": True}
+    config = configuration("Gemma4TextConfig", **heads, **kinds, intermediate_size=64, hidden_size_per_layer_input=0)
+    report: Any = llm(config, prompt=PROMPT, new=4, dtype="bf16")
+    layers = {layer.window: (layer.bytes_per_token, layer.heads) for layer in report.cost.cache_layers}
+    assert layers == {64: (2 * 4 * 8 * 2, 4), None: (2 * 2 * 16 * 2, 2)}
+
+
+def test_weights_are_read_as_the_checkpoint_stores_them() -> None:
+    """gpt-oss: 4 bits an element of the experts and 8 bits for 32 of them; the rest in bfloat16."""
+    kept = ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]
+    options = {"num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 32, "head_dim": 8}
+    stored = {"quant_method": "mxfp4", "modules_to_not_convert": kept}
+    plain = configuration("GptOssConfig", **options, num_key_value_heads=2)
+    config = configuration("GptOssConfig", **options, num_key_value_heads=2, quantization_config=stored)
+    report: Any = llm(config, prompt=PROMPT, new=4, dtype="bf16")
+    experts = sum(part.elements for part in report.facts.weights if part.kind == "experts")
+    assert experts == 2 * 4 * 3 * WIDTH * 32
+    whole = llm(plain, prompt=PROMPT, new=4, dtype="bf16").cost.stored_weight_bytes  # type: ignore[union-attr]
+    assert report.weights == "mxfp4"
+    assert report.cost.stored_weight_bytes == whole - 2 * experts + experts // 2 + experts // 32
+    asked: Any = llm(config, prompt=PROMPT, new=4, dtype="bf16", weights="bf16")
+    assert asked.weights == "bfloat16"
+
+
+def test_every_method_of_quantization_is_read_or_refused() -> None:
+    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
+
+    for method in AUTO_QUANTIZATION_CONFIG_MAPPING:
+        if method in READ_METHODS and method != "compressed-tensors":
+            assert stored_format({"quant_method": method}) is not None
+        else:
+            message = f"weights are stored by '?{method}'?, whose bytes are not known here.*Give the format: weights="
+            with pytest.raises(InputError, match=message):
+                stored_format({"quant_method": method})
+
+
+def test_a_decoder_is_not_taken_for_an_encoder_decoder() -> None:
+    with pytest.raises(InputError, match="an encoder-decoder whose encoder takes no text"):
+        llm(transformers.WhisperConfig(), prompt=PROMPT, new=4)
+    small = {"vocab_size": WORDS, "d_model": WIDTH, "encoder_layers": 1, "decoder_layers": 1}
+    heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
+    report: Any = llm(transformers.BartConfig(**small, **heads), prompt=PROMPT, new=4)
+    assert report.facts.is_encoder_decoder, "the whole model, though transformers has its decoder alone too"
+
+
+def test_devices_share_heads_and_hold_latents_whole() -> None:
+    report: Any = llm(llama_4(), prompt=PROMPT, new=4, dtype="bf16")
+    whole = report.cost.cache_bytes(PROMPT, 8)
+    assert [report.cost.device_cache_bytes(PROMPT, 8, devices) for devices in (1, 2, 4)] == [
+        whole,
+        whole // 2,
+        whole // 2,
+    ]
+    latent: Any = llm(deepseek_32(), prompt=PROMPT, new=4, dtype="bf16")
+    assert latent.cost.device_cache_bytes(PROMPT, 8, 4) == latent.cost.cache_bytes(PROMPT, 8)
+
+
+def test_a_folder_has_the_dtype_of_its_configuration(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    content = {"model_type": "llama", "vocab_size": 20, "num_key_value_heads": 2, **sizes}
+    for dtype in ("float32", "bfloat16"):
+        (tmp_path / "config.json").write_text(json.dumps({**content, "dtype": dtype}), encoding="utf-8")
+        loaded: Any = load_model(f"hf:{tmp_path}")
+        assert {str(parameter.dtype) for parameter in loaded.model.parameters()} == {f"torch.{dtype}"}
+        assert llm(f"hf:{tmp_path}", prompt=PROMPT, new=4).facts.dtype == dtype  # type: ignore[union-attr]
