@@ -108,8 +108,8 @@ class _Sizes:
         entries = [0 if tensor is None else tensor.shape[axis] for tensor in self.tensors]
         entry_bytes, heads = one.bytes // one.shape[axis], _heads(one, axis)
         if self.is_always_there and entries[1] == entries[0] + 1:
-            held = [min(context, one.window - 1) if one.window else context for context in contexts]
-            beyond = {entry - count for entry, count in zip(entries, held, strict=True)}
+            in_window = [min(context, one.window - 1) if one.window else context for context in contexts]
+            beyond = {entry - count for entry, count in zip(entries, in_window, strict=True)}
             if len(beyond) == 1:
                 return _Rule(entry_bytes, entry_bytes * beyond.pop(), one.window, heads=heads)
         for waits in (False, True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -65,14 +65,7 @@ def facts_of(model: Any, prompt: int, dtype: str | None = None, name: str | None
     cache_layers = _cache_layers(followed, calls.contents)
     has_experts = any(part.kind == "experts" for part in weights)
     is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
-    if strangers and not is_encoder_decoder:
-        notes.append(_SPLIT.format(layers=_brief(strangers)))
-    if is_encoder_decoder:
-        notes.append(_ENCODER_DECODER)
-    if unrouted:
-        notes.append(_UNROUTED)
-    if trace.uncounted:
-        notes.append(f"not counted, so that counts are lower bounds: {', '.join(trace.missing)}")
+    notes += _notes(strangers, is_encoder_decoder, unrouted, trace)
     cached = 1 if is_encoder_decoder else length
     return ModelFacts(
         name=name or type(followed).__name__,
@@ -99,6 +92,18 @@ def facts_of(model: Any, prompt: int, dtype: str | None = None, name: str | None
         else partial(shapes_of, *operators, batch=batch, prompt=length, windows=windows),
         passes_by=partial(_passes_of, trace, operators),
     )
+
+
+def _notes(strangers: Sequence[str], is_encoder_decoder: bool, unrouted: int, trace: ModelTrace) -> Iterator[str]:
+    """Yield what a reader of the numbers must know."""
+    if is_encoder_decoder:
+        yield _ENCODER_DECODER
+    elif strangers:
+        yield _SPLIT.format(layers=_brief(strangers))
+    if unrouted:
+        yield _UNROUTED
+    if trace.uncounted:
+        yield f"not counted, so that counts are lower bounds: {', '.join(trace.missing)}"
 
 
 def _cache_layers(model: nn.Module, contents: Sequence[CacheContents]) -> tuple[CacheLayer, ...]:
