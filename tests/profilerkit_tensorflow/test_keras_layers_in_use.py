@@ -228,10 +228,11 @@ def test_a_quantised_layer_multiplies_as_much() -> None:
         layer.quantize("int8")
     found = traced(model, ones(BATCH, 8))
     assert found.macs == BATCH * 32
-    assert found.total_params == 32 + 4 + 4  # and a scale for each unit
+    assert found.total_params == 32 + 4  # the scale of each unit is in the bytes alone
     assert found.size_bytes == 32 + 4 * (4 + 4)
 
 
+@pytest.mark.skipif(not hasattr(layers, "ReversibleEmbedding"), reason="Keras 3.13")
 def test_a_reversible_embedding_multiplies_on_the_way_back() -> None:
     embedding = layers.ReversibleEmbedding(11, 6, name="words")
     words = keras.Input((5,), dtype="int32")

@@ -198,13 +198,15 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
         lambda: len(__import__("tensorflow.python.eager.context", fromlist=["x"]).context().op_callbacks),
     ),
     "numpy's errors": (lambda: np.seterr(over="raise"), np.geterr),
-    "flash attention": (keras.config.disable_flash_attention, keras.config.is_flash_attention_enabled),
     "custom objects": (
         lambda: keras.saving.register_keras_serializable("tests")(type("Registered", (), {"get_config": None})),
         lambda: sorted(keras.saving.get_custom_objects()),
     ),
-    "epochs": (lambda: keras.config.set_max_epochs(3), keras.config.max_epochs),
 }
+if hasattr(keras.config, "max_epochs"):  # Keras 3.12
+    SETTINGS["epochs"] = (lambda: keras.config.set_max_epochs(3)), keras.config.max_epochs
+if hasattr(keras.config, "disable_flash_attention"):  # Keras 3.8
+    SETTINGS["flash attention"] = keras.config.disable_flash_attention, keras.config.is_flash_attention_enabled
 
 
 @pytest.mark.parametrize("name", SETTINGS)

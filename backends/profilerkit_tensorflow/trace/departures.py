@@ -1,0 +1,107 @@
+"""Work that no callback of TensorFlow shows: on values that leave it for numpy, and in threads of the model's own.
+
+Such a count is a lower bound, and the name of what is not counted says where the values leave.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import PurePath
+from types import FrameType
+from typing import Any
+
+import tensorflow as tf
+
+from ..compat import EAGER_TENSOR, EXECUTORS, RUNTIME
+from .questions import outside_of_libraries, replaced
+
+__all__ = ["Departures"]
+
+#: Functions that show a tensor, in which its values leave for no work.
+_SHOWING = ("__str__", "__repr__", "__format__", "value_text", "numpy_text")
+#: Operators that do no work wherever they run.
+_SILENT = ("Identity", "ReadVariableOp", "NoOp", "EagerConst")
+
+
+class Departures:
+    """Notes, inside of `watching`, where values leave TensorFlow and which operators run in other threads.
+
+    Attributes:
+        found: What is not counted, in words, by how often.
+    """
+
+    def __init__(self, layer: Callable[[], str]) -> None:
+        self.found: Counter[str] = Counter()
+        self._layer = layer
+        self._thread = threading.get_ident()
+
+    @contextmanager
+    def watching(self, values: bool = True) -> Iterator[None]:
+        """Notice operators in other threads and, with ``values``, values that leave."""
+        with ExitStack() as patches:
+            for name in EXECUTORS:
+                patches.enter_context(replaced(RUNTIME, name, self._executing(getattr(RUNTIME, name))))
+            if values:
+                for owner, name in ((EAGER_TENSOR, "_numpy"), (RUNTIME, "TFE_ToDlpackCapsule")):
+                    if hasattr(owner, name):
+                        patches.enter_context(replaced(owner, name, self._leaving(getattr(owner, name))))
+            yield
+
+    def check_results(self, outputs: Any, is_of_operator: Callable[[Any], bool]) -> None:
+        """Note a result that no operator has made which was seen, such as one of numpy's."""
+        for leaf in tf.nest.flatten(outputs):
+            is_array = hasattr(leaf, "__array_interface__")
+            if is_array or (tf.is_tensor(leaf) and hasattr(leaf, "numpy") and not is_of_operator(leaf)):
+                if _is_work(leaf) and not self.found:
+                    self.found[f"a result of the model that TensorFlow did not compute{self._where(None)}"] += 1
+
+    def _leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def leave(tensor: Any, *args: Any) -> Any:
+            if _is_work(tensor):
+                frame = sys._getframe(1)
+                asking = None if _shows(frame) else outside_of_libraries(frame)
+                if asking is not None:
+                    self.found[f"work on values that leave TensorFlow{self._where(asking)}"] += 1
+            return original(tensor, *args)
+
+        return leave
+
+    def _executing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def execute(*args: Any) -> Any:
+            if threading.get_ident() != self._thread:
+                kind = next((each for each in args[1:3] if isinstance(each, str) and each.isidentifier()), "operators")
+                if kind not in _SILENT:
+                    self.found[f"{kind} in another thread{self._where(outside_of_libraries(sys._getframe(1)))}"] += 1
+            return original(*args)
+
+        return execute
+
+    def _where(self, frame: FrameType | None) -> str:
+        layer = self._layer()
+        path = f" in the layer {layer!r}" if layer else ""
+        if frame is None:
+            return path
+        return f"{path} ({PurePath(frame.f_code.co_filename).name}, line {frame.f_lineno})"
+
+
+def _is_work(tensor: Any) -> bool:
+    """Return whether arithmetic on a tensor would count: not on single numbers, and not on sizes and indices."""
+    dtype, shape = tf.as_dtype(tensor.dtype), tuple(tensor.shape)
+    elements = 1
+    for size in shape:
+        elements *= int(size)
+    return elements > 1 and (dtype.is_floating or dtype.is_complex or (dtype.is_integer and len(shape) > 1))
+
+
+def _shows(frame: FrameType | None) -> bool:
+    for _ in range(6):
+        if frame is None:
+            return False
+        if frame.f_code.co_name in _SHOWING:
+            return True
+        frame = frame.f_back
+    return False
