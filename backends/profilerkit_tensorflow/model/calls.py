@@ -22,12 +22,14 @@ import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs, WithoutValuesError
 from profilerkit.backend_kit.keras_layers import call_arguments, is_keras, is_legacy_keras
+from profilerkit.unfinished import is_unfinished, unfinished
 
 from ..untouched.preservation import preserved
 
 __all__ = [
     "CompiledCall",
     "call_model",
+    "finished",
     "is_keras",
     "is_legacy_keras",
     "outputs_of",
@@ -71,11 +73,19 @@ def outputs_of(model: Any, inputs: ModelInputs) -> Any:
     """
     function = inputs.function
     if function is None:
-        return call_model(model, inputs.args, inputs.kwargs)
+        return finished(call_model(model, inputs.args, inputs.kwargs))
     if not is_keras(model):
-        return inputs.run(model)
+        return finished(inputs.run(model))
     _require_built(model)
-    return _without_side_effects(model, inputs.args, inputs.kwargs, functools.partial(function, model))
+    return finished(_without_side_effects(model, inputs.args, inputs.kwargs, functools.partial(function, model)))
+
+
+def finished(outputs: Any) -> Any:
+    """Return the outputs of a model; raises `InputError` for a generator and the like, which has done no work yet."""
+    for output in tf.nest.flatten(outputs):
+        if is_unfinished(output):
+            raise unfinished(output)
+    return outputs
 
 
 class CompiledCall:

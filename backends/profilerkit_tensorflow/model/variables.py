@@ -36,7 +36,10 @@ _NO_PARAMETERS = {
     ("tensorflow.python.ops.stateful_random_ops", "Generator"),
 }
 _FUNCTIONS = (core.PolymorphicFunction, core.ConcreteFunction)
-_KERAS_VARIABLE = {("keras.src.backend.common.variables", "Variable")}
+_KERAS_VARIABLE = {
+    ("keras.src.backend.common.variables", "Variable"),
+    ("keras.src.backend.common.variables", "KerasVariable"),  # before Keras 3.7
+}
 _FOUR_BIT_MODES = ("int4", "gptq", "awq")
 #: Where Keras' layers keep kernels with two 4-bit numbers in a byte.
 _PACKED = ("_kernel", "_embeddings", "reverse_embeddings", "quantized_kernel")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import PurePath
 from types import FrameType
@@ -31,17 +31,19 @@ class Departures:
     """Notes, inside of `watching`, where values leave TensorFlow and which operators run in other threads.
 
     Attributes:
-        found: What is not counted, in words, by how often.
+        missing: What is not counted, in words, by how often.
     """
 
     def __init__(self, layer: Callable[[], str]) -> None:
-        self.found: Counter[str] = Counter()
+        self.missing: Counter[str] = Counter()
         self._layer = layer
         self._thread = threading.get_ident()
 
     @contextmanager
     def watching(self, values: bool = True) -> Iterator[None]:
         """Notice operators in other threads and, with ``values``, values that leave."""
+        if values and not (EXECUTORS and hasattr(EAGER_TENSOR, "_numpy")):
+            self.missing["work on values that leave TensorFlow and in threads, which this release does not show"] += 1
         with ExitStack() as patches:
             for name in EXECUTORS:
                 patches.enter_context(replaced(RUNTIME, name, self._executing(getattr(RUNTIME, name))))
@@ -51,13 +53,24 @@ class Departures:
                         patches.enter_context(replaced(owner, name, self._leaving(getattr(owner, name))))
             yield
 
+    def check_operands(self, kind: str, tensors: Iterable[Any], is_of_operator: Callable[[Any], bool]) -> None:
+        """Note an operand that no operator has made which was seen: ``np.asarray`` hands values to numpy unseen.
+
+        It may be a constant that is made in each call: then the lower bound is exact.
+        """
+        if not self.missing and any(_is_work(each) and not is_of_operator(each) for each in tensors):
+            frame = outside_of_libraries(sys._getframe(1))
+            self.missing[
+                f"work that led to an operand of {kind} that TensorFlow did not compute{self._where(frame)}"
+            ] += 1
+
     def check_results(self, outputs: Any, is_of_operator: Callable[[Any], bool]) -> None:
         """Note a result that no operator has made which was seen, such as one of numpy's."""
         for leaf in tf.nest.flatten(outputs):
             is_array = hasattr(leaf, "__array_interface__")
-            if is_array or (tf.is_tensor(leaf) and hasattr(leaf, "numpy") and not is_of_operator(leaf)):
-                if _is_work(leaf) and not self.found:
-                    self.found[f"a result of the model that TensorFlow did not compute{self._where(None)}"] += 1
+            is_foreign = is_array or (tf.is_tensor(leaf) and hasattr(leaf, "numpy") and not is_of_operator(leaf))
+            if is_foreign and _is_work(leaf) and not self.missing:
+                self.missing[f"a result of the model that TensorFlow did not compute{self._where(None)}"] += 1
 
     def _leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def leave(tensor: Any, *args: Any) -> Any:
@@ -65,7 +78,7 @@ class Departures:
                 frame = sys._getframe(1)
                 asking = None if _shows(frame) else outside_of_libraries(frame)
                 if asking is not None:
-                    self.found[f"work on values that leave TensorFlow{self._where(asking)}"] += 1
+                    self.missing[f"work on values that leave TensorFlow{self._where(asking)}"] += 1
             return original(tensor, *args)
 
         return leave
@@ -75,7 +88,7 @@ class Departures:
             if threading.get_ident() != self._thread:
                 kind = next((each for each in args[1:3] if isinstance(each, str) and each.isidentifier()), "operators")
                 if kind not in _SILENT:
-                    self.found[f"{kind} in another thread{self._where(outside_of_libraries(sys._getframe(1)))}"] += 1
+                    self.missing[f"{kind} in another thread{self._where(outside_of_libraries(sys._getframe(1)))}"] += 1
             return original(*args)
 
         return execute
@@ -91,6 +104,8 @@ class Departures:
 def _is_work(tensor: Any) -> bool:
     """Return whether arithmetic on a tensor would count: not on single numbers, and not on sizes and indices."""
     dtype, shape = tf.as_dtype(tensor.dtype), tuple(tensor.shape)
+    if dtype in (tf.resource, tf.variant, tf.string):
+        return False
     elements = 1
     for size in shape:
         elements *= int(size)

@@ -16,8 +16,10 @@ import tensorflow as tf
 from profilerkit import ModelInputs
 from profilerkit.process.locks import undone_in_child
 
+from ..compat import number_of
 from ..model.calls import outputs_of
 from ..model.kinds import is_unbuilt, named_layers, own_variables
+from .departures import Departures
 from .eager_operators import VIEWS, EagerOperators, watched
 from .layers import LayerCalls
 from .live_bytes import tensor_bytes
@@ -29,10 +31,13 @@ __all__ = ["EagerRun"]
 class EagerRun(EagerOperators):
     """Runs the model once, as it is, and keeps its operators, their layers, and the bytes alive at each.
 
-    ``followed`` gets the calls of layers, also those before an error.
+    ``followed`` gets the calls of layers, also those before an error. A model that ``is_traceable`` hands no values to
+    numpy: what no operator has made is a constant.
     """
 
-    def __init__(self, model: Any, inputs: ModelInputs, followed: list[LayerCalls] | None = None) -> None:
+    def __init__(
+        self, model: Any, inputs: ModelInputs, followed: list[LayerCalls] | None = None, is_traceable: bool = False
+    ) -> None:
         super().__init__()
         if is_unbuilt(model):
             inputs.run(model)
@@ -43,8 +48,15 @@ class EagerRun(EagerOperators):
         self._live = _LiveBytes()
         self._live.hold(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
         self.input_bytes = self._live.total
-        with _functions_run_eagerly(), watched(self._seen), self.calls.following():
+        self._first = number_of(tf.constant(0))
+        self._made: set[int] = set()
+        self._departures = Departures(lambda: self.calls.owner.path)
+        self._is_traceable = is_traceable
+        with _functions_run_eagerly(), self._departures.watching(), watched(self._seen), self.calls.following():
             outputs = outputs_of(model, inputs)
+        if not is_traceable:
+            self._departures.check_results(outputs, self._is_of_operator)
+        self.uncounted.update(self._departures.missing)
         leaves = tf.nest.flatten(outputs)
         self._returned_values = any(tf.is_tensor(leaf) and hasattr(leaf, "numpy") for leaf in leaves)
         self.price_all()
@@ -55,6 +67,11 @@ class EagerRun(EagerOperators):
         weights = any(True for _, layer in self.layers for _ in own_variables(layer))
         return not self.executed and not self._returned_values and weights
 
+    def _is_of_operator(self, tensor: Any) -> bool:
+        """Return whether a tensor was there before the run, or an operator that was seen has made it."""
+        number = number_of(tensor)
+        return number <= self._first or number in self._made
+
     def _seen(
         self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
     ) -> None:
@@ -64,6 +81,9 @@ class EagerRun(EagerOperators):
         kind = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
         ins, outs = list(inputs), list(outputs)
         self._live.note(kind, ins, outs)
+        if not self._is_traceable:
+            self._departures.check_operands(kind, ins, self._is_of_operator)
+        self._made.update(map(number_of, outs))
         self.ran(kind, ins, attrs, outs, self.calls.owner, self._live.total)
 
 

@@ -17,6 +17,7 @@ from profilerkit.process.locks import undone_in_child
 from profilerkit.trace.cross_check import ObservedRun
 
 from ..costs.registry import COSTS
+from .departures import Departures
 from .eager_operators import EagerOperators, is_small, watched
 from .layers import LayerCalls
 from .ownership import Ownership
@@ -42,11 +43,12 @@ class Observation(EagerOperators):
         self._functions: dict[str, Any] = {}
         #: The functions that were called, with what is known of their arguments.
         self._called: list[tuple[Any, tuple[Any, ...]]] = []
+        self._departures = Departures(lambda: self._root.path if self._calls is None else self._calls.owner.path)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Keep what runs inside."""
-        with _called_functions(self._functions), watched(self._seen):
+        with _called_functions(self._functions), self._departures.watching(), watched(self._seen):
             yield
 
     def work(self) -> Work:
@@ -56,7 +58,7 @@ class Observation(EagerOperators):
             walked = [_walked(graph, arguments) for graph, arguments in self._called]
         except Exception:  # whatever a formula of the user's raises here: the trace has said it
             return None
-        if self.uncounted or None in walked:
+        if self.uncounted or self._departures.missing or None in walked:
             return None
         functions = [work for work in walked if work is not None]
         macs = sum(each.macs for each in self.executed) + sum(macs for macs, _ in functions)

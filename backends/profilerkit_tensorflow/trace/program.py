@@ -16,7 +16,7 @@ from tensorflow.python.framework import func_graph
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.keras_layers import call_arguments
 
-from ..model.calls import call_model, is_keras, is_legacy_keras, takes_training
+from ..model.calls import call_model, finished, is_keras, is_legacy_keras, takes_training
 from ..model.kinds import is_function, is_unbuilt, named_layers
 from ..model.replicas import as_one_replica, strategy_of
 from ..model.unallocated import made_without_values, unallocated_variables
@@ -111,7 +111,7 @@ def traced_program(
         with as_one_replica(strategy), calls.following(), functions_traced_anew() if anew else nullcontext():
             if training:
                 return loss_and_gradients(layers, model_inputs)
-            return _forward(model, model_inputs)
+            return finished(_forward(model, model_inputs))
 
     function = tf.function(program, autograph=False, jit_compile=True if compiled else None)
     with preserved(model) if apart and not unbuilt else nullcontext(), quietly():

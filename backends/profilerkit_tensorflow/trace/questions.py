@@ -22,7 +22,7 @@ from tensorflow.python.framework import tensor as tensors
 
 from profilerkit.process.locks import undone_in_child
 
-__all__ = ["Questions"]
+__all__ = ["Questions", "outside_of_libraries", "replaced"]
 
 #: This package, whose frames are around those of the model.
 _OWN = __name__.partition(".")[0]
@@ -62,7 +62,7 @@ class Questions:
                 (tf, "is_symbolic_tensor", self._public("tf.is_symbolic_tensor()", tf.is_symbolic_tensor, True)),
                 *((symbolic, name, self._conversion(name)) for name in _CONVERSIONS if not hasattr(symbolic, name)),
             ):
-                patches.enter_context(_replaced(owner, name, made))
+                patches.enter_context(replaced(owner, name, made))
             yield
 
     def _note(self, question: str, frame: FrameType | None) -> None:
@@ -93,7 +93,7 @@ class Questions:
     def _missing(self, original: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
         def __getattr__(this: Any, name: str) -> Any:
             if hasattr(_EAGER, name) and (name.startswith("__") or not name.startswith("_")):
-                self._note(f".{name} of a tensor", _outside(sys._getframe(1)))
+                self._note(f".{name} of a tensor", outside_of_libraries(sys._getframe(1)))
             return original(this, name)
 
         return __getattr__
@@ -103,7 +103,7 @@ class Questions:
             try:
                 return original(this, *args, **kwargs)
             except Exception:
-                self._note(question, _outside(sys._getframe(1)))
+                self._note(question, outside_of_libraries(sys._getframe(1)))
                 raise
 
         return method
@@ -112,7 +112,7 @@ class Questions:
         word = name.strip("_")
 
         def method(this: Any) -> Any:
-            self._note(f"{word}() of a tensor", _outside(sys._getframe(1)))
+            self._note(f"{word}() of a tensor", outside_of_libraries(sys._getframe(1)))
             raise TypeError(f"a symbolic tensor has no value for {word}()")
 
         return method
@@ -140,7 +140,8 @@ class Questions:
 
 
 @contextmanager
-def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Have an attribute of a class or module another value meanwhile."""
     before = vars(owner).get(name, _ABSENT)
 
     def restore() -> None:
@@ -164,7 +165,7 @@ def _asking(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _outside(frame: FrameType | None) -> FrameType | None:
+def outside_of_libraries(frame: FrameType | None) -> FrameType | None:
     """Return the innermost frame of the model's own code; None where a library asks for itself."""
     while frame is not None and _is_of_a_library(frame):
         if _module(frame).partition(".")[0] == _OWN:

@@ -26,6 +26,7 @@ from ..model.variables import packed_elements
 from ..model.weights import bytes_of, identity_of, trainable_variables_of
 from ..untouched.preservation import preserved
 from .conditions import conditions
+from .departures import Departures
 from .eager_run import EagerRun
 from .layers import LayerCalls, layer_records
 from .live_bytes import constant_bytes, steps_of, tensor_bytes, unsized_tensors
@@ -73,10 +74,10 @@ def _trace(model: Any, inputs: ModelInputs | None, training: bool) -> ModelTrace
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
     trace: ModelTrace | None = None
     followed: list[LayerCalls] = []
-    questions = Questions()
+    questions, departures = Questions(), Departures(lambda: followed[-1].owner.path if followed else "")
     with collector_paused(), preserved(model) as left:
         try:
-            with questions.listening():
+            with questions.listening(), departures.watching(values=False):
                 program = traced_program(model, inputs, training=training, followed=followed)
         except Exception as error:  # whatever the model raises while it is traced
             refusal = failed(model, error, inputs)
@@ -90,7 +91,8 @@ def _trace(model: Any, inputs: ModelInputs | None, training: bool) -> ModelTrace
             return trace
         if not left.tensors:
             trace = _completed_eagerly(model, inputs, trace)
-            return compared_with_a_run(model, inputs, trace, questions.asked) if questions.asked else trace
+            asked = [*questions.asked, *departures.missing]
+            return compared_with_a_run(model, inputs, trace, asked) if asked else trace
         refusal = ModelFailedError(
             f"while the model was traced it put tensors without values into {left.names}, from which profilerkit has "
             "taken them; keep such a cache out of the model's call, or in the model"
@@ -129,7 +131,7 @@ def _completed_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> Mo
         return trace
     with preserved(model, variable_values=True):
         try:
-            run = EagerRun(model, inputs)
+            run = EagerRun(model, inputs, is_traceable=True)
         except Exception:  # whatever the model raises where it runs eagerly; its graph has raised nothing
             return trace
         if run.did_nothing or not run.uncounted.keys() < trace.uncounted.keys():

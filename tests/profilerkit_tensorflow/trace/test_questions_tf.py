@@ -127,7 +127,10 @@ def test_a_trace_that_takes_another_way_than_an_eager_run_is_not_complete(case: 
     assert found.macs == 0, "the graph goes without the product"
     [contradiction] = found.contradictions
     assert contradiction.startswith(f"the model asks what a graph and an eager run answer differently ({words}")
-    assert f"run eagerly it has {ONE} MACs" in contradiction
+    has_values = case in ("numpy", "static value")  # which may do any work
+    assert (
+        "not all work of an eager run is known" if has_values else f"run eagerly it has {ONE} MACs"
+    ) in contradiction
 
 
 @pytest.mark.parametrize("case", ["numpy", "eagerly", "device"])

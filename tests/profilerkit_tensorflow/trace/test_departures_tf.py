@@ -1,0 +1,163 @@
+"""Work that TensorFlow does not see is never counted as complete: values that leave it, threads, and generators."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+keras = pytest.importorskip("keras")
+
+from profilerkit import Report, profile  # noqa: E402
+
+#: The dense layer: two samples of eight features, eight outputs.
+DENSE = 2 * 8 * 8
+X = tf.ones((2, 8))
+W = np.ones((8, 16), np.float32)
+POOL = ThreadPoolExecutor(1)
+
+
+class Model(keras.Model):  # type: ignore[misc,name-defined]
+    """A dense layer, and any function of its outputs, whose product with W has 2 * 8 * 16 MACs."""
+
+    def __init__(self, after: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.dense, self.after = keras.layers.Dense(8), after
+
+    def call(self, x: Any) -> Any:
+        return self.after(self.dense(x))
+
+
+def started(work: Callable[[Any], Any], z: Any) -> Any:
+    made: list[Any] = []
+    thread = threading.Thread(target=lambda: made.append(work(z)))
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+def ensemble(z: Any) -> Any:
+    return tf.add_n(list(POOL.map(lambda part: tf.matmul(part, W), [z, z])))
+
+
+def product(z: Any) -> Any:
+    return z @ W
+
+
+def from_list(z: Any) -> Any:
+    return tf.constant(np.asarray(z.numpy().tolist(), np.float32) @ W)
+
+
+ESCAPES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "numpy()": (lambda z: tf.constant(z.numpy() @ W), "values that leave TensorFlow"),
+    "numpy() as the result": (lambda z: z.numpy() @ W, "values that leave TensorFlow"),
+    "asarray": (lambda z: tf.constant(np.asarray(z) @ W), "TensorFlow did not compute"),
+    "asarray, then an operator": (lambda z: tf.tanh(np.asarray(z) @ W), "TensorFlow did not compute"),
+    "a function of numpy's": (lambda z: tf.constant(np.tanh(z) @ W), "TensorFlow did not compute"),
+    "memoryview": (lambda z: tf.constant(np.array(memoryview(z)) @ W), "TensorFlow did not compute"),
+    "dlpack": (lambda z: tf.constant(np.from_dlpack(z) @ W), "values that leave TensorFlow"),
+    "a capsule": (lambda z: (tf.experimental.dlpack.to_dlpack(z), z.numpy())[1], "values that leave TensorFlow"),
+    "a list": (from_list, "values that leave TensorFlow"),
+    "static value": (lambda z: tf.constant(tf.get_static_value(z) @ W), "values that leave TensorFlow"),
+    "py_function": (lambda z: tf.py_function(product, [z], tf.float32), "PyFunc"),
+    "numpy_function": (lambda z: tf.numpy_function(product, [z], tf.float32), "PyFunc"),
+    "a thread": (lambda z: started(product, z), "MatMul in another thread"),
+    "a pool": (lambda z: POOL.submit(product, z).result(), "MatMul in another thread"),
+    "an ensemble in a pool": (ensemble, "MatMul in another thread"),
+}
+
+
+def counted(after: Callable[[Any], Any], is_built: bool = True, **options: Any) -> Report:
+    model = Model(after)
+    if is_built:
+        model(tf.ones((2, 8)))
+    return profile(model, X, metrics=["macs", "flops"], **options)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def pool_of_before() -> None:
+    """Start the thread of the pool, so that the model finds it."""
+    POOL.submit(int).result()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # a thread cannot read a graph
+@pytest.mark.parametrize("is_built", [True, False])
+@pytest.mark.parametrize("name", ESCAPES)
+def test_work_outside_makes_a_lower_bound_that_says_where(name: str, is_built: bool) -> None:
+    after, words = ESCAPES[name]
+    report = counted(after, is_built)
+    for metric, least in (("macs", DENSE), ("flops", 2 * DENSE)):
+        status = report.status(metric)
+        assert status.completeness.value == "partial"
+        assert status.value is not None and status.value >= least
+        assert words in " ".join(status.missing)
+
+
+def test_the_line_and_the_layer_are_named() -> None:
+    class Inner(keras.layers.Layer):  # type: ignore[misc,name-defined]
+        def call(self, z: Any) -> Any:
+            return tf.constant(z.numpy() @ W)
+
+    [missing] = counted(Inner()).status("macs").missing
+    assert "in the layer 'after' (test_departures_tf.py, line " in missing
+
+
+def test_a_thread_that_fails_in_a_graph_alone_is_found() -> None:
+    """In a graph the thread cannot read the symbolic tensor and the model goes another way; run eagerly it can."""
+
+    def after(z: Any) -> Any:
+        made: list[Any] = []
+
+        def work() -> None:
+            try:
+                made.append(z @ W)
+            except Exception:
+                made.append(z)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return made[0]
+
+    report = counted(after)
+    assert report.status("macs").completeness.value == "partial"
+    assert "in another thread" in report.status("macs").missing[0]
+
+
+SILENT: dict[str, Callable[[Any], Any]] = {
+    "a condition on a number": lambda z: z * 2.0 if float(tf.reduce_sum(z)) > 1e9 else z,
+    "sizes": lambda z: tf.reshape(z, tf.shape(z).numpy()),
+    "printed": lambda z: (str(z), f"{tf.reduce_sum(z).numpy():.1f}", z)[2],
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_reading_a_number_a_size_or_a_text_leaves_a_count_complete(name: str) -> None:
+    report = counted(SILENT[name])
+    assert (report["macs"], report.status("macs").completeness.value) == (DENSE, "complete")
+
+
+def generator(x: Any) -> Any:
+    yield x @ W
+
+
+async def coroutine(x: Any) -> Any:
+    return x @ W
+
+
+@pytest.mark.parametrize("function", [generator, coroutine, lambda x: map(product, [x]), lambda x: {"y": generator(x)}])
+def test_what_has_not_done_its_work_is_refused(function: Callable[[Any], Any]) -> None:
+    report = profile(function, X, metrics="macs", backend="tensorflow")
+    status = report.status("macs")
+    assert status.completeness.value == "failed"
+    assert "its work is done only when that is read; give a function that does it: call=" in str(status)
+
+
+def test_a_generator_is_counted_by_a_function_that_reads_it() -> None:
+    report = profile(generator, X, metrics="macs", backend="tensorflow", call=lambda model, x: list(model(x)))
+    assert (report["macs"], report.status("macs").completeness.value) == (2 * 8 * 16, "complete")
