@@ -11,6 +11,7 @@ from .arguments.checking import checked, status_names
 from .piping.interleaving import measure_jointly
 from .piping.registry import read_arguments
 from .plugging import offers
+from .process.restoring import whole_call
 from .protocols import kept_apart
 from .results.comparison import Comparison, distinct_names
 
@@ -49,7 +50,7 @@ def compare_profilers(
         )
         for profiler in everyone
     ]
-    with ExitStack() as stack:
+    with whole_call(), ExitStack() as stack:
         for profiler in everyone:
             stack.enter_context(kept_apart(profiler.backend))
         computations = [profiler._computation(kwargs) for profiler in everyone]

@@ -15,6 +15,7 @@ from .piping.registry import Registry, read_arguments
 from .plugging.model_files import OpenedModel
 from .process.locks import PerThread
 from .process.progress import track
+from .process.restoring import whole_call
 from .protocols import kept_apart
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class Computing:
         computing = self._computing_in_order(names, arguments, recompute, strict)
         name: str | None = ""
         while name is not None:
-            with kept_apart(self.backend):
+            with whole_call(), kept_apart(self.backend):
                 name = next(computing, None)
             if name is not None:
                 yield name
@@ -177,7 +178,7 @@ class Computing:
         It keeps them also if the model changes what its code reads whenever it runs, such as a global counter.
         """
         computing = self._computing_in_order(names, arguments, recompute, strict, begun)
-        with kept_apart(self.backend):
+        with whole_call(), kept_apart(self.backend):
             for _ in computing:
                 pass
 

@@ -19,6 +19,7 @@ from .arguments.structures import map_leaves
 from .error_text import shown
 from .errors import ArgumentError, InputError
 from .process.progress import track
+from .process.restoring import interruptible
 
 __all__ = [
     "TARGET_KEYS",
@@ -61,6 +62,7 @@ class ModelInputs:
         inputs.function, inputs.note, inputs.are_random = function, self.note, self.are_random
         return inputs
 
+    @interruptible
     def run(self, model: Any) -> Any:
         """Call the model with the arguments, or the function of `given_to` with the model and the arguments."""
         if self.function is not None:

@@ -19,6 +19,7 @@ from profilerkit.arguments.structures import map_leaves, transformed
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.keras_layers import ends_in_sigmoid, is_keras
 from profilerkit.error_text import shown
+from profilerkit.process.restoring import whole_call
 from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
 
 from .data import TorchDataLoader, TorchForwardPass, as_tensor
@@ -40,7 +41,7 @@ def scored_batches(
     data_loader, transform = checked("data_loader", data_loader), checked("transform", transform)
     target_device = resolve_device(model, device)
     loader = data_loader if isinstance(data_loader, DataLoader) else TorchDataLoader(data_loader, _default_pass())
-    with preserved(model, tensor_values=True), torch.no_grad():
+    with whole_call(), preserved(model, tensor_values=True), torch.no_grad():
         set_inference_flags(modules_of(model))
         yield _outputs(model, loader, target_device, transform)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..arguments.checking import checked
 from ..error_text import shown
 from ..errors import ArgumentError, RegistrationConflictError
-from ..process.locks import undone_in_child
+from ..process.restoring import undone_in_child
 from .cost import Cost, Formula
 
 __all__ = ["CostRegistry", "add_whole", "read_formulas"]

@@ -15,7 +15,8 @@ from .. import hookspecs
 from ..error_text import shown
 from ..errors import by_likeness
 from ..process.containment import contained, plugin_error_text
-from ..process.locks import Lock, undone_in_child
+from ..process.locks import Lock
+from ..process.restoring import undone_in_child
 from .guards import guarded
 from .sources import DISABLE, GROUP, Offer, PluginInfo, normal_name, registered_by_code, warn
 

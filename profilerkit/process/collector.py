@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .locks import undone_in_child
+from .restoring import restored
 
 __all__ = ["collector_paused", "frozen_objects_found", "objects_aged"]
 
@@ -17,12 +17,9 @@ def collector_paused() -> Iterator[None]:
     if not gc.isenabled():
         yield
         return
-    gc.disable()
-    try:
-        with undone_in_child(gc.enable):
-            yield
-    finally:
-        gc.enable()
+    with restored(gc.enable):
+        gc.disable()
+        yield
 
 
 def objects_aged() -> None:
@@ -48,8 +45,6 @@ def frozen_objects_found() -> Iterator[None]:
     if not gc.get_freeze_count():
         yield
         return
-    gc.unfreeze()
-    try:
+    with restored(gc.freeze, in_child=False):
+        gc.unfreeze()
         yield
-    finally:
-        gc.freeze()

@@ -1,20 +1,20 @@
-"""Locks that are free in a forked child, and the undoing in the child of what other threads had changed temporarily.
+"""Locks that are free in a forked child.
 
 A forked child has one thread: the one that forked. Without this module, a lock that another thread held would be locked
-in the child forever, and what that thread had changed temporarily would stay changed. All locks of profilerkit are made
-here.
+in the child forever. All locks of profilerkit are made here; `restoring` undoes what that thread had changed.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-import warnings
+import time
 import weakref
-from collections.abc import Callable
 from types import TracebackType
 
-__all__ = ["Lock", "PerThread", "undone_in_child"]
+from .restoring import interruptible
+
+__all__ = ["Lock", "PerThread"]
 
 
 class Lock:
@@ -46,11 +46,18 @@ class Lock:
 
     def acquire(self, blocking: bool = True) -> bool:
         """Acquire the lock and return True; if another thread holds it, wait, or return False if not ``blocking``."""
-        acquired = self._lock.acquire(blocking)
-        if acquired:
-            self._holder = threading.get_ident()
-            self._depth += 1
-        return acquired
+        while not self._lock.acquire(blocking=False):
+            if not blocking:
+                return False
+            self._wait()
+        self._holder = threading.get_ident()
+        self._depth += 1
+        return True
+
+    @interruptible
+    def _wait(self) -> None:
+        """Wait a moment for another thread: here an interrupt finds nothing taken."""
+        time.sleep(0.002)
 
     def release(self) -> None:
         """Release the lock."""
@@ -86,51 +93,13 @@ class PerThread:
         return PerThread, ()
 
 
-class undone_in_child:
-    """Calls ``undo`` in the child if another thread forks the process during this ``with`` block.
-
-    ``undo`` must be short and acquire no lock but Python's, since it runs while the fork is in progress.
-    """
-
-    __slots__ = ("_entry",)
-
-    def __init__(self, undo: Callable[[], object]) -> None:
-        self._entry = (0, undo)
-
-    def __enter__(self) -> None:
-        self._entry = (threading.get_ident(), self._entry[1])
-        _undone.append(self._entry)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        _undone.remove(self._entry)
-
-
 #: All locks.
 _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
-#: The open `undone_in_child` blocks: the thread and its function, the latest last.
-_undone: list[tuple[int, Callable[[], object]]] = []
 
 
 def _in_child() -> None:
     for lock in list(_locks):
         lock._free()
-    this_thread = threading.get_ident()
-    for entry in reversed(_undone.copy()):
-        thread, undo = entry
-        if thread != this_thread:
-            _undone.remove(entry)
-            try:
-                undo()
-            except Exception as error:
-                warnings.warn(
-                    "the process forked while another thread profiled, and what that thread had changed cannot be "
-                    f"restored in the child ({type(error).__name__}: {error}); use the model in the process that "
-                    "profiles it, or fork before profiling",
-                    RuntimeWarning,
-                    stacklevel=1,
-                )
 
 
 if hasattr(os, "register_at_fork"):

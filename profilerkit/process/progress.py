@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..foreign_text import visible
-from .locks import undone_in_child
 from .randomness import untouched_random
+from .restoring import undone_in_child
 
 if TYPE_CHECKING:
     from rich.progress import Progress

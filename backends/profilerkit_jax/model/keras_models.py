@@ -22,7 +22,8 @@ from profilerkit.backend_kit.keras_layers import (
     own_variables,
 )
 from profilerkit.backend_kit.layouts import in_declared_layout
-from profilerkit.process.locks import Lock, undone_in_child
+from profilerkit.process.locks import Lock
+from profilerkit.process.restoring import undone_in_child
 
 from .arrays import is_array
 from .keras_state import as_it_is, keras_variables

@@ -11,7 +11,7 @@ from tensorflow.python.autograph.core import ag_ctx, converter
 from tensorflow.python.autograph.impl import api
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import undone_in_child
 
 from ..model.calls import is_keras, is_legacy_keras
 

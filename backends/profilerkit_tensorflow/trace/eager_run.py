@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import undone_in_child
 
 from ..compat import number_of
 from ..model.calls import outputs_of

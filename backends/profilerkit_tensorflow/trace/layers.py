@@ -14,7 +14,7 @@ from profilerkit.backend_kit.call_stack import CallStack, shown_layers, tensors_
 from profilerkit.backend_kit.failures import note_layer
 from profilerkit.backend_kit.keras_layers import quantization_data
 from profilerkit.costs import Cost, Shape, evaluated
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import undone_in_child
 from profilerkit.trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
 from profilerkit.trace.rows import depth_of
 

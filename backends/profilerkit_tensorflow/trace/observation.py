@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import atomic_function
 
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import undone_in_child
 from profilerkit.trace.cross_check import ObservedRun
 
 from ..costs.registry import COSTS

@@ -20,7 +20,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 from tensorflow.python.framework import tensor as tensors
 
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import undone_in_child
 
 __all__ = ["Questions", "outside_of_libraries", "replaced"]
 

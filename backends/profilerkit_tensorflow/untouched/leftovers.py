@@ -24,7 +24,7 @@ import tensorflow as tf
 from tensorflow.python.framework import func_graph
 
 from profilerkit.process.collector import frozen_objects_found
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import undone_in_child
 
 __all__ = ["Holder", "forget_tensors", "graphs_made"]
 

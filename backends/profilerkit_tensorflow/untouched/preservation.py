@@ -18,7 +18,8 @@ import tensorflow as tf
 from tensorflow.python.ops import gen_resource_variable_ops
 
 from profilerkit import ProfilerKitWarning
-from profilerkit.process.locks import Lock, undone_in_child
+from profilerkit.process.locks import Lock
+from profilerkit.process.restoring import undone_in_child
 
 from .caller_context import require_plain_context
 from .held_state import HeldState, contents

@@ -13,6 +13,9 @@ from typing import Any
 import torch
 from torch.autograd import Variable
 from torch.autograd.function import BackwardCFunction
+from torch.utils.hooks import RemovableHandle
+
+from profilerkit.process.restoring import for_each
 
 from .timeline import Accumulation, Event, Kind, Node, Span
 
@@ -75,8 +78,7 @@ class GraphHooks:
 
     def remove(self) -> None:
         """Take every hook away, from nodes that are still alive too."""
-        for handle in self._handles:
-            handle.remove()
+        for_each(RemovableHandle.remove, [(handle,) for handle in self._handles])
         self._handles.clear()
         self._accumulations.clear()
 

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from profilerkit.process.locks import Lock, undone_in_child
+from profilerkit.process.locks import Lock
+from profilerkit.process.restoring import restored
 
 from ..untouched.temporary_settings import deeper_recursion
 from .clocks import EventClock, HostClock
@@ -55,15 +56,12 @@ class CallRecorder:
                 else:
                     module.__dict__[name] = previous
 
-        try:
-            with undone_in_child(take_back):
-                for index, module in modules:
-                    name = "_call_impl" if module._compiled_call_impl is None else "_compiled_call_impl"
-                    replaced.append((module, name, module.__dict__.get(name)))
-                    module.__dict__[name] = TimedCall(self, module, name, index)
-                yield
-        finally:
-            take_back()
+        with restored(take_back):
+            for index, module in modules:
+                name = "_call_impl" if module._compiled_call_impl is None else "_compiled_call_impl"
+                replaced.append((module, name, module.__dict__.get(name)))
+                module.__dict__[name] = TimedCall(self, module, name, index)
+            yield
 
     def outermost(self, timed: TimedCall, args: Any, kwargs: Any) -> Any:
         """Run a call that no other one of this thread is around; unnoted where a module runs in another thread."""

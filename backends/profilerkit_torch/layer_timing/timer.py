@@ -13,6 +13,7 @@ from torch import nn
 from profilerkit import ArgumentError
 from profilerkit.arguments.checking import checked
 from profilerkit.error_text import shown
+from profilerkit.process.restoring import restored
 from profilerkit.times.layer_times import LayerTime, LayerTimer
 
 from ..model.keras_layers import own_keras_weights
@@ -96,7 +97,7 @@ class TorchLayerTimer(LayerTimer):
         timed = [(index, module) for index, module in self._modules if id(module) not in self._unseen]
         self._hooks.owners = dict(self._owned())
         with ExitStack() as stack:
-            stack.callback(self._hooks.remove)
+            stack.enter_context(restored(self._hooks.remove, in_child=False))
             stack.enter_context(self._recorder.noting(timed))
             self._active = stack.pop_all()
         return self

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from profilerkit import ModelInputs
 from profilerkit.prediction.cases import CalibrationCase, OperatorCall
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import restored
 
 from .calibration_gradients import RECURRENT, gradient_of, gradients, gru, lstm, recurrences, recurrent_inputs
 from .operands import Described, Operands, indices, maker_of, positive, random
@@ -125,13 +125,9 @@ def on_threads(num_threads: int | None) -> Iterator[int]:
     To switch gradients off at each call would take as long as a small operator.
     """
     threads = torch.get_num_threads()
-    try:
-        with undone_in_child(lambda: torch.set_num_threads(threads)):
-            torch.set_num_threads(num_threads or threads)
-            with torch.no_grad():
-                yield torch.get_num_threads()
-    finally:
-        torch.set_num_threads(threads)
+    with restored(partial(torch.set_num_threads, threads)), torch.no_grad():
+        torch.set_num_threads(num_threads or threads)
+        yield torch.get_num_threads()
 
 
 def _synchronized(call: Callable[[], object], synchronize: Callable[[], Any] | None) -> Callable[[], object]:

@@ -19,6 +19,7 @@ from torch import nn
 
 from profilerkit import InputError
 from profilerkit.error_text import error_line
+from profilerkit.process.restoring import restored
 
 __all__ = ["compiled"]
 
@@ -36,15 +37,17 @@ def compiled(model: nn.Module, compile: Any) -> Iterator[Callable[..., Any]]:
 
     books = [getattr(convert_frame, name, None) for name in ("input_codes", "output_codes")]
     before, states = [_codes(book) for book in books], set(_states())
-    try:
-        yield _compiled(_function_of_its_own(model), compile)
-    finally:
+
+    def forget() -> None:
         for book, previous_ids in zip(books, before, strict=True):
             for number, code in _codes(book).items():
                 if number not in previous_ids:
                     torch._C._dynamo.eval_frame.reset_code(code)
         for key in set(_states()) - states:
-            del _states()[key]
+            _states().pop(key, None)
+
+    with restored(forget, in_child=False):
+        yield _compiled(_function_of_its_own(model), compile)
 
 
 def _compiled(function: Callable[..., Any], compile: Any) -> Callable[..., Any]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import restored
 from profilerkit.trace.cross_check import ObservedRun
 
 from ..costs import Kind, are_as_shipped, classify, has_nested_kernel, op_cost
@@ -58,15 +59,9 @@ def without_fused_layers() -> Iterator[None]:
         yield
         return
 
-    def hand_back() -> None:
-        torch.backends.mha.set_fastpath_enabled(is_enabled)
-
-    try:
-        with undone_in_child(hand_back):
-            torch.backends.mha.set_fastpath_enabled(False)
-            yield
-    finally:
-        hand_back()
+    with restored(partial(torch.backends.mha.set_fastpath_enabled, is_enabled)):
+        torch.backends.mha.set_fastpath_enabled(False)
+        yield
 
 
 class Observation(TorchDispatchMode):

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,9 +14,10 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.backend_kit.passes import DevicePass
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import for_each, restored
 
 from ..model.modules import modules_of, parameters_of, reachable
+from ..untouched.snapshots import refill
 from ..untouched.temporary_settings import uncompiled
 from .observation import Observation, without_fused_layers
 
@@ -160,22 +162,14 @@ def without_hooks_once_accumulated(parameters: Iterable[Any]) -> Iterator[None]:
     It has the mapping itself; to take that off the parameter changes nothing for it.
     """
     hooks = [
-        mapping for parameter in parameters if (mapping := getattr(parameter, "_post_accumulate_grad_hooks", None))
+        (mapping, dict(mapping))
+        for parameter in parameters
+        if (mapping := getattr(parameter, "_post_accumulate_grad_hooks", None))
     ]
-    contents = [dict(mapping) for mapping in hooks]
-
-    def hand_back() -> None:
-        for mapping, content in zip(hooks, contents, strict=True):
+    with restored(partial(for_each, refill, hooks)):
+        for mapping, _ in hooks:
             mapping.clear()
-            mapping.update(content)
-
-    try:
-        with undone_in_child(hand_back):
-            for mapping in hooks:
-                mapping.clear()
-            yield
-    finally:
-        hand_back()
+        yield
 
 
 def set_training_flags(model: nn.Module) -> None:

@@ -21,7 +21,8 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
-from profilerkit.process.locks import Lock, undone_in_child
+from profilerkit.process.locks import Lock
+from profilerkit.process.restoring import restored
 
 from .asked_modes import ABOUT_MODES, FAKE_MODES, PassMode, asked_by_torch
 
@@ -189,19 +190,20 @@ def _files_of(kind: type) -> Iterator[dict[str, Any]]:
 @contextmanager
 def answered_names(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
     """Answer as in a run what is asked by names of torch's or of these namespaces, but for tensors of a fake mode."""
-    if isinstance(fake_mode, FakeTensorMode):
-        FAKE_MODES.append(fake_mode)
     imported = len(sys.modules)
-    replaced = _replace(namespaces)
-    try:
-        with undone_in_child(_restore_all):
-            yield
-    finally:
+    replaced: list[tuple[int, str]] = []
+
+    def restore() -> None:
         _restore(replaced)
         if len(sys.modules) > imported:
             _restore_in(list(sys.modules.values())[imported:])
+        FAKE_MODES[:] = [mode for mode in FAKE_MODES if mode is not fake_mode]
+
+    with restored(restore, in_child=_restore_all):
         if isinstance(fake_mode, FakeTensorMode):
-            FAKE_MODES.remove(fake_mode)
+            FAKE_MODES.append(fake_mode)
+        _replace(namespaces, replaced)
+        yield
 
 
 class _Name:
@@ -210,15 +212,14 @@ class _Name:
     def __init__(self, namespace: dict[str, Any], name: str) -> None:
         self.namespace, self.name, self.original = namespace, name, namespace[name]
         self.passes = 0
-        namespace[name] = _ANSWERS.get(id(self.original), self.original)
 
     def restore(self) -> None:
         if self.namespace.get(self.name) is _ANSWERS.get(id(self.original)):
             self.namespace[self.name] = self.original
 
 
-def _replace(namespaces: Iterable[dict[str, Any]]) -> list[tuple[int, str]]:
-    replaced = []
+def _replace(namespaces: Iterable[dict[str, Any]], replaced: list[tuple[int, str]]) -> None:
+    """Replace the names; ``replaced`` gets each before it is."""
     with _lock:
         asked = [*_OF_TORCH]
         for space in namespaces:
@@ -227,21 +228,23 @@ def _replace(namespaces: Iterable[dict[str, Any]]) -> list[tuple[int, str]]:
             ]
         for space, name in asked:
             key = id(space), name
+            replaced.append(key)
             if key not in _names:
                 _names[key] = _Name(space, name)
             _names[key].passes += 1
-            replaced.append(key)
-    return replaced
+            space[name] = _ANSWERS.get(id(space[name]), space[name])
 
 
-def _restore(replaced: Iterable[tuple[int, str]]) -> None:
+def _restore(replaced: list[tuple[int, str]]) -> None:
     with _lock:
-        for key in replaced:
-            name = _names.get(key)
-            if name is not None:
+        while replaced:
+            name = _names.get(replaced[-1])
+            if name is not None and name.passes <= 1:
+                name.restore()
+                _names.pop(replaced[-1], None)
+            elif name is not None:
                 name.passes -= 1
-                if not name.passes:
-                    _names.pop(key).restore()
+            replaced.pop()
 
 
 def _restore_in(modules: Iterable[Any]) -> None:

@@ -8,7 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from threading import get_ident
 from typing import Any
 
@@ -19,7 +19,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from profilerkit import ModelChangedWarning
 from profilerkit.backend_kit.call_stack import CallStack, tensors_in
 from profilerkit.backend_kit.failures import note_layer
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import call_each, restored
 from profilerkit.trace.records import LayerCall, TensorInfo
 
 from ..costs import shapes_of
@@ -99,18 +99,11 @@ class LayerStack(CallStack):
         A hook for all modules costs each call one frame more.
         """
         self._older = {thread.ident for thread in threading.enumerate()}
-        entering = register_module_forward_pre_hook(self._enter)
-        stop_leaving = hook_after_calls(self._leave)
-
-        def stop() -> None:
-            entering.remove()
-            stop_leaving()
-
-        try:
-            with deeper_recursion(), undone_in_child(stop):
-                yield
-        finally:
-            stop()
+        stops: list[Callable[[], None]] = []
+        with deeper_recursion(), restored(partial(call_each, stops)):
+            stops.append(register_module_forward_pre_hook(self._enter).remove)
+            stops.append(hook_after_calls(self._leave))
+            yield
 
     def warn_of_intruders(self) -> None:
         """Warn where another thread has called the model while something stood in for its weights."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,14 +15,35 @@ __all__ = ["LiveBytes"]
 
 
 class LiveBytes:
-    """Counts the bytes of all storages alive: each one once, from its first tensor until it is freed."""
+    """Counts the bytes of all storages alive: each one once, from its first tensor until it is freed.
+
+    A storage that is freed is only put on a list, by code in C: an interrupt that Python raised in a callback of its
+    own would be lost, and the bytes with it.
+    """
 
     def __init__(self) -> None:
-        self.total = 0
+        self._total = 0
         #: What the storages that are met first from now on are for, and the bytes alive of each such part.
         self.part = "inputs"
         self.parts: Counter[str] = Counter()
         self._watched: dict[int, _Watched] = {}
+        #: Those that are freed and not taken off yet.
+        self._freed: deque[_Watched] = deque()
+
+    @property
+    def total(self) -> int:
+        """The bytes alive now."""
+        self._take_off()
+        return self._total
+
+    def _take_off(self) -> None:
+        """Take off what was freed; a storage that has the address of one is counted anew only after that."""
+        freed = self._freed
+        while freed:
+            watched = freed.popleft()
+            del self._watched[watched.key]
+            self._total -= watched.counted
+            self.parts[watched.part] -= watched.counted
 
     def add(self, tensor: torch.Tensor, size: int | None = None, made: bool = False) -> int:
         """Count the tensor's storage, or what it has grown by; return its bytes where it was not known before.
@@ -34,30 +55,28 @@ class LiveBytes:
             storage = tensor.untyped_storage()
         except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
             return 0
+        if self._freed:
+            self._take_off()
         key, nbytes = storage._cdata, storage.nbytes()
         counted_before = self._watched.get(key)
         if counted_before is not None:
             grown = max(0, nbytes - counted_before.seen)
             counted_before.seen, counted_before.counted = counted_before.seen + grown, counted_before.counted + grown
-            self.total += grown
+            self._total += grown
             self.parts[counted_before.part] += grown
             return 0
         counted = nbytes if size is None else min(size, nbytes)
         if counted:
-            self.total += counted
+            self._total += counted
             self.parts[self.part] += counted
-        watched = self._watched[key] = _Watched(storage, self._freed)
+        watched = self._watched[key] = _Watched(storage, self._freed.append)
         watched.key, watched.seen, watched.counted, watched.part = key, nbytes, counted, self.part
         watched.made = made
         return nbytes
 
-    def _freed(self, freed: _Watched) -> None:
-        del self._watched[freed.key]
-        self.total -= freed.counted
-        self.parts[freed.part] -= freed.counted
-
     def made_anew(self, results: Iterable[torch.Tensor], arguments: Iterable[torch.Tensor]) -> None:
         """Note that an operator's results were made for the pass, unless they share storage with its arguments."""
+        self._take_off()
         shared = {storage_key(tensor) for tensor in arguments}
         for tensor in results:
             watched = self._watched.get(storage_key(tensor))
@@ -66,17 +85,20 @@ class LiveBytes:
 
     def stays(self, tensor: torch.Tensor) -> None:
         """Note that a tensor which was made for the pass is torch's own, and may stay after it."""
+        self._take_off()
         watched = self._watched.get(storage_key(tensor))
         if watched is not None:
             watched.made = False
 
     def left(self) -> set[int]:
         """Return the addresses of the storages made for the pass that are still alive."""
+        self._take_off()
         return {key for key, watched in list(self._watched.items()) if watched.made}
 
     def move(self, tensor: torch.Tensor, part: str) -> None:
         """Count the tensor's storage to another part from now on."""
         try:
+            self._take_off()
             watched = self._watched.get(tensor.untyped_storage()._cdata)
         except (NotImplementedError, RuntimeError):
             return

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -19,6 +20,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import BackendFailedError, CostFormulaError, ModelInputs
 from profilerkit.process.collector import collector_paused
+from profilerkit.process.restoring import restored
 from profilerkit.trace.conditions import formulas_used, noted
 from profilerkit.trace.records import LayerCall, ModelTrace
 
@@ -155,11 +157,9 @@ def _on_fake(
         return fake_twin(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
     log = logging.getLogger("torch._subclasses.fake_tensor")  # it logs each failure, which is handled here
-    was_disabled, log.disabled = log.disabled, True
-    try:
+    with restored(partial(setattr, log, "disabled", log.disabled)):
+        log.disabled = True
         return traced(model, inputs, StandIns("fake tensors", fake_twin, stand_in, mode, calls), kind)
-    finally:
-        log.disabled = was_disabled
 
 
 def _for_real(

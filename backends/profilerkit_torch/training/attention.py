@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import restored
 
 from ..trace.fused_attention import FusedAttention
 from ..trace.higher_order import is_control_flow, run_higher_order
@@ -25,13 +26,9 @@ def _without_onednn() -> Iterator[None]:
 
     So a step that has to be run on real tensors costs what it does on meta ones and on an accelerator.
     """
-    was_enabled = torch._C._get_mkldnn_enabled()
-    torch._C._set_mkldnn_enabled(False)
-    try:
-        with undone_in_child(lambda: torch._C._set_mkldnn_enabled(was_enabled)):
-            yield
-    finally:
-        torch._C._set_mkldnn_enabled(was_enabled)
+    with restored(partial(torch._C._set_mkldnn_enabled, torch._C._get_mkldnn_enabled())):
+        torch._C._set_mkldnn_enabled(False)
+        yield
 
 
 class StepAttention(FusedAttention):

@@ -7,9 +7,10 @@ computed again there, by activation checkpointing, belongs to the layer that com
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -23,7 +24,7 @@ from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.backend_kit.failures import raised_by_backend
 from profilerkit.error_text import error_line
 from profilerkit.errors import BackendFailedError, ModelFailedError
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..model.modules import device_of, modules_of, named_layers, named_parameters_of, parameters_of
 from ..running.passes import without_hooks_once_accumulated
@@ -33,6 +34,7 @@ from ..trace.recorder import Recorder
 from ..trace.tracing import trace_model
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.preservation import substitute
+from ..untouched.snapshots import refill
 from .attention import StepAttention
 from .layers import TrainedLayers, TrainingRecorder
 
@@ -110,16 +112,16 @@ class TrainingPass(InferencePass):
 
     def _backward(self, model: nn.Module, outputs: list[torch.Tensor], recorder: Any) -> None:
         trained = [(name, p) for name, p in named_parameters_of(model) if p.requires_grad]
-        moving = [p.register_post_accumulate_grad_hook(recorder.has_gradient) for _, p in trained if p.is_leaf]
-        with _disable_current_modes():
-            loss = _SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
-            start = torch.empty_like(loss)
-        try:
+        stops: list[Callable[[], None]] = []
+        with restored(partial(call_each, stops), in_child=False):
+            for _, parameter in trained:
+                if parameter.is_leaf:
+                    stops.append(parameter.register_post_accumulate_grad_hook(recorder.has_gradient).remove)
+            with _disable_current_modes():
+                loss = _SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
+                start = torch.empty_like(loss)
             with as_caller(), recorder.questions(), recorder.going_backward():
                 loss.backward(start)
-        finally:
-            for handle in moving:
-                handle.remove()
         unused = [name for name, parameter in trained if parameter.grad is None]
         if unused:
             shown = ", ".join(unused[:5]) + (f" and {len(unused) - 5} more" if len(unused) > 5 else "")
@@ -183,35 +185,19 @@ def _alias(tensor: torch.Tensor) -> torch.Tensor:
 @contextmanager
 def _without_hooks(parameters: list[Any]) -> Iterator[None]:
     """Take the hooks for gradients off parameters that nothing could stand in for: those of scripted modules."""
-    hooks = [(each, each._backward_hooks) for each in parameters]
-
-    def hand_back() -> None:
-        for parameter, backward in hooks:
-            parameter._backward_hooks = backward
-
-    try:
-        with undone_in_child(hand_back), without_hooks_once_accumulated(parameters):
-            for parameter in parameters:
-                parameter._backward_hooks = None
-            yield
-    finally:
-        hand_back()
+    hooks = [(parameter, "_backward_hooks", parameter._backward_hooks) for parameter in parameters]
+    with restored(partial(for_each, setattr, hooks)), without_hooks_once_accumulated(parameters):
+        for parameter in parameters:
+            parameter._backward_hooks = None
+        yield
 
 
 @contextmanager
 def _without_global_backward_hooks() -> Iterator[None]:
     """Take off the hooks for gradients that are registered for all modules."""
     mappings = (torch_module._global_backward_hooks, torch_module._global_backward_pre_hooks)
-    contents = [list(mapping.items()) for mapping in mappings]
-
-    def hand_back() -> None:
-        for mapping, content in zip(mappings, contents, strict=True):
-            mapping.update(content)
-
-    try:
-        with undone_in_child(hand_back):
-            for mapping in mappings:
-                mapping.clear()
-            yield
-    finally:
-        hand_back()
+    contents = [(mapping, dict(mapping)) for mapping in mappings]
+    with restored(partial(for_each, refill, contents)):
+        for mapping in mappings:
+            mapping.clear()
+        yield

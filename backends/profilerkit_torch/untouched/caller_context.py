@@ -21,10 +21,11 @@ from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _disable_current_modes
 
 from profilerkit import TracingError
+from profilerkit.process.restoring import restored
 
 from ..compat import is_fx_tracing
 
-__all__ = ["apart", "as_caller", "has_function_modes", "modes_as_they_are", "require_no_tracing"]
+__all__ = ["apart", "as_caller", "has_function_modes", "modes_as_they_are", "require_no_tracing", "restorer_of_modes"]
 
 _function_modes: Callable[[], int] = torch._C._len_torch_function_stack
 _dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
@@ -96,6 +97,7 @@ class apart:
         if not (dispatch or in_functions or torch.is_inference_mode_enabled()):
             return
         with ExitStack() as stack:
+            stack.enter_context(restored())
             if dispatch:
                 stack.enter_context(_disable_current_modes())
             if in_functions:
@@ -114,14 +116,21 @@ class apart:
 
 @contextmanager
 def _without_function_modes() -> Iterator[None]:
-    modes = [_pop_mode() for _ in range(_function_modes())]
-    _set_aside.stacks.append(modes)
-    try:
-        yield
-    finally:
-        _set_aside.stacks.remove(modes)
-        for mode in reversed(modes):
+    modes = _get_current_function_mode_stack()
+    stacks = [*_set_aside.stacks]
+
+    def restore() -> None:
+        _set_aside.stacks[:] = stacks
+        for _ in range(_function_modes()):
+            _pop_mode()
+        for mode in modes:
             _push_mode(mode)
+
+    with restored(restore, in_child=False):
+        _set_aside.stacks.append([*reversed(modes)])
+        for _ in modes:
+            _pop_mode()
+        yield
 
 
 def has_function_modes() -> bool:
@@ -143,30 +152,31 @@ def as_caller() -> Iterator[None]:
         yield
 
 
-class modes_as_they_are:
-    """Takes away what modes are left switched on inside, and puts the function modes and the default device back."""
+def restorer_of_modes() -> Callable[[], None]:
+    """Return what takes away modes that are left switched on, and puts the function modes and the device back."""
+    dispatch, device = _dispatch_modes(), _current_device()
+    functions = _get_current_function_mode_stack() if _function_modes() else []
+    flags = [getattr(_python_dispatch, name) for name in _MODE_FLAGS]
 
-    __slots__ = ("_device", "_dispatch", "_flags", "_functions")
-
-    def __enter__(self) -> None:
-        self._dispatch, self._device = _dispatch_modes(), _current_device()
-        self._functions = _get_current_function_mode_stack() if _function_modes() else ()
-        self._flags = [getattr(_python_dispatch, name) for name in _MODE_FLAGS]
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if _dispatch_modes() > self._dispatch:
-            while _dispatch_modes() > self._dispatch:
+    def restore() -> None:
+        if _dispatch_modes() > dispatch:
+            while _dispatch_modes() > dispatch:
                 _pop_dispatch_mode()
-            _set_mode_flags(self._flags)
-        if self._functions or _function_modes():
+            _set_mode_flags(flags)
+        if functions or _function_modes():
             for _ in range(_function_modes()):
                 _pop_mode()
-            for mode in self._functions:
+            for mode in functions:
                 _push_mode(mode)
-        if _current_device() != self._device:
-            _device.CURRENT_DEVICE, _global_device.device_context = self._device
+        if _current_device() != device:
+            _device.CURRENT_DEVICE, _global_device.device_context = device
+
+    return restore
+
+
+def modes_as_they_are() -> restored:
+    """Return a block that takes away what modes are left switched on inside, and puts the others back."""
+    return restored(restorer_of_modes(), in_child=False)
 
 
 def _set_mode_flags(flags: list[bool]) -> None:

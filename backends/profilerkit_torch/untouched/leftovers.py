@@ -26,6 +26,7 @@ from profilerkit import ModelInputs
 from profilerkit.process.cached import once_for_each
 from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.contents import slots_of
+from profilerkit.process.restoring import for_each, restored
 
 from ..model.inventory import Inventory
 from ..model.modules import CONTAINERS, EMPTY, reachable
@@ -298,13 +299,14 @@ def outside_restored(inventory: Inventory, inputs: ModelInputs) -> Iterator[None
     One under autocast, or on another device, would leave there what the caller's own calls do not expect.
     """
     surroundings = Surroundings(inventory, inputs)
-    try:
+    with restored(partial(for_each, _restore_tensors, surroundings.holders), surroundings.forget, in_child=False):
         yield
-    finally:
-        for holder, _, before, restore in surroundings.holders:
-            if not isinstance(holder, _LRU) and any(_has_a_tensor(value) for _, value in _changed(holder, before)):
-                restore()
-        surroundings.forget()
+
+
+def _restore_tensors(holder: Any, name: str, before: Any, restore: Callable[[], None]) -> None:
+    """Put back what a holder had, where it has tensors that were not there before."""
+    if not isinstance(holder, _LRU) and any(_has_a_tensor(value) for _, value in _changed(holder, before)):
+        restore()
 
 
 def _has_a_tensor(value: Any) -> bool:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from operator import is_
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
-__all__ = ["kept_marks"]
+from profilerkit.process.restoring import for_each
+
+from .snapshots import refill
+
+__all__ = ["restorer_of_marks"]
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
 
-@contextmanager
-def kept_marks(tensors: Iterable[torch.Tensor]) -> Iterator[None]:
-    """Put back the attributes and hooks of tensors: a forward pass may add some, and so does ``torch.compile``.
+def restorer_of_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
+    """Return what puts back the attributes and hooks of tensors: a pass may add some, and so does ``torch.compile``.
 
     Those of the tensors inside a wrapper tensor are put back too.
     """
@@ -26,14 +27,18 @@ def kept_marks(tensors: Iterable[torch.Tensor]) -> Iterator[None]:
     for tensor in _with_inner_tensors(tensors):
         (marked if _has_marks(tensor) else bare).append(tensor)
     noted = [(tensor, dict(tensor.__dict__), _hooks_of(tensor)) for tensor in marked]
-    try:
-        yield
-    finally:
-        noted += [(tensor, {}, [(None, {}), (None, {})]) for tensor in bare if _has_marks(tensor)]
-        for tensor, attributes, hooks in noted:
-            _refill(tensor.__dict__, attributes)
-            for name, (hooks_before, content) in zip(_HOOKS, hooks, strict=True):
-                _restore_hooks(tensor, name, hooks_before, content)
+
+    def restore() -> None:
+        new: list[Any] = [(tensor, {}, [(None, {}), (None, {})]) for tensor in bare if _has_marks(tensor)]
+        for_each(_restore, [*noted, *new])
+
+    return restore
+
+
+def _restore(tensor: Any, attributes: dict[str, Any], hooks: list[tuple[Any, dict[Any, Any]]]) -> None:
+    refill(tensor.__dict__, attributes)
+    for name, (hooks_before, content) in zip(_HOOKS, hooks, strict=True):
+        _restore_hooks(tensor, name, hooks_before, content)
 
 
 def _with_inner_tensors(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
@@ -62,10 +67,4 @@ def _restore_hooks(tensor: Any, name: str, before: Any, content: dict[Any, Any])
             now.clear()  # autograd has the mapping itself, and may go on calling what it holds
         setattr(tensor, name, before)
     if before is not None:
-        _refill(before, content)
-
-
-def _refill(mapping: Any, content: dict[Any, Any]) -> None:
-    if len(mapping) != len(content) or not all(map(is_, (*mapping, *mapping.values()), (*content, *content.values()))):
-        mapping.clear()
-        mapping.update(content)
+        refill(before, content)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 
 from profilerkit import ModelInputs
 from profilerkit.process.contents import slots_of
+from profilerkit.process.restoring import for_each, restored
 
 from ..model.modules import CONTAINERS, reachable
 from ..model.tensors import view_like
@@ -50,15 +48,9 @@ class InputObjects:
 
     def restore(self) -> None:
         """Put back what the objects held."""
-        for container, content in self._contents:
-            refill(container, content)
-        for slots in self._slots:
-            slots.restore()
+        for_each(refill, self._contents)
+        for_each(SlotsSnapshot.restore, [(slots,) for slots in self._slots])
 
-    @contextmanager
-    def restoring(self) -> Iterator[None]:
-        """Restore at the end, after errors too."""
-        try:
-            yield
-        finally:
-            self.restore()
+    def restoring(self) -> restored:
+        """Return a block that restores them at the end, after errors too."""
+        return restored(self.restore, in_child=False)

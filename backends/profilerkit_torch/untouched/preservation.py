@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,14 +18,15 @@ from torch import nn
 from profilerkit import ModelChangedWarning
 from profilerkit.arguments.structures import map_leaves
 from profilerkit.process.contents import slots_of
-from profilerkit.process.locks import Lock, undone_in_child
+from profilerkit.process.locks import Lock
+from profilerkit.process.restoring import Step, for_each, restored
 
 from ..model.inventory import Inventory
 from ..model.keras_layers import substitute_variables
 from ..model.tensors import elements_of, has_storage, has_values
-from .caller_context import apart, modes_as_they_are
-from .marks import kept_marks
-from .process_state import for_each, restorers_of_process
+from .caller_context import apart, restorer_of_modes
+from .marks import restorer_of_marks
+from .process_state import restorers_of_process
 from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copied, own_classes, refill
 from .write_guard import restore_versions, versions_of, write_back
 
@@ -43,41 +45,16 @@ def preserved(model: nn.Module, *, tensor_values: bool = False, inventory: Inven
     """
     with apart(), one_at_a_time:
         inventory = inventory or Inventory(model)
-        with (
-            kept_marks(inventory.tensors),
-            _same_versions(inventory) if tensor_values else nullcontext(),
-            _handed_back(inventory),
-            unchanged_parameters(inventory, tensor_values),
-            _same_values(inventory) if tensor_values else nullcontext(),
-            modes_as_they_are(),
-        ):
+        steps, in_child = _steps(inventory, tensor_values)
+        with restored(*steps, in_child=in_child), unchanged_parameters(inventory, tensor_values):
+            if tensor_values:
+                _without_gradients(inventory)
             yield
 
 
 def _with_values(inventory: Inventory) -> list[torch.Tensor]:
     """Return the buffers, and the tensors in other attributes, that have values."""
     return [each for each in (*inventory.buffers, *inventory.attributes) if has_values(each) and has_storage(each)]
-
-
-@contextmanager
-def _same_values(inventory: Inventory) -> Iterator[None]:
-    # through aliases: a model may give a tensor another shape, which it has back only later
-    values = [(tensor.data, tensor.detach().clone()) for tensor in _with_values(inventory)]
-    _without_gradients(inventory)
-    try:
-        yield
-    finally:
-        write_back(values)
-
-
-@contextmanager
-def _same_versions(inventory: Inventory) -> Iterator[None]:
-    """Count what was written to tensors that get their values back as no writes: outermost, for handing back counts."""
-    versions = versions_of(_with_values(inventory))
-    try:
-        yield
-    finally:
-        restore_versions(versions)
 
 
 #: Held while the model or the process is changed: of two in turn, each would put back the other's state.
@@ -99,8 +76,8 @@ def _without_gradients(inventory: Inventory) -> None:
             parameter.grad = None
 
 
-@contextmanager
-def _handed_back(inventory: Inventory) -> Iterator[None]:
+def _steps(inventory: Inventory, tensor_values: bool) -> tuple[list[Step], Step]:
+    """Return the steps that put the model and the process back as they are now, and what does so in a forked child."""
     snapshots: list[Any] = [
         *map(ModuleSnapshot, inventory.modules, inventory.further_attributes),
         *map(ClassSnapshot, own_classes(inventory.modules, inventory.further_attributes)),
@@ -109,31 +86,32 @@ def _handed_back(inventory: Inventory) -> Iterator[None]:
     slots = {kind: names for kind in set(map(type, slotted)) if (names := slots_of(kind))}
     if slots:
         snapshots += [SlotsSnapshot(each, slots[type(each)]) for each in slotted if type(each) in slots]
-    twins = inventory.twins
-    leaves = [(tensor,) for tensor, _ in twins if _is_off_the_graph(tensor)]
-    sizes = [
-        (tensor, tensor.untyped_storage().nbytes()) for tensor in _with_values(inventory) if _has_plain_storage(tensor)
-    ]
+    leaves = [(tensor,) for tensor, _ in inventory.twins if _is_off_the_graph(tensor)]
+    kept = _with_values(inventory)
+    sizes = [(tensor, tensor.untyped_storage().nbytes()) for tensor in kept if _has_plain_storage(tensor)]
     contents = [(container, copied(container)) for container in inventory.containers]
     gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in inventory.parameters]
-    restore_process, restore_settings = restorers_of_process()
+    of_process, restore_settings = restorers_of_process()
+    of_model: list[Step] = [
+        partial(for_each, _restore, [(snapshot,) for snapshot in snapshots]),
+        partial(for_each, _take_off_the_graph, leaves),
+        partial(for_each, _restore_gradient, gradients),
+        partial(for_each, _restore_data, inventory.twins),
+        partial(for_each, _restore_size, sizes),
+        partial(for_each, refill, contents),
+    ]
+    steps: list[Step] = [restorer_of_modes(), *of_model, *of_process]
+    if tensor_values:
+        # through aliases: a model may give a tensor another shape, which it has back only later
+        steps.insert(1, partial(write_back, [(tensor.data, tensor.detach().clone()) for tensor in kept]))
+        steps.append(partial(restore_versions, versions_of(kept)))  # when nothing is written to any more
+    steps.append(restorer_of_marks(inventory.tensors))
 
-    def hand_back() -> None:
-        with ExitStack() as steps:  # each is done, also where another one raises
-            steps.callback(for_each, refill, contents)
-            steps.callback(for_each, _restore_size, sizes)
-            steps.callback(for_each, _restore_data, twins)
-            steps.callback(for_each, _restore_gradient, gradients)
-            steps.callback(for_each, _take_off_the_graph, leaves)
-            steps.callback(for_each, _restore, [(snapshot,) for snapshot in snapshots])
+    def in_child() -> None:
+        for step in (*of_model, restore_settings):
+            step()
 
-    try:
-        with undone_in_child(restore_settings), undone_in_child(hand_back):
-            yield
-    finally:
-        with ExitStack() as steps:
-            steps.callback(hand_back)
-            steps.callback(restore_process)
+    return steps, in_child
 
 
 def _restore(snapshot: Any) -> None:

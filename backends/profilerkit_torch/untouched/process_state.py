@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -14,45 +15,32 @@ from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 from torch.utils import deterministic
 
-__all__ = ["flushes_denormal", "for_each", "restorers_of_process"]
+from profilerkit.process.restoring import for_each
+
+from .snapshots import refill
+
+__all__ = ["flushes_denormal", "restorers_of_process"]
 
 Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 
-def for_each(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> None:
-    """Call a function with each of these, also where one call raises; its error is raised when all are done."""
-    errors: list[Exception] = []
-    for values in arguments:
-        try:
-            function(*values)
-        except Exception as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
-
-
-def restorers_of_process() -> tuple[Callable[[], None], Callable[[], None]]:
+def restorers_of_process() -> tuple[list[Callable[[], Any]], Callable[[], None]]:
     """Note the process' state and return what puts it back: random numbers, torch's settings, hooks for all modules.
 
-    The second function puts back the settings alone that are not a thread's own. A forked child gets no more: the
-    random generators have locks, which another thread may have held.
+    The second puts back the settings alone that are not a thread's own. A forked child gets no more: the random
+    generators have locks, which another thread may have held.
     """
-    steps = list(_random_numbers())
     settings = _values()
-    hooks = [dict(hooks_of_kind) for hooks_of_kind in _MODULE_HOOKS]
+    hooks = [(hooks_of_kind, dict(hooks_of_kind)) for hooks_of_kind in _MODULE_HOOKS]
     saving = _top_saved_tensors_hooks()
 
-    def restore() -> None:
-        for_each(lambda step: step(), [(step,) for step in steps])
-        for_each(_set_back, _changed(settings))
-        for hooks_of_kind, content in zip(_MODULE_HOOKS, hooks, strict=True):
-            if hooks_of_kind != content:
-                hooks_of_kind.clear()
-                hooks_of_kind.update(content)
+    def restore_hooks() -> None:
+        for_each(refill, hooks)
         while _top_saved_tensors_hooks() != saving and _top_saved_tensors_hooks() is not None:
             torch._C._autograd._pop_saved_tensors_default_hooks()
 
-    return restore, lambda: for_each(_set_back, _changed(settings, len(_OF_THREAD)))
+    steps = [*_random_numbers(), lambda: for_each(_set_back, _changed(settings)), restore_hooks]
+    return steps, lambda: for_each(_set_back, _changed(settings, len(_OF_THREAD)))
 
 
 def _changed(before: list[Any], start: int = 0) -> list[tuple[Callable[[Any], Any], Any]]:
@@ -193,6 +181,7 @@ _OF_PROCESS: list[Setting] = [
     (_attention.cudnn_sdp_enabled, _attention.enable_cudnn_sdp),
     (torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled),
     *(_attribute(sys, name) for name in ("excepthook", "unraisablehook")),
+    _attribute(warnings, "filters"),
     _attribute(threading, "excepthook"),
 ]
 _SETTINGS = [*_OF_THREAD, *_OF_PROCESS]

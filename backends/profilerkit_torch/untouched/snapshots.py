@@ -122,11 +122,7 @@ class ModuleSnapshot:
             restore(state)
         if type(self.module) is not self.type:
             self.module.__class__ = self.type
-        current, saved = self.module.__dict__, self.attributes
-        same_names = len(current) == len(saved) and list(current) == list(saved)
-        if not (same_names and all(map(is_, current.values(), saved.values()))):
-            current.clear()
-            current.update(saved)
+        refill(self.module.__dict__, self.attributes)
         if tuple(map(len, self.containers)) != self.lengths:
             for container, length in zip(self.containers, self.lengths, strict=True):
                 if not length:
@@ -168,5 +164,21 @@ def refill(container: Any, content: Any) -> None:
     elif len(container) == len(content) and all(map(is_, container, content)):
         return
     kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
-    kind.clear(container)
-    (kind.extend if kind in (list, deque) else kind.update)(container, content)
+    if issubclass(kind, dict):
+        _refill_dict(kind, container, content)
+    elif kind is list:
+        list.__setitem__(container, slice(None), content)
+    else:
+        kind.clear(container)
+        (kind.extend if kind is deque else kind.update)(container, content)
+
+
+def _refill_dict(kind: Any, container: Any, content: dict[Any, Any]) -> None:
+    """Give a dict its content back; at no moment is it without a name that it had."""
+    kind.update(container, content)
+    for key in [key for key in kind.keys(container) if key not in content]:
+        kind.__delitem__(container, key)
+    if not _same_items(container, content):  # another order: as each goes behind the others, it is that of the content
+        for key, value in content.items():
+            kind.pop(container, key, None)
+            kind.__setitem__(container, key, value)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import nn
 
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import restored
 
 from .preservation import one_at_a_time
 from .triton_import import answer_for_triton
@@ -21,8 +22,10 @@ __all__ = ["deeper_recursion", "operator_by_operator", "uncompiled"]
 def uncompiled() -> Iterator[None]:
     """Have compiled code run as it was written, in the whole process."""
     answer_for_triton()
-    stance = torch.compiler.set_stance("force_eager")
-    with stance, undone_in_child(lambda: stance.__exit__(None, None, None)):
+    from torch._dynamo import eval_frame  # slow, and not before the line above
+
+    with restored(partial(setattr, eval_frame, "_stance", eval_frame._stance)):
+        torch.compiler.set_stance("force_eager")
         yield
 
 
@@ -32,26 +35,19 @@ def operator_by_operator(modules: Sequence[nn.Module]) -> Iterator[None]:
 
     These settings are the whole process': another thread waits here, or it would take ours for the user's.
     """
-    with one_at_a_time, ExitStack() as settings:
-        settings.enter_context(uncompiled())
-        if any(isinstance(module, torch.jit.ScriptModule) for module in modules):
-            fused = torch._C._get_graph_executor_optimize()
-            settings.enter_context(undone_in_child(lambda: torch._C._set_graph_executor_optimize(fused)))
-            settings.enter_context(torch.jit.optimized_execution(False))  # type: ignore[attr-defined]
-        yield
+    with one_at_a_time, uncompiled():
+        if not any(isinstance(module, torch.jit.ScriptModule) for module in modules):
+            yield
+            return
+        with restored(partial(torch._C._set_graph_executor_optimize, torch._C._get_graph_executor_optimize())):
+            torch._C._set_graph_executor_optimize(False)
+            yield
 
 
 @contextmanager
 def deeper_recursion() -> Iterator[None]:
     """Double the recursion limit: following layers costs each call a frame, and no model may fail for that."""
     limit = sys.getrecursionlimit()
-
-    def hand_back() -> None:
-        sys.setrecursionlimit(limit)
-
-    try:
-        with undone_in_child(hand_back):
-            sys.setrecursionlimit(2 * limit)
-            yield
-    finally:
-        hand_back()
+    with restored(partial(sys.setrecursionlimit, limit)):
+        sys.setrecursionlimit(2 * limit)
+        yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from profilerkit.process.cached import cached_property
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import for_each, restored
 
 from ..model.tensors import has_storage, has_values, storage_key
 
@@ -24,10 +23,13 @@ _OVERLAPS = 1
 
 def write_back(values: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
     """Give each tensor the values that were kept of it, where they have changed."""
-    for tensor, value in values:
-        with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
-            if has_storage(tensor) and not _equal(tensor, value):
-                _copy_to(tensor, value)
+    for_each(_write_back, values)
+
+
+def _write_back(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
+        if has_storage(tensor) and not _equal(tensor, value):
+            _copy_to(tensor, value)
 
 
 def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
@@ -129,24 +131,22 @@ class WriteGuard(TorchDispatchMode):
         return guarded
 
     def _keep(self, tensor: torch.Tensor) -> None:
-        sharing = self._guarded.pop(storage_key(tensor), ())
+        key = storage_key(tensor)
+        sharing = self._guarded.get(key)
         if sharing:
             with _disable_current_modes():  # in a pass over fake tensors the copy would be one, without the values
                 self._saved += [(guarded, guarded.clone()) for guarded in sharing if has_storage(guarded)]
+            self._guarded.pop(key, None)  # only now: a copy that failed is made at the next write
 
     def guards(self, tensor: torch.Tensor) -> bool:
         """Return whether a write to the tensor would still be noticed, none having been so far."""
         return storage_key(tensor) in self._guarded
 
-    @contextmanager
-    def restoring(self) -> Iterator[None]:
-        """Write the kept values back at the end, after errors too."""
-        try:
-            with undone_in_child(lambda: _write_back_alone(self._saved)):
-                yield
-        finally:
-            write_back(self._saved)
-            self._restore_versions()
+    def restoring(self) -> restored:
+        """Return a block that writes the kept values back at the end, after errors too."""
+        return restored(
+            lambda: write_back(self._saved), self._restore_versions, in_child=lambda: _write_back_alone(self._saved)
+        )
 
     def _restore_versions(self) -> None:
         if self._saved:

@@ -24,7 +24,8 @@ from profilerkit.plugging import offered_formulas
 from profilerkit.plugging.offers import Offer, PluginInfo
 from profilerkit.process.cached import cached_property, once_for_each
 from profilerkit.process.collector import collector_paused
-from profilerkit.process.locks import Lock, PerThread, undone_in_child
+from profilerkit.process.locks import Lock, PerThread
+from profilerkit.process.restoring import undone_in_child
 from profilerkit.testing import FakeBackend
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -130,7 +131,7 @@ def test_changes_of_another_thread_are_undone_in_the_child_the_latest_first() ->
 def test_a_change_that_cannot_be_undone_is_a_warning_and_the_others_are_undone() -> None:
     code = """
 import os, sys, threading
-from profilerkit.process.locks import undone_in_child
+from profilerkit.process.restoring import undone_in_child
 entered, leave = threading.Event(), threading.Event()
 def run():
     with undone_in_child(lambda: print('undone', flush=True)), undone_in_child(lambda: 1 / 0):

@@ -1,0 +1,262 @@
+"""Changes that are put back whatever is raised meanwhile: Ctrl-C, a failing allocation, an error of a signal handler.
+
+What is changed for a time is noted in a list before the change, with steps that put it back and may be repeated. Each
+block puts back what is noted above it too, should the end of an inner block not have been reached.
+
+While anything is noted, SIGINT comes to `_deliver`. While a block is entered or left it waits until that is done;
+anywhere else it goes to the user's own handler at once. An interrupt that was raised where Python drops errors (in a
+finalizer, or the callback of a weak reference) is raised again at the end of `whole_call`.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from threading import get_ident
+from types import CodeType, FrameType, TracebackType
+from typing import Any, TypeVar
+
+__all__ = ["Step", "call_each", "for_each", "interruptible", "restored", "undone_in_child", "whole_call"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+Step = Callable[[], object]
+#: How often a step that raises is done again. A second Ctrl-C cannot reach it; what still raises then always does.
+_TRIES = 3
+
+
+def call_each(steps: Iterable[Step]) -> None:
+    """Call all of these, also where one raises; its error is raised when all are done."""
+    for_each(lambda step: step(), [(step,) for step in steps])
+
+
+def for_each(function: Callable[..., Any], arguments: Iterable[Any]) -> None:
+    """Call a function with each of these, also where one call raises; its error is raised when all are done."""
+    errors: list[BaseException] = []
+    for values in arguments:
+        try:
+            function(*values)
+        except BaseException as error:
+            errors.append(error)
+    if errors:
+        raise _worst(errors)
+
+
+def _worst(errors: list[BaseException]) -> BaseException:
+    """Return the first interrupt among errors; the first error where there is none."""
+    return next((error for error in errors if not isinstance(error, Exception)), errors[0])
+
+
+class restored:
+    """Calls the steps at the end of a ``with`` block, in order; one that was interrupted is called again.
+
+    The first error of a step is raised when all are done. Make the changes inside the block: what they are to be put
+    back to is known before. Without steps the block only puts back what is left by those inside.
+
+    If another thread forks the process meanwhile, the steps are called in the child; or ``in_child`` is, or nothing
+    where that is False, as for what each thread has for itself. It must be short and acquire no lock but Python's,
+    since it runs while the fork is in progress.
+
+    >>> settings = {"fast": True}
+    >>> with restored(lambda: settings.update(fast=True)):
+    ...     settings["fast"] = False
+    >>> settings
+    {'fast': True}
+    """
+
+    __slots__ = ("_errors", "_in_child", "_remaining", "_thread")
+
+    def __init__(self, *steps: Step, in_child: Step | bool = True) -> None:
+        self._remaining = [*reversed(steps)]
+        self._errors: list[BaseException] = []
+        self._in_child = in_child
+        self._thread = 0
+
+    def __enter__(self) -> None:
+        self._thread = get_ident()
+        stack = _noted.setdefault(self._thread, [])
+        try:
+            if not stack:
+                _interrupts.watch()
+            stack.append(self)
+        except BaseException:  # what another thread has raised in this one
+            stack[:] = [change for change in stack if change is not self]
+            self._forget_if_last(stack)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._put_back(error)
+        finally:  # where the line above was interrupted; else it has nothing left to do
+            self._put_back(error)
+
+    def _put_back(self, error: BaseException | None) -> None:
+        stack = _noted.get(self._thread, [])
+        while self in stack:
+            latest = stack[-1]
+            try:
+                while latest._remaining:
+                    latest._remaining[-1]()
+                    latest._remaining.pop()
+                if latest is not self:
+                    self._errors += latest._errors
+                stack.pop()
+            except BaseException as failure:
+                latest._errors.append(failure)
+                if len(latest._errors) % _TRIES == 0:
+                    del latest._remaining[-1:]
+        self._forget_if_last(stack)
+        if self._errors:
+            failures, self._errors = self._errors, []
+            worst = _worst(failures)
+            if isinstance(worst, Exception) and error is not None and not isinstance(error, Exception):
+                return  # the interrupt goes on
+            raise worst
+
+    def _forget_if_last(self, stack: list[restored]) -> None:
+        if not stack and self._thread in _noted:
+            _interrupts.leave()
+            _noted.pop(self._thread, None)
+
+    def undo_in_child(self) -> None:
+        """Do in a forked child what is left to do there."""
+        if callable(self._in_child):
+            self._in_child()
+        elif self._in_child:
+            for step in reversed(self._remaining):
+                step()
+
+
+class undone_in_child(restored):
+    """Calls ``undo`` in the child alone, if another thread forks the process during this ``with`` block."""
+
+    __slots__ = ()
+
+    def __init__(self, undo: Step) -> None:
+        super().__init__(in_child=undo)
+
+
+class whole_call(restored):
+    """Around a whole call of ours: raises again, at its end, an interrupt that was raised where Python drops errors."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        _interrupts.raised = None
+        super().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            super().__exit__(kind, error, traceback)
+        finally:
+            self._put_back(error)
+        lost, _interrupts.raised = _interrupts.raised, None
+        if lost is not None and error is None:
+            raise lost.with_traceback(None)
+
+
+#: What is changed at present, by thread, the latest last.
+_noted: dict[int, list[restored]] = {}
+
+# Interrupts ----------------------------------------------------------------------------------------------------------
+
+#: Functions inside which an interrupt is delivered wherever they are called from: they run the user's code, or wait.
+_interruptible: set[CodeType] = set()
+_CHANGING = frozenset(("__enter__", "__exit__", "__del__"))
+
+
+def interruptible(function: F) -> F:
+    """Let a function be interrupted, also where it is called while a block is entered."""
+    _interruptible.add(function.__code__)
+    return function
+
+
+class _Interrupts:
+    """The handler of SIGINT that was there, and the interrupt that it raised."""
+
+    def __init__(self) -> None:
+        self.handler: Any = None
+        self.raised: BaseException | None = None
+
+    def watch(self) -> None:
+        """Have interrupts of the main thread come here, where the user has a handler of Python's."""
+        if threading.main_thread().ident != get_ident():
+            return
+        handler = signal.getsignal(signal.SIGINT)
+        if callable(handler) and handler is not _deliver:
+            self.handler = handler
+            signal.signal(signal.SIGINT, _deliver)
+
+    def leave(self) -> None:
+        """Give the user's handler back, unless his code has set another one meanwhile."""
+        if threading.main_thread().ident == get_ident() and signal.getsignal(signal.SIGINT) is _deliver:
+            signal.signal(signal.SIGINT, self.handler)
+
+
+_interrupts = _Interrupts()
+
+
+def _deliver(number: int, frame: FrameType | None) -> Any:
+    """Call the user's handler; while a block is entered or left, be called again a moment later."""
+    if _is_changing(frame):
+        _thread.start_new_thread(_again, (number,))
+        return None
+    try:
+        return _interrupts.handler(number, frame)
+    except BaseException as error:
+        _interrupts.raised = error
+        raise
+
+
+def _again(number: int) -> None:
+    """Let the main thread have a signal again: its handler does not return to what it interrupted otherwise."""
+    time.sleep(0.001)
+    _thread.interrupt_main(signal.Signals(number))
+
+
+def _is_changing(frame: FrameType | None) -> bool:
+    """Return whether our code, or what it calls, enters or leaves a block."""
+    is_inside_ours = False
+    while frame is not None:
+        code, module = frame.f_code, str(frame.f_globals.get("__name__"))
+        is_ours = module.startswith("profilerkit")
+        if code in _interruptible:
+            return False
+        if module == "contextlib":
+            if code.co_name != "inner":  # that is the whole of a function with a decorator
+                return True
+        elif is_inside_ours and not is_ours:
+            return False
+        elif code.co_name in _CHANGING:
+            return True
+        is_inside_ours = is_ours
+        frame = frame.f_back
+    return False
+
+
+def _in_child() -> None:
+    this_thread = get_ident()
+    for thread in [thread for thread in _noted if thread != this_thread]:
+        for change in reversed(_noted.pop(thread)):
+            try:
+                change.undo_in_child()
+            except Exception as error:
+                warnings.warn(
+                    "the process forked while another thread profiled, and what that thread had changed cannot be "
+                    f"restored in the child ({type(error).__name__}: {error}); use the model in the process that "
+                    "profiles it, or fork before profiling",
+                    RuntimeWarning,
+                    stacklevel=1,
+                )
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
