@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .arguments.checking import checked, require_shallow
@@ -65,9 +66,7 @@ class ModelInputs:
     @interruptible
     def run(self, model: Any) -> Any:
         """Call the model with the arguments, or the function of `given_to` with the model and the arguments."""
-        if self.function is not None:
-            return self.function(model, *self.args, **self.kwargs)
-        return model(*self.args, **self.kwargs)
+        return (model if self.function is None else partial(self.function, model))(*self.args, **self.kwargs)
 
     def own_call(self) -> ModelInputs:
         """Return the inputs for a backend without ``call=``; raises `InputError` if it was given."""

@@ -139,7 +139,7 @@ def _send_sigint() -> None:
 def _send_several() -> None:
     for _ in range(3):
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(random.uniform(0, 0.0005))
+        time.sleep(0.0003)
 
 
 def _send_alarm() -> None:
