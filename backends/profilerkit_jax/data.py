@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import jax
@@ -9,7 +10,15 @@ import numpy as np
 
 from profilerkit import InputError, TensorSpec
 
-__all__ = ["as_tensor", "is_tensor", "random_tensor", "with_batch_size"]
+__all__ = ["as_tensor", "is_made_up", "is_tensor", "random_tensor", "with_batch_size"]
+
+#: The arrays that stand for inputs of which only the shape was given, by their ids: nothing is decided by their values.
+_made_up: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+def is_made_up(array: Any) -> bool:
+    """Return whether an array was made by `random_tensor`, or of such an array by `with_batch_size`."""
+    return _made_up.get(id(array)) is array
 
 
 def is_tensor(value: Any) -> bool:
@@ -37,8 +46,11 @@ def random_tensor(spec: TensorSpec, batch_size: int) -> Any:
     except TypeError as error:
         raise InputError(f"JAX has no dtype {spec.dtype!r}; use a name such as 'float32' or 'int32'") from error
     if jax.numpy.issubdtype(dtype, jax.numpy.floating):
-        return jax.numpy.asarray(np.random.default_rng(0).normal(size=shape), dtype)
-    return jax.numpy.zeros(shape, jax.dtypes.canonicalize_dtype(dtype))
+        array = jax.numpy.asarray(np.random.default_rng(0).normal(size=shape), dtype)
+    else:
+        array = jax.numpy.zeros(shape, jax.dtypes.canonicalize_dtype(dtype))
+    _made_up[id(array)] = array
+    return array
 
 
 def with_batch_size(tensor: Any, batch_size: int) -> Any:
@@ -49,4 +61,9 @@ def with_batch_size(tensor: Any, batch_size: int) -> Any:
     if isinstance(tensor, jax.ShapeDtypeStruct):
         return jax.ShapeDtypeStruct(shape, tensor.dtype)
     resized = np.resize(np.asarray(tensor), shape)
-    return resized if isinstance(tensor, np.ndarray) else jax.numpy.asarray(resized, tensor.dtype)
+    if isinstance(tensor, np.ndarray):
+        return resized
+    array = jax.numpy.asarray(resized, tensor.dtype)
+    if is_made_up(tensor):
+        _made_up[id(array)] = array
+    return array

@@ -11,7 +11,7 @@ from .registry import register_free, register_uncounted
 _MOVED = """
     bitcast_convert_type broadcast_in_dim broadcast_to complex concatenate conj convert_element_type copy device_put
     dynamic_slice dynamic_update_slice from_edtype gather imag layout_constraint name optimization_barrier pad real
-    reduce_precision relayout reshape reshard rev scatter shard_alike sharding_constraint slice split squeeze stack
+    reduce_precision relayout reshape reshard rev shard_alike sharding_constraint slice split squeeze stack
     stage stop_gradient tie tile to_edtype transpose unstack with_memory_space_constraint xla_metadata_value
 """
 #: New values.

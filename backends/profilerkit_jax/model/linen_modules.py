@@ -31,7 +31,7 @@ def linen_subject(model: JaxModel) -> Subject:
             merged[index] = value
         variables = jax.tree_util.tree_unflatten(tree, merged)
         with _intercepting(how.marks):
-            options = {"rngs": model.rngs, "mutable": changing, "method": how.function}
+            options = {"rngs": model.rngs, "mutable": changing, "method": _method(how)}
             outputs, state = model.function.apply(variables, *args, **options, **kwargs)
         return outputs, jax.tree.leaves(state)
 
@@ -42,6 +42,10 @@ def linen_subject(model: JaxModel) -> Subject:
         for path in accumulate(leaf.path[:-1], lambda outer, inner: f"{outer}.{inner}"):
             types.setdefault(path, UNMET)
     return Subject("flax.linen", name, leaves, call, types)
+
+
+def _method(how: Pass) -> Callable[..., Any]:
+    return lambda module, *args, **kwargs: how.called(module, args, kwargs)
 
 
 def _leaf(keys: Sequence[Any], value: Any) -> Leaf:

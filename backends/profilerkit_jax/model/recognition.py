@@ -9,6 +9,7 @@ from typing import Any
 from profilerkit.backend_kit.keras_layers import is_keras, keras_backend
 
 from .jax_model import JaxModel
+from .wrapped import is_equinox_wrapper
 
 __all__ = ["FRAMEWORKS", "is_model", "kind_of"]
 
@@ -31,6 +32,8 @@ def kind_of(model: Any) -> str:
         return "wrapped"
     if is_keras(model):
         return "keras" if keras_backend() == "jax" else ""
+    if is_equinox_wrapper(model):
+        return "function"
     for kind, (module, name) in _CLASSES.items():
         if any(cls.__name__ == name and cls.__module__.startswith(module) for cls in type(model).__mro__):
             return kind if callable(model) else ""

@@ -9,6 +9,7 @@ from typing import Any
 from profilerkit import WithoutValuesError
 
 from .marks import Marks
+from .outputs import visible
 
 __all__ = ["UNMET", "Leaf", "Pass", "Subject"]
 
@@ -53,8 +54,8 @@ class Pass:
     function: Callable[..., Any] | None = None
 
     def called(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Return what the model, or the function instead, gives for inputs."""
-        return model(*args, **kwargs) if self.function is None else self.function(model, *args, **kwargs)
+        """Return what the model, or the function instead, gives for inputs, with all arrays where JAX sees them."""
+        return visible(model(*args, **kwargs) if self.function is None else self.function(model, *args, **kwargs))
 
 
 @dataclass

@@ -16,6 +16,7 @@ from .arrays import is_array, is_float, key_text
 from .jax_model import JaxModel
 from .recognition import kind_of
 from .subject import Leaf, Pass, Subject
+from .wrapped import LIBRARIES, is_equinox_wrapper, module_in, with_module
 
 __all__ = ["subject_of"]
 
@@ -76,6 +77,13 @@ def _of_linen(module: Any, model: JaxModel | None) -> Subject:
 
 def _of_function(model: JaxModel) -> Subject:
     """Return the subject of a function: its float arrays are parameters, all other arrays buffers."""
+    modules = module_in(model.function, _is_module) if model.params is None else []
+    if modules:
+        return _around(model, modules)
+    if is_equinox_wrapper(model.function):
+        from .equinox_modules import equinox_subject
+
+        return equinox_subject(model.function)
     leaves_with_paths, tree = jax.tree_util.tree_flatten_with_path(model.params)
     places = [index for index, (_, value) in enumerate(leaves_with_paths) if is_array(value)]
     everything = [value for _, value in leaves_with_paths]
@@ -98,8 +106,55 @@ def _of_function(model: JaxModel) -> Subject:
     return Subject("function", name, leaves, call, {"": name})
 
 
+def _is_module(value: Any) -> bool:
+    kind = kind_of(value)
+    return kind in ("flax.nnx", "equinox", "keras", "wrapped") or (kind == "flax.linen" and value.scope is not None)
+
+
+def _around(model: JaxModel, modules: Sequence[Any]) -> Subject:
+    """Return the subject of a function around modules: theirs are the arrays, and it runs with copies of them."""
+    inner = [subject_of(module) for module in modules]
+    sizes = [len(subject.leaves) for subject in inner]
+
+    def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
+        states: list[Any] = []
+
+        def run(index: int, function: Any, start: int) -> Any:
+            if index == len(inner):
+                return how.called(function, args, kwargs)
+            end = start + sizes[index]
+
+            def with_copy(copy: Any) -> Any:
+                return run(index + 1, with_module(function, modules[index], copy), end)
+
+            marks = how.marks if len(inner) == 1 else None  # paths of two modules may be the same
+            outputs, state = inner[index].call(values[start:end], (), {}, replace(how, marks=marks, function=with_copy))
+            states.extend(jax.tree.leaves(state))
+            return outputs
+
+        return run(0, model.function, 0), states
+
+    name = model.name or (_name_of(model.function) if _is_named(model.function) else inner[0].name)
+    if len(inner) == 1:
+        return replace(inner[0], name=name, call=call)
+    leaves = [
+        replace(leaf, path=(f"module_{index}", *leaf.path))
+        for index, subject in enumerate(inner)
+        for leaf in subject.leaves
+    ]
+    types = {"": name, **{f"module_{index}": subject.name for index, subject in enumerate(inner)}}
+    return Subject("function", name, leaves, call, types)
+
+
 def _name_of(function: Any) -> str:
     while isinstance(function, functools.partial):
         function = function.func
     name = str(getattr(function, "__name__", type(function).__name__))
     return "function" if name == "<lambda>" else name
+
+
+def _is_named(function: Any) -> bool:
+    """Return whether a function has a name of the user's."""
+    name = str(getattr(function, "__name__", "__"))
+    is_of_library = str(getattr(function, "__module__", "")).partition(".")[0] in LIBRARIES
+    return not (name.startswith(("__", "<unnamed")) or is_of_library)

@@ -83,8 +83,11 @@ def uncounted(walk: Walk, equation: Any, inputs: list[Value], context: Context) 
 
 
 def _branches(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
-    """Go over every branch, and keep the dearest; the choice has the work of each, and so the two ends."""
-    branches, index = equation.params["branches"], inputs[0].scalar
+    """Go over the branch that is taken, if the given inputs tell.
+
+    If they do not, go over every branch, and keep the dearest; the choice has the work of each, and so the two ends.
+    """
+    branches, index = equation.params["branches"], walk.elements(inputs[0])
     if index is not None:
         chosen = min(max(int(index), 0), len(branches) - 1)
         outputs: list[Value] = walk.inside(branches[chosen], inputs[1:], context)
@@ -140,19 +143,31 @@ def _shard_map(walk: Walk, equation: Any, inputs: list[Value], context: Context)
 
 def _reduce(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
     """Run the function of a reduction once for each input element."""
-    return _elementwise(walk, equation, inputs, context, inputs[0].shape.numel)
+    return _elementwise(walk, equation, inputs, context, equation.params["jaxpr"], inputs[0].shape.numel)
 
 
 def _reduce_window(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
     """Run the function of a reduction once for each element of each window."""
     window = Shape(equation.params["window_dimensions"]).numel
-    return _elementwise(walk, equation, inputs, context, Shape(equation.outvars[0].aval.shape).numel * window)
+    times = Shape(equation.outvars[0].aval.shape).numel * window
+    return _elementwise(walk, equation, inputs, context, equation.params["jaxpr"], times)
 
 
-def _elementwise(walk: Walk, equation: Any, inputs: list[Value], context: Context, times: int) -> list[Value]:
-    jaxpr = equation.params["jaxpr"]
+def _scatter(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
+    """Run the function of ``x.at[...].apply(function)`` once for each element of the updates; a plain one has none."""
+    jaxpr = equation.params["update_jaxpr"]
+    if jaxpr is None:
+        outputs = [walk.value(equation.outvars[0].aval)]
+        walk.note("scatter", inputs, outputs, context)
+        return outputs
+    return _elementwise(walk, equation, inputs, context, jaxpr, inputs[2].shape.numel)
+
+
+def _elementwise(
+    walk: Walk, equation: Any, inputs: list[Value], context: Context, jaxpr: Any, times: int
+) -> list[Value]:
     inner, start = getattr(jaxpr, "jaxpr", jaxpr), len(walk.executed)
-    consts = equation.params.get("consts", ())
+    consts = equation.params.get("consts", equation.params.get("update_consts", ()))
     scalars = [walk.value(variable.aval) for variable in inner.invars]
     if hasattr(jaxpr, "consts"):
         walk.inside(jaxpr, scalars, context)
@@ -191,6 +206,7 @@ HANDLERS: dict[str, Handler] = {
     "reduce": _reduce,
     "reduce_window": _reduce_window,
     "scan": scan,
+    "scatter": _scatter,
     "shard_map": _shard_map,
     "while": while_loop,
 }

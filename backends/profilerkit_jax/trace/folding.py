@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,9 +15,9 @@ __all__ = ["folded"]
 #: Primitives over single numbers.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add,
-    "and": np.logical_and,
+    "and": np.bitwise_and,
     "ceil": np.ceil,
-    "div": lambda x, y: x / y if np.asarray(x).dtype.kind == "f" else np.trunc(x / y),
+    "div": lambda x, y: x / y if np.asarray(x).dtype.kind == "f" else _quotient(int(x), int(y)),
     "eq": np.equal,
     "floor": np.floor,
     "ge": np.greater_equal,
@@ -54,13 +55,28 @@ def folded(name: str, equation: Any, inputs: Sequence[Value]) -> Any:
             return None
 
 
+def _quotient(x: int, y: int) -> int:
+    """Return a quotient of integers, rounded towards zero."""
+    return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+
+
 def _converted(number: Any, aval: Any) -> Any:
     """Return a number in the dtype of an output; None for a dtype that numpy lacks."""
     dtype = getattr(aval, "dtype", None)
     if not isinstance(dtype, np.dtype):
         return None
+    array = np.asarray(number)
     with np.errstate(all="ignore"):
         try:
-            return np.asarray(number).astype(dtype)[()]
+            if array.dtype.kind in "fV" and dtype.kind in "iu":
+                return np.asarray(_nearest(float(array), np.iinfo(dtype)), dtype)[()]
+            return array.astype(dtype)[()]
         except (TypeError, ValueError):
             return None
+
+
+def _nearest(number: float, limits: Any) -> int:
+    """Return a float as XLA makes an integer of it: cut, kept to the range of the dtype, and 0 if it is no number."""
+    if math.isnan(number):
+        return 0
+    return int(min(max(number, limits.min), limits.max))

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax.interpreters import partial_eval
 
 from profilerkit import ModelInputs
 
+from ..compat import needed_part
+from ..data import is_made_up
 from ..model.arrays import struct_of
 from ..model.calls import Function, arrays_of, bound_call
 from ..model.marks import Marks
@@ -26,6 +27,7 @@ class Traced:
     Attributes:
         jaxpr: Its equations, without those that no output needs.
         weights: How many of its inputs are weights, which come first.
+        inputs: The values of the other inputs; None for those of which only the shape was given.
         outputs: How many of its outputs the caller gets, which come first; the others are changed state, or gradients.
         marks: The layers that were called.
         unmarked: Why layers could not be told apart; empty if they were.
@@ -33,6 +35,7 @@ class Traced:
 
     jaxpr: Any
     weights: int
+    inputs: list[Any]
     outputs: int
     marks: Marks
     unmarked: str = ""
@@ -61,8 +64,10 @@ def traced_pass(
 
 
 def _traced(subject: Subject, inputs: ModelInputs, made: Any, how: Pass, marks: Marks) -> Traced:
-    weights, arrays = [struct_of(value) for value in subject.values], [struct_of(array) for array in arrays_of(inputs)]
+    given = arrays_of(inputs)
+    weights, arrays = [struct_of(value) for value in subject.values], [struct_of(array) for array in given]
     function = made(subject, bound_call(subject, inputs, how))
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(weights, arrays)
-    needed, _ = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True)
-    return Traced(closed.replace(jaxpr=needed), len(weights), len(jax.tree.leaves(shapes[0])), marks)
+    needed, _ = needed_part(closed, [True] * len(closed.jaxpr.outvars), instantiate=True)
+    values = [None if isinstance(array, jax.ShapeDtypeStruct) or is_made_up(array) else array for array in given]
+    return Traced(needed, len(weights), values, len(jax.tree.leaves(shapes[0])), marks)

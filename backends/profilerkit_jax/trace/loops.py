@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import jax
+import numpy as np
 from jax.extend.core import Literal
 
 from profilerkit.backend_kit.branch_memory import Fork
 
+from ..compat import function_of, needed_part
 from .origins import Loop
 from .sides import Tried
 from .values import PendingChoice, Value
@@ -20,6 +23,8 @@ Walk: TypeAlias = Any
 Context: TypeAlias = Any
 #: How often a loop runs from start to bound, by the comparison that keeps it running and the sign of the step.
 _COMPARISONS = {("lt", 1): 0, ("le", 1): 1, ("gt", -1): 0, ("ge", -1): 1, ("ne", 1): 0, ("ne", -1): 0}
+#: The most elements that a condition may depend on, and the most turns that are run to count them.
+_LARGEST, _MOST_TURNS = 1 << 16, 100_000
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "ne": "ne"}
 
 
@@ -68,7 +73,9 @@ def while_loop(walk: Walk, equation: Any, inputs: list[Value], context: Context)
     cond_consts, body_consts = params["cond_nconsts"], params["body_nconsts"]
     of_cond, of_body = inputs[:cond_consts], inputs[cond_consts : cond_consts + body_consts]
     initial = inputs[cond_consts + body_consts :]
-    trips = _trips(params["cond_jaxpr"], params["body_jaxpr"], of_cond, body_consts, initial)
+    trips = _trips(walk, params["cond_jaxpr"], params["body_jaxpr"], of_cond, body_consts, initial)
+    if trips is None:
+        trips = _counted_turns(walk, params["cond_jaxpr"], params["body_jaxpr"], of_cond, of_body, initial)
     state = _carried(params["body_jaxpr"], body_consts, initial)
     start = len(walk.executed)
     walk.inside(params["cond_jaxpr"], [*of_cond, *state], context.repeated(1 if trips is None else trips + 1))
@@ -109,9 +116,59 @@ def _carried(body: Any, consts: int, initial: Sequence[Value]) -> list[Value]:
     return carried
 
 
-def _trips(cond: Any, body: Any, of_cond: Sequence[Value], body_consts: int, initial: Sequence[Value]) -> int | None:
-    """Return how often a loop runs that counts to a bound in equal steps; None for any other."""
-    compared = _comparison(cond, of_cond, initial)
+def _counted_turns(
+    walk: Walk, cond: Any, body: Any, of_cond: Sequence[Value], of_body: Sequence[Value], initial: Sequence[Value]
+) -> int | None:
+    """Return how often a loop runs, by running what its condition depends on alone.
+
+    None if that has an effect, is large, or follows from more than numbers of the program and inputs that were given.
+    """
+    of_condition, needed_by_condition = needed_part(cond, [True])
+    carried = set(_indices(needed_by_condition[len(of_cond) :]))
+    while True:
+        step, needed = needed_part(body, [index in carried for index in range(len(initial))])
+        further = set(_indices(needed[len(of_body) :])) | carried
+        if further == carried:
+            break
+        carried = further
+    places = sorted(carried)
+    read = [of_cond[index] for index in _indices(needed_by_condition[: len(of_cond)])]
+    used = [of_body[index] for index in _indices(needed[: len(of_body)])]
+    values = [*read, *used, *(initial[place] for place in places)]
+    is_plain = not (of_condition.effects or step.effects) and sum(value.shape.numel for value in values) <= _LARGEST
+    arrays = [walk.elements(value) for value in values] if is_plain else [None]
+    if any(array is None for array in arrays):
+        return None
+    state = arrays[len(read) + len(used) :]
+    conditions, steps = arrays[: len(read)], arrays[len(read) : len(read) + len(used)]
+    compared = [places.index(index) for index in _indices(needed_by_condition[len(of_cond) :])]
+    carried_on = [places.index(index) for index in _indices(needed[len(of_body) :])]
+
+    def goes_on(turn: tuple[Any, ...]) -> Any:
+        count, *now = turn
+        [is_true] = function_of(of_condition)(*conditions, *(now[place] for place in compared))
+        return is_true & (count < _MOST_TURNS)
+
+    def once_more(turn: tuple[Any, ...]) -> tuple[Any, ...]:
+        count, *now = turn
+        return (count + 1, *function_of(step)(*steps, *(now[place] for place in carried_on)))
+
+    turns = int(jax.lax.while_loop(goes_on, once_more, (0, *state))[0])
+    return None if turns == _MOST_TURNS else turns
+
+
+def _indices(flags: Sequence[bool]) -> list[int]:
+    return [index for index, flag in enumerate(flags) if flag]
+
+
+def _trips(
+    walk: Walk, cond: Any, body: Any, of_cond: Sequence[Value], body_consts: int, initial: Sequence[Value]
+) -> int | None:
+    """Return how often a loop runs that counts to a bound in equal steps; None for any other.
+
+    None for a counter that leaves the range of its dtype, too: it goes on at the other end.
+    """
+    compared = _comparison(walk, cond, of_cond, initial)
     if compared is None:
         return None
     name, position, bound, bound_position = compared
@@ -120,18 +177,22 @@ def _trips(cond: Any, body: Any, of_cond: Sequence[Value], body_consts: int, ini
     if bound_position is not None and inner.outvars[bound_position] is not carried[bound_position]:
         return None
     step = _step(inner, carried[position], inner.outvars[position])
-    start = initial[position].scalar
+    start = walk.elements(initial[position])
     if step is None or start is None or bound is None or not step:
         return None
     inclusive = _COMPARISONS.get((name, 1 if step > 0 else -1))
     if inclusive is None or (name == "ne" and (int(bound) - int(start)) % step):
         return None
     distance = (int(bound) - int(start)) * (1 if step > 0 else -1) + inclusive
-    return max(-(-distance // abs(step)), 0)
+    if name == "ne" and distance < 0:
+        return None
+    turns = max(-(-distance // abs(step)), 0)
+    limits = np.iinfo(carried[position].aval.dtype)
+    return turns if limits.min <= int(start) + turns * step <= limits.max else None
 
 
 def _comparison(
-    cond: Any, of_cond: Sequence[Value], initial: Sequence[Value]
+    walk: Walk, cond: Any, of_cond: Sequence[Value], initial: Sequence[Value]
 ) -> tuple[str, int, Any, int | None] | None:
     """Return what a condition compares: how, which of the carried values, with which number, and where that is carried.
 
@@ -151,9 +212,9 @@ def _comparison(
     for counter, bound, compared in ((left, right, name), (right, left, _MIRRORED[name])):
         if isinstance(counter, Literal) or counter not in places or counter.aval.dtype.kind not in "iu":
             continue
-        number = bound.val if isinstance(bound, Literal) else values[bound].scalar
+        number = bound.val if isinstance(bound, Literal) else walk.elements(values[bound])
         bound_position = None if isinstance(bound, Literal) else places.get(bound)
-        if number is not None and not (bound_position is not None and initial[places[counter]].scalar is None):
+        if number is not None and not (bound_position is not None and walk.elements(initial[places[counter]]) is None):
             return compared, places[counter], number, bound_position
     return None
 

@@ -58,25 +58,24 @@ class _Counts:
     failed: list[Exception] = field(default_factory=list)
     counts: dict[Origin, tuple[int, int]] = field(default_factory=dict)
 
-    def of(self, weight: Value, origin: Origin) -> tuple[int, int]:
+    def of(self, origin: Origin) -> tuple[int, int]:
         """Return how many elements of a weight are not zero, and all; in all turns of the loops that it depends on."""
         if origin not in self.counts:
             try:
-                self.counts[origin] = _counted(weight, origin)
+                self.counts[origin] = _counted(origin)
             except Exception as error:
                 self.failed.append(error)
                 raise
         return self.counts[origin]
 
 
-def _counted(weight: Value, origin: Origin) -> tuple[int, int]:
-    while isinstance(origin, Slice) and origin.inputs[0].origin is not None:  # all slices are the whole
-        [weight] = origin.inputs
-        origin = origin.inputs[0].origin
+def _counted(origin: Origin) -> tuple[int, int]:
+    while isinstance(origin, Slice):  # all slices are the whole
+        [origin] = origin.inputs
     loops = list(origin.loops)
     left = total = 0
     for turn in itertools.product(*(range(loop.length) for loop in loops)):
-        array = computed(weight, dict(zip(loops, turn, strict=True)))
+        array = computed(origin, dict(zip(loops, turn, strict=True)))
         left, total = left + nonzero(array), total + array.size
     return left, total
 
@@ -100,14 +99,16 @@ class _NonzeroWalk(Walk):
     def slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
         """Return what each turn of a loop gets of a value, with its origin."""
         piece = super().slice(aval, stacked, loop)
-        piece.origin = Slice.of(stacked, loop)
+        piece.origin = Slice.of(stacked.origin, loop)
         return piece
 
     def notice(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         """Note where the outputs of an equation come from."""
+        super().notice(equation, inputs, outputs)
+        origins = [value.origin for value in inputs]
         for index, value in enumerate(outputs):
             if value.origin is None and value.scalar is None:
-                value.origin = made(equation, inputs, index)
+                value.origin = made(equation, inputs, origins, index)
 
     def note(
         self, operator: str, inputs: Sequence[Value], outputs: Sequence[Value], context: Context, **facts: Any
@@ -120,14 +121,14 @@ class _NonzeroWalk(Walk):
     def _nonzero_macs(self, operator: str, inputs: Sequence[Value], macs: int) -> int:
         factors = [inputs[index] for index in _FACTORS.get(operator, range(len(inputs))) if index < len(inputs)]
         weights = [
-            (value, value.origin)
+            value.origin
             for value in factors
             if value.origin is not None and value.origin.is_stored and len(value.shape) > 1
         ]
-        loops = frozenset[Loop]().union(*(origin.loops for _, origin in weights))
+        loops = frozenset[Loop]().union(*(origin.loops for origin in weights))
         left = total = 0
-        for value, origin in weights:
+        for origin in weights:
             again = math.prod(loop.length for loop in loops - origin.loops)
-            counts = self.counts.of(value, origin)
+            counts = self.counts.of(origin)
             left, total = left + counts[0] * again, total + counts[1] * again
         return macs * left // total if total else macs

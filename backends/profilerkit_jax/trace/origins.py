@@ -1,6 +1,7 @@
-"""What the elements of weights follow from: arrays that the model or the program holds, their slices, and equations.
+"""What the elements of values follow from: arrays that are known, their slices, and equations.
 
-An origin says how to compute a value from weights alone; a value that an input has part in has none.
+A value has two origins, either of which may be unknown: one that says how to compute it from weights alone, and one
+that says how to compute it from the inputs of the call and small arrays of the program alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from profilerkit import NotOfferedError
 
 from .values import Value
 
-__all__ = ["Loop", "Made", "Origin", "Slice", "Stored", "Turns", "computed", "made"]
+__all__ = ["Loop", "Made", "Number", "Origin", "Slice", "Stored", "Turns", "computed", "made"]
 
 #: Primitives whose results differ from run to run, once their key does.
 _RANDOM = ("random_", "rng_", "threefry")
@@ -40,19 +41,34 @@ class Origin(ABC):
     """What the elements of a value follow from.
 
     Attributes:
-        inputs: The values that it is computed of.
+        inputs: The origins that it is computed of.
         loops: The loops in each turn of which it is another.
         is_stored: Whether elements of an array that the model or the program holds are among them; others follow from
             sizes and numbers alone.
     """
 
-    inputs: tuple[Value, ...]
+    inputs: tuple[Origin, ...]
     loops: frozenset[Loop]
     is_stored: bool
 
     @abstractmethod
     def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
         """Return the elements, from those of the inputs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Number(Origin):
+    """An array whose elements are all one number of the program."""
+
+    value: Value
+
+    @classmethod
+    def of(cls, value: Value) -> Number:
+        """Return the origin of a value whose number is known."""
+        return cls((), frozenset(), False, value)
+
+    def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
+        return jnp.full(tuple(self.value.shape), self.value.scalar, self.value.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +93,9 @@ class Slice(Origin):
     loop: Loop
 
     @classmethod
-    def of(cls, stacked: Value, loop: Loop) -> Slice | None:
+    def of(cls, whole: Origin | None, loop: Loop) -> Slice | None:
         """Return the origin of a slice; None if that of the whole is not known."""
-        whole = stacked.origin
-        return None if whole is None else cls((stacked,), whole.loops | {loop}, whole.is_stored, loop)
+        return None if whole is None else cls((whole,), whole.loops | {loop}, whole.is_stored, loop)
 
     def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
         return inputs[0][turns[self.loop]]
@@ -110,35 +125,32 @@ class Made(Origin):
             ) from error
 
 
-def made(equation: Any, inputs: Sequence[Value], index: int) -> Made | None:
-    """Return the origin of an output of an equation; None if an input, an effect or chance has part in it."""
-    is_random = equation.primitive.name.startswith(_RANDOM)
-    if is_random or equation.effects or any(value.origin is None and value.scalar is None for value in inputs):
+def made(equation: Any, inputs: Sequence[Value], origins: Sequence[Origin | None], index: int) -> Made | None:
+    """Return the origin of an output of an equation; None if one without origin, an effect or chance has part in it."""
+    sources = [
+        Number.of(value) if origin is None and value.scalar is not None else origin
+        for value, origin in zip(inputs, origins, strict=True)
+    ]
+    known = [source for source in sources if source is not None]
+    if len(known) < len(sources) or equation.effects or equation.primitive.name.startswith(_RANDOM):
         return None
-    origins = [value.origin for value in inputs if value.origin is not None]
-    loops = frozenset[Loop]().union(*(origin.loops for origin in origins))
-    return Made(tuple(inputs), loops, any(origin.is_stored for origin in origins), equation, index)
+    loops = frozenset[Loop]().union(*(source.loops for source in known))
+    return Made(tuple(known), loops, any(source.is_stored for source in known), equation, index)
 
 
-def computed(value: Value, turns: Turns) -> Any:
-    """Return the elements of a value that has an origin, in one turn of each of its loops.
+def computed(origin: Origin, turns: Turns) -> Any:
+    """Return the elements of a value of an origin, in one turn of each of its loops.
 
     Raises `NotOfferedError` for a primitive that cannot be run by itself.
     """
     arrays: dict[int, Any] = {}
-    waiting = [value]
+    waiting = [origin]
     while waiting:
-        each = waiting[-1]
-        needed = [] if each.origin is None else [source for source in each.origin.inputs if source.number not in arrays]
+        last = waiting[-1]
+        needed = [source for source in last.inputs if id(source) not in arrays]
         if needed:
             waiting += needed
             continue
         waiting.pop()
-        arrays[each.number] = _elements(each, arrays, turns)
-    return arrays[value.number]
-
-
-def _elements(value: Value, arrays: Mapping[int, Any], turns: Turns) -> Any:
-    if value.origin is None:
-        return jnp.full(tuple(value.shape), value.scalar, value.dtype)
-    return value.origin.array([arrays[source.number] for source in value.origin.inputs], turns)
+        arrays[id(last)] = last.array([arrays[id(source)] for source in last.inputs], turns)
+    return arrays[id(origin)]

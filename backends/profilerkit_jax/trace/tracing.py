@@ -17,6 +17,7 @@ from profilerkit.trace.bounds import Branch, Choice, PeakSpread
 from profilerkit.trace.conditions import noted
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
 
+from ..model.arrays import is_float
 from ..model.calls import Function, forward_of
 from ..model.subject import Subject
 from ..model.subjects import subject_of
@@ -77,7 +78,8 @@ def _walked(subject: Subject, traced: Traced, training: bool, make_walk: Callabl
     ]
     stored = zip(jaxpr.invars[: traced.weights], subject.values, strict=True)
     weights = [walk.weight(variable.aval, value) for variable, value in stored]
-    inputs = [walk.value(variable.aval) for variable in jaxpr.invars[traced.weights :]]
+    given = zip(jaxpr.invars[traced.weights :], traced.inputs, strict=True)
+    inputs = [walk.given(variable.aval, value) for variable, value in given]
     results = walk.over(jaxpr, [*closed_over, *weights, *inputs], Context(instance=next(walk.instances)))
     types = ordered_types(subject, met, walk.frames.named)
     others = _of_other_branches(walk.choices)
@@ -92,7 +94,7 @@ def _walked(subject: Subject, traced: Traced, training: bool, make_walk: Callabl
         _memory(walk, inputs, results, records),
         {**_missing(others), **_missing(walk.executed)},
         METHOD,
-        tuple(_notes(walk, traced)),
+        tuple(_notes(walk, traced, subject)),
         choices=tuple(map(_choice, walk.choices)),
         peak_spread=_peak_spread(walk, inputs, results) if walk.knows_peaks else None,
     )
@@ -160,8 +162,14 @@ def _peak_spread(walk: Walk, inputs: Sequence[Value], results: Sequence[Value]) 
     return spread_of_forks(walk.executed, walk.spans, walk.forks, timeline, sum(value.bytes for value in inputs))
 
 
-def _notes(walk: Walk, traced: Traced) -> list[str]:
+def _notes(walk: Walk, traced: Traced, subject: Subject) -> list[str]:
     notes = [*noted(switched(SETTINGS, counts=True)), *walk.notes, *([traced.unmarked] if traced.unmarked else [])]
+    held = sum(is_float(array) for array in walk.arrays.values())
+    if held and not any(leaf.is_parameter for leaf in subject.leaves):
+        notes.append(
+            f"no parameters: arrays that the function holds itself, {held} here, count as buffers and have no gradients; "
+            "give JaxModel(function, params) to count them as parameters"
+        )
     if walk.folded:
         notes.append(
             f"{walk.folded} equations work on single numbers that are known before the function runs: XLA computes "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -10,17 +11,18 @@ from typing import Any
 import numpy as np
 from jax.extend.core import Literal
 
+from profilerkit import NotOfferedError
 from profilerkit.backend_kit.branch_memory import Fork
 from profilerkit.costs import Shape
 
 from .control_flow import HANDLERS
 from .folding import folded
 from .frames import Frame, Frames
-from .origins import Loop
+from .origins import Loop, Number, Stored, computed, made
 from .pricing import price
 from .values import Executed, PendingChoice, Value
 
-__all__ = ["Context", "Walk"]
+__all__ = ["FOLLOWED", "LARGEST", "Context", "Walk"]
 
 #: Primitives whose output is their first input in another form: XLA makes none of them where it can be read in place.
 _VIEWS = (
@@ -29,6 +31,12 @@ _VIEWS = (
 )
 #: Primitives that leave what their input is the sum of, or which number it is, as it was.
 _PASSING = (*_VIEWS, "convert_element_type", "reduce_precision")
+#: The most elements of a value that is looked at, where a condition depends on it, and of an array of the program.
+LARGEST, _SMALL = 1 << 20, 1 << 10
+#: What a reader must know where the values of inputs decided.
+FOLLOWED = (
+    "branches and loops follow the values of the inputs that were given: others may take other branches and more turns"
+)
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,8 @@ class Walk:
         """Return the value of an array that the program holds."""
         if getattr(value, "shape", ()) != ():
             self.arrays[id(value)] = value
-            return self.value(aval, constant=True)
+            known = Stored.of(value) if math.prod(value.shape) <= _SMALL else None
+            return self.value(aval, constant=True, known=known)
         is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)
         return self.value(aval, constant=True, scalar=np.asarray(value)[()] if is_number else None)
 
@@ -109,8 +118,29 @@ class Walk:
         """Return what each turn of a loop gets of a value: the slice of the turn, along the first dimension."""
         return self.value(aval, constant=stacked.constant, scalar=stacked.scalar)
 
+    def given(self, aval: Any, value: Any) -> Value:
+        """Return the value of an input, which is known if it was given."""
+        return self.value(aval, known=None if value is None else Stored.of(value))
+
     def notice(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
-        """Take notice of an equation that was gone over; a walk that looks at values does."""
+        """Note which outputs of an equation follow from the inputs that were given."""
+        known = [value.known for value in inputs]
+        for index, value in enumerate(outputs):
+            if value.known is None and value.scalar is None and value.shape.numel <= LARGEST:
+                value.known = made(equation, inputs, known, index)
+
+    def elements(self, value: Value) -> Any:
+        """Return the elements of a value that follows from the given inputs and the program alone; None for others."""
+        if value.scalar is not None:
+            return computed(Number.of(value), {})
+        if value.known is None or value.known.loops:
+            return None
+        try:
+            elements = computed(value.known, {})
+        except NotOfferedError:
+            return None
+        self.notes.setdefault(FOLLOWED)
+        return elements
 
     def over(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         """Go over the equations of an open jaxpr, with the values of its constants and inputs."""

@@ -47,6 +47,21 @@ def one(primitive: str, function: Callable[..., Any], flops: int = 12, *inputs: 
     return primitive, Case(function, inputs or (X,), 0, flops, primitive)
 
 
+#: A function that is applied to the four elements of a row.
+APPLIED = dict(
+    [
+        one("x.at[].apply(sin)", lambda x: x.at[0].apply(jnp.sin), 4),
+        one("x.at[].apply, two steps", lambda x: x.at[0].apply(lambda each: jnp.exp(each) + 1.0), 2 * 4),
+        one("x.at[].apply, all rows", lambda x: x.at[:].apply(jnp.tanh), 12),
+        one("x.at[].apply, moved", lambda x: x.at[0].apply(lambda each: each), 0),
+        one("x.at[].apply, vmap", jax.vmap(lambda row: row.at[1:3].apply(jnp.sin)), 3 * 2),
+        one("x.at[].apply, integers", lambda x: x.at[0].apply(lambda each: each * 2), 0, S((3, 4), "int32")),
+        # JAX raises all 12 to powers, which a product for each of the four has made 2.
+        one("x.at[].power", lambda x: x.at[0].power(2.0), 12 + 4),
+    ]
+)
+APPLIED = {name: case._replace(primitive="") for name, case in APPLIED.items()}
+
 #: One elementary function for each of the 12 elements.
 ELEMENTWISE = dict(
     [
@@ -253,7 +268,7 @@ DECOMPOSITIONS["rfft2"] = DECOMPOSITIONS["rfft2"]._replace(primitive="fft")
 #: polynomial of the second degree.
 ADDED: dict[str, Case] = {}
 newest: Any = lax
-if hasattr(lax, "one_minus_square"):
+if hasattr(lax, "polynomial"):
     ADDED = dict(
         [
             one("one_minus_square", newest.one_minus_square, 3 * 12),
@@ -262,7 +277,7 @@ if hasattr(lax, "one_minus_square"):
         ]
     )
 
-CASES = {**ELEMENTWISE, **FREE, **REDUCTIONS, **PRODUCTS, **DECOMPOSITIONS, **ADDED}
+CASES = {**ELEMENTWISE, **APPLIED, **FREE, **REDUCTIONS, **PRODUCTS, **DECOMPOSITIONS, **ADDED}
 
 
 @pytest.mark.parametrize("name", CASES)

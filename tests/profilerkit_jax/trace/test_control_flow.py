@@ -106,7 +106,8 @@ def test_a_while_loop_that_counts_to_a_bound(start: int, step: int, runs_on: Any
     "loop",
     [
         lambda x: lax.while_loop(lambda c: jnp.sum(c) < 9.0, lambda c: c @ c, x),
-        lambda x: lax.while_loop(lambda s: s[0] < 9, lambda s: (s[0] * 2, s[1] @ s[1]), (1, x))[1],
+        lambda x: lax.while_loop(lambda s: s[0] < 9, lambda s: (s[0] * 2, s[1] @ s[1]), (x[0, 0], x))[1],
+        lambda x: lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] + 1, s[1] @ s[1]), (jnp.float32(1), x))[1],
         lambda x: lax.while_loop(lambda s: (s[0] < 9) & (jnp.sum(s[1]) > 0), lambda s: (s[0] + 1, s[1] @ s[1]), (0, x))[
             1
         ],

@@ -132,7 +132,8 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], Any, Any, int]] = {
         2 * 3 * 11,
     ),
     # the dearer branch
-    "branches": (in_branches, with_zeros(5, 4, 4), X, 2 * 22),
+    "branches": (in_branches, with_zeros(5, 4, 4), jax.ShapeDtypeStruct(X.shape, X.dtype), 2 * 22),
+    "the branch that a given input takes": (in_branches, with_zeros(5, 4, 4), X, 22),
     "picked by an input": (picked, jnp.stack([with_zeros(5, 4, 3)] * 4), X, 24),
 }
 
@@ -153,7 +154,7 @@ def test_branches_cost_what_is_left_of_them() -> None:
     """The branch with more zeros is the cheaper one, and both ends are known."""
     params = {"w": with_zeros(9, 4, 3), "v": with_zeros(5, 4, 3)}
     model = JaxModel(lambda p, x: lax.cond(x[0, 0] > 0, lambda: x @ p["w"], lambda: x @ p["v"]), params)
-    trace = BACKEND.trace_nonzero(model, ModelInputs(X))
+    trace = BACKEND.trace_nonzero(model, ModelInputs(jax.ShapeDtypeStruct(X.shape, X.dtype)))
     assert trace.macs == 14
     [choice] = trace.choices
     assert sorted(sum(macs for macs, _ in branch.work.values()) for branch in choice.branches) == [6, 14]

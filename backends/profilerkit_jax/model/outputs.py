@@ -1,0 +1,95 @@
+"""What a model returns, in a form whose arrays JAX sees: an array that is hidden in an object would be lost.
+
+JAX finds arrays in tuples, lists, dictionaries and registered classes. Without this, the work on any other would be
+taken for work that no output needs.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Iterator, MappingView
+from itertools import islice
+from types import FunctionType
+from typing import Any
+
+import jax
+
+from profilerkit import InputError
+
+from .arrays import is_array
+
+__all__ = ["visible"]
+
+#: The most values that an iterator may yield, and the most objects that are looked into for arrays.
+_MOST_VALUES, _MOST_OBJECTS = 100_000, 10_000
+_PLAIN = (str, bytes, int, float, complex, type, type(None))
+
+
+def visible(outputs: Any) -> Any:
+    """Return outputs with iterators as lists, and objects in which traced arrays are hidden as lists of these.
+
+    Raises `InputError` for a coroutine, and for an iterator without end.
+    """
+    return jax.tree.map(_visible, outputs, is_leaf=_is_lazy)
+
+
+def _is_lazy(value: Any) -> bool:
+    return isinstance(value, (Iterator, MappingView))
+
+
+def _visible(leaf: Any) -> Any:
+    if is_array(leaf) or isinstance(leaf, _PLAIN):
+        return leaf
+    if inspect.isawaitable(leaf) or inspect.isasyncgen(leaf):
+        if inspect.iscoroutine(leaf):
+            leaf.close()
+        raise InputError(
+            "the model is asynchronous: what it returned waits to be run; give a function that returns its arrays, "
+            "such as lambda x: asyncio.run(model(x))"
+        )
+    if _is_lazy(leaf):
+        values = list(islice(leaf, _MOST_VALUES + 1))
+        if len(values) > _MOST_VALUES:
+            raise InputError(f"the model returned an iterator of more than {_MOST_VALUES} values; let it return a list")
+        return visible(values)
+    hidden = _hidden_arrays(leaf)
+    return hidden or leaf
+
+
+def _hidden_arrays(value: Any) -> list[Any]:
+    """Return the traced arrays in the attributes of an object, in its elements, and in what a function closes over."""
+    found: list[Any] = []
+    met: dict[int, Any] = {}
+    waiting = [value]
+    while waiting and len(met) < _MOST_OBJECTS:
+        last = waiting.pop()
+        if id(last) in met or isinstance(last, _PLAIN):
+            continue
+        met[id(last)] = last
+        if isinstance(last, jax.core.Tracer):
+            found.append(last)
+        elif not is_array(last):
+            waiting += reversed(_parts(last))
+    return found
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, FunctionType):
+        return [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
+    parts = list(value.values()) if isinstance(value, dict) else []
+    if isinstance(value, Collection) and not isinstance(value, dict):
+        parts += list(islice(value, _MOST_OBJECTS))
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    return [
+        *parts,
+        *getattr(value, "__dict__", {}).values(),
+        *(getattr(value, name) for name in slots if hasattr(value, name)),
+    ]
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True

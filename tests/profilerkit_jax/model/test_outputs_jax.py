@@ -1,0 +1,161 @@
+"""Arrays that a model returns where JAX does not see them: the work on them is counted, and what waits is refused."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import UserDict, deque
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jax")
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import io_callback
+
+from profilerkit import InputError, ModelFailedError, ModelInputs, ModelTrace, profile
+from profilerkit_jax import JaxModel
+from profilerkit_jax.backend import JaxBackend
+
+#: The multiply-accumulates of a product of two such matrices.
+X, ONE = jnp.ones((4, 4)), 4 * 4 * 4
+
+
+def traced(function: Any) -> ModelTrace:
+    return JaxBackend().trace(function, ModelInputs(X))
+
+
+def generated(x: Any) -> Iterator[Any]:
+    for _ in range(3):
+        yield x @ x
+
+
+def closing_over(product: Any) -> Any:
+    return lambda: product
+
+
+class Slotted:
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+@dataclass
+class Outputs:
+    first: Any
+    others: list[Any]
+
+
+@pytest.mark.parametrize(
+    ("function", "products"),
+    [
+        (generated, 3),
+        (lambda x: {"all": generated(x), "one": x @ x}, 4),
+        (lambda x: (generated(x) for _ in range(2)), 6),
+        (lambda x: map(jax.numpy.matmul, [x, x], [x, x]), 2),
+        (lambda x: zip([x @ x], [x @ x @ x], strict=True), 3),
+        (lambda x: {"a": x @ x}.values(), 1),
+        (lambda x: {"a": x @ x}.items(), 1),
+        (lambda x: deque([x @ x]), 1),
+        (lambda x: UserDict(a=x @ x), 1),
+        (lambda x: Outputs(x @ x, [x @ x, {"b": x @ x}]), 3),
+        (lambda x: SimpleNamespace(a=SimpleNamespace(b=x @ x)), 1),
+        (lambda x: Slotted(x @ x), 1),
+        (lambda x: lambda: x @ x, 0),  # which nobody has called
+        (lambda x: closing_over(x @ x), 1),
+        (lambda x: ("text", 3, None, int, x @ x), 1),
+        (lambda x: [None, "nothing"], 0),
+    ],
+)
+def test_work_on_what_is_hidden_in_an_output_is_counted(function: Any, products: int) -> None:
+    trace = traced(function)
+    assert (trace.failure, trace.macs) == (None, products * ONE)
+
+
+def test_a_training_step_goes_back_through_what_is_hidden() -> None:
+    model = JaxModel(lambda weight, x: Outputs(x @ weight, []), X)
+    assert JaxBackend().trace_training(model, ModelInputs(X)).macs == 2 * ONE
+
+
+def test_a_generator_is_consumed_where_the_model_runs_too() -> None:
+    report = profile(generated, X, backend="jax", metrics=["macs", "execution_time"], num_iters=2, warmup=1)
+    assert report["macs"] == 3 * ONE
+    assert report["execution_time"].median > 0
+
+
+async def awaited(x: Any) -> Any:
+    return x @ x
+
+
+async def asynchronously(x: Any) -> AsyncIterator[Any]:
+    yield x @ x
+
+
+@pytest.mark.parametrize("function", [awaited, asynchronously])
+def test_what_waits_to_be_run_is_refused(function: Any) -> None:
+    trace = traced(function)
+    assert isinstance(trace.failure, ModelFailedError)
+    assert isinstance(trace.failure.__cause__, InputError)
+    assert (
+        "the model is asynchronous: what it returned waits to be run; give a function that returns its arrays, such as "
+        "lambda x: asyncio.run(model(x))"
+    ) in str(trace.failure)
+
+
+def test_an_iterator_without_end_is_refused() -> None:
+    trace = traced(lambda x: itertools.repeat(x @ x))
+    assert "the model returned an iterator of more than 100000 values; let it return a list" in str(trace.failure)
+
+
+def in_a_thread(x: Any) -> Any:
+    products: list[Any] = []
+
+    def multiply() -> None:
+        try:
+            products.append(x @ x)
+        except Exception as error:
+            products.append(error)
+
+    thread = threading.Thread(target=multiply)
+    thread.start()
+    thread.join()
+    if isinstance(products[0], Exception):
+        raise products[0]
+    return products[0]
+
+
+def in_a_pool(x: Any) -> Any:
+    with ThreadPoolExecutor(2) as pool:
+        return sum(pool.map(lambda _: x @ x, range(3)))
+
+
+def by_numpy(x: Any) -> Any:
+    return jnp.asarray(np.asarray(x) @ np.ones((4, 4), "float32"))
+
+
+@pytest.mark.parametrize("function", [in_a_thread, in_a_pool, by_numpy])
+def test_work_that_jax_cannot_trace_is_no_number(function: Any) -> None:
+    """JAX itself refuses threads and numpy on traced arrays."""
+    report = profile(function, X, backend="jax", metrics=["macs"])
+    assert report.statuses["macs"].completeness.value == "failed"
+
+
+@pytest.mark.parametrize(
+    ("function", "counted", "named"),
+    [
+        (lambda x: jax.pure_callback(lambda v: v @ v, jax.ShapeDtypeStruct((4, 4), "float32"), x), 0, "pure_callback"),
+        (lambda x: (io_callback(lambda v: None, None, x @ x), x)[1], ONE, "io_callback"),
+    ],
+)
+def test_values_that_leave_jax_make_the_number_a_lower_bound(function: Any, counted: int, named: str) -> None:
+    report = profile(function, X, backend="jax", metrics=["macs"])
+    status = report.statuses["macs"]
+    assert (status.value, status.completeness.value) == (counted, "partial")
+    assert named in str(status.missing)

@@ -1,0 +1,169 @@
+"""Functions around a module: its arrays are the parameters, whatever compiles, maps, binds or closes over it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("equinox")
+pytest.importorskip("flax")
+import equinox
+import jax
+import jax.numpy as jnp
+from flax import linen, nnx
+
+from profilerkit import ModelInputs, ModelTrace, profile
+from profilerkit_jax.backend import JaxBackend
+
+#: One sample of three features, and a batch of two.
+ROW, BATCH = jnp.ones(3), jnp.ones((2, 3))
+#: 3 to 5 to 4 features: the weights and biases, the products of a sample, and those of its gradients: of both weights,
+#: and of what the second layer is given.
+PARAMETERS, ONE, BACKWARD = 3 * 5 + 5 + 5 * 4 + 4, 3 * 5 + 5 * 4, 3 * 5 + 2 * 5 * 4
+MLP = equinox.nn.MLP(3, 4, 5, 1, key=jax.random.key(0))
+
+
+class Network(nnx.Module):
+    def __init__(self) -> None:
+        self.first = nnx.Linear(3, 5, rngs=nnx.Rngs(0))
+        self.second = nnx.Linear(5, 4, rngs=nnx.Rngs(1))
+
+    def __call__(self, x: Any) -> Any:
+        return self.second(nnx.relu(self.first(x)))
+
+    def encode(self, x: Any) -> Any:
+        return self.first(x)
+
+
+NETWORK = Network()
+DENSE = linen.Dense(4)
+BOUND = DENSE.bind(DENSE.init(jax.random.key(0), BATCH))
+
+
+@jax.jit
+def with_a_global_module(x: Any) -> Any:
+    return NETWORK(x)
+
+
+def counted(model: Any, x: Any) -> tuple[int, int, int, ModelTrace]:
+    """Return parameters, multiply-accumulates of a pass and of a training step, and the trace."""
+    backend = JaxBackend()
+    trace, step = (trace(model, ModelInputs(x)) for trace in (backend.trace, backend.trace_training))
+    assert (trace.failure, step.failure) == (None, None)
+    parameters = {weight.identity: weight.count for layer in trace.layers for weight in layer.parameters}
+    assert not [weight for layer in trace.layers for weight in layer.buffers]
+    assert step.notes == trace.notes == ()
+    return sum(parameters.values()), trace.macs, step.macs, trace
+
+
+def in_a_mapping(held: Any) -> Any:
+    return lambda x: jax.vmap(held["nets"][0])(x)  # noqa: PLW0108
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Equinox advises against jax.vmap inside of filter_jit
+@pytest.mark.parametrize(
+    ("wrap", "x"),
+    [
+        (jax.jit, ROW),
+        (jax.vmap, BATCH),
+        (lambda model: jax.jit(jax.vmap(model)), BATCH),
+        (lambda model: jax.jit(jax.jit(jax.vmap(model))), BATCH),
+        (lambda model: jax.jit(jax.vmap(jax.jit(model))), BATCH),
+        (lambda model: jax.jit(functools.partial(jax.vmap(model))), BATCH),
+        (lambda model: functools.partial(lambda net, x: jax.vmap(net)(x), model), BATCH),
+        (lambda model: functools.partial(lambda x, net: jax.vmap(net)(x), net=model), BATCH),
+        (lambda model: lambda x: jax.vmap(model)(x), BATCH),  # noqa: PLW0108
+        (lambda model: lambda x, net=model: jax.vmap(net)(x), BATCH),
+        (lambda model: lambda x: sum(jax.vmap(net)(x) for net in [model]), BATCH),
+        (lambda model: in_a_mapping({"nets": (model,)}), BATCH),
+        (lambda model: model.__call__, ROW),
+        (lambda model: jax.jit(model.__call__), ROW),
+        (equinox.filter_jit, ROW),
+        (equinox.filter_vmap, BATCH),
+        (lambda model: jax.jit(equinox.filter_vmap(model)), BATCH),
+        (lambda model: equinox.filter_jit(jax.vmap(model)), BATCH),
+        (lambda model: equinox.filter_jit(equinox.filter_vmap(model)), BATCH),
+    ],
+)
+def test_a_module_of_equinox_inside_of_functions(wrap: Callable[[Any], Any], x: Any) -> None:
+    before = jax.tree.leaves(MLP)
+    samples = len(x) if x.ndim == 2 else 1
+    assert counted(wrap(MLP), x)[:3] == (PARAMETERS, samples * ONE, samples * (ONE + BACKWARD))
+    assert all(one is two for one, two in zip(jax.tree.leaves(MLP), before, strict=True))
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        jax.jit,
+        nnx.jit,
+        jax.vmap,
+        nnx.remat,
+        lambda model: jax.jit(jax.vmap(model)),
+        lambda model: nnx.jit(lambda x: model(x)),  # noqa: PLW0108
+        lambda model: with_a_global_module,
+    ],
+)
+def test_a_module_of_nnx_inside_of_functions(wrap: Callable[[Any], Any]) -> None:
+    wrapped = wrap(NETWORK)
+    parameters, macs, step, trace = counted(wrapped, BATCH)
+    assert (parameters, macs) == (PARAMETERS, 2 * ONE)
+    assert step >= 2 * (ONE + BACKWARD)
+    assert {"first", "second"} <= {layer.path for layer in trace.layers}
+    assert not isinstance(NETWORK.first.kernel[...], jax.core.Tracer)
+
+
+def test_what_a_checkpoint_computes_again_is_counted_again() -> None:
+    """The products of the first layer; those of the second are needed for no gradient."""
+    counts = counted(jax.checkpoint(lambda x: jax.vmap(MLP)(x)), BATCH)  # noqa: PLW0108
+    assert counts[:3] == (PARAMETERS, 2 * ONE, 2 * (ONE + BACKWARD) + 2 * 3 * 5)
+
+
+def test_a_method_of_a_module_has_the_parameters_of_the_module() -> None:
+    for method in (NETWORK.encode, jax.jit(NETWORK.encode)):
+        assert counted(method, BATCH)[:3] == (PARAMETERS, 2 * 15, 2 * 2 * 15)
+
+
+def test_a_gradient_is_a_function_around_a_module() -> None:
+    """By the input: the product of the first layer, and one with each weight backwards; no output needs the second."""
+    gradient = jax.grad(lambda x: MLP(x).sum())
+    assert counted(gradient, ROW)[:2] == (PARAMETERS, 3 * 5 + 4 * 5 + 5 * 3)
+
+
+def test_a_bound_module_of_linen_inside_of_a_function() -> None:
+    for model in (BOUND, jax.jit(lambda x: BOUND(x))):  # noqa: PLW0108
+        assert counted(model, BATCH)[:3] == (3 * 4 + 4, 2 * 12, 2 * 2 * 12)
+
+
+def test_two_modules_inside_of_one_function() -> None:
+    parameters, macs, step, trace = counted(jax.jit(lambda x: NETWORK(x) + jax.vmap(MLP)(x)), BATCH)
+    assert (parameters, macs, step) == (2 * PARAMETERS, 2 * 2 * ONE, 2 * 2 * (ONE + BACKWARD))
+    assert {"module_0", "module_1"} <= {layer.path for layer in trace.layers}
+
+
+def test_the_metrics_of_a_wrapped_module_are_those_of_the_module() -> None:
+    asked = ["total_params", "trainable_params", "model_size", "macs", "flops"]
+    plain = profile(MLP, ROW, metrics=asked)
+    wrapped = profile(jax.jit(MLP), ROW, metrics=asked)
+    assert [wrapped[name] for name in asked] == [plain[name] for name in asked]
+    assert plain["total_params"] == PARAMETERS
+    timed = profile(jax.jit(jax.vmap(MLP)), BATCH, metrics=["execution_time"], num_iters=2, warmup=1)
+    assert timed["execution_time"].median > 0
+
+
+def test_a_function_that_holds_arrays_and_no_parameters_says_so() -> None:
+    weight = jnp.ones((3, 4))
+    variables = DENSE.init(jax.random.key(0), BATCH)
+    note = (
+        "no parameters: arrays that the function holds itself, {} here, count as buffers and have no gradients; give "
+        "JaxModel(function, params) to count them as parameters"
+    )
+    models = [(jax.jit(lambda x: x @ weight), 1), (functools.partial(DENSE.apply, variables), 2)]
+    for model, held in models:
+        trace = JaxBackend().trace(model, ModelInputs(BATCH))
+        assert note.format(held) in trace.notes
+    assert JaxBackend().trace(lambda x: x @ x.T, ModelInputs(BATCH)).notes == ()
