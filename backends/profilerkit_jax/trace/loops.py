@@ -24,7 +24,7 @@ Context: TypeAlias = Any
 #: How often a loop runs from start to bound, by the comparison that keeps it running and the sign of the step.
 _COMPARISONS = {("lt", 1): 0, ("le", 1): 1, ("gt", -1): 0, ("ge", -1): 1, ("ne", 1): 0, ("ne", -1): 0}
 #: The most elements that a condition may depend on, and the most turns that are run to count them.
-_LARGEST, _MOST_TURNS = 1 << 16, 100_000
+_LARGEST, _MOST_TURNS = 1 << 12, 100_000
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "ne": "ne"}
 
 
@@ -153,7 +153,11 @@ def _counted_turns(
         count, *now = turn
         return (count + 1, *function_of(step)(*steps, *(now[place] for place in carried_on)))
 
-    turns = int(jax.lax.while_loop(goes_on, once_more, (0, *state))[0])
+    try:
+        counted: Any = jax.lax.while_loop(goes_on, once_more, (0, *state))
+    except Exception:  # a primitive that cannot be run by itself
+        return None
+    turns = int(counted[0])
     return None if turns == _MOST_TURNS else turns
 
 

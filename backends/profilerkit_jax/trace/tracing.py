@@ -167,8 +167,8 @@ def _notes(walk: Walk, traced: Traced, subject: Subject) -> list[str]:
     held = sum(is_float(array) for array in walk.arrays.values())
     if held and not any(leaf.is_parameter for leaf in subject.leaves):
         notes.append(
-            f"no parameters: arrays that the function holds itself, {held} here, count as buffers and have no gradients; "
-            "give JaxModel(function, params) to count them as parameters"
+            f"no parameters: arrays that the function holds itself, {held} here, count as buffers and have no "
+            "gradients; give JaxModel(function, params) to count them as parameters"
         )
     if walk.folded:
         notes.append(
