@@ -33,6 +33,7 @@ from profilerkit.protocols import (
 from profilerkit.trace.records import WeightRecord
 
 from . import data
+from .compat import installed
 from .costs import register_op_cost
 from .costs.registry import COSTS
 from .joining.recording import recording_in
@@ -46,7 +47,6 @@ from .trace.nonzero import trace_of_nonzero
 from .trace.tracing import trace_model, trace_step
 from .untouched.preservation import in_inference_mode, preserved
 from .untouched.settings import SETTINGS
-from .versions import installed
 
 __all__ = ["JaxBackend"]
 

@@ -1,30 +1,235 @@
-"""What this backend takes of JAX that is no public interface, and the releases that it is tested with.
+"""The private names of JAX and Keras, and the releases that the tests are run with; importing this imports neither.
 
-No other file here has such names. Each says what it is for, and what happens without it.
+No other file of this backend has such names. Each has a line on what it is for and what happens without it. The
+structure of jaxprs (``eqns``, ``invars``, ``aval``) is documented by JAX; the parameters of their primitives are not,
+and `PARAMETERS` lists those that are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-__all__ = ["function_of", "needed_part"]
+from profilerkit import NotOfferedError
+from profilerkit.backend_kit.installed import installed_version, require_version
+from profilerkit.backend_kit.operator_costs import UnknownCostError
+from profilerkit.backend_kit.private_names import find
+
+__all__ = [
+    "ATTRIBUTES",
+    "MINIMUM",
+    "PARAMETERS",
+    "PATHS",
+    "TESTED",
+    "ScopeName",
+    "evaluate",
+    "flat_layers",
+    "function_of",
+    "installed",
+    "needed_part",
+    "own_variables_of",
+    "parameters",
+    "scope_names",
+    "set_value",
+    "source_of",
+    "value_of",
+]
+
+#: The oldest and the newest releases that the tests are run with.
+TESTED = {"jax": ("0.10", "0.12"), "flax": ("0.12", "0.12"), "equinox": ("0.13", "0.13")}
+#: The oldest release of jax that is supported.
+MINIMUM = (0, 10)
+
+#: Names of modules of JAX.
+PATHS = (
+    # Leaves out what no output needs. Without it such work is counted, and the counts are partial.
+    "jax.interpreters.partial_eval.dce_jaxpr",
+    # Runs a jaxpr. Without it the turns of a loop are known only of a counter, and zeros of computed weights are not.
+    "jax.extend.core.jaxpr_as_fun",
+    # These make a jaxpr of one equation, to run it. Without them no input decides a branch, and zeros as above.
+    "jax.extend.core.Jaxpr",
+    "jax.extend.core.ClosedJaxpr",
+    "jax.api_util.debug_info",
+)
+#: Attributes of objects of JAX and Keras.
+ATTRIBUTES = (
+    # The scopes of an equation. Without them there are no layers and no backward pass, and the counts are partial.
+    "source_info.name_stack.stack",
+    # Where a compiled function is written. Without it an activation function of JAX makes the counts partial.
+    "debug_info.func_src_info",
+    # The layers and variables of a Keras model. Without one of them such a model is refused.
+    "_flatten_layers",
+    "_trainable_variables",
+    "_non_trainable_variables",
+    "_seed_generators",
+    "_value",
+)
+#: The parameters that are read of each primitive. Without one of them it is not counted, and the counts are partial.
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "cond": ("branches",),
+    "conv_general_dilated": ("dimension_numbers", "feature_group_count", "lhs_dilation"),
+    "custom_linear_solve": ("const_lengths", "jaxprs"),
+    "dot_general": ("dimension_numbers",),
+    "dot_product_attention_fwd": ("layout", "variadic_args"),
+    "dot_product_attention_fwd_wrapper": ("layout", "variadic_args"),
+    "eig": ("compute_left_eigenvectors", "compute_right_eigenvectors"),
+    "fft": ("fft_type", "fft_lengths"),
+    "integer_pow": ("y",),
+    "jit": ("jaxpr", "name"),
+    "ormqr": ("left",),
+    "qr": ("full_matrices",),
+    "ragged_dot_general": ("ragged_dot_dimension_numbers",),
+    "reduce": ("jaxpr",),
+    "reduce_window": ("jaxpr", "window_dimensions"),
+    "reduce_window_max": ("window_dimensions",),
+    "reduce_window_min": ("window_dimensions",),
+    "reduce_window_sum": ("window_dimensions",),
+    "scan": ("jaxpr", "length"),
+    "scatter": ("update_jaxpr",),
+    "schur": ("compute_schur_vectors",),
+    "select_and_gather_add": ("window_dimensions",),
+    "shard_map": ("jaxpr", "mesh"),
+    "svd": ("compute_uv", "full_matrices"),
+    "symmetric_product": ("alpha", "beta"),
+    "triangular_solve": ("left_side",),
+    "while": ("cond_jaxpr", "body_jaxpr", "cond_nconsts", "body_nconsts"),
+}
 
 
-def needed_part(closed: Any, outputs: Sequence[bool], instantiate: bool = False) -> tuple[Any, list[bool]]:
+def installed() -> dict[str, str]:
+    """Return the versions of jax, and of Flax, Equinox and Keras where they are installed, without importing them.
+
+    Raises ImportError where jax is missing or too old.
+    """
+    version = installed_version("jax")
+    require_version("jax", version, MINIMUM)
+    versions = {"jax": version}
+    for name in ("flax", "equinox", "keras"):
+        try:
+            versions[name] = installed_version(name)
+        except ImportError:
+            continue
+    return versions
+
+
+class _Parameters(dict[str, Any]):
+    """The parameters of an equation; one that is expected and not there makes its cost unknown."""
+
+    def __init__(self, equation: Any) -> None:
+        super().__init__(equation.params)
+        self._primitive = equation.primitive.name
+
+    def __missing__(self, name: str) -> Any:
+        if name in PARAMETERS.get(self._primitive, ()):
+            raise UnknownCostError
+        raise KeyError(name)
+
+
+def parameters(equation: Any) -> Mapping[str, Any]:
+    """Return the parameters of an equation; reading one of `PARAMETERS` that is missing raises `UnknownCostError`."""
+    return _Parameters(equation)
+
+
+def attribute(value: Any, path: str) -> Any:
+    """Return an attribute of an object of JAX or Keras, by its dotted path; None where it has none."""
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    return value
+
+
+# Jaxprs ---------------------------------------------------------------------------------------------------------------
+
+
+def needed_part(closed: Any, outputs: Sequence[bool], instantiate: bool = False) -> tuple[Any, list[bool]] | None:
     """Return the part of a closed jaxpr that some of its outputs need, and which of its inputs that reads.
 
-    With ``instantiate`` it keeps all of its inputs.
+    With ``instantiate`` it keeps all of its inputs. None if this release has another way to find out.
     """
-    from jax.interpreters import partial_eval
-
-    part, needed = partial_eval.dce_jaxpr(closed.jaxpr, list(outputs), instantiate=instantiate)
+    leave_out = find(PATHS[0])
+    if leave_out is None:
+        return None
+    part, needed = leave_out(closed.jaxpr, list(outputs), instantiate=instantiate)
     return closed.replace(jaxpr=part), list(needed)
 
 
 def function_of(closed: Any) -> Callable[..., Sequence[Any]]:
-    """Return a closed jaxpr as a function."""
-    from jax.extend.core import jaxpr_as_fun
+    """Return a closed jaxpr as a function; raises `NotOfferedError` if this release has no such way to run one."""
+    function = find("jax.extend.core.jaxpr_as_fun")
+    if function is None:
+        raise NotOfferedError("this release of JAX cannot run a jaxpr by itself")
+    made: Callable[..., Sequence[Any]] = function(closed)
+    return made
 
-    function: Callable[..., Sequence[Any]] = jaxpr_as_fun(closed)
-    return function
+
+def evaluate(equation: Any, arrays: Sequence[Any]) -> Sequence[Any]:
+    """Return the outputs of one equation for the arrays that it reads; raises as its primitive does.
+
+    Raises `NotOfferedError` if this release has no such way to run an equation.
+    """
+    names = (find(path) for path in PATHS[1:])
+    as_function, jaxpr, closed, debug_info = names
+    if None in (as_function, jaxpr, closed, debug_info):
+        raise NotOfferedError("this release of JAX cannot run an equation by itself")
+    variables, given = [], []
+    for variable, array in zip(equation.invars, arrays, strict=True):
+        if not hasattr(variable, "val") and variable not in variables:
+            variables.append(variable)
+            given.append(array)
+    about = debug_info("a value", as_function, (), {}, result_paths_thunk=lambda: ())
+    outputs: Sequence[Any] = as_function(
+        closed(jaxpr((), variables, equation.outvars, [equation], debug_info=about), ())
+    )(*given)
+    return outputs
+
+
+class ScopeName(NamedTuple):
+    """A scope that an equation was traced in, or a transformation of it such as "transpose"."""
+
+    name: str
+    is_transform: bool
+
+
+def scope_names(equation: Any) -> list[ScopeName] | None:
+    """Return the scopes of an equation, the outermost first; None if this release keeps them otherwise."""
+    stack = attribute(equation, "source_info.name_stack.stack")
+    kinds = {type(element).__name__ for element in stack} if stack is not None else {""}
+    if not kinds <= {"Scope", "Transform"}:
+        return None
+    return [ScopeName(str(element.name), type(element).__name__ == "Transform") for element in stack]
+
+
+def source_of(jaxpr: Any) -> str:
+    """Return where the function of a jaxpr is written; an empty text if this release does not tell."""
+    return str(attribute(jaxpr, "debug_info.func_src_info") or "")
+
+
+# Keras ----------------------------------------------------------------------------------------------------------------
+
+
+def _of_keras(value: Any, name: str) -> Any:
+    found = attribute(value, name)
+    if found is None:
+        raise NotOfferedError(f"this release of Keras has no {name} in {type(value).__name__}: its models are not read")
+    return found
+
+
+def flat_layers(model: Any) -> list[Any]:
+    """Return a Keras model and all layers inside of it; raises `NotOfferedError` if this release hides them."""
+    return list(_of_keras(model, "_flatten_layers")())
+
+
+def own_variables_of(layer: Any) -> Iterator[Any]:
+    """Yield the variables of a Keras layer itself, and of its random generators; raises as `flat_layers`."""
+    yield from _of_keras(layer, "_trainable_variables")
+    yield from _of_keras(layer, "_non_trainable_variables")
+    yield from (generator.state for generator in _of_keras(layer, "_seed_generators"))
+
+
+def value_of(variable: Any) -> Any:
+    """Return the array of a Keras variable, whatever scope is open; raises as `flat_layers`."""
+    return _of_keras(variable, "_value")
+
+
+def set_value(variable: Any, value: Any) -> None:
+    """Give a Keras variable an array, whatever scope is open."""
+    variable._value = value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from profilerkit import Backend, BackendInfo, hookimpl
 from profilerkit.backend_kit.installed import require_version
 
+from .compat import MINIMUM, TESTED, installed
 from .model.recognition import FRAMEWORKS, is_model
-from .versions import MINIMUM, TESTED, installed
 
 
 def load() -> Backend:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit.costs import reduction
 
-from .registry import Cost, PrimitiveCall, register_free, register_op_costs
+from .registry import Cost, PrimitiveCall, UnknownCostError, register_free, register_op_costs
 
 #: Primitives come whole, and as a start with an end apart.
 _FORMS = ("", "_start")
@@ -39,6 +39,8 @@ def reduce_scatter(call: PrimitiveCall) -> Cost:
 
 def _devices(call: PrimitiveCall) -> int | None:
     """Return how many devices take part; None where the axis is not known."""
+    if not {"axes", "axis_name"} & call.params.keys():
+        raise UnknownCostError
     axes = call.params.get("axes", call.params.get("axis_name", ()))
     names = axes if isinstance(axes, (tuple, list)) else (axes,)
     product = 1

@@ -31,7 +31,7 @@ def lu(call: PrimitiveCall) -> Cost:
 def qr(call: PrimitiveCall) -> Cost:
     """R, and Q of the shape that is wanted."""
     x = call.inputs[0]
-    mode = "complete" if call.params.get("full_matrices") else "reduced"
+    mode = "complete" if call.params["full_matrices"] else "reduced"
     return linear_algebra.qr(_batch(x), x[-2], x[-1], mode)
 
 

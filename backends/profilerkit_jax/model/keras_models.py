@@ -25,6 +25,7 @@ from profilerkit.backend_kit.layouts import in_declared_layout
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import undone_in_child
 
+from ..compat import flat_layers, value_of
 from .arrays import is_array
 from .keras_state import as_it_is, keras_variables
 from .marks import Marks
@@ -70,7 +71,7 @@ def keras_subject(model: Any) -> Subject:
     for path, layer in named:
         first.setdefault(id(layer), path)
     types = {path: type(layer).__name__ for path, layer in named if first[id(layer)] == path}
-    scopes = frozenset(str(layer.name) for layer in model._flatten_layers())
+    scopes = frozenset(str(layer.name) for layer in flat_layers(model))
     return Subject("keras", name, leaves, call, {**types, "": type(model).__name__}, layers, scopes)
 
 
@@ -84,7 +85,7 @@ def _leaves(model: Any, named: Sequence[tuple[str, Any]]) -> tuple[list[Leaf], l
     def add(variable: Any, keys: tuple[str, ...], **facts: Any) -> None:
         if id(variable) not in met:
             met.add(id(variable))
-            leaves.append(Leaf(keys, variable._value, trainable=id(variable) in trained, **facts))
+            leaves.append(Leaf(keys, value_of(variable), trainable=id(variable) in trained, **facts))
             variables.append(variable)
 
     for path, layer in named:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..compat import flat_layers, own_variables_of, set_value, value_of
+
 __all__ = ["as_it_is", "keras_variables"]
 
 
 def as_it_is(model: Any) -> Callable[[], None]:
     """Return what puts a Keras model back: variables, the attributes of each layer, and the contents of lists."""
-    values = [(variable, variable._value) for variable in keras_variables(model)]
-    layers = [(layer, dict(vars(layer))) for layer in model._flatten_layers()]
+    values = [(variable, value_of(variable)) for variable in keras_variables(model)]
+    layers = [(layer, dict(vars(layer))) for layer in flat_layers(model)]
     contents = {
         id(value): (value, type(value), _copied(value))
         for _, attributes in layers
@@ -29,7 +31,7 @@ def as_it_is(model: Any) -> Callable[[], None]:
         for container, _, copied in contents.values():
             _refill(container, copied)
         for variable, value in values:
-            variable._value = value
+            set_value(variable, value)
 
     return restore
 
@@ -40,9 +42,8 @@ def keras_variables(model: Any) -> list[Any]:
 
 
 def _every_variable(model: Any) -> Iterator[Any]:
-    for layer in model._flatten_layers():
-        yield from (*layer._trainable_variables, *layer._non_trainable_variables)
-        yield from (generator.state for generator in layer._seed_generators)
+    for layer in flat_layers(model):
+        yield from own_variables_of(layer)
 
 
 def _copied(container: Any) -> Any:

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 from profilerkit.backend_kit.branch_memory import Fork
 from profilerkit.costs import Shape
 
-from ..costs.activation import activation_cost
+from ..compat import parameters, source_of
+from ..costs.activation import activation_cost, is_activation
 from .loops import scan, while_loop
 from .pricing import missing_text
 from .sides import Tried
@@ -54,12 +55,16 @@ def _call(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> l
         return uncounted(walk, equation, inputs, context)
     if not hasattr(jaxpr, "consts") and inner.constvars:
         return uncounted(walk, equation, inputs, context)
+    is_named = equation.primitive.name in ("jit", "pjit")
+    name = str(parameters(equation)["name"]) if is_named else ""
     start = len(walk.executed)
     outputs: list[Value] = walk.inside(jaxpr, inputs, context)
     if len(outputs) != len(equation.outvars):
         return uncounted(walk, equation, inputs, context)
-    source = str(getattr(getattr(inner, "debug_info", None), "func_src_info", ""))
-    _count_activation(walk.executed[start:], str(equation.params.get("name", "")), source, inputs, outputs)
+    source = source_of(inner)
+    if is_activation(name) and not source:
+        walk.lacking.setdefault(f"this release of JAX does not tell where {name} is written: perhaps it is JAX's own")
+    _count_activation(walk.executed[start:], name, source, inputs, outputs)
     return outputs
 
 
@@ -87,7 +92,7 @@ def _branches(walk: Walk, equation: Any, inputs: list[Value], context: Context) 
 
     If they do not, go over every branch, and keep the dearest; the choice has the work of each, and so the two ends.
     """
-    branches, index = equation.params["branches"], walk.elements(inputs[0])
+    branches, index = parameters(equation)["branches"], walk.elements(inputs[0])
     if index is not None:
         chosen = min(max(int(index), 0), len(branches) - 1)
         outputs: list[Value] = walk.inside(branches[chosen], inputs[1:], context)
@@ -123,7 +128,7 @@ def _cut(walk: Walk, starts: Sequence[int]) -> list[list[Any]]:
 
 def _shard_map(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
     """Go over the function of one device, with its share of each input."""
-    jaxpr, mesh = equation.params["jaxpr"], equation.params["mesh"]
+    jaxpr, mesh = parameters(equation)["jaxpr"], parameters(equation)["mesh"]
     sizes = {**context.axis_sizes, **dict(zip(mesh.axis_names, mesh.axis_sizes, strict=True))}
     inner = getattr(jaxpr, "jaxpr", jaxpr)
     shares = [
@@ -143,19 +148,19 @@ def _shard_map(walk: Walk, equation: Any, inputs: list[Value], context: Context)
 
 def _reduce(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
     """Run the function of a reduction once for each input element."""
-    return _elementwise(walk, equation, inputs, context, equation.params["jaxpr"], inputs[0].shape.numel)
+    return _elementwise(walk, equation, inputs, context, parameters(equation)["jaxpr"], inputs[0].shape.numel)
 
 
 def _reduce_window(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
     """Run the function of a reduction once for each element of each window."""
-    window = Shape(equation.params["window_dimensions"]).numel
+    window = Shape(parameters(equation)["window_dimensions"]).numel
     times = Shape(equation.outvars[0].aval.shape).numel * window
-    return _elementwise(walk, equation, inputs, context, equation.params["jaxpr"], times)
+    return _elementwise(walk, equation, inputs, context, parameters(equation)["jaxpr"], times)
 
 
 def _scatter(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
     """Run the function of ``x.at[...].apply(function)`` once for each element of the updates; a plain one has none."""
-    jaxpr = equation.params["update_jaxpr"]
+    jaxpr = parameters(equation)["update_jaxpr"]
     if jaxpr is None:
         outputs = [walk.value(equation.outvars[0].aval)]
         walk.note("scatter", inputs, outputs, context)
@@ -190,7 +195,7 @@ def _elementwise(
 
 def _linear_solve(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
     """Go over the function that solves; the products are there for gradients alone."""
-    lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
+    lengths, jaxprs = parameters(equation)["const_lengths"], parameters(equation)["jaxprs"]
     before = lengths.matvec + lengths.vecmat
     solver_inputs = inputs[before : before + lengths.solve]
     right_sides = inputs[sum(lengths) :]

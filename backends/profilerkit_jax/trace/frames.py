@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from profilerkit.backend_kit.scoped_calls import Scope
 
+from ..compat import ScopeName
 from ..model.marks import read_mark
 
 __all__ = ["NAMED_SCOPE", "Frame", "Frames"]
@@ -53,7 +54,7 @@ class Frames:
         self._latest: dict[str, Scope] = {"": Scope("")}
         self._previous: dict[int, list[Key]] = {}
 
-    def frame(self, around: Frame, stack: Sequence[Any], instance: int) -> Frame:
+    def frame(self, around: Frame, stack: Sequence[ScopeName], instance: int) -> Frame:
         """Return the frame of an equation.
 
         Args:
@@ -61,9 +62,7 @@ class Frames:
             stack: Its own stack of names.
             instance: The number of this walk over that jaxpr: a function that is called twice has one jaxpr.
         """
-        is_backward = around.is_backward or any(
-            _is_transform(element) and str(element.name) == "transpose" for element in stack
-        )
+        is_backward = around.is_backward or any(scope.is_transform and scope.name == "transpose" for scope in stack)
         chain, keys = list(around.chain), []
         previous = self._previous.get(instance, [])
         for depth, (name, mark) in enumerate(self._names(stack)):
@@ -75,15 +74,14 @@ class Frames:
             chain.append(self._scope(key, path, again, is_backward))
             keys.append(key)
         self._previous[instance] = keys
-        is_recomputed = around.is_recomputed or any(str(element.name) == _RECOMPUTED for element in stack)
+        is_recomputed = around.is_recomputed or any(scope.name == _RECOMPUTED for scope in stack)
         return Frame(tuple(chain), is_backward, is_recomputed)
 
-    def _names(self, stack: Sequence[Any]) -> Iterator[tuple[str, tuple[str, int] | None]]:
+    def _names(self, stack: Sequence[ScopeName]) -> Iterator[tuple[str, tuple[str, int] | None]]:
         """Yield the scopes that are layers, each with what its mark says; None for a scope of the user's."""
-        for element in stack:
-            if _is_transform(element):
+        for name, is_transform in stack:
+            if is_transform:
                 continue
-            name = str(element.name)
             mark = read_mark(name)
             is_doubled = name in self._doubled or name.partition(".")[0] in self._doubled
             if mark is None and (_is_of_library(name) or is_doubled):
@@ -106,10 +104,6 @@ class Frames:
             scope = self._scopes[key] = self._latest[path] = Scope(path, self._calls[path])
             self._calls[path] += 1
         return scope
-
-
-def _is_transform(element: Any) -> bool:
-    return type(element).__name__ == "Transform"
 
 
 def _is_of_library(name: str) -> bool:

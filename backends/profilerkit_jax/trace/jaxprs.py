@@ -30,6 +30,7 @@ class Traced:
         inputs: The values of the other inputs; None for those of which only the shape was given.
         outputs: How many of its outputs the caller gets, which come first; the others are changed state, or gradients.
         marks: The layers that were called.
+        has_all: Whether it has the equations that no output needs too, which this release of JAX does not tell.
         unmarked: Why layers could not be told apart; empty if they were.
     """
 
@@ -39,6 +40,7 @@ class Traced:
     outputs: int
     marks: Marks
     unmarked: str = ""
+    has_all: bool = False
 
 
 def traced_pass(
@@ -68,6 +70,8 @@ def _traced(subject: Subject, inputs: ModelInputs, made: Any, how: Pass, marks: 
     weights, arrays = [struct_of(value) for value in subject.values], [struct_of(array) for array in given]
     function = made(subject, bound_call(subject, inputs, how))
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(weights, arrays)
-    needed, _ = needed_part(closed, [True] * len(closed.jaxpr.outvars), instantiate=True)
+    part = needed_part(closed, [True] * len(closed.jaxpr.outvars), instantiate=True)
+    needed = closed if part is None else part[0]
     values = [None if isinstance(array, jax.ShapeDtypeStruct) or is_made_up(array) else array for array in given]
-    return Traced(needed, len(weights), values, len(jax.tree.leaves(shapes[0])), marks)
+    outputs = len(jax.tree.leaves(shapes[0]))
+    return Traced(needed, len(weights), values, outputs, marks, has_all=part is None)

@@ -7,11 +7,10 @@ from typing import Any, TypeAlias
 
 import jax
 import numpy as np
-from jax.extend.core import Literal
 
 from profilerkit.backend_kit.branch_memory import Fork
 
-from ..compat import function_of, needed_part
+from ..compat import function_of, needed_part, parameters
 from .origins import Loop
 from .sides import Tried
 from .values import PendingChoice, Value
@@ -30,7 +29,7 @@ _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "ne": "ne"}
 
 def scan(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
     """Go over the body once, and count it for each turn."""
-    params = equation.params
+    params = parameters(equation)
     body, length = params["jaxpr"], int(params["length"])
     inner = getattr(body, "jaxpr", body)
     carried = len(inner.outvars) - _stacked(equation.outvars, inner.outvars)
@@ -69,7 +68,7 @@ def _stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
 
 def while_loop(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
     """Go over condition and body once, and count them for each turn; where the turns are not known, for one."""
-    params = equation.params
+    params = parameters(equation)
     cond_consts, body_consts = params["cond_nconsts"], params["body_nconsts"]
     of_cond, of_body = inputs[:cond_consts], inputs[cond_consts : cond_consts + body_consts]
     initial = inputs[cond_consts + body_consts :]
@@ -123,10 +122,16 @@ def _counted_turns(
 
     None if that has an effect, is large, or follows from more than numbers of the program and inputs that were given.
     """
-    of_condition, needed_by_condition = needed_part(cond, [True])
+    part = needed_part(cond, [True])
+    if part is None:
+        return None
+    of_condition, needed_by_condition = part
     carried = set(_indices(needed_by_condition[len(of_cond) :]))
     while True:
-        step, needed = needed_part(body, [index in carried for index in range(len(initial))])
+        part = needed_part(body, [index in carried for index in range(len(initial))])
+        if part is None:
+            return None
+        step, needed = part
         further = set(_indices(needed[len(of_body) :])) | carried
         if further == carried:
             break
@@ -214,10 +219,10 @@ def _comparison(
     left, right = inner.eqns[0].invars
     name = inner.eqns[0].primitive.name
     for counter, bound, compared in ((left, right, name), (right, left, _MIRRORED[name])):
-        if isinstance(counter, Literal) or counter not in places or counter.aval.dtype.kind not in "iu":
+        if hasattr(counter, "val") or counter not in places or counter.aval.dtype.kind not in "iu":
             continue
-        number = bound.val if isinstance(bound, Literal) else walk.elements(values[bound])
-        bound_position = None if isinstance(bound, Literal) else places.get(bound)
+        number = bound.val if hasattr(bound, "val") else walk.elements(values[bound])
+        bound_position = None if hasattr(bound, "val") else places.get(bound)
         if number is not None and not (bound_position is not None and walk.elements(initial[places[counter]]) is None):
             return compared, places[counter], number, bound_position
     return None
@@ -231,10 +236,10 @@ def _step(body: Any, variable: Any, result: Any) -> int | None:
         name, operands = equation.primitive.name, equation.invars
         if name not in ("add", "sub") or len(operands) != 2:
             return None
-        numbers = [int(each.val) for each in operands if isinstance(each, Literal)]
-        if len(numbers) != 1 or not any(each is variable for each in operands if not isinstance(each, Literal)):
+        numbers = [int(each.val) for each in operands if hasattr(each, "val")]
+        if len(numbers) != 1 or not any(each is variable for each in operands if not hasattr(each, "val")):
             return None
         if name == "sub":
-            return None if isinstance(operands[0], Literal) else -numbers[0]
+            return None if hasattr(operands[0], "val") else -numbers[0]
         return numbers[0]
     return None

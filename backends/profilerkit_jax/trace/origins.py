@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import jax.numpy as jnp
-from jax.api_util import debug_info
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 
 from profilerkit import NotOfferedError
 
+from ..compat import evaluate
 from .values import Value
 
 __all__ = ["Loop", "Made", "Number", "Origin", "Slice", "Stored", "Turns", "computed", "made"]
@@ -109,15 +108,8 @@ class Made(Origin):
     index: int
 
     def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
-        variables, arrays = [], []
-        for variable, array in zip(self.equation.invars, inputs, strict=True):
-            if not isinstance(variable, Literal) and variable not in variables:
-                variables.append(variable)
-                arrays.append(array)
-        about = debug_info("a weight", jaxpr_as_fun, (), {}, result_paths_thunk=lambda: ())
-        jaxpr = Jaxpr((), variables, self.equation.outvars, [self.equation], debug_info=about)
         try:
-            return jaxpr_as_fun(ClosedJaxpr(jaxpr, ()))(*arrays)[self.index]
+            return evaluate(self.equation, inputs)[self.index]
         except Exception as error:
             raise NotOfferedError(
                 f"the primitive {self.equation.primitive.name}, which makes weights of others, cannot be run by itself "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from profilerkit.costs import Cost
 
+from ..compat import parameters
 from ..costs import UNCOUNTED, PrimitiveCall, primitive_cost
 from ..costs.registry import Shapes
 from .values import Value
@@ -26,7 +27,7 @@ def price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], cont
         Shapes([value.shape for value in outputs]),
         tuple(value.dtype for value in inputs),
         tuple(value.dtype for value in outputs),
-        equation.params,
+        parameters(equation),
         context.frame.is_backward and not context.frame.is_recomputed,
         len(inputs) > 1 and inputs[0].summands > 0 and _equal(inputs[1].scalar, inputs[0].summands),
         context.axis_sizes,

@@ -92,12 +92,18 @@ def _walked(subject: Subject, traced: Traced, training: bool, make_walk: Callabl
         layer_records(types, records, _calls(walk, inputs, outputs, traced)),
         tuple(map(_record, walk.executed)),
         _memory(walk, inputs, results, records),
-        {**_missing(others), **_missing(walk.executed)},
+        {**_missing(others), **_missing(walk.executed), **dict.fromkeys(_lacking(walk, traced), 1)},
         METHOD,
         tuple(_notes(walk, traced, subject)),
         choices=tuple(map(_choice, walk.choices)),
         peak_spread=_peak_spread(walk, inputs, results) if walk.knows_peaks else None,
     )
+
+
+def _lacking(walk: Walk, traced: Traced) -> list[str]:
+    """Return in words what this release of JAX does not tell, so that the counts are partial."""
+    unneeded = "this release of JAX does not tell which equations no output needs: they may be among the counts"
+    return [*walk.lacking, *([unneeded] if traced.has_all else [])]
 
 
 def _calls(walk: Walk, inputs: Sequence[Value], outputs: Sequence[Value], traced: Traced) -> dict[str, list[LayerCall]]:

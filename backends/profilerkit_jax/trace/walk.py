@@ -9,13 +9,14 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from jax.extend.core import Literal
 
 from profilerkit import NotOfferedError
 from profilerkit.backend_kit.branch_memory import Fork
 from profilerkit.costs import Shape
 
-from .control_flow import HANDLERS
+from ..compat import parameters, scope_names
+from ..costs.registry import UnknownCostError
+from .control_flow import HANDLERS, uncounted
 from .folding import folded
 from .frames import Frame, Frames
 from .origins import Loop, Number, Stored, computed, made
@@ -31,6 +32,7 @@ _VIEWS = (
 )
 #: Primitives that leave what their input is the sum of, or which number it is, as it was.
 _PASSING = (*_VIEWS, "convert_element_type", "reduce_precision")
+_NO_SCOPES = "this release of JAX does not tell the scopes of equations: layers and backward passes are not known"
 #: The most elements of a value that is looked at, where a condition depends on it, and of an array of the program.
 LARGEST, _SMALL = 1 << 20, 1 << 10
 #: What a reader must know where the values of inputs decided.
@@ -74,6 +76,7 @@ class Walk:
         notes: What a reader of the numbers must know besides.
         folded: How many equations work on single numbers that are known before the function runs.
         arrays: The constant arrays of the program, by their ids.
+        lacking: What this release of JAX does not tell, in words: the counts are partial.
     """
 
     frames: Frames
@@ -85,6 +88,7 @@ class Walk:
     notes: dict[str, None] = field(default_factory=dict)
     folded: int = 0
     arrays: dict[int, Any] = field(default_factory=dict)
+    lacking: dict[str, None] = field(default_factory=dict)
     numbers: count[int] = field(default_factory=count)
     instances: count[int] = field(default_factory=count)
 
@@ -147,14 +151,20 @@ class Walk:
         values = dict(zip((*jaxpr.constvars, *jaxpr.invars), inputs, strict=True))
 
         def read(atom: Any) -> Value:
-            return Value.literal(next(self.numbers), atom.aval, atom.val) if isinstance(atom, Literal) else values[atom]
+            return Value.literal(next(self.numbers), atom.aval, atom.val) if hasattr(atom, "val") else values[atom]
 
         for equation in jaxpr.eqns:
-            frame = self.frames.frame(context.frame, equation.source_info.name_stack.stack, context.instance)
+            scopes = scope_names(equation)
+            if scopes is None:
+                self.lacking.setdefault(_NO_SCOPES)
+            frame = self.frames.frame(context.frame, scopes or (), context.instance)
             here = replace(context, frame=frame)
             operands = [read(atom) for atom in equation.invars]
             handler: Callable[..., list[Value]] = HANDLERS.get(equation.primitive.name, _step)
-            outputs = handler(self, equation, operands, here)
+            try:
+                outputs = handler(self, equation, operands, here)
+            except UnknownCostError:  # a parameter is not there: this release of JAX has another form of the primitive
+                outputs = uncounted(self, equation, operands, here)
             self.notice(equation, operands, outputs)
             values.update(zip(equation.outvars, outputs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
@@ -202,5 +212,5 @@ def _summands(name: str, equation: Any, inputs: Sequence[Value]) -> int:
         kept = Shape(equation.outvars[0].aval.shape).numel
         return inputs[0].shape.numel // kept if kept else 0
     if name == "reduce_window_sum":
-        return int(np.prod(equation.params["window_dimensions"]))
+        return int(np.prod(parameters(equation)["window_dimensions"]))
     return inputs[0].summands if name in _PASSING and inputs else 0
