@@ -170,15 +170,15 @@ def evaluate(equation: Any, arrays: Sequence[Any]) -> Sequence[Any]:
     as_function, jaxpr, closed, debug_info = names
     if None in (as_function, jaxpr, closed, debug_info):
         raise NotOfferedError("this release of JAX cannot run an equation by itself")
-    variables, given = [], []
+    variables, values = [], []
     for variable, array in zip(equation.invars, arrays, strict=True):
         if not hasattr(variable, "val") and variable not in variables:
             variables.append(variable)
-            given.append(array)
+            values.append(array)
     about = debug_info("a value", as_function, (), {}, result_paths_thunk=lambda: ())
     outputs: Sequence[Any] = as_function(
         closed(jaxpr((), variables, equation.outvars, [equation], debug_info=about), ())
-    )(*given)
+    )(*values)
     return outputs
 
 
@@ -207,10 +207,10 @@ def source_of(jaxpr: Any) -> str:
 
 
 def _of_keras(value: Any, name: str) -> Any:
-    found = attribute(value, name)
-    if found is None:
+    part = attribute(value, name)
+    if part is None:
         raise NotOfferedError(f"this release of Keras has no {name} in {type(value).__name__}: its models are not read")
-    return found
+    return part
 
 
 def flat_layers(model: Any) -> list[Any]:

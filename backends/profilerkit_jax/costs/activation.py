@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import cache
 
 import jax
 
@@ -14,6 +13,8 @@ from .registry import Cost, Shape
 
 __all__ = ["activation_cost", "is_activation"]
 
+#: Where JAX has its own activation functions; another function of such a name is the user's.
+_FILE = inspect.getsourcefile(inspect.unwrap(jax.nn.elu)) or "-"
 #: What each costs for a number of elements. All others cost what their equations do.
 _FORMULAS: Mapping[str, Callable[[int], Cost]] = {
     "celu": activation.elu,
@@ -34,7 +35,7 @@ def activation_cost(name: str, source: str, inputs: list[Shape], outputs: list[S
     """
     formula = _FORMULAS.get(name)
     arrays = [shape for shape in inputs if shape.numel != 1]
-    if formula is None or _file() not in source or arrays != outputs:
+    if formula is None or _FILE not in source or arrays != outputs:
         return None
     return formula(outputs[0].numel)
 
@@ -42,9 +43,3 @@ def activation_cost(name: str, source: str, inputs: list[Shape], outputs: list[S
 def is_activation(name: str) -> bool:
     """Return whether a function of JAX's of such a name is counted as a whole."""
     return name in _FORMULAS
-
-
-@cache
-def _file() -> str:
-    """Return the file where JAX has its own activation functions; another function of such a name is the user's."""
-    return inspect.getsourcefile(inspect.unwrap(jax.nn.elu)) or "-"

@@ -58,7 +58,7 @@ def _visible(leaf: Any) -> Any:
 
 def _hidden_arrays(value: Any) -> list[Any]:
     """Return the traced arrays in the attributes of an object, in its elements, and in what a function closes over."""
-    found: list[Any] = []
+    arrays: list[Any] = []
     met: dict[int, Any] = {}
     waiting = [value]
     while waiting and len(met) < _MOST_OBJECTS:
@@ -67,10 +67,10 @@ def _hidden_arrays(value: Any) -> list[Any]:
             continue
         met[id(last)] = last
         if isinstance(last, jax.core.Tracer):
-            found.append(last)
+            arrays.append(last)
         elif not is_array(last):
             waiting += reversed(_parts(last))
-    return found
+    return arrays
 
 
 def _parts(value: Any) -> list[Any]:

@@ -66,12 +66,12 @@ def traced_pass(
 
 
 def _traced(subject: Subject, inputs: ModelInputs, made: Any, how: Pass, marks: Marks) -> Traced:
-    given = arrays_of(inputs)
-    weights, arrays = [struct_of(value) for value in subject.values], [struct_of(array) for array in given]
+    received = arrays_of(inputs)
+    weights, arrays = [struct_of(value) for value in subject.values], [struct_of(array) for array in received]
     function = made(subject, bound_call(subject, inputs, how))
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(weights, arrays)
     part = needed_part(closed, [True] * len(closed.jaxpr.outvars), instantiate=True)
     needed = closed if part is None else part[0]
-    values = [None if isinstance(array, jax.ShapeDtypeStruct) or is_made_up(array) else array for array in given]
+    values = [None if isinstance(array, jax.ShapeDtypeStruct) or is_made_up(array) else array for array in received]
     outputs = len(jax.tree.leaves(shapes[0]))
     return Traced(needed, len(weights), values, outputs, marks, has_all=part is None)

@@ -139,7 +139,7 @@ def _counted_turns(
     places = sorted(carried)
     read = [of_cond[index] for index in _indices(needed_by_condition[: len(of_cond)])]
     used = [of_body[index] for index in _indices(needed[: len(of_body)])]
-    values = [*read, *used, *(initial[place] for place in places)]
+    values = [*read, *used, *(initial[index] for index in places)]
     is_plain = not (of_condition.effects or step.effects) and sum(value.shape.numel for value in values) <= _LARGEST
     arrays = [walk.elements(value) for value in values] if is_plain else [None]
     if any(array is None for array in arrays):
@@ -151,12 +151,12 @@ def _counted_turns(
 
     def goes_on(turn: tuple[Any, ...]) -> Any:
         count, *now = turn
-        [is_true] = function_of(of_condition)(*conditions, *(now[place] for place in compared))
+        [is_true] = function_of(of_condition)(*conditions, *(now[index] for index in compared))
         return is_true & (count < _MOST_TURNS)
 
     def once_more(turn: tuple[Any, ...]) -> tuple[Any, ...]:
         count, *now = turn
-        return (count + 1, *function_of(step)(*steps, *(now[place] for place in carried_on)))
+        return (count + 1, *function_of(step)(*steps, *(now[index] for index in carried_on)))
 
     try:
         counted: Any = jax.lax.while_loop(goes_on, once_more, (0, *state))

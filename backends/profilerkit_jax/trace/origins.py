@@ -123,11 +123,11 @@ def made(equation: Any, inputs: Sequence[Value], origins: Sequence[Origin | None
         Number.of(value) if origin is None and value.scalar is not None else origin
         for value, origin in zip(inputs, origins, strict=True)
     ]
-    known = [source for source in sources if source is not None]
-    if len(known) < len(sources) or equation.effects or equation.primitive.name.startswith(_RANDOM):
+    complete = [source for source in sources if source is not None]
+    if len(complete) < len(sources) or equation.effects or equation.primitive.name.startswith(_RANDOM):
         return None
-    loops = frozenset[Loop]().union(*(source.loops for source in known))
-    return Made(tuple(known), loops, any(source.is_stored for source in known), equation, index)
+    loops = frozenset[Loop]().union(*(source.loops for source in complete))
+    return Made(tuple(complete), loops, any(source.is_stored for source in complete), equation, index)
 
 
 def computed(origin: Origin, turns: Turns) -> Any:

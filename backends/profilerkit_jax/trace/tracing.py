@@ -78,8 +78,8 @@ def _walked(subject: Subject, traced: Traced, training: bool, make_walk: Callabl
     ]
     stored = zip(jaxpr.invars[: traced.weights], subject.values, strict=True)
     weights = [walk.weight(variable.aval, value) for variable, value in stored]
-    given = zip(jaxpr.invars[traced.weights :], traced.inputs, strict=True)
-    inputs = [walk.given(variable.aval, value) for variable, value in given]
+    received = zip(jaxpr.invars[traced.weights :], traced.inputs, strict=True)
+    inputs = [walk.input(variable.aval, value) for variable, value in received]
     results = walk.over(jaxpr, [*closed_over, *weights, *inputs], Context(instance=next(walk.instances)))
     types = ordered_types(subject, met, walk.frames.named)
     others = _of_other_branches(walk.choices)
@@ -170,10 +170,10 @@ def _peak_spread(walk: Walk, inputs: Sequence[Value], results: Sequence[Value]) 
 
 def _notes(walk: Walk, traced: Traced, subject: Subject) -> list[str]:
     notes = [*noted(switched(SETTINGS, counts=True)), *walk.notes, *([traced.unmarked] if traced.unmarked else [])]
-    held = sum(is_float(array) for array in walk.arrays.values())
-    if held and not any(leaf.is_parameter for leaf in subject.leaves):
+    constants = sum(is_float(array) for array in walk.arrays.values())
+    if constants and not any(leaf.is_parameter for leaf in subject.leaves):
         notes.append(
-            f"no parameters: arrays that the function holds itself, {held} here, count as buffers and have no "
+            f"no parameters: arrays that the function holds itself, {constants} here, count as buffers and have no "
             "gradients; give JaxModel(function, params) to count them as parameters"
         )
     if walk.folded:

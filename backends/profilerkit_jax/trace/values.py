@@ -33,7 +33,7 @@ class Value:
         scalar: The number that all of its elements are, where that is known before the function runs.
         summands: How many elements were added up to each of its own; 0 where it is no sum.
         origin: Its `origins.Origin`, what its elements follow from, if a walk looks at values; None for an activation.
-        known: The origin of a value that follows from the inputs of the call alone, if those have values.
+        input_origin: The origin of a value that follows from the inputs of the call alone, if those have values.
     """
 
     number: int
@@ -44,7 +44,7 @@ class Value:
     scalar: Any = None
     summands: int = 0
     origin: Any = None
-    known: Any = None
+    input_origin: Any = None
 
     @classmethod
     def of(cls, number: int, aval: Any, **facts: Any) -> Value:
@@ -65,7 +65,7 @@ class Value:
 
     def changing(self) -> Value:
         """Return the same value, of which nothing is known: what is carried from one turn of a loop to the next."""
-        return replace(self, scalar=None, summands=0, origin=None, known=None)
+        return replace(self, scalar=None, summands=0, origin=None, input_origin=None)
 
 
 @dataclass(eq=False)

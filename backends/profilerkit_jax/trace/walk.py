@@ -109,8 +109,8 @@ class Walk:
         """Return the value of an array that the program holds."""
         if getattr(value, "shape", ()) != ():
             self.arrays[id(value)] = value
-            known = Stored.of(value) if math.prod(value.shape) <= _SMALL else None
-            return self.value(aval, constant=True, known=known)
+            origin = Stored.of(value) if math.prod(value.shape) <= _SMALL else None
+            return self.value(aval, constant=True, input_origin=origin)
         is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)
         return self.value(aval, constant=True, scalar=np.asarray(value)[()] if is_number else None)
 
@@ -122,25 +122,25 @@ class Walk:
         """Return what each turn of a loop gets of a value: the slice of the turn, along the first dimension."""
         return self.value(aval, constant=stacked.constant, scalar=stacked.scalar)
 
-    def given(self, aval: Any, value: Any) -> Value:
+    def input(self, aval: Any, value: Any) -> Value:
         """Return the value of an input, which is known if it was given."""
-        return self.value(aval, known=None if value is None else Stored.of(value))
+        return self.value(aval, input_origin=None if value is None else Stored.of(value))
 
     def notice(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         """Note which outputs of an equation follow from the inputs that were given."""
-        known = [value.known for value in inputs]
+        origins = [value.input_origin for value in inputs]
         for index, value in enumerate(outputs):
-            if value.known is None and value.scalar is None and value.shape.numel <= LARGEST:
-                value.known = made(equation, inputs, known, index)
+            if value.input_origin is None and value.scalar is None and value.shape.numel <= LARGEST:
+                value.input_origin = made(equation, inputs, origins, index)
 
     def elements(self, value: Value) -> Any:
         """Return the elements of a value that follows from the given inputs and the program alone; None for others."""
         if value.scalar is not None:
             return computed(Number.of(value), {})
-        if value.known is None or value.known.loops:
+        if value.input_origin is None or value.input_origin.loops:
             return None
         try:
-            elements = computed(value.known, {})
+            elements = computed(value.input_origin, {})
         except NotOfferedError:
             return None
         self.notes.setdefault(FOLLOWED)
