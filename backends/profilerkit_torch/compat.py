@@ -1,25 +1,508 @@
-"""The private names of torch: the only file that knows them, each with what it is for and what happens without it."""
+"""The private names of torch: the only file that knows them, each with what it is for and what happens without it.
+
+A release of torch may be without any of them. Then there is another way to the same numbers, or a capability is off:
+a call that needs it raises `NotOfferedError`, or each trace says what is off, by `lacking`. Every name is looked for
+once, when this is imported; only what belongs to torch's compiler, which is slow to import, is looked for when it is
+asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache, partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from profilerkit.backend_kit.private_names import find
+import torch
 
-__all__ = ["is_fx_tracing"]
+from profilerkit import NotOfferedError
+from profilerkit.backend_kit.private_names import field, find
+
+if TYPE_CHECKING:
+    from torch._ops import HigherOrderOperator as HigherOrderOperator  # noqa: PLC0414
+    from torch._subclasses.fake_tensor import FakeTensor as FakeTensor  # noqa: PLC0414
+    from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode  # noqa: PLC0414
+    from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode  # noqa: PLC0414
+
+_Tensor = TypeVar("_Tensor", bound=torch.Tensor)
+
+#: What is off in this release of torch although calls go on: each trace has these as notes.
+lacking: list[str] = []
 
 
-def _find_fx_tracing() -> Callable[[], bool]:
-    """Return what tells whether torch.fx records: a function, and a flag before torch 2.8.
+def _first(*paths: str, instead: Any = None, off: str = "") -> Any:
+    """Return what the first of these paths leads to that this release has; ``instead`` where it has none of them.
 
-    Without both, a profile inside of ``torch.fx.symbolic_trace`` is not refused, and fails at its first operator.
+    ``off`` says what is off then; it is empty where ``instead`` is another way.
     """
-    function: Callable[[], bool] | None = find("torch.fx._symbolic_trace.is_fx_symbolic_tracing")
-    if function is not None:
-        return function
-    module: Any = find("torch.fx._symbolic_trace")
-    return lambda: bool(getattr(module, "_is_fx_tracing_flag", False))
+    for path in paths:
+        value = find(path)
+        if value is not None:
+            return value
+    if off:
+        lacking.append(f"torch {torch.__version__} has no {paths[0]}: {off}")
+    return instead
 
 
-is_fx_tracing = _find_fx_tracing()
+def _refuse(path: str, purpose: str) -> Callable[..., Any]:
+    """Return a function that raises `NotOfferedError`, for a name without which a capability is off."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise NotOfferedError(
+            f"torch {torch.__version__} has no {path}, by which profilerkit {purpose}; use a release of torch that "
+            "profilerkit was tested with, or a newer profilerkit"
+        )
+
+    return refuse
+
+
+# Modes: what sees every operator and every function, and what the caller has switched on.
+
+if not TYPE_CHECKING:
+    #: The class of modes that see each operator. Without it nothing is traced: the counts are unavailable.
+    TorchDispatchMode = _first(
+        "torch.utils._python_dispatch.TorchDispatchMode",
+        instead=type(
+            "TorchDispatchMode",
+            (),
+            {"__init__": _refuse("torch.utils._python_dispatch.TorchDispatchMode", "sees the operators of a model")},
+        ),
+    )
+
+#: The modes of functions that are on, the innermost last; else they are read one by one.
+function_modes: Callable[[], list[Any]] = _first(
+    "torch.overrides._get_current_function_mode_stack",
+    instead=lambda: [find("torch._C._get_function_stack_at")(index) for index in range(count_function_modes())],
+)
+#: How many there are; else the list is measured, which is slower.
+count_function_modes: Callable[[], int] = _first(
+    "torch._C._len_torch_function_stack", instead=lambda: len(function_modes())
+)
+#: Whether there is any.
+is_function_mode_active: Callable[[], bool] = _first(
+    "torch._C._is_torch_function_mode_enabled", instead=lambda: count_function_modes() > 0
+)
+#: Takes the innermost away, and puts it back.
+pop_function_mode: Callable[[], Any] = _first("torch.overrides._pop_mode", "torch._C._pop_torch_function_stack")
+push_function_mode: Callable[[Any], None] = _first(
+    "torch.overrides._push_mode", "torch._C._push_on_torch_function_stack"
+)
+#: The same for the modes that see operators.
+dispatch_modes: Callable[[], list[Any]] = _first(
+    "torch.utils._python_dispatch._get_current_dispatch_mode_stack",
+    instead=lambda: [find("torch._C._get_dispatch_stack_at")(index) for index in range(count_dispatch_modes())],
+)
+count_dispatch_modes: Callable[[], int] = _first(
+    "torch._C._len_torch_dispatch_stack", instead=lambda: len(dispatch_modes())
+)
+pop_dispatch_mode: Callable[[], Any] = _first(
+    "torch.utils._python_dispatch._pop_mode", "torch._C._pop_torch_dispatch_stack"
+)
+_push_dispatch_mode: Callable[[Any], None] = _first(
+    "torch.utils._python_dispatch._push_mode", "torch._C._push_on_torch_dispatch_stack"
+)
+#: How many modes of ``torch.export`` are on; none, where that is not known: a profile inside of an export is refused.
+count_export_modes: Callable[[], int] = _first("torch._ops._len_torch_dispatch_stack_pre_dispatch", instead=lambda: 0)
+
+
+@contextmanager
+def _without_dispatch_modes() -> Iterator[None]:
+    modes = [pop_dispatch_mode() for _ in range(count_dispatch_modes())]
+    try:
+        yield
+    finally:
+        for mode in reversed(modes):
+            _push_dispatch_mode(mode)
+
+
+#: Takes all modes that see operators away in a block; else they are taken away one by one.
+disable_dispatch_modes: Callable[[], AbstractContextManager[Any]] = _first(
+    "torch.utils._python_dispatch._disable_current_modes", instead=_without_dispatch_modes
+)
+
+
+@contextmanager
+def _without_function_modes() -> Iterator[None]:
+    modes = [pop_function_mode() for _ in range(count_function_modes())]
+    try:
+        yield
+    finally:
+        for mode in reversed(modes):
+            push_function_mode(mode)
+
+
+#: Keeps functions from being seen by modes and subclasses in a block; else by modes alone, taken away one by one.
+unseen_by_functions: Callable[[], AbstractContextManager[Any]] = _first(
+    "torch._C.DisableTorchFunction", instead=_without_function_modes
+)
+#: Keeps functions from being seen by subclasses in a block; else they are asked too.
+unseen_by_subclasses: Callable[[], AbstractContextManager[Any]] = _first(
+    "torch._C.DisableTorchFunctionSubclass", instead=nullcontext
+)
+
+_dispatch_module: Any = find("torch.utils._python_dispatch")
+#: Torch's notes of whether a dispatch mode is active, which the exit of a mode puts back; a release has some of them.
+_MODE_FLAGS = tuple(
+    name
+    for name in (
+        "_is_in_torch_dispatch_mode",
+        "_is_in_non_infra_torch_dispatch_mode",
+        "_is_in_any_mode_without_ignore_compile_internals",
+    )
+    if find(f"torch.utils._python_dispatch.{name}") is not None
+)
+_set_flag_in_c: Callable[[bool], None] | None = find(
+    "torch.utils._python_dispatch.set_is_in_mode_without_ignore_compile_internals"
+)
+
+
+def mode_flags() -> list[bool]:
+    """Return torch's notes of whether modes are active."""
+    return [getattr(_dispatch_module, name) for name in _MODE_FLAGS]
+
+
+def set_mode_flags(flags: Sequence[bool]) -> None:
+    """Put torch's notes back."""
+    for name, flag in zip(_MODE_FLAGS, flags, strict=True):
+        setattr(_dispatch_module, name, flag)
+    if _set_flag_in_c is not None and flags:
+        _set_flag_in_c(flags[-1])
+
+
+_device_module: Any = find("torch.utils._device")
+_device_context: Any = find("torch._GLOBAL_DEVICE_CONTEXT")
+#: Whether the default device is where it can be read and put back; else a model that changes it leaves it changed.
+_HAS_DEVICE = _first(
+    "torch.utils._device.CURRENT_DEVICE.__class__",
+    instead=None,
+    off="a default device that a model sets while it runs is not put back",
+)
+
+
+def default_device() -> tuple[Any, Any]:
+    """Return the default device of tensors, as `set_default_device` takes it: the device, and its mode."""
+    return getattr(_device_module, "CURRENT_DEVICE", None), getattr(_device_context, "device_context", None)
+
+
+def set_default_device(value: tuple[Any, Any]) -> None:
+    """Put the default device back."""
+    if _HAS_DEVICE is not None and _device_context is not None:
+        _device_module.CURRENT_DEVICE, _device_context.device_context = value
+
+
+# What torch records or transforms at the moment: no model is profiled inside of that. Without one of these names a
+# profile there is not refused, and fails at its first operator, or becomes part of the recording; elsewhere all is
+# the same.
+
+#: What compiles the function that runs.
+compiler_callback: Callable[[], Any] = _first(
+    "torch._C._dynamo.eval_frame.get_eval_frame_callback", instead=lambda: None
+)
+#: How deep in transforms of ``torch.func`` this is: None outside of all.
+transform_level: Callable[[], Any] = _first(
+    "torch._C._functorch.maybe_current_level", "torch._C._functorch.peek_interpreter_stack", instead=lambda: None
+)
+_fx_module: Any = find("torch.fx._symbolic_trace")
+#: Whether ``torch.fx.symbolic_trace`` records: a function, and before torch 2.8 a flag.
+is_fx_tracing: Callable[[], bool] = _first(
+    "torch.fx._symbolic_trace.is_fx_symbolic_tracing",
+    instead=lambda: bool(getattr(_fx_module, "_is_fx_tracing_flag", False)),
+)
+_dispatch_mode: Callable[[Any], Any] = _first("torch._C._get_dispatch_mode", instead=lambda key: None)
+_PROXY: Any = find("torch._C._TorchDispatchModeKey.PROXY")
+
+
+def is_making_graph() -> bool:
+    """Return whether ``make_fx`` records."""
+    return _PROXY is not None and _dispatch_mode(_PROXY) is not None
+
+
+# Operators, and what their classes are. The classes of things that everybody can have need no private name.
+
+OpOverload: Any = type(torch.ops.aten.add.Tensor)
+OpOverloadPacket: Any = type(torch.ops.aten.add)
+#: Of ``torch.ops.aten`` and of ``torch.ops.higher_order``, below which operators are found.
+OPERATOR_NAMESPACES: tuple[Any, ...] = (type(torch.ops.aten), type(torch.ops.higher_order))
+if not TYPE_CHECKING:
+    #: The class of operators that take functions: conditions, loops. Without it none is known as one, and a model that
+    #: has one is counted in a real run, or refused.
+    HigherOrderOperator = _first("torch._ops.HigherOrderOperator", instead=type("HigherOrderOperator", (), {}))
+#: What an operator takes and returns, and what it writes to; else it is asked for by the name of the operator.
+schema_of: Callable[[Any], Any] = (
+    attrgetter("_schema")
+    if hasattr(torch.ops.aten.add.Tensor, field("_schema"))
+    else lambda func: find("torch._C._get_schema")(func.name().partition(".")[0], func.name().partition(".")[2])
+)
+#: Whether an operator is made of others; without the key it counts as one that is not known, unless it has a formula.
+_COMPOSITE: Any = find("torch._C.DispatchKey.CompositeImplicitAutograd")
+#: Whether an operator comes apart in another way for nested tensors; without the keys as for all others.
+_NESTED = tuple(
+    key
+    for name in ("CompositeImplicitAutogradNestedTensor", "NestedTensorCPU")
+    if (key := find(f"torch._C.DispatchKey.{name}")) is not None
+)
+#: The kernel of an operator that takes functions, in Python; without the key what its functions do is not counted.
+_EXPLICIT: Any = find("torch._C.DispatchKey.CompositeExplicitAutograd")
+#: Whether an operator of that name has a kernel at all; else each is taken to have one.
+has_kernel: Callable[[str], bool] = _first("torch._C._dispatch_has_kernel", instead=lambda name: True)
+
+
+def tag(name: str) -> Any:
+    """Return what torch marks operators with by a name; what marks none where this release has no such tag."""
+    return _first(f"torch.Tag.{name}", instead=object())
+
+
+def operator(path: str) -> Any:
+    """Return an operator by its path below ``torch.ops``; what is none where this release has no such operator."""
+    return _first(f"torch.ops.{path}", instead=object())
+
+
+def dtype(name: str) -> Any:
+    """Return a dtype by its name; what is none where this release has no such dtype."""
+    return _first(f"torch.{name}", instead=object())
+
+
+#: Two numbers in each element: torch 2.8 and newer.
+FLOAT4 = dtype("float4_e2m1fn_x2")
+
+
+def is_composite(func: Any) -> bool:
+    """Return whether an operator is made of others, which run in its place."""
+    return _COMPOSITE is not None and bool(func.has_kernel_for_dispatch_key(_COMPOSITE))
+
+
+@cache
+def has_nested_kernel(func: Any) -> bool:
+    """Return whether an operator does not come apart for nested tensors as it does for others."""
+    return any(func.has_kernel_for_dispatch_key(key) for key in _NESTED)
+
+
+def python_kernel(func: HigherOrderOperator) -> Any:
+    """Return what an operator that takes functions does in Python; None where that is not known."""
+    return getattr(func, "py_kernels", {}).get(_EXPLICIT)
+
+
+#: Which one of its kernels torch takes for attention; an operator, though its name begins with an underscore.
+choose_attention: Callable[..., int] = _first(
+    "torch._fused_sdp_choice",
+    instead=_refuse("torch._fused_sdp_choice", "tells how attention runs, and what memory it takes"),
+)
+#: Attention in one kernel, which the shapes of its results are asked of.
+flash_attention: Callable[..., Any] = _first(
+    "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default",
+    instead=_refuse("aten::_scaled_dot_product_flash_attention_for_cpu", "sees attention as one kernel"),
+)
+#: The function that a scan calls for its steps; without it a scan is an operator that is not counted.
+find_scan: Callable[[], Any] = lambda: find("torch._higher_order_ops.scan.generic_scan")  # noqa: E731
+
+
+def triton_kernel(number: int) -> Any:
+    """Return a kernel of Triton by its number; None where that is not known, and it is called "kernel"."""
+    table = find("torch._higher_order_ops.triton_kernel_wrap.kernel_side_table")
+    return None if table is None else table.get_kernel(number)
+
+
+# Stand-ins for tensors: fake ones know their device and have no values.
+
+if not TYPE_CHECKING:
+    #: Without these a model that cannot run on meta tensors is counted in a real run.
+    FakeTensor = _first("torch._subclasses.fake_tensor.FakeTensor", instead=type("FakeTensor", (), {}))
+    FakeTensorMode = _first(
+        "torch._subclasses.fake_tensor.FakeTensorMode",
+        instead=type(
+            "FakeTensorMode",
+            (),
+            {"__init__": _refuse("torch._subclasses.fake_tensor.FakeTensorMode", "runs a model on fake tensors")},
+        ),
+    )
+#: The namespaces in which others find the names that a pass answers by, beside ``torch.overrides``.
+ASKED_NAMESPACES: tuple[dict[str, Any], ...] = tuple(
+    vars(module)
+    for path in ("torch.utils._python_dispatch", "torch._subclasses", "torch._C")
+    if (module := find(path)) is not None
+)
+#: The function that ``torch.set_default_tensor_type`` calls with a type of tensors; without it none is called.
+SET_DEFAULT_TYPE: tuple[Any, ...] = tuple(filter(None, [find("torch._C._set_default_tensor_type")]))
+#: The class of errors and of log lines that fake tensors make; without it they are the model's.
+FAKE_MODULE = "torch._subclasses.fake_tensor"
+
+# Autograd.
+
+#: Runs operators before autograd takes them apart; without it they are seen as in a run without gradients.
+without_autograd_kernels: Callable[[], AbstractContextManager[Any]] = _first(
+    "torch._C._AutoDispatchBelowAutograd", instead=nullcontext
+)
+HAS_BELOW_AUTOGRAD = without_autograd_kernels is not nullcontext
+#: The number of the next node of a graph: the nodes of a layer's call are those between its beginning and its end.
+next_node: Callable[[], int] = _first(
+    "torch._C._autograd._get_sequence_nr",
+    instead=_refuse("torch._C._autograd._get_sequence_nr", "tells which layer a node of the backward pass is of"),
+)
+_NUMBER = field("_sequence_nr")
+_no_number = _refuse("Node._sequence_nr", "tells which layer a node of the backward pass is of")
+
+
+def node_number(node: Any) -> int:
+    """Return the number of a node of a graph, in the order in which they were made."""
+    return int(getattr(node, _NUMBER, _no_number)())
+
+
+#: The node that runs.
+current_node: Callable[[], Any] = _first(
+    "torch._C._current_autograd_node",
+    instead=_refuse("torch._C._current_autograd_node", "tells which layer a node of the backward pass is of"),
+)
+#: The number of the backward pass that runs, -1 outside of all.
+current_task: Callable[[], int] = _first(
+    "torch._C._current_graph_task_id",
+    instead=_refuse("torch._C._current_graph_task_id", "tells when a backward pass is over"),
+)
+_engine: Any = find("torch.autograd.Variable._execution_engine")
+#: Has a function called when the backward pass that runs is over.
+call_after_backward: Callable[[Callable[[], None]], None] = (
+    _refuse("torch.autograd.Variable._execution_engine", "tells when a backward pass is over")
+    if _engine is None
+    else _engine.queue_callback
+)
+#: The hooks for tensors that a graph saves: a pair, or None. Without it no report says that there are some.
+top_saved_tensors_hooks: Callable[[bool], Any] = _first(
+    "torch._C._autograd._top_saved_tensors_default_hooks", instead=lambda ignore_tracing: None
+)
+#: Gives tensors, whose values are those of before, the counts of their writes of before; else a graph that the caller
+#: has made, and that needs them, cannot be gone back through.
+set_versions: Callable[[Sequence[torch.Tensor], Sequence[int]], None] = _first(
+    "torch._C._autograd._unsafe_set_version_counter",
+    instead=lambda tensors, versions: None,
+    off="a graph that was made before the profile may refuse its backward pass",
+)
+_in_c: Callable[[], bool] = _first("torch._C._autograd._profiler_enabled", instead=lambda: False)
+_profiler_module: Any = find("torch.autograd.profiler")
+
+
+def is_profiler_enabled() -> bool:
+    """Return whether torch's profiler runs, of which there is one; where that is not known torch itself refuses."""
+    return _in_c() or bool(getattr(_profiler_module, "_is_profiler_enabled", False))
+
+
+#: Whether autocast is on for any device; else the devices are asked one by one.
+is_any_autocast_enabled: Callable[[], bool] = _first(
+    "torch._C._is_any_autocast_enabled",
+    instead=lambda: any(map(torch.is_autocast_enabled, ("cpu", "cuda", "xpu", "mps"))),
+)
+
+# Tensors.
+
+#: Where several elements of a tensor are one in memory torch answers 1; without it none is taken to have such.
+internal_overlap: Callable[[torch.Tensor], int] = _first("torch._debug_has_internal_overlap", instead=lambda tensor: 0)
+_make_subclass: Any = find("torch.Tensor._make_subclass")
+
+
+def make_tensor(kind: type[_Tensor], tensor: torch.Tensor, requires_grad: bool) -> _Tensor:
+    """Return a tensor of a class, or a parameter, that shares its elements with a plain one.
+
+    Torch's own way is without the checks of ``nn.Parameter``, which is the other way.
+    """
+    if _make_subclass is not None:
+        made = _make_subclass(kind, tensor, requires_grad)
+    elif issubclass(kind, torch.nn.Parameter):
+        made = kind(tensor, requires_grad)
+    else:
+        made = tensor.as_subclass(kind).requires_grad_(requires_grad)
+    return cast(_Tensor, made)
+
+
+#: The address of a storage, by which it is known; else that of the object that stands for it in Python.
+storage_address: Callable[[Any], int] = attrgetter("_cdata") if find("torch.UntypedStorage._cdata") is not None else id
+#: The class of all tensors, those of subclasses that Python code made too.
+TensorBase: Any = _first("torch._C.TensorBase", instead=torch.Tensor)
+#: ``torch.FloatTensor`` and the like.
+tensor_classes: tuple[Any, ...] = tuple(_first("torch._tensor_classes", instead=()))
+#: Questions that only autograd's kernels answer; those that are missing cannot be asked.
+VIEW_QUESTIONS = tuple(
+    question for path in ("torch.Tensor._is_view", "torch.Tensor._base.__get__") if (question := find(path)) is not None
+)
+#: Makes a tensor that carries its derivative; where it is missing so is what a model would call.
+make_dual: Any = find("torch._C._VariableFunctions._make_dual")
+
+# What torch.compile keeps. It is imported where somebody compiles, and not before.
+
+#: Forgets what was compiled of some code; without it the compiled code stays, which costs memory alone.
+forget_code: Callable[[Any], None] = _first("torch._C._dynamo.eval_frame.reset_code", instead=lambda code: None)
+
+
+def is_compiled_model(model: Any) -> bool:
+    """Return whether a model is what ``torch.compile`` has made of one."""
+    kind = getattr(sys.modules.get("torch._dynamo"), "OptimizedModule", None)
+    return (kind is not None and isinstance(model, kind)) or getattr(model, "_compiled_call_impl", None) is not None
+
+
+def restorer_of_stance() -> Callable[[], None]:
+    """Return what puts back how compiled code runs, which is set for a pass; else it is the default afterwards."""
+    module, name = find("torch._dynamo.eval_frame"), field("_stance")
+    if hasattr(module, name):
+        return partial(setattr, module, name, getattr(module, name))
+    return partial(torch.compiler.set_stance, "default")
+
+
+def compiled_codes() -> list[Any]:
+    """Return the lists of code objects that the compiler keeps."""
+    module = find("torch._dynamo.convert_frame")
+    return [getattr(module, name, None) for name in ("input_codes", "output_codes")]
+
+
+def compiled_states() -> dict[Any, Any]:
+    """Return what the compiler remembers of the shapes that each function was called with."""
+    states: dict[Any, Any] | None = getattr(find("torch._dynamo.pgo"), "_CODE_STATE", None)
+    return {} if states is None else states
+
+
+# Files and programs.
+
+#: Reads the records of a file of torch's; without it such a file is refused unless it is trusted.
+FileReader: Any = _first(
+    "torch._C.PyTorchFileReader", instead=_refuse("torch._C.PyTorchFileReader", "looks into files before they are read")
+)
+#: The schemas of all operators of a name; without it none is known as harmless, and a program with one is refused.
+schemas_by_name: Callable[[str], list[Any]] = _first("torch._C._jit_get_schemas_for_operator", instead=lambda name: [])
+#: Puts values into the form that a program takes.
+tree_unflatten: Callable[[Any, Any], Any] = _first(
+    "torch.utils._pytree.tree_unflatten",
+    instead=_refuse("torch.utils._pytree.tree_unflatten", "gives an exported program its inputs"),
+)
+
+
+def symbolic_functions() -> tuple[str, ...]:
+    """Return the names of functions of sizes that are not fixed; without them a program that uses one is refused."""
+    return tuple(find("torch.utils._sympy.functions.__all__") or ())
+
+
+#: Asks whether there is Triton; without it torch is not kept from importing it where that crashes.
+find_triton_question: Callable[[], Any] = lambda: find("torch.utils._triton.has_triton_package")  # noqa: E731
+
+# Settings of the process.
+
+#: Whether scripts fuse operators; else a forked child is left with the setting of a pass.
+graph_executor: tuple[Callable[[], bool], Callable[[bool], None]] = (
+    _first("torch._C._get_graph_executor_optimize", instead=lambda: True),
+    _first("torch._C._set_graph_executor_optimize", instead=lambda value: None),
+)
+
+
+def find_setting(name: str) -> Iterator[tuple[Callable[[], Any], Callable[[Any], Any]]]:
+    """Yield what reads and what sets a setting that torch keeps in C++; nothing where this release has none."""
+    read, write = find(f"torch._C._get_{name}"), find(f"torch._C._set_{name}")
+    if read is not None and write is not None:
+        yield read, write
+
+
+def find_getter(name: str) -> Callable[[], Any] | None:
+    """Return what reads a setting that torch keeps in C++; None where this release has none, and no report names it."""
+    getter: Callable[[], Any] | None = find(f"torch._C.{name}")
+    return getter
+
+
+#: The precision of float32 for an operator of a library: torch 2.9 and newer; else there is no such setting.
+get_precision: Callable[[str, str], str] | None = _first("torch._C._get_fp32_precision_getter")
+set_precision: Callable[[str, str, str], None] | None = _first("torch._C._set_fp32_precision_setter")

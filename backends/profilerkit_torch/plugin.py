@@ -10,7 +10,7 @@ from typing import Any
 from profilerkit import Backend, BackendInfo, LoaderInfo, hookimpl
 from profilerkit.backend_kit.installed import installed_version, require_version
 
-MINIMUM = (2, 10)
+MINIMUM = (2, 6)
 
 
 def load() -> Backend:
@@ -41,7 +41,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             requirement="profilerkit[torch]",
             installed=installed,
             preload=("torch",),
-            tested={"torch": ("2.10", "2.13")},
+            tested={"torch": ("2.6", "2.15")},
         )
     ]
 

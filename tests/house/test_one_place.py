@@ -200,7 +200,7 @@ REMEMBERED = {
     "profilerkit_tensorflow/untouched/user_code.py": {"is_users_own"},  # names of modules, at most 1000
     "profilerkit_torch/trace/static_pass.py": {"_import_dynamo"},  # takes nothing
     "profilerkit_torch/trace/replay.py": {"_aliases", "depends_on_values"},  # operators, which torch itself keeps
-    "profilerkit_torch/costs/classification.py": {"has_nested_kernel"},  # the same
+    "profilerkit_torch/compat.py": {"has_nested_kernel"},  # the same
     "profilerkit_torch/operator_timing/passes.py": {"_is_free"},  # their names
     "profilerkit_torch/costs/elementwise.py": {"_constant"},  # the same
     "profilerkit_torch/model/weights.py": {"_name_of"},  # the dtypes of torch

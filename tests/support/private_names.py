@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -116,8 +117,16 @@ def _uses(tree: ast.Module, aliases: dict[str, str], banned: frozenset[str]) -> 
                 yield Use(node.lineno, f"?.{node.attr}")
         elif isinstance(node, ast.Call):
             yield from _read_by_text(node)
-        elif isinstance(node, ast.Constant) and node.value in banned and id(node) not in documentation:
-            yield Use(node.lineno, f"?.{node.value}")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield from _written(node.lineno, node.value, banned)
+
+
+def _written(line: int, text: str, banned: frozenset[str]) -> Iterator[Use]:
+    """Yield the private name that a text is: one of those that are banned, or a dotted path."""
+    if text in banned:
+        yield Use(line, f"?.{text}")
+    elif re.fullmatch(r"\w+(\.\w+)+", text) and _is_private_path(text):
+        yield Use(line, text)
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[Use]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit.process.modules import modules_of
 
-from .classification import Kind, classify, has_nested_kernel
+from .classification import Kind, classify
 from .pricing import op_cost
 from .registry import (
     COSTS,
@@ -55,7 +55,6 @@ __all__ = [
     "SparseShape",
     "are_as_shipped",
     "classify",
-    "has_nested_kernel",
     "is_plain",
     "module_cost",
     "op_cost",

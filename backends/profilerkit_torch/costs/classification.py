@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from functools import cache
 from typing import Any
 
 import torch
 
+from ..compat import OpOverloadPacket, is_composite, schema_of, tag
 from .registry import COSTS, formula_of, is_free
+from .untagged import POINTWISE, REDUCTIONS
 
-__all__ = ["Kind", "classify", "has_nested_kernel", "schema_name"]
+__all__ = ["Kind", "classify", "schema_name"]
 
 
 class Kind(Enum):
@@ -31,10 +32,6 @@ class Kind(Enum):
     UNKNOWN = "unknown"
 
 
-_OF_NESTED = (
-    torch._C.DispatchKey.CompositeImplicitAutogradNestedTensor,
-    torch._C.DispatchKey.NestedTensorCPU,
-)
 #: What was found out, and the version of the formulas that it was found out with.
 _kinds: dict[Any, Kind] = {}
 _version: list[object] = [None]
@@ -44,7 +41,7 @@ _VIEWS_ONLY_AT_TIMES = ("aten::coalesce",)
 #: Where an operator that takes no tensors only makes one, or marks a range for torch's profiler.
 _TORCHS_OWN = ("aten", "prims", "profiler")
 #: Tags of operators that give another shape to what is there, or a copy of a view.
-_MOVES = frozenset((torch.Tag.inplace_view, torch.Tag.view_copy))
+_MOVES = frozenset((tag("inplace_view"), tag("view_copy")))
 
 
 def classify(func: Any) -> Kind:
@@ -59,19 +56,13 @@ def classify(func: Any) -> Kind:
     return kind
 
 
-@cache
-def has_nested_kernel(func: Any) -> bool:
-    """Return whether an operator does not come apart for nested tensors as it does for others."""
-    return any(func.has_kernel_for_dispatch_key(key) for key in _OF_NESTED)
-
-
 def schema_name(func: Any) -> str:
     """Return the operator's name as formulas are registered by: ``aten::mm``."""
-    return str(func._schema.name)
+    return str(schema_of(func).name)
 
 
 def _classified(func: Any) -> Kind:
-    schema = func._schema
+    schema = schema_of(func)
     if func.namespace == "prim":  # a question: fake tensors answer one for their device
         return Kind.VIEW
     if formula_of(func) is not None:
@@ -86,7 +77,7 @@ def _classified(func: Any) -> Kind:
         return Kind.VIEW
     if _MOVES.intersection(func.tags):
         return Kind.FREE
-    if func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
+    if is_composite(func):
         return Kind.COMPOSITE
     kind = _by_tags(func)
     if kind is Kind.UNKNOWN and func.namespace in _TORCHS_OWN:
@@ -98,14 +89,14 @@ def _returns_tensors(schema: Any) -> bool:
     return any("Tensor" in str(value.type) for value in schema.returns)
 
 
-#: Element-wise operators that some versions of torch do not tag: 2.10.
-_UNTAGGED = frozenset({"aten::_conj_physical"})
+_POINTWISE, _REDUCTION = tag("pointwise"), tag("reduction")
 
 
 def _by_tags(func: Any) -> Kind:
-    if torch.Tag.pointwise in func.tags or func._schema.name in _UNTAGGED:
+    name = func.name()
+    if _POINTWISE in func.tags or name in POINTWISE:
         return Kind.POINTWISE
-    return Kind.REDUCTION if torch.Tag.reduction in func.tags else Kind.UNKNOWN
+    return Kind.REDUCTION if _REDUCTION in func.tags or name in REDUCTIONS else Kind.UNKNOWN
 
 
 def _by_other_forms(func: Any) -> Kind:
@@ -113,7 +104,7 @@ def _by_other_forms(func: Any) -> Kind:
 
     One that writes to an output argument reads no data where it has no other tensors.
     """
-    arguments = [argument for argument in func._schema.arguments if not _is_output(argument)]
+    arguments = [argument for argument in schema_of(func).arguments if not _is_output(argument)]
     if not any("Tensor" in str(argument.type) for argument in arguments):
         return Kind.FREE
     kinds = {_by_tags(form) for form in _other_forms(func)} - {Kind.UNKNOWN}
@@ -129,5 +120,5 @@ def _other_forms(func: Any) -> Iterator[Any]:
     name = schema_name(func).split("::")[1]
     for form in (name, name.removesuffix("_")):
         packet = getattr(torch.ops.aten, form, None)
-        if isinstance(packet, torch._ops.OpOverloadPacket):
+        if isinstance(packet, OpOverloadPacket):
             yield from (getattr(packet, overload) for overload in packet.overloads())

@@ -8,6 +8,7 @@ import torch
 
 from profilerkit.costs import Cost, Formula, Shape, counted, evaluated, matmul
 
+from ..compat import operator
 from .classification import Kind, schema_name
 from .elementwise import operations_of
 from .registry import UNCOUNTED, formula_of
@@ -65,7 +66,7 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
 #: Nodes of the autograd graph whose gradients are products of a vector with a vector, or with a number. Torch spells
 #: these with a multiplication; as matrices they are products of which one element is summed over.
 _NODES_OF_VECTORS = {"AddmvBackward0", "DotBackward0", "MvBackward0", "VdotBackward0"}
-_MULTIPLY = torch.ops.aten.mul.Tensor
+_MULTIPLY = operator("aten.mul.Tensor")
 
 
 def is_product_of_gradient(func: Any, args: Any, node: Any) -> bool:

@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
 from profilerkit.costs import constants, matmul, quantization, recurrent
 
+from ..compat import disable_dispatch_modes
 from .convolution import cost_of_convolution
 from .registry import UNCOUNTED, Cost, Shape, register_free, register_op_cost, register_op_costs
 
 
 def unpacked(package: Any) -> tuple[Shape, Shape | None]:
     """Return the shapes of a packed weight and of its bias."""
-    with _disable_current_modes():
+    with disable_dispatch_modes():
         weight, bias = package.unpack()
     return Shape(weight.shape), None if bias is None else Shape(bias.shape)
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast, overload
 
-import torch
 from torch import nn
 
 from profilerkit.arguments.checking import checked
@@ -18,6 +17,8 @@ from profilerkit.costs import UNCOUNTED, Cost, CostRegistry, Formula, Shape
 from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
+
+from ..compat import OpOverload, OpOverloadPacket, schema_of
 
 __all__ = [
     "COSTS",
@@ -158,7 +159,7 @@ def formula_of(func: Any) -> Formula | None:
 
     An operator of torch's own that writes in place, ``aten::mul_``, has that of ``aten::mul`` where it has none.
     """
-    name, overload_name = str(func._schema.name), func._schema.overload_name or "default"
+    name, overload_name = str(schema_of(func).name), schema_of(func).overload_name or "default"
     names = (name, name.removesuffix("_")) if name.startswith("aten::") else (name,)
     return COSTS.get(*(key for form in names for key in (f"{form}.{overload_name}", form)))
 
@@ -179,10 +180,10 @@ def _module_class(module_type: Any) -> type[nn.Module]:
 
 
 def _operator_name(op: Any) -> str:
-    if isinstance(op, torch._ops.OpOverload):
-        return f"{op._schema.name}.{op._schema.overload_name or 'default'}"
-    if isinstance(op, torch._ops.OpOverloadPacket):
-        return str(op._qualified_op_name)
+    if isinstance(op, OpOverload):
+        return f"{schema_of(op).name}.{schema_of(op).overload_name or 'default'}"
+    if isinstance(op, OpOverloadPacket):
+        return str(op).replace(".", "::", 1)
     if isinstance(op, str) and "::" in op:
         return op
     raise ArgumentError(

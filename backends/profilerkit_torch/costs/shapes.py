@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import _disable_current_modes
 
 from profilerkit.costs import Numbers, Shape
+
+from ..compat import FLOAT4, FakeTensor, disable_dispatch_modes
 
 __all__ = [
     "BooleanShape",
@@ -73,7 +73,7 @@ def _shape(tensor: torch.Tensor) -> Shape:
         sparse = SparseShape(tensor.shape)
         sparse.stored = _stored(tensor)
         return sparse
-    if tensor.dtype is torch.float4_e2m1fn_x2:  # two numbers in each element
+    if tensor.dtype is FLOAT4:  # two numbers in each element
         return Shape(size * (1 + (stride == 1)) for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return (BooleanShape if tensor.dtype is torch.bool else Shape)(tensor.shape)
 
@@ -81,7 +81,7 @@ def _shape(tensor: torch.Tensor) -> Shape:
 def _sample_sizes(tensor: torch.Tensor) -> list[tuple[int, ...]]:
     """Return the shape of each sample of a nested tensor; raises RuntimeError where its lengths have no values."""
     nested: Any = tensor
-    with _disable_current_modes():
+    with disable_dispatch_modes():
         if tensor.layout is not torch.jagged:
             return list(map(tuple, nested._nested_tensor_size().tolist()))
         ragged = nested._ragged_idx - 1

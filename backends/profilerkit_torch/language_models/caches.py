@@ -9,6 +9,7 @@ import torch
 
 from profilerkit.language_models.records import CacheContents, CacheTensor
 
+from ..compat import unseen_by_functions
 from ..model.tensors import storage_key
 
 __all__ = ["contents_of", "layer_windows"]
@@ -24,7 +25,7 @@ def contents_of(cache: Any, context: int, batch: int, source: int | None = None)
     """
     tensors: list[CacheTensor] = []
     storages: set[int] = set()
-    with torch._C.DisableTorchFunction():
+    with unseen_by_functions():
         for path, tensor, window in _tensors(cache, "", None, set(), 0):
             key = storage_key(tensor)
             allocated = 0 if key in storages else tensor.untyped_storage().nbytes()

@@ -11,17 +11,15 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.autograd import Variable
 from torch.autograd.function import BackwardCFunction
 from torch.utils.hooks import RemovableHandle
 
 from profilerkit.process.restoring import for_each
 
+from ..compat import call_after_backward, current_task, node_number
 from .timeline import Accumulation, Event, Kind, Node, Span
 
 __all__ = ["GraphHooks"]
-
-_task: Callable[[], int] = torch._C._current_graph_task_id
 
 
 class GraphHooks:
@@ -61,7 +59,7 @@ class GraphHooks:
             if hasattr(node, "variable"):
                 self._hook_accumulation(node)
                 continue
-            number = node._sequence_nr()
+            number = node_number(node)
             if number < span.first:
                 if not self._is_followed(number):  # made before the layers ran: what it takes is no layer's
                     self._hook(node, None)
@@ -96,14 +94,14 @@ class GraphHooks:
             self._accumulations[key] = self._handles[-1]
 
     def _begins(self, owner: Node | Accumulation | None, gradients: Any) -> None:
-        task = _task()
+        task = current_task()
         if task not in self.under_way:
             self.under_way.add(task)
-            Variable._execution_engine.queue_callback(partial(self._over, task))
+            call_after_backward(partial(self._over, task))
         self._note((Kind.STARTS, owner, self._clock(), task))
 
     def _ended(self, gradients: Any, incoming: Any) -> None:
-        self._note((Kind.ENDS, None, self._clock(), _task()))
+        self._note((Kind.ENDS, None, self._clock(), current_task()))
 
     def _over(self, task: int) -> None:
         self.under_way.discard(task)

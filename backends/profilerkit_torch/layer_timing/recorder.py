@@ -15,6 +15,7 @@ from torch import nn
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import restored
 
+from ..compat import next_node
 from ..untouched.temporary_settings import deeper_recursion
 from .clocks import EventClock, HostClock
 from .overhead import Overhead
@@ -23,7 +24,6 @@ from .timeline import Event, Kind
 __all__ = ["CallRecorder", "TimedCall", "measured_overhead"]
 
 _ENTER, _LEAVE = Kind.ENTER, Kind.LEAVE
-_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _thread = threading.get_ident
 
 
@@ -72,13 +72,13 @@ class CallRecorder:
             self.on_begin()
             self.running[0] = _thread()
             raised = True
-            self.events.append((_ENTER, timed.index, self.clock(), _sequence()))
+            self.events.append((_ENTER, timed.index, self.clock(), next_node()))
             try:
                 with deeper_recursion():
                     output = timed.call(*args, **kwargs)
                 raised = False
             finally:
-                self.events.append((_LEAVE, raised, self.clock(), _sequence()))
+                self.events.append((_LEAVE, raised, self.clock(), next_node()))
                 self.running[0] = 0
             self.on_output(output)
             return output
@@ -100,11 +100,11 @@ class TimedCall:
         """Call the module."""
         if _thread() != self.running[0]:
             return self.recorder.outermost(self, args, kwargs)
-        self.append((_ENTER, self.index, self.clock(), _sequence()))
+        self.append((_ENTER, self.index, self.clock(), next_node()))
         try:
             return self.call(*args, **kwargs)
         finally:
-            self.append((_LEAVE, False, self.clock(), _sequence()))
+            self.append((_LEAVE, False, self.clock(), next_node()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy or pickle as what the copied module is called by."""
@@ -148,7 +148,7 @@ def _overhead_of_hooks(clock: HostClock, rounds: int, nodes: int = 100) -> float
     hooks = GraphHooks(events.append, clock.read, {}, lambda number: False)
     with torch.inference_mode(False), torch.enable_grad():  # whatever mode the caller is in
         leaf = torch.zeros((), requires_grad=True, device="cpu")
-        first = _sequence()
+        first = next_node()
         output = leaf
         for _ in range(nodes):
             output = output.neg()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
@@ -16,6 +16,7 @@ from profilerkit.error_text import shown
 from profilerkit.process.restoring import restored
 from profilerkit.times.layer_times import LayerTime, LayerTimer
 
+from ..compat import current_task
 from ..model.keras_layers import own_keras_weights
 from ..model.modules import named_layers, reachable, tensors_of
 from ..untouched.caller_context import apart, require_no_tracing
@@ -33,7 +34,6 @@ __all__ = ["TorchLayerTimer", "layer_times"]
 _MANY = 200_000
 #: How often a calibration is made again that has more than the calls took.
 _CALIBRATIONS = 3
-_task: Callable[[], int] = torch._C._current_graph_task_id
 
 
 def layer_times(model: nn.Module, keep: int = 100) -> TorchLayerTimer:
@@ -169,7 +169,7 @@ class TorchLayerTimer(LayerTimer):
     # What the recorder calls ---------------------------------------------------------------------------------------
 
     def _begins(self) -> None:
-        if self._hooks.under_way and _task() == -1:  # they have raised
+        if self._hooks.under_way and current_task() == -1:  # they have raised
             self._hooks.under_way.clear()
             self._note(Kind.FORGET)
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit import ModelInputs
 from profilerkit.declared_inputs import DeclaredInput
 
+from ..compat import TorchDispatchMode, operator, tree_unflatten
+
 __all__ = ["declared_inputs", "is_program", "layered"]
 
+_CLONE = operator("aten.clone.default")
 #: The attribute of a module that keeps what its program was exported for.
 _DECLARED = "_profilerkit_declared_inputs"
 
@@ -61,7 +62,7 @@ def _declared(program: torch.export.ExportedProgram) -> ModelInputs:
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     leaves = [_declared_leaf(name, values.get(name, name)) for name in program.graph_signature.user_inputs]
     signature: Any = program.module_call_graph[0].signature
-    args, kwargs = pytree.tree_unflatten(leaves, signature.in_spec)
+    args, kwargs = tree_unflatten(leaves, signature.in_spec)
     return ModelInputs(*args, **kwargs)
 
 
@@ -77,7 +78,7 @@ def _as_exported(
 ) -> tuple[Any, Mapping[str, Any]]:
     """Return the inputs, positional and by name, as they were at the export; raise `TypeError` for others."""
     signature: Any = program.module_call_graph[0].signature
-    positional, named = pytree.tree_unflatten([None] * signature.in_spec.num_leaves, signature.in_spec)
+    positional, named = tree_unflatten([None] * signature.in_spec.num_leaves, signature.in_spec)
     if len(args) == len(positional) and kwargs.keys() == named.keys():
         return args, kwargs
     names = list(signature.forward_arg_names or (f"input {index}" for index in range(len(positional))))
@@ -96,4 +97,4 @@ class _Sharing(TorchDispatchMode):
     """Has what would copy a tensor return another one of the same elements."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return args[0].detach() if func is torch.ops.aten.clone.default else func(*args, **(kwargs or {}))
+        return args[0].detach() if func is _CLONE else func(*args, **(kwargs or {}))

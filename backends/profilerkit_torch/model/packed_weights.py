@@ -15,6 +15,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.backend_kit.call_stack import tensors_in
 
+from ..compat import FLOAT4, dtype
 from .modules import reachable
 
 __all__ = ["are_plain", "logical_count", "own_buffers", "own_parameters", "packed_weights", "stored_bytes"]
@@ -26,9 +27,9 @@ _SIZE_NAMES = (("in_features", "out_features"), ("infeatures", "outfeatures"))
 #: What the parameters of bitsandbytes keep their scales in.
 _SCALES = ("quant_state", "CB", "SCB")
 #: How many numbers share one element.
-_PER_ELEMENT = {torch.float4_e2m1fn_x2: 2}
+_PER_ELEMENT = {FLOAT4: 2}
 #: How many numbers share a byte in tensors that torch quantises itself, which count each number as an element.
-_PER_BYTE = {torch.quint4x2: 2, torch.quint2x4: 4}
+_PER_BYTE = {dtype(name): count for name, count in (("quint4x2", 2), ("quint2x4", 4))}
 
 
 #: Of these classes a tensor is just its elements; what packs them has one of its own.

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._sympy import functions as symbolic
 
 from profilerkit import InputError
 from profilerkit.plugging.trust import refused
+
+from ..compat import FileReader, schemas_by_name, symbolic_functions
 
 __all__ = ["names_in_pickle", "require_harmless_program", "weights_only"]
 
@@ -46,7 +47,7 @@ def require_harmless_program(path: Path) -> None:
 def _members(path: Path) -> Iterator[tuple[str, Callable[[str], bytes]]]:
     """Yield what is in the file by both of torch's ways to read it, which need not agree; with what reads a member."""
     try:
-        reader = torch._C.PyTorchFileReader(str(path))
+        reader = FileReader(str(path))
     except RuntimeError:
         pass
     else:
@@ -201,7 +202,7 @@ def _require_operator(target: str) -> None:
 
 def _takes_no_file(namespace: str, name: str, overload: str | None) -> bool:
     """Return whether an operator is one of tensors that gets no texts but those that choose how to compute."""
-    overloads = torch._C._jit_get_schemas_for_operator(f"{namespace}::{name}") if namespace in _NAMESPACES else []
+    overloads = schemas_by_name(f"{namespace}::{name}") if namespace in _NAMESPACES else []
     schemas = [schema for schema in overloads if overload in (None, schema.overload_name or "default")]
     texts = [argument.name for schema in schemas for argument in schema.arguments if "str" in str(argument.type)]
     return bool(schemas) and all(map(_CHOICES.fullmatch, texts))
@@ -252,7 +253,7 @@ _ARITHMETIC_NODES = (
 _GUARD_NODES = (*_ARITHMETIC_NODES, ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.List, ast.Slice)
 _ATTRIBUTES = re.compile(r"size|stride|storage_offset|dim|ndim|shape|item|floor|ceil|trunc|sqrt|pow")
 _SYMBOLIC = re.compile(
-    f"{'|'.join(symbolic.__all__)}|"
+    f"{'|'.join(symbolic_functions())}|"
     r"Abs|Add|And|Eq|Equality|ExprCondPair|Float|Ge|GreaterThan|Gt|Integer|Le|LessThan|Lt|Max|Min|Mod|Mul"
     r"|Ne|Not|Or|Piecewise|Pow|Rational|StrictGreaterThan|StrictLessThan|Symbol|Unequality|Xor|ceiling|exp"
     r"|floor|log|sqrt"

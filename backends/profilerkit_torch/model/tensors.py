@@ -9,6 +9,8 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from ..compat import storage_address
+
 __all__ = [
     "bytes_of",
     "elements_of",
@@ -39,7 +41,7 @@ _PLAIN_TYPES = (torch.Tensor, nn.Parameter)
 #: Of plain tensors, and of parameters.
 _FUNCTIONS: tuple[Any, ...] = (
     vars(torch.Tensor)["__torch_function__"].__func__,
-    torch._C._disabled_torch_function_impl,
+    vars(nn.Parameter)["__torch_function__"],
 )
 
 
@@ -92,7 +94,7 @@ _FEW = 4096
 def storage_key(tensor: torch.Tensor) -> int:
     """Return the address of the storage of a tensor; its own ``id`` where it has no single storage, as sparse ones."""
     try:
-        return int(tensor.untyped_storage()._cdata)
+        return int(storage_address(tensor.untyped_storage()))
     except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
         return id(tensor)
 
@@ -100,7 +102,7 @@ def storage_key(tensor: torch.Tensor) -> int:
 def elements_of(tensor: torch.Tensor) -> Any:
     """Return what two tensors share exactly where they are the same elements of one storage; None without a storage."""
     try:
-        return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
+        return storage_address(tensor.untyped_storage()), tensor.storage_offset(), tensor.shape, tensor.stride()
     except (NotImplementedError, RuntimeError):  # sparse tensors
         return None
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.autograd import profiler as autograd_profiler
 from torch.profiler import ProfilerActivity, record_function
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError
@@ -23,6 +22,7 @@ from profilerkit.process.files import obstacle, written_elsewhere
 from profilerkit.times.operator_times import OperatorTimes
 from profilerkit.trace.cross_check import ObservedRun
 
+from ..compat import OpOverloadPacket, has_kernel, is_profiler_enabled
 from ..costs import Kind, classify
 from ..layer_timing.unseen import unseen_layers
 from ..running.profiler_sessions import profiling
@@ -89,7 +89,7 @@ def times_of_operators(
 
 def require_idle_profiler() -> None:
     """Raise `ProfilerBusyError` where torch's profiler, of which there is one, is in use in this process."""
-    if torch._C._autograd._profiler_enabled() or autograd_profiler._is_profiler_enabled:
+    if is_profiler_enabled():
         raise ProfilerBusyError(
             "operators are timed by torch's profiler, of which there is one per process, and it runs already; leave "
             "its block (torch.profiler.profile, torch.autograd.profiler) first, and try again"
@@ -222,7 +222,7 @@ def _is_free(name: str) -> bool:
     """Return whether no overload of an operator does any arithmetic."""
     space, _, operator = name.partition("::")
     packet = getattr(getattr(torch.ops, space, None), operator, None) if operator else None
-    if not isinstance(packet, torch._ops.OpOverloadPacket):
+    if not isinstance(packet, OpOverloadPacket):
         return False
     kinds = {classify(overload) for overload in _overloads(packet)} - {Kind.COMPOSITE}
     return bool(kinds) and kinds <= {Kind.FREE, Kind.VIEW}
@@ -230,9 +230,7 @@ def _is_free(name: str) -> bool:
 
 def _overloads(packet: Any) -> Iterator[Any]:
     overloads = (getattr(packet, name) for name in packet.overloads())
-    yield from (
-        overload for overload in overloads if torch._C._dispatch_has_kernel(overload.name())
-    )  # not TorchScript's
+    yield from (overload for overload in overloads if has_kernel(overload.name()))  # not TorchScript's
 
 
 def _profiled_name(traced: str) -> str:

@@ -51,7 +51,7 @@ def _convolutions(
     layouts = [(x, weight)]
     layouts += [tuple(each.contiguous(memory_format=torch.channels_last) for each in (x, weight))]  # type: ignore[list-item]
     if torch.backends.mkldnn.is_available():
-        packed = torch._C._nn.mkldnn_reorder_conv2d_weight(weight.to_mkldnn(), [kernel // 2] * 2, [1, 1], [1, 1], 1)
+        packed = torch.ops.aten.mkldnn_reorder_conv2d_weight(weight.to_mkldnn(), [kernel // 2] * 2, [1, 1], [1, 1], 1)
         layouts += [(x.to_mkldnn(), packed)]
     for inputs, weights in layouts:
         yield CeilingWork("flops", amount, partial(functional.conv2d, inputs, weights, None, 1, kernel // 2))

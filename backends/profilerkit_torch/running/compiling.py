@@ -21,6 +21,8 @@ from profilerkit import InputError
 from profilerkit.error_text import error_line
 from profilerkit.process.restoring import restored
 
+from ..compat import compiled_codes, compiled_states, forget_code
+
 __all__ = ["compiled"]
 
 _numbers = count(1)
@@ -33,18 +35,16 @@ def compiled(model: nn.Module, compile: Any) -> Iterator[Callable[..., Any]]:
     ``how`` is True, the name of a compiler, or a mapping of arguments for ``torch.compile``. Shapes are taken as fixed,
     as they are at a model's first call, unless these arguments differ.
     """
-    from torch._dynamo import convert_frame  # slow, and only who compiles needs it
-
-    books = [getattr(convert_frame, name, None) for name in ("input_codes", "output_codes")]
-    before, states = [_codes(book) for book in books], set(_states())
+    books = compiled_codes()
+    before, states = [_codes(book) for book in books], set(compiled_states())
 
     def forget() -> None:
         for book, previous_ids in zip(books, before, strict=True):
             for number, code in _codes(book).items():
                 if number not in previous_ids:
-                    torch._C._dynamo.eval_frame.reset_code(code)
-        for key in set(_states()) - states:
-            _states().pop(key, None)
+                    forget_code(code)
+        for key in set(compiled_states()) - states:
+            compiled_states().pop(key, None)
 
     with restored(forget, in_child=False):
         yield _compiled(_function_of_its_own(model), compile)
@@ -82,11 +82,3 @@ def _codes(book: Any) -> dict[int, CodeType]:
     What the compiler writes may have constants that have no hash, and then has none itself.
     """
     return {id(code): code for reference in getattr(book, "seen", ()) if (code := reference()) is not None}
-
-
-def _states() -> dict[Any, Any]:
-    """Return what the compiler remembers of the shapes that each function was called with."""
-    from torch._dynamo import pgo
-
-    states = getattr(pgo, "_CODE_STATE", None)
-    return {} if states is None else states

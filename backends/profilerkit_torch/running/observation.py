@@ -12,13 +12,12 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit.process.restoring import restored
 from profilerkit.trace.cross_check import ObservedRun
 
-from ..costs import Kind, are_as_shipped, classify, has_nested_kernel, op_cost
+from ..compat import HigherOrderOperator, TorchDispatchMode, has_nested_kernel, operator
+from ..costs import Kind, are_as_shipped, classify, op_cost
 from ..costs.registry import COSTS
 from ..trace.replay import signature, tensors_in
 from ..untouched.write_guard import WriteGuard
@@ -30,8 +29,8 @@ _WITHOUT_MACS = frozenset((Kind.VIEW, Kind.FREE, Kind.POINTWISE, Kind.REDUCTION)
 
 #: Attention and encoder layers that torch runs as one operator where it may; their formulas need shapes.
 _FUSED_LAYERS = (
-    torch.ops.aten._transformer_encoder_layer_fwd.default,
-    torch.ops.aten._native_multi_head_attention.default,
+    operator("aten._transformer_encoder_layer_fwd.default"),
+    operator("aten._native_multi_head_attention.default"),
 )
 #: What may be remembered for as long as the process lives: it refers to nothing of the user's.
 _PLAIN = frozenset((int, float, bool, str, type(None), tuple, torch.Size, torch.dtype, type))

@@ -73,7 +73,7 @@ def resolve_device(model: nn.Module | Inventory, device: DeviceLike) -> torch.de
         ) from error
     if resolved.type in ("cpu", "meta"):
         return resolved
-    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     count = torch.accelerator.device_count() if accelerator is not None else 0
     if accelerator is None or accelerator.type != resolved.type or (resolved.index or 0) >= count:
         here = ", ".join(["cpu", *(f"{accelerator.type}:{index}" for index in range(count) if accelerator)])
@@ -82,7 +82,7 @@ def resolve_device(model: nn.Module | Inventory, device: DeviceLike) -> torch.de
 
 
 def _accelerator_name() -> str:
-    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     if accelerator is None:
         raise DeviceNotAvailableError(
             f"Device.GPU was requested, but torch {torch.__version__} sees no accelerator here; use Device.CPU, or a "
@@ -93,7 +93,7 @@ def _accelerator_name() -> str:
 
 def accelerators() -> dict[str, str]:
     """Return the names of the accelerators here, the memory of each, and the version of CUDA or ROCm."""
-    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     if accelerator is None:
         return {}
     indices = range(torch.accelerator.device_count())

@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit import CostFormulaError, ModelInputs, ModelTrace, WithoutValuesError
 from profilerkit.backend_kit.failures import failure_of
 from profilerkit.costs import Cost
 from profilerkit.trace.records import OpRecord
 
+from ..compat import TorchDispatchMode, schema_of, storage_address
 from ..model.inventory import is_lazy
 from ..model.keras_layers import called_as_keras_does
 from ..model.modules import device_of, modules_of, tensors_of
@@ -171,7 +171,7 @@ class _Nonzero(TorchDispatchMode):
 
 def _factors(func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
     """Return what an operator multiplies and may be weights."""
-    name = func._schema.name
+    name = schema_of(func).name
     if name in _WITH_WEIGHT:
         return tensors_in(args[1:2])
     if name in _ATTENTION:
@@ -201,4 +201,4 @@ def _storage_and_holder(tensor: torch.Tensor) -> tuple[int, Any]:
         storage = tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):  # sparse tensors have none
         return id(tensor), tensor
-    return storage._cdata, storage
+    return storage_address(storage), storage

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.overrides import TorchFunctionMode, _get_current_function_mode, _get_current_function_mode_stack
-from torch.utils import _python_dispatch
+from torch.overrides import TorchFunctionMode
+
+from profilerkit.backend_kit.private_names import find
+
+from ..compat import FakeTensorMode, dispatch_modes, function_modes
 
 __all__ = ["ABOUT_MODES", "FAKE_MODES", "PassMode", "asked_by_torch"]
 
@@ -31,7 +32,6 @@ def asked_by_torch() -> bool:
 
 #: Those of the passes that are running.
 FAKE_MODES: list[FakeTensorMode] = []
-_stack_of_dispatch: Callable[[], list[Any]] = _python_dispatch._get_current_dispatch_mode_stack
 
 
 def _of_others(modes: list[Any]) -> list[Any]:
@@ -78,29 +78,32 @@ def _any_for_compilers(modes: list[Any]) -> bool:
     return any(not mode.ignore_compile_internals() for mode in modes)
 
 
-_C: dict[str, Any] = vars(torch._C)
-_OF_FUNCTIONS: tuple[tuple[Any, Callable[..., Any]], ...] = (
-    (_get_current_function_mode, _innermost),
-    (_get_current_function_mode_stack, _all),
-    (_C["_len_torch_function_stack"], len),
-    (_C["_get_function_stack_at"], _at),
-    (_C["_is_torch_function_mode_enabled"], bool),
-)
-#: Releases of torch have some of them.
+#: Releases of torch have some of them, where `find` looks for names.
+_OF_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "torch.overrides._get_current_function_mode": _innermost,
+    "torch.overrides._get_current_function_mode_stack": _all,
+    "torch._C._len_torch_function_stack": len,
+    "torch._C._get_function_stack_at": _at,
+    "torch._C._is_torch_function_mode_enabled": bool,
+}
 _OF_DISPATCH: dict[str, Callable[..., Any]] = {
-    "_get_current_dispatch_mode": _innermost,
-    "_get_current_dispatch_mode_stack": _all,
-    "_len_torch_dispatch_stack": len,
-    "_get_dispatch_stack_at": _at,
-    "is_in_torch_dispatch_mode": _any,
-    "is_in_any_mode_without_ignore_compile_internals": _any_for_compilers,
+    "torch.utils._python_dispatch._get_current_dispatch_mode": _innermost,
+    "torch.utils._python_dispatch._get_current_dispatch_mode_stack": _all,
+    "torch.utils._python_dispatch._len_torch_dispatch_stack": len,
+    "torch.utils._python_dispatch._get_dispatch_stack_at": _at,
+    "torch.utils._python_dispatch.is_in_torch_dispatch_mode": _any,
+    "torch.utils._python_dispatch.is_in_any_mode_without_ignore_compile_internals": _any_for_compilers,
 }
 #: What asks about modes, and what answers in a pass.
 ABOUT_MODES: tuple[tuple[Any, Any], ...] = (
-    *(_answered(_get_current_function_mode_stack, function, answer) for function, answer in _OF_FUNCTIONS),
     *(
-        _answered(_stack_of_dispatch, getattr(_python_dispatch, name), answer)
-        for name, answer in _OF_DISPATCH.items()
-        if hasattr(_python_dispatch, name)
+        _answered(function_modes, function, answer)
+        for path, answer in _OF_FUNCTIONS.items()
+        if (function := find(path)) is not None
+    ),
+    *(
+        _answered(dispatch_modes, function, answer)
+        for path, answer in _OF_DISPATCH.items()
+        if (function := find(path)) is not None
     ),
 )

@@ -18,12 +18,21 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import restored
 
+from ..compat import (
+    ASKED_NAMESPACES,
+    SET_DEFAULT_TYPE,
+    FakeTensor,
+    FakeTensorMode,
+    function_modes,
+    pop_function_mode,
+    push_function_mode,
+    tensor_classes,
+    unseen_by_functions,
+)
 from .asked_modes import ABOUT_MODES, FAKE_MODES, PassMode, asked_by_torch
 
 __all__ = ["answered_names", "namespaces_of"]
@@ -34,16 +43,16 @@ def _without_pass_modes(function: Callable[..., bool]) -> Callable[..., bool]:
 
     @wraps(function)
     def answer(*args: Any) -> bool:
-        modes = _get_current_function_mode_stack()
+        modes = function_modes()
         if asked_by_torch() or not all(isinstance(mode, PassMode) for mode in modes):
             return function(*args)
         for _ in modes:
-            _pop_mode()
+            pop_function_mode()
         try:
             return function(*args)
         finally:
             for mode in modes:
-                _push_mode(mode)
+                push_function_mode(mode)
 
     return answer
 
@@ -53,10 +62,10 @@ def _seen_by_passes(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def ask(*args: Any, **kwargs: Any) -> Any:
-        modes: list[Any] = [mode for mode in _get_current_function_mode_stack() if isinstance(mode, PassMode)]
+        modes: list[Any] = [mode for mode in function_modes() if isinstance(mode, PassMode)]
         if not modes or asked_by_torch():
             return function(*args, **kwargs)
-        with torch._C.DisableTorchFunction():
+        with unseen_by_functions():
             return modes[-1].__torch_function__(function, (), args, kwargs)
 
     return ask
@@ -92,7 +101,7 @@ class _TypeOfTensors(type):
         return bool(value.type() == cls.__name__)  # a mode of the pass answers
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        with torch._C.DisableTorchFunction():  # as no mode sees it, what records its operators would be answered
+        with unseen_by_functions():  # as no mode sees it, what records its operators would be answered
             return cls.original(*args, **kwargs)
 
     def __getattr__(cls, name: str) -> Any:
@@ -129,16 +138,15 @@ _FUNCTIONS = (
     torch.overrides.has_torch_function_variadic,
 )
 _TO_DLPACK: Any = vars(torch.utils.dlpack)["to_dlpack"]
-_DEFAULT_TYPE: Any = torch._C._set_default_tensor_type
 #: ``torch.FloatTensor`` and the like.
-_TYPES: tuple[Any, ...] = tuple(torch._tensor_classes)
+_TYPES: tuple[Any, ...] = tensor_classes
 #: What a name leads to outside of a pass, and in one.
 _PAIRS: tuple[tuple[Any, Any], ...] = (
     *((each, _without_pass_modes(each)) for each in _FUNCTIONS),
     *ABOUT_MODES,
     (FakeTensor, _FakeTensor),
     (_TO_DLPACK, _seen_by_passes(_TO_DLPACK)),
-    (_DEFAULT_TYPE, _with_originals(_DEFAULT_TYPE)),
+    *((each, _with_originals(each)) for each in SET_DEFAULT_TYPE),
     *((kind, _type_of_tensors(kind)) for kind in _TYPES),
 )
 _ANSWERS: dict[int, Any] = {id(original): answer for original, answer in _PAIRS}
@@ -149,9 +157,7 @@ _OF_TORCH: tuple[tuple[dict[str, Any], str], ...] = (
         (space, name)
         for space in (
             vars(torch.overrides),
-            vars(torch.utils._python_dispatch),
-            vars(torch._subclasses),
-            vars(torch._C),
+            *ASKED_NAMESPACES,
         )
         for name, value in space.items()
         if id(value) in _ANSWERS

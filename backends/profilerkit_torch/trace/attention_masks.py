@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..compat import schema_of
+
 if TYPE_CHECKING:
     from .known_values import KnownValues
 
@@ -17,9 +19,9 @@ _MASKS = ("attn_mask", "attn_bias", "bias")
 
 def _bound(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     """Return the arguments of an attention operator by name; none of another operator."""
-    if "attention" not in func._schema.name:
+    if "attention" not in schema_of(func).name:
         return {}
-    names = [argument.name for argument in func._schema.arguments]
+    names = [argument.name for argument in schema_of(func).arguments]
     return {**dict(zip(names, args, strict=False)), **kwargs}
 
 

@@ -12,9 +12,11 @@ from typing import Any
 
 import torch
 
+from ..compat import operator
+
 __all__ = ["bytes_inside"]
 
-_ATTENTION = torch.ops.aten.scaled_dot_product_attention.default
+_ATTENTION = operator("aten.scaled_dot_product_attention.default")
 
 
 def bytes_inside(func: Any, args: Any, kwargs: Any) -> int:

@@ -9,6 +9,7 @@ from torch import nn
 
 from profilerkit.backend_kit.settings import switched
 
+from ..compat import is_compiled_model, top_saved_tensors_hooks
 from ..untouched.settings import SETTINGS
 
 __all__ = ["conditions"]
@@ -24,10 +25,10 @@ def conditions(model: nn.Module) -> Iterator[str]:
     for device in _DEVICES:
         if torch.is_autocast_enabled(device):
             yield f"autocast of {device} to {torch.get_autocast_dtype(device)}"
-    hooks = torch._C._autograd._top_saved_tensors_default_hooks(False)
+    hooks = top_saved_tensors_hooks(False)
     if hooks is not None:
         names = " and ".join(getattr(hook, "__qualname__", type(hook).__name__) for hook in hooks[:2])
         yield f"hooks of saved tensors ({names})"
-    if isinstance(model, torch._dynamo.OptimizedModule) or getattr(model, "_compiled_call_impl", None) is not None:
+    if is_compiled_model(model):
         yield "torch.compile: the operators are counted as the model calls them, before they are fused"
     yield from switched(SETTINGS, counts=True)

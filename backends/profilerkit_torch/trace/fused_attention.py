@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 from torch.nn import functional as F
-from torch.utils._python_dispatch import _disable_current_modes
 
 from profilerkit.process.cached import cached_property
 
+from ..compat import choose_attention, disable_dispatch_modes, flash_attention, transform_level
 from .asked_modes import PassMode
 
 __all__ = ["FusedAttention"]
@@ -39,7 +39,7 @@ class FusedAttention(PassMode):
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run attention over meta tensors by one kernel, one-hot numbers as devices make them, others as they are."""
         kwargs = kwargs or {}
-        if torch._C._functorch.maybe_current_level() is not None:  # transforms have rules of their own
+        if transform_level() is not None:  # transforms have rules of their own
             return func(*args, **kwargs)
         if func is F.scaled_dot_product_attention:
             return self._attention(*args, **kwargs)
@@ -77,8 +77,7 @@ class FusedAttention(PassMode):
             )
         if attn_mask is not None and attn_mask.dtype is torch.bool:
             attn_mask = torch.where(attn_mask, 0.0, -math.inf).to(query.dtype)
-        fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-        output: torch.Tensor = fused(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
+        output: torch.Tensor = flash_attention(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
         return output
 
 
@@ -92,10 +91,10 @@ def _is_fused(
     grouped: bool,
 ) -> bool:
     """Ask torch, with tensors on the CPU that look like these and take up one row, whether it has one kernel for it."""
-    with _disable_current_modes():
+    with disable_dispatch_modes():
         alike = [_lookalike(tensor) for tensor in (query, key, value)]
         mask = None if mask is None else _lookalike(mask)
-        chosen = torch._fused_sdp_choice(alike[0], alike[1], alike[2], mask, dropout, is_causal, enable_gqa=grouped)
+        chosen = choose_attention(alike[0], alike[1], alike[2], mask, dropout, is_causal, enable_gqa=grouped)
     return bool(chosen == _FLASH)
 
 

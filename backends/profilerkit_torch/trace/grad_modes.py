@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 import torch
 
+from ..compat import HAS_BELOW_AUTOGRAD, without_autograd_kernels
+
 __all__ = ["GRAD_MODES", "AutocastError", "GradMode", "GradientsError", "PassError", "ViewError", "below_autograd"]
 
 GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
@@ -21,12 +23,16 @@ GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
 @contextmanager
 def below_autograd() -> Iterator[None]:
     """Run without gradients, and without autograd's kernels: operators are seen before they are taken apart."""
-    with torch.no_grad(), torch._C._AutoDispatchBelowAutograd():
+    with torch.no_grad(), without_autograd_kernels():
         yield
 
 
 #: A model that computes gradients itself may do so in the second, or where it relies on its caller in the third.
-GRAD_MODES: tuple[GradMode, ...] = (below_autograd, torch.no_grad, torch.enable_grad)
+GRAD_MODES: tuple[GradMode, ...] = (
+    *((below_autograd,) if HAS_BELOW_AUTOGRAD else ()),
+    torch.no_grad,
+    torch.enable_grad,
+)
 
 
 class PassError(RuntimeError):

@@ -14,13 +14,19 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._ops import HigherOrderOperator
-from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
 from profilerkit.backend_kit.branch_memory import Window, peak_ends
 from profilerkit.costs import Cost, Shape
 from profilerkit.trace.bounds import Branch, Choice
 
+from ..compat import (
+    HigherOrderOperator,
+    disable_dispatch_modes,
+    dispatch_modes,
+    find_scan,
+    python_kernel,
+    triton_kernel,
+)
 from ..costs import attention
 from ..untouched.temporary_settings import uncompiled
 
@@ -56,12 +62,12 @@ def is_control_flow(func: Any) -> bool:
 
 def _recording(recorder: Recorder) -> AbstractContextManager[Any]:
     """Have the recorder record, where it does not already."""
-    active = any(mode is recorder for mode in _get_current_dispatch_mode_stack())
+    active = any(mode is recorder for mode in dispatch_modes())
     return nullcontext() if active else recorder
 
 
 def _by_its_kernel(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    kernel = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+    kernel = python_kernel(func)
     if kernel is None:
         return recorder.opaque(func, args, kwargs)
     with _recording(recorder):
@@ -80,8 +86,6 @@ def _calling(arguments: Callable[..., tuple[Any, ...]]) -> Handler:
 
 
 def _scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    from torch._higher_order_ops.scan import generic_scan
-
     combine, init, xs, *further = args
     steps_to_drop = _steps_for_shapes()
 
@@ -94,14 +98,12 @@ def _scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
             return combine(*values)
 
     with _recording(recorder):
-        return generic_scan(step, init, xs, additional_inputs=further[0] if further else ())
+        return find_scan()(step, init, xs, additional_inputs=further[0] if further else ())
 
 
 @cache
 def _steps_for_shapes() -> int:
     """Return how many steps torch's scan takes beforehand, for the shapes of the outputs: 1 in torch 2.10."""
-    from torch._higher_order_ops.scan import generic_scan
-
     steps = 0
 
     def step(carry: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
@@ -109,9 +111,9 @@ def _steps_for_shapes() -> int:
         steps += 1
         return [carry, x]
 
-    with _disable_current_modes():
+    with disable_dispatch_modes():
         row = torch.zeros(1, device="meta")
-        generic_scan(step, [row], [torch.zeros(1, 1, device="meta")])
+        find_scan()(step, [row], [torch.zeros(1, 1, device="meta")])
     return steps - 1
 
 
@@ -185,7 +187,7 @@ def _value(recorder: Recorder, predicate: Any) -> bool | None:
         predicate = getattr(predicate, "constant", predicate)  # what a fake tensor knows
         if predicate is None or predicate.is_meta or hasattr(predicate, "fake_mode"):
             return None
-        with _disable_current_modes():
+        with disable_dispatch_modes():
             return bool(predicate.item())
     return bool(predicate)
 
@@ -206,9 +208,7 @@ def _flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any, kw
 
 
 def _triton(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
-
-    kernel = kernel_side_table.get_kernel(kwargs["kernel_idx"])
+    kernel = triton_kernel(kwargs["kernel_idx"])
     name = getattr(getattr(kernel, "fn", kernel), "__name__", "kernel")
     return recorder.opaque(func, args, kwargs, f"triton::{name}")
 

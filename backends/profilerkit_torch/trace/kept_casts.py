@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 
+from ..compat import is_any_autocast_enabled, operator
 from .live_bytes import LiveBytes
 
 __all__ = ["KeptCasts"]
 
-_TO_COPY = torch.ops.aten._to_copy.default
+_TO_COPY = operator("aten._to_copy.default")
 
 
 class KeptCasts:
@@ -19,7 +20,7 @@ class KeptCasts:
 
     def __init__(self, live: LiveBytes, stands_in: bool) -> None:
         #: Whether the pass is in such a block of the caller's.
-        self.are_kept = torch._C._is_any_autocast_enabled() and torch.is_autocast_cache_enabled()
+        self.are_kept = is_any_autocast_enabled() and torch.is_autocast_cache_enabled()
         self._live = live
         self._stands_in = stands_in
         self._weights: list[weakref.ref[torch.Tensor]] = []

@@ -14,9 +14,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import _disable_current_modes
 
+from ..compat import FakeTensor, disable_dispatch_modes, operator, schema_of, tag
 from ..model.tensors import storage_key
 from ..untouched.write_guard import written_by
 from .replay import FROM_SHAPES, tensors_in
@@ -29,10 +28,11 @@ _META = torch.device("meta")
 _MOST_BYTES = 2**20
 #: Parts of the names of operators whose results have no values that could be known, beside those tagged as random.
 _WITHOUT_VALUES = ("empty", "resize", "aten::set_", "aten::rand", "_quantize")
-_INDEX = torch.ops.aten.index.Tensor
-_MASKED_SELECT = torch.ops.aten.masked_select.default
-_REPEAT = torch.ops.aten.repeat_interleave.self_Tensor
-_TO_COPY = torch.ops.aten._to_copy.default
+_SEEDED = tag("nondeterministic_seeded")
+_INDEX = operator("aten.index.Tensor")
+_MASKED_SELECT = operator("aten.masked_select.default")
+_REPEAT = operator("aten.repeat_interleave.self_Tensor")
+_TO_COPY = operator("aten._to_copy.default")
 
 
 class KnownValues:
@@ -247,7 +247,7 @@ class FakeValues(KnownValues):
 
     def real(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Return what a function makes of real tensors, and of the shapes of fake ones."""
-        with _disable_current_modes():
+        with disable_dispatch_modes():
             args = [_on_meta(value) if isinstance(value, FakeTensor) else value for value in args]
             return func(*args, **kwargs)
 
@@ -280,8 +280,8 @@ class _Nature(NamedTuple):
 
 @cache
 def _nature(func: Any) -> _Nature:
-    schema = func._schema
-    random = torch.Tag.nondeterministic_seeded in func.tags
+    schema = schema_of(func)
+    random = _SEEDED in func.tags
     without = random or any(part in schema.name for part in _WITHOUT_VALUES)
     of_tensors = any("Tensor" in str(argument.type) for argument in schema.arguments)
     return _Nature(

@@ -22,6 +22,7 @@ from profilerkit.backend_kit.failures import note_layer
 from profilerkit.process.restoring import call_each, restored
 from profilerkit.trace.records import LayerCall, TensorInfo
 
+from ..compat import unseen_by_functions
 from ..costs import shapes_of
 from ..model.inventory import Inventory
 from ..model.keras_layers import own_keras_weights
@@ -34,7 +35,7 @@ __all__ = ["LayerStack", "tensor_info"]
 def tensor_info(tensor: torch.Tensor) -> TensorInfo:
     """Return shape and dtype of a tensor; a nested one counts as long as its longest samples."""
     if type(tensor) in _PLAIN:  # which have nothing to add to torch's answers, so that no mode need be asked
-        with torch._C.DisableTorchFunction():
+        with unseen_by_functions():
             return _read_info(tensor)
     return _read_info(tensor)
 

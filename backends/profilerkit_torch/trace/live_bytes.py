@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ..compat import storage_address
 from ..model.tensors import storage_key
 
 __all__ = ["LiveBytes"]
@@ -57,7 +58,7 @@ class LiveBytes:
             return 0
         if self._freed:
             self._take_off()
-        key, nbytes = storage._cdata, storage.nbytes()
+        key, nbytes = storage_address(storage), storage.nbytes()
         counted_before = self._watched.get(key)
         if counted_before is not None:
             grown = max(0, nbytes - counted_before.seen)
@@ -99,7 +100,7 @@ class LiveBytes:
         """Count the tensor's storage to another part from now on."""
         try:
             self._take_off()
-            watched = self._watched.get(tensor.untyped_storage()._cdata)
+            watched = self._watched.get(storage_address(tensor.untyped_storage()))
         except (NotImplementedError, RuntimeError):
             return
         if watched is not None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from ..compat import schema_of
+
 __all__ = ["as_in_a_run", "attention_output"]
 
 
@@ -48,7 +50,7 @@ def attention_output(
 
 def as_in_a_run(func: Any, args: Any, result: Any) -> Any:
     """Return what an operator made without values, laid out as its kernels lay it out."""
-    layout_of = _LAYOUTS.get(func._schema.name)
+    layout_of = _LAYOUTS.get(schema_of(func).name)
     if layout_of is None or not args or not isinstance(args[0], torch.Tensor):
         return result
     layout = layout_of(args)

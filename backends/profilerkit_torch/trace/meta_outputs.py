@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
+from ..compat import FakeTensor, schema_of
 from .meta_layouts import attention_output
 from .meta_recurrent import RECURRENT
 from .meta_sizes import SIZES
@@ -26,7 +26,7 @@ def without_running(func: Any, args: Any, kwargs: Any) -> Any:
     tensor = args[0] if args else None
     if not isinstance(tensor, torch.Tensor) or not tensor.is_meta or not tensor.is_floating_point():
         return None
-    schema = func._schema
+    schema = schema_of(func)
     if schema.name == "aten::_grouped_mm":
         return grouped_product(func, args, kwargs)
     if schema.name == "aten::scaled_dot_product_attention":
@@ -54,7 +54,7 @@ def grouped_product(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
 
     It is not run there: torch's meta kernel takes bfloat16 alone, its others take what the model has.
     """
-    if func._schema.name != "aten::_grouped_mm" or not (args[0].is_meta or isinstance(args[0], FakeTensor)):
+    if schema_of(func).name != "aten::_grouped_mm" or not (args[0].is_meta or isinstance(args[0], FakeTensor)):
         return None
     return _grouped(*args, **kwargs)
 

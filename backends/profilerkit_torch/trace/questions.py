@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.modules import module as torch_module
 
+from ..compat import VIEW_QUESTIONS, FakeTensor, make_dual, tensor_classes, transform_level
 from .asked_modes import PassMode
 from .grad_modes import GradientsError, ViewError
 
@@ -129,7 +129,7 @@ class Questions(PassMode):
 
     def _make_dual(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Have a pass without autograd be void where a tensor carries its derivative; transforms have their own way."""
-        if torch._C._functorch.maybe_current_level() is None:
+        if transform_level() is None:
             self._recorder.refuse(GradientsError)
         return func(*args, **kwargs)
 
@@ -234,7 +234,7 @@ def _type_name(answer: Any, device: torch.device) -> Any:
 _TENSOR: Any = torch.Tensor
 #: ``torch.FloatTensor`` and the like, but for sparse ones.
 _TYPES_BY_NAME: dict[str, Any] = {
-    f"{kind.__module__}.{kind.__name__}": kind for kind in torch._tensor_classes if "sparse" not in kind.__module__
+    f"{kind.__module__}.{kind.__name__}": kind for kind in tensor_classes if "sparse" not in kind.__module__
 }
 _KINDS = ("cpu", "cuda", "meta", "mps", "xpu", "xla", "ipu", "maia", "mtia", "vulkan")
 Handler = Callable[[Questions, Any, Any, Any], Any]
@@ -262,10 +262,9 @@ _OF_VALUES: dict[Any, Handler] = {
     **dict.fromkeys((_TENSOR.numpy, _TENSOR.tolist, _TENSOR.__array__, *_OF_DLPACK), Questions._read),
     **dict.fromkeys((_TENSOR.__repr__, _TENSOR.__format__), Questions._format),
 }
-_VARIABLE_FUNCTIONS: Any = torch._C._VariableFunctions
 _OF_AUTOGRAD: dict[Any, Handler] = {
-    **dict.fromkeys((_TENSOR._is_view, _TENSOR._base.__get__), Questions._ask_for_view),
-    _VARIABLE_FUNCTIONS._make_dual: Questions._make_dual,
+    **dict.fromkeys(VIEW_QUESTIONS, Questions._ask_for_view),
+    make_dual: Questions._make_dual,
 }
 #: Of addresses, and of the memory that a tensor is in; ``pickle`` reads it.
 _OF_ADDRESS = (

@@ -14,9 +14,6 @@ from typing import Any, ClassVar
 
 import torch
 from torch import nn
-from torch._ops import HigherOrderOperator
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from profilerkit.backend_kit.branch_memory import Window, peak_spread
@@ -24,7 +21,8 @@ from profilerkit.costs import Cost, Formula, Shape, evaluated
 from profilerkit.trace.bounds import Choice, PeakSpread
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord, TensorInfo
 
-from ..costs import Kind, classify, has_nested_kernel, module_cost, require_plain
+from .. import compat
+from ..costs import Kind, classify, module_cost, require_plain
 from ..model.weights import size_of
 from ..untouched.write_guard import WriteGuard
 from .attention_masks import macs_under_mask
@@ -44,12 +42,11 @@ __all__ = ["Recorder"]
 
 _NOTHING = Cost(0, 0)
 _is_grad_enabled = torch.is_grad_enabled
-_is_function_mode_active: Callable[[], bool] = torch._C._is_torch_function_mode_enabled
 #: Of the input, how likely an element is dropped, and whether any is.
-_DROPOUT = torch.ops.aten.dropout.default
+_DROPOUT = compat.operator("aten.dropout.default")
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(compat.TorchDispatchMode):
     """A dispatch mode that records the operators of one forward pass."""
 
     supports_higher_order_operators = True
@@ -128,8 +125,8 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run or remember the operator, and record it."""
-        if _is_function_mode_active():  # an operator that no function of torch's called: of a script, under vmap
-            with torch._C.DisableTorchFunction():  # our own questions are none of the model's
+        if compat.is_function_mode_active():  # an operator that no function of torch's called: of a script, under vmap
+            with compat.unseen_by_functions():  # our own questions are none of the model's
                 return self.__torch_dispatch__(func, types, args, kwargs)
         if self.below_autograd and _is_grad_enabled():
             self._require_no_gradients(args, kwargs)
@@ -181,13 +178,13 @@ class Recorder(TorchDispatchMode):
         raise error
 
     def _not_remembered(self, func: Any, args: Any, kwargs: Any) -> Any:
-        if isinstance(func, HigherOrderOperator):
+        if isinstance(func, compat.HigherOrderOperator):
             return run_higher_order(self, func, args, kwargs)
         kind = classify(func)
         if kind is Kind.COMPOSITE:
             if func is _DROPOUT and not (args[1] and args[2]):
                 return args[0]  # as its kernel does, where torch's decomposition makes a copy
-            if not (has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args))):
+            if not (compat.has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args))):
                 named = self.values.with_size(func, args, kwargs) if self.stands_in else kwargs
                 with self:
                     result = func.decompose(*args, **named)
@@ -350,7 +347,7 @@ class Recorder(TorchDispatchMode):
             self._trials.called(module, len(self.operators))
 
     def _layer_begins(self, module: nn.Module, path: str, call: int) -> None:
-        if torch._C._is_any_autocast_enabled() and (self.on_meta or self.below_autograd):
+        if compat.is_any_autocast_enabled() and (self.on_meta or self.below_autograd):
             self.refuse(AutocastError)
         if self._trials is not None:
             self._trials.begins(module)
@@ -389,10 +386,10 @@ class Recorder(TorchDispatchMode):
 
 def _is_of_stand_ins(func: Any, error: Exception) -> bool:
     """Return whether a stand-in is what made an operator fail, and not the model."""
-    of_fake_tensors = type(error).__module__ == FakeTensorMode.__module__
+    of_fake_tensors = type(error).__module__ == compat.FAKE_MODULE
     if of_fake_tensors or isinstance(error, NotImplementedError) or " meta " in str(error):
         return True
-    return not isinstance(func, HigherOrderOperator) and depends_on_values(func)
+    return not isinstance(func, compat.HigherOrderOperator) and depends_on_values(func)
 
 
 def _tensors_among(args: Any, kwargs: Any) -> Iterable[torch.Tensor]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor
 
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.trace.records import TensorInfo
 
+from ..compat import FakeTensor, operator, schema_of, tag
 from ..costs import Cost, Kind, op_cost
 from ..model.weights import size_of
 from .attention_masks import attended_macs, is_masked
@@ -26,9 +26,12 @@ _META = torch.device("meta")
 #: Of a tensor of another type nobody knows what its shape leaves out.
 _DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
 #: What `torch.tensor` makes of values; its schema declares a view.
-_LIFT = torch.ops.aten.lift_fresh.default
+_INPLACE_VIEW, _MAYBE_ALIASING = tag("inplace_view"), tag("maybe_aliasing_or_mutating")
+#: Tags of operators whose results have a shape, or are numbers, that depend on values.
+_BY_VALUES = frozenset((tag("dynamic_output_shape"), tag("data_dependent_output")))
+_LIFT = operator("aten.lift_fresh.default")
 #: They read values, though their tags do not say so.
-_READERS = (torch.ops.aten.is_nonzero.default, torch.ops.aten.repeat_interleave.self_Tensor)
+_READERS = (operator("aten.is_nonzero.default"), operator("aten.repeat_interleave.self_Tensor"))
 #: Operators whose results depend on the shape of their tensor alone, not on its values.
 FROM_SHAPES = frozenset(
     f"aten::{name}" for name in ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")
@@ -89,7 +92,7 @@ def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Plan:
     in_place = single and bool(args) and result is args[0]
     return Plan(
         name=str(func),
-        schema=str(func._schema.name),
+        schema=str(schema_of(func).name),
         cost=cost or Cost(0, 0),
         counted=cost is not None,
         bytes_read=sum(map(size_of, tensors_in((args, tuple(kwargs.values()))))),
@@ -109,7 +112,7 @@ def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Plan:
 
 def _multiplied(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -> str | None:
     """Return the dtype of what a product multiplies if that is narrower than what it writes; otherwise None."""
-    operands = args[1:] if func._schema.name.partition("::")[2].startswith(("add", "_add", "badd")) else args
+    operands = args[1:] if schema_of(func).name.partition("::")[2].startswith(("add", "_add", "badd")) else args
     tensors = [tensor_info(each) for each in operands if isinstance(each, torch.Tensor) and each.dim() > 1]
     return product_dtype([each.dtype for each in tensors], tensor_info(outputs[0]).dtype) if outputs else None
 
@@ -117,11 +120,11 @@ def _multiplied(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -> str | 
 def _may_have_values(func: Any, args: Any, in_place: bool) -> bool:
     if not (args and isinstance(args[0], torch.Tensor)):
         return True
-    return func._schema.name in FROM_SHAPES or (in_place and not args[0].is_floating_point())
+    return schema_of(func).name in FROM_SHAPES or (in_place and not args[0].is_floating_point())
 
 
 def _rebuild(func: Any, result: Any, outputs: list[torch.Tensor], in_place: bool) -> Any:
-    changes_shape = torch.Tag.inplace_view in func.tags or not all(tensor.is_meta for tensor in outputs)
+    changes_shape = _INPLACE_VIEW in func.tags or not all(tensor.is_meta for tensor in outputs)
     fresh = not _aliases(func)
     flat = (result,) if isinstance(result, torch.Tensor) else result
     if changes_shape or not (in_place or fresh) or not isinstance(flat, tuple):
@@ -133,9 +136,9 @@ def _rebuild(func: Any, result: Any, outputs: list[torch.Tensor], in_place: bool
 
 @cache
 def _aliases(func: Any) -> bool:
-    if any(argument.alias_info is not None for argument in (*func._schema.arguments, *func._schema.returns)):
+    if any(argument.alias_info is not None for argument in (*schema_of(func).arguments, *schema_of(func).returns)):
         return True
-    return torch.Tag.maybe_aliasing_or_mutating in func.tags and func._schema.name != "aten::batch_norm"
+    return _MAYBE_ALIASING in func.tags and schema_of(func).name != "aten::batch_norm"
 
 
 def signature(func: Any, args: Any, kwargs: Any) -> Any:
@@ -172,9 +175,7 @@ def _add_facets(values: Iterable[Any], facets: list[Any]) -> None:
 @cache
 def depends_on_values(func: Any) -> bool:
     """Return whether the shapes of an operator's outputs depend on the values of its arguments."""
-    return (
-        func in _READERS or torch.Tag.dynamic_output_shape in func.tags or torch.Tag.data_dependent_output in func.tags
-    )
+    return func in _READERS or not _BY_VALUES.isdisjoint(func.tags)
 
 
 def tensors_in(value: Any) -> Iterable[torch.Tensor]:

@@ -13,12 +13,12 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.nn.parameter import is_lazy as is_unsized
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit import ModelChangedWarning, ModelInputs
 from profilerkit.backend_kit.failures import backend_failed, raised_by_backend
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distinct
 
+from ..compat import TorchDispatchMode, make_tensor
 from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
@@ -378,9 +378,9 @@ def meta_twin(tensor: torch.Tensor) -> torch.Tensor:
         return tensor
     twin = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
     if type(tensor) is nn.Parameter and not tensor.__dict__:  # as nn.Parameter does, without its checks
-        return torch.Tensor._make_subclass(nn.Parameter, twin, tensor.requires_grad)
+        return make_tensor(nn.Parameter, twin, tensor.requires_grad)
     if has_own_function(tensor):
-        twin = torch.Tensor._make_subclass(type(tensor), twin, tensor.requires_grad)
+        twin = make_tensor(type(tensor), twin, tensor.requires_grad)
     elif isinstance(tensor, nn.Parameter):
         twin = nn.Parameter(twin, requires_grad=tensor.requires_grad)
     if not hasattr(tensor, "__tensor_flatten__"):  # of a packed weight: its real shape and its scales

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import BackendFailedError, CostFormulaError, ModelInputs
@@ -24,6 +23,7 @@ from profilerkit.process.restoring import restored
 from profilerkit.trace.conditions import formulas_used, noted
 from profilerkit.trace.records import LayerCall, ModelTrace
 
+from ..compat import FAKE_MODULE, FakeTensorMode, unseen_by_subclasses
 from ..costs import is_plain
 from ..costs.registry import COSTS
 from ..model.inventory import is_lazy
@@ -120,7 +120,7 @@ def _on_meta(
         twin = meta_twin(leaf)
         if not is_plain(leaf):
             return leaf
-        with torch._C.DisableTorchFunctionSubclass():
+        with unseen_by_subclasses():
             if kind.grad_mode is not torch.enable_grad and not has_own_function(leaf):
                 twin = view_like(twin, leaf)
             return twin.requires_grad_(leaf.requires_grad)
@@ -156,7 +156,7 @@ def _on_fake(
     def stand_in(leaf: Any) -> Any:
         return fake_twin(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
-    log = logging.getLogger("torch._subclasses.fake_tensor")  # it logs each failure, which is handled here
+    log = logging.getLogger(FAKE_MODULE)  # it logs each failure, which is handled here
     with restored(partial(setattr, log, "disabled", log.disabled)):
         log.disabled = True
         return traced(model, inputs, StandIns("fake tensors", fake_twin, stand_in, mode, calls), kind)

@@ -19,6 +19,8 @@ from ..trace.higher_order import is_control_flow, run_higher_order
 
 __all__ = ["StepAttention"]
 
+_onednn: Any = torch.backends.mkldnn
+
 
 @contextmanager
 def _without_onednn() -> Iterator[None]:
@@ -26,8 +28,8 @@ def _without_onednn() -> Iterator[None]:
 
     So a step that has to be run on real tensors costs what it does on meta ones and on an accelerator.
     """
-    with restored(partial(torch._C._set_mkldnn_enabled, torch._C._get_mkldnn_enabled())):
-        torch._C._set_mkldnn_enabled(False)
+    with restored(partial(setattr, _onednn, "enabled", _onednn.enabled)):
+        _onednn.enabled = False
         yield
 
 

@@ -14,6 +14,7 @@ from torch import nn
 from profilerkit.backend_kit.keras_layers import is_shipped
 from profilerkit.trace.records import LayerCall, MemoryTimeline
 
+from ..compat import current_node, next_node, node_number, operator
 from ..costs import module_cost
 from ..costs.attention import without_mask
 from ..costs.pricing import is_product_of_gradient, product_of_gradient
@@ -25,8 +26,7 @@ from ..trace.replay import Plan
 __all__ = ["TrainedLayers", "TrainingRecorder"]
 
 #: The number of the next node that this thread makes.
-_next_node = torch._C._autograd._get_sequence_nr
-_DETACH = torch.ops.aten.detach.default
+_DETACH = operator("aten.detach.default")
 
 
 class TrainedLayers(LayerStack):
@@ -56,12 +56,12 @@ class TrainedLayers(LayerStack):
         self._mark()
 
     def _mark(self) -> None:
-        self._numbers.append(_next_node())
+        self._numbers.append(next_node())
         self._makers.append((self.current, self.current_call))
 
     def maker(self, node: Any) -> tuple[str, int]:
         """Return the path of the layer that made a node, and which of its calls."""
-        return self._makers[bisect_right(self._numbers, node._sequence_nr()) - 1]
+        return self._makers[bisect_right(self._numbers, node_number(node)) - 1]
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -137,7 +137,7 @@ class TrainingRecorder(Recorder):
         if func is _DETACH:  # what autograd does with what it saves: no work
             return self._view(func, args, kwargs or {})
         layers = self.layers
-        node = torch._C._current_autograd_node() if self.phase == "backward" and layers.idle else None
+        node = current_node() if self.phase == "backward" and layers.idle else None
         if node is None:
             return super().__torch_dispatch__(func, types, args, kwargs)
         outside = layers.current, layers.current_call
@@ -169,13 +169,13 @@ class TrainingRecorder(Recorder):
     def _layer_begins(self, module: nn.Module, path: str, call: int) -> None:
         super()._layer_begins(module, path, call)
         if _has_formula(module):
-            self._formulas_from.append(_next_node())
+            self._formulas_from.append(next_node())
 
     def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool) -> None:
         super()._layer_ends(module, call, finished)
         if not _has_formula(module):
             return
-        to_differentiate = _next_node() > self._formulas_from.pop()
+        to_differentiate = next_node() > self._formulas_from.pop()
         if to_differentiate and self.phase == "forward" and not self._covered:
             self.uncounted[f"backward of module::{type(module).__name__}"] += 1
 

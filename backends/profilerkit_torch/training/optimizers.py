@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit.arguments.structures import map_leaves
 from profilerkit.backend_kit.call_stack import tensors_in
@@ -17,6 +16,7 @@ from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.error_text import error_line
 from profilerkit.trace.records import WeightRecord
 
+from ..compat import TorchDispatchMode, operator
 from ..model.weights import size_of
 from ..trace.live_bytes import LiveBytes
 
@@ -51,6 +51,9 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     return OptimizerBytes(_bytes_of(copy.state) if has is None else has, watched.most)
 
 
+_ITEM = operator("aten._local_scalar_dense.default")
+
+
 class _OnMeta(TorchDispatchMode):
     """Watches a step: the most bytes that its tensors take. A value that it reads, of a norm say, is 1."""
 
@@ -60,7 +63,7 @@ class _OnMeta(TorchDispatchMode):
         self.most = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.ops.aten._local_scalar_dense.default and args[0].is_meta:
+        if func is _ITEM and args[0].is_meta:
             return 1.0
         result = func(*args, **(kwargs or {}))
         if not (args and result is args[0]):  # a weight that is written to

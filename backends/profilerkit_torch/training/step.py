@@ -17,7 +17,6 @@ import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
 from torch.nn.parameter import is_lazy as is_unsized
-from torch.utils._python_dispatch import _disable_current_modes
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in
@@ -26,6 +25,7 @@ from profilerkit.error_text import error_line
 from profilerkit.errors import BackendFailedError, ModelFailedError
 from profilerkit.process.restoring import call_each, for_each, restored
 
+from ..compat import disable_dispatch_modes
 from ..model.modules import device_of, modules_of, named_layers, named_parameters_of, parameters_of
 from ..running.passes import without_hooks_once_accumulated
 from ..trace.layers import LayerStack
@@ -117,7 +117,7 @@ class TrainingPass(InferencePass):
             for _, parameter in trained:
                 if parameter.is_leaf:
                     stops.append(parameter.register_post_accumulate_grad_hook(recorder.has_gradient).remove)
-            with _disable_current_modes():
+            with disable_dispatch_modes():
                 loss = _SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
                 start = torch.empty_like(loss)
             with as_caller(), recorder.questions(), recorder.going_backward():

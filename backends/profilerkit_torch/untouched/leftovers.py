@@ -28,6 +28,7 @@ from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.contents import slots_of
 from profilerkit.process.restoring import for_each, restored
 
+from ..compat import TensorBase
 from ..model.inventory import Inventory
 from ..model.modules import CONTAINERS, EMPTY, reachable
 from ..model.tensors import storage_key
@@ -365,7 +366,7 @@ def _tensors(left: set[int]) -> list[torch.Tensor]:
     There may be millions of objects of some thousands of types: no Python code runs for each of them.
     """
     objects = gc.get_objects()
-    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, torch._C.TensorBase)}
+    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, TensorBase)}
     return [each for each in compress(objects, map(kinds.__contains__, map(type, objects))) if _is_left(each, left)]
 
 

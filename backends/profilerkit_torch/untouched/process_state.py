@@ -17,6 +17,7 @@ from torch.utils import deterministic
 
 from profilerkit.process.restoring import for_each
 
+from ..compat import find_setting, get_precision, set_precision, top_saved_tensors_hooks
 from .snapshots import refill
 
 __all__ = ["flushes_denormal", "restorers_of_process"]
@@ -37,7 +38,7 @@ def restorers_of_process() -> tuple[list[Callable[[], Any]], Callable[[], None]]
     def restore_hooks() -> None:
         for_each(refill, hooks)
         while _top_saved_tensors_hooks() != saving and _top_saved_tensors_hooks() is not None:
-            torch._C._autograd._pop_saved_tensors_default_hooks()
+            _pop_saved_tensors_hooks()
 
     steps = [*_random_numbers(), lambda: for_each(_set_back, _changed(settings)), restore_hooks]
     return steps, lambda: for_each(_set_back, _changed(settings, len(_OF_THREAD)))
@@ -86,8 +87,13 @@ def _set_back(write: Callable[[Any], Any], value: Any) -> None:
     write(value)
 
 
+def _pop_saved_tensors_hooks() -> None:
+    """Take the top ones away, as the end of any block of them does."""
+    torch.autograd.graph.saved_tensors_hooks(lambda value: value, lambda value: value).__exit__()
+
+
 def _top_saved_tensors_hooks() -> Any:
-    return torch._C._autograd._top_saved_tensors_default_hooks(True)
+    return top_saved_tensors_hooks(True)
 
 
 #: Where hooks for all modules and all optimizers are kept.
@@ -103,21 +109,15 @@ def _attribute(owner: Any, name: str) -> Setting:
     return partial(getattr, owner, name), partial(setattr, owner, name)
 
 
-def _of_cudnn(name: str) -> Setting:
-    functions: Any = torch._C
-    return getattr(functions, f"_get_cudnn_{name}"), getattr(functions, f"_set_cudnn_{name}")
-
-
 def _autocast(device: str) -> Iterator[Setting]:
     yield partial(torch.is_autocast_enabled, device), partial(torch.set_autocast_enabled, device)
     yield partial(torch.get_autocast_dtype, device), partial(torch.set_autocast_dtype, device)
 
 
-def _precision(backend: str, operator: str) -> Setting:
-    """Return how the precision of float32 is read and set for some operators of a library."""
-    functions: Any = torch._C
-    get, set_ = functions._get_fp32_precision_getter, functions._set_fp32_precision_setter
-    return partial(get, backend, operator), partial(set_, backend, operator)
+def _precision(backend: str, operator: str) -> Iterator[Setting]:
+    """Yield how the precision of float32 is read and set for some operators of a library, where torch has that."""
+    if get_precision is not None and set_precision is not None:
+        yield partial(get_precision, backend, operator), partial(set_precision, backend, operator)
 
 
 def _deterministic() -> tuple[bool, bool]:
@@ -149,7 +149,7 @@ def flushes_denormal() -> bool:
 _OF_THREAD: list[Setting] = [
     (flushes_denormal, torch.set_flush_denormal),
     (torch.is_grad_enabled, torch.set_grad_enabled),
-    (torch.autograd.is_multithreading_enabled, torch._C._set_multithreading_enabled),
+    (torch.autograd.is_multithreading_enabled, torch.autograd.set_multithreading_enabled),
     *(setting for device in ("cpu", "cuda") for setting in _autocast(device)),
     (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
     (_autocast_depth, _set_autocast_depth),
@@ -165,21 +165,26 @@ _OF_PROCESS: list[Setting] = [
         lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
         lambda value: torch.set_anomaly_enabled(*value),
     ),
-    *(_of_cudnn(name) for name in ("enabled", "benchmark", "deterministic", "allow_tf32")),
+    *(
+        setting
+        for name in ("enabled", "benchmark", "deterministic", "allow_tf32")
+        for setting in find_setting(f"cudnn_{name}")
+    ),
     (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     *(
-        _precision(backend, operator)
+        setting
         for backend, operator in (
             ("generic", "all"),
             *(("cuda", operator) for operator in ("all", "matmul", "conv", "rnn")),
             *(("mkldnn", operator) for operator in ("all", "matmul", "conv", "rnn")),
         )
+        for setting in _precision(backend, operator)
     ),
     (_attention.flash_sdp_enabled, _attention.enable_flash_sdp),
     (_attention.mem_efficient_sdp_enabled, _attention.enable_mem_efficient_sdp),
     (_attention.math_sdp_enabled, _attention.enable_math_sdp),
     (_attention.cudnn_sdp_enabled, _attention.enable_cudnn_sdp),
-    (torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled),
+    *find_setting("mkldnn_enabled"),
     *(_attribute(sys, name) for name in ("excepthook", "unraisablehook")),
     _attribute(warnings, "filters"),
     _attribute(threading, "excepthook"),

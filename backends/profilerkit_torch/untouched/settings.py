@@ -7,32 +7,39 @@ from typing import Any
 
 import torch
 from torch import backends
+from torch.backends import opt_einsum
 
 from profilerkit.backend_kit.settings import Setting
 
+from ..compat import find_getter, get_precision
 from .process_state import flushes_denormal
 
 __all__ = ["LEFT_OUT", "SETTINGS"]
 
-_C: Any = torch._C
 _cuda: Any = backends.cuda
 
 
 def _of_c(name: str, read: str, default: Any) -> tuple[Setting, ...]:
     """Return a setting by the name of its getter; nothing where this release of torch has none."""
-    getter = getattr(_C, read, None)
+    getter = find_getter(read)
     return () if getter is None else (Setting(name, getter, default),)
 
 
 def _of_opt_einsum(name: str, default: Any) -> tuple[Setting, ...]:
     """Return a setting of torch's use of opt_einsum; nothing where that package is missing, which nobody switched."""
-    if not backends.opt_einsum.is_available():
+    if not opt_einsum.is_available():
         return ()
-    return (Setting(f"torch.backends.opt_einsum.{name}", partial(getattr, backends.opt_einsum, name), default, True),)
+    return (Setting(f"torch.backends.opt_einsum.{name}", partial(getattr, opt_einsum, name), default, True),)
 
 
-def _precision(backend: str, operator: str) -> Any:
-    return _C._get_fp32_precision_getter(backend, operator)
+def _precisions() -> tuple[Setting, ...]:
+    """Return the precisions of float32, which torch 2.9 and newer have for each library."""
+    if get_precision is None:
+        return ()
+    return tuple(
+        Setting(f"torch.backends: fp32_precision of {backend}", partial(get_precision, backend, "all"), "none")
+        for backend in ("generic", "cuda", "mkldnn")
+    )
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -56,10 +63,7 @@ SETTINGS: tuple[Setting, ...] = (
     *_of_c("torch.backends.mkldnn.deterministic", "_get_mkldnn_deterministic", False),
     *_of_c("torch.backends.nnpack.enabled", "_get_nnpack_enabled", True),
     *_of_c("torch.backends.cuda.matmul.allow_fp16_accumulation", "_get_cublas_allow_fp16_accumulation", False),
-    *(
-        Setting(f"torch.backends: fp32_precision of {backend}", partial(_precision, backend, "all"), "none")
-        for backend in ("generic", "cuda", "mkldnn")
-    ),
+    *_precisions(),
 )
 #: The other settings of torch, each with the reason why no report names it.
 LEFT_OUT: dict[str, str] = {

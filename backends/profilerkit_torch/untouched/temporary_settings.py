@@ -12,6 +12,7 @@ from torch import nn
 
 from profilerkit.process.restoring import restored
 
+from ..compat import graph_executor, restorer_of_stance
 from .preservation import one_at_a_time
 from .triton_import import answer_for_triton
 
@@ -22,9 +23,7 @@ __all__ = ["deeper_recursion", "operator_by_operator", "uncompiled"]
 def uncompiled() -> Iterator[None]:
     """Have compiled code run as it was written, in the whole process."""
     answer_for_triton()
-    from torch._dynamo import eval_frame  # slow, and not before the line above
-
-    with restored(partial(setattr, eval_frame, "_stance", eval_frame._stance)):
+    with restored(restorer_of_stance()):  # imports torch's compiler, not before the line above
         torch.compiler.set_stance("force_eager")
         yield
 
@@ -39,8 +38,8 @@ def operator_by_operator(modules: Sequence[nn.Module]) -> Iterator[None]:
         if not any(isinstance(module, torch.jit.ScriptModule) for module in modules):
             yield
             return
-        with restored(partial(torch._C._set_graph_executor_optimize, torch._C._get_graph_executor_optimize())):
-            torch._C._set_graph_executor_optimize(False)
+        with restored(partial(graph_executor[1], graph_executor[0]())):
+            graph_executor[1](False)
             yield
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from importlib import import_module
+
+from ..compat import find_triton_question
 
 __all__ = ["answer_for_triton"]
 
@@ -23,7 +24,7 @@ def answer_for_triton() -> None:
     """
     if {"torch._dynamo", "triton"} & sys.modules.keys() or not _importing_crashes():
         return
-    asked = getattr(import_module("torch.utils._triton"), "has_triton_package", None)
+    asked = find_triton_question()
     if asked is None:
         return
     sys.modules["triton"] = None  # type: ignore[assignment]  # an import of it raises ImportError

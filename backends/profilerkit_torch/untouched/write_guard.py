@@ -6,12 +6,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from profilerkit.process.cached import cached_property
 from profilerkit.process.restoring import for_each, restored
 
+from ..compat import (
+    HigherOrderOperator,
+    TorchDispatchMode,
+    disable_dispatch_modes,
+    internal_overlap,
+    schema_of,
+    set_versions,
+)
 from ..model.tensors import has_storage, has_values, storage_key
 
 __all__ = ["WriteGuard", "restore_versions", "versions_of", "write_back", "written_by"]
@@ -34,7 +40,7 @@ def _write_back(tensor: torch.Tensor, value: torch.Tensor) -> None:
 
 def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
     """Copy values to a tensor, several elements of which may be one in memory; torch refuses that after ``expand``."""
-    if tensor.layout is not torch.strided or torch._debug_has_internal_overlap(tensor) != _OVERLAPS:
+    if tensor.layout is not torch.strided or internal_overlap(tensor) != _OVERLAPS:
         tensor.copy_(value)
         return
     places: torch.Tensor = torch.zeros(tensor.shape, dtype=torch.int64, device=tensor.device)
@@ -58,7 +64,7 @@ def restore_versions(versions: Iterable[tuple[torch.Tensor, int]]) -> None:
     """
     for tensor, version in versions:
         if tensor._version != version:
-            torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+            set_versions((tensor,), (version,))
 
 
 def _equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
@@ -134,7 +140,7 @@ class WriteGuard(TorchDispatchMode):
         key = storage_key(tensor)
         sharing = self._guarded.get(key)
         if sharing:
-            with _disable_current_modes():  # in a pass over fake tensors the copy would be one, without the values
+            with disable_dispatch_modes():  # in a pass over fake tensors the copy would be one, without the values
                 self._saved += [(guarded, guarded.clone()) for guarded in sharing if has_storage(guarded)]
             self._guarded.pop(key, None)  # only now: a copy that failed is made at the next write
 
@@ -162,16 +168,16 @@ def _write_back_alone(values: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
 
 
 def _may_write(func: Any) -> bool:
-    return bool(func._schema.is_mutable) or "batch_norm" in func._schema.name
+    return bool(schema_of(func).is_mutable) or "batch_norm" in schema_of(func).name
 
 
 def written_by(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors that an operator writes to."""
-    if "batch_norm" in func._schema.name:  # updates its running statistics without saying so in the schema
+    if "batch_norm" in schema_of(func).name:  # updates its running statistics without saying so in the schema
         yield from (tensor for tensor in args[3:5] if isinstance(tensor, torch.Tensor))
-    if not func._schema.is_mutable:
+    if not schema_of(func).is_mutable:
         return
-    for position, argument in enumerate(func._schema.arguments):
+    for position, argument in enumerate(schema_of(func).arguments):
         if argument.alias_info is None or not argument.alias_info.is_write:
             continue
         value = args[position] if position < len(args) else kwargs.get(argument.name)

@@ -33,9 +33,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
             answers.append(True)
         return answers[-1]
 
-    module = ModuleType("torch.utils._triton")
-    module.has_triton_package = has_triton_package  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "torch.utils._triton", module)
+    monkeypatch.setattr(triton_import, "find_triton_question", lambda: has_triton_package)
     monkeypatch.setitem(sys.modules, "tensorflow", ModuleType("tensorflow"))
     monkeypatch.setattr(sys, "platform", "linux")
     for name in ("torch._dynamo", "triton"):

@@ -1,0 +1,94 @@
+"""The private names of a framework stand in one file of its backend, ``compat.py``, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from private_names import private_uses, segments_of
+from source_tree import packages
+
+#: The backends that have such a file, and their files that are still to be cleaned: the lists may only get shorter.
+LEFT: dict[str, set[str]] = {
+    "profilerkit_torch": {
+        # What modules and parameters keep: their weights, children and hooks.
+        *("layer_timing/recorder.py", "layer_timing/timer.py", "layer_timing/unseen.py", "model/inventory.py"),
+        *("model/modules.py", "model/packed_weights.py", "running/passes.py", "running/zeros.py", "trace/layers.py"),
+        *("trace/questions.py", "trace/records.py", "training/layers.py", "training/step.py"),
+        *("untouched/global_hooks.py", "untouched/leftovers.py", "untouched/marks.py", "untouched/preservation.py"),
+        # What single tensors know: whether they are views, zeros without memory, or made of several lengths.
+        *("costs/shapes.py", "model/tensors.py", "trace/known_values.py"),
+        # Models spread over several processes, layers of Keras on torch, configurations of transformers.
+        *("model/wrapped.py", "model/keras_layers.py", "language_models/models.py", "loaders.py"),
+        # To be deleted.
+        *("trace/asked_modes.py", "trace/asked_names.py"),
+        # Names in pickles, which torch writes, and a module that may be imported already.
+        *("model/program_checks.py", "untouched/triton_import.py"),
+    },
+}
+
+
+@pytest.mark.parametrize("backend", sorted(LEFT))
+def test_private_names_stand_in_one_file(backend: str) -> None:
+    folder = packages()[backend]
+    banned = segments_of(folder / "compat.py")
+    uses = {
+        path.relative_to(folder).as_posix(): private_uses(path, banned)
+        for path in sorted(folder.rglob("*.py"))
+        if path != folder / "compat.py"
+    }
+    assert {name: found for name, found in uses.items() if found and name not in LEFT[backend]} == {}
+    assert {name for name in LEFT[backend] if not uses.get(name)} == set(), "take these off the list"
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("import torch\ntorch._C._get_tracing_state()", "torch._C._get_tracing_state"),
+        ("from torch.fx import _symbolic_trace", "torch.fx._symbolic_trace"),
+        ("from torch.fx import _symbolic_trace as trace\ntrace.flag", "torch.fx._symbolic_trace.flag"),
+        (
+            "from torch.utils._python_dispatch import TorchDispatchMode",
+            "torch.utils._python_dispatch.TorchDispatchMode",
+        ),
+        ("import torch\n_C = torch._C\n_C.f()", "torch._C.f"),
+        ("import torch\n_C = torch._C\n_D = _C\n_D.f()", "torch._C.f"),
+        ("import torch\ngetattr(torch, '_C')", "torch._C"),
+        ("import torch\nvars(torch._C)['f']", "torch._C"),
+        ("from importlib import import_module\nimport_module('torch._dynamo')", "torch._dynamo"),
+        ("def f(module):\n    return module._no_name_of_ours", "?._no_name_of_ours"),
+        ("def f(module):\n    return getattr(module, '_no_name_of_ours', None)", "?._no_name_of_ours"),
+        ("def f(module):\n    return module._banned", "?._banned"),
+        ("NAMES = ('_banned',)", "?._banned"),
+        ("from profilerkit.backend_kit.private_names import find\nfind('torch._C._f')", "torch._C._f"),
+        ("import keras.src.backend", "keras.src.backend"),
+        ("def f():\n    from jax._src import core", "jax._src.core"),
+    ],
+)
+def test_a_private_name_is_found(tmp_path: Path, code: str, name: str) -> None:
+    path = tmp_path / "code.py"
+    path.write_text(code)
+    assert name in {use.name for use in private_uses(path, frozenset({"_banned"}))}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import torch\ntorch.ops.aten._softmax.default",
+        "import torch\ntorch.nn.Linear.__init__",
+        "class A:\n    def f(self):\n        return self._own",
+        "def f(tensor):\n    return tensor.dtype, tensor.__dict__",
+        '"""A text about torch._C."""',
+        "from .compat import find\nfind()",
+    ],
+)
+def test_what_is_public_or_our_own_is_not_found(tmp_path: Path, code: str) -> None:
+    path = tmp_path / "code.py"
+    path.write_text(code)
+    assert private_uses(path) == []
+
+
+def test_the_private_parts_of_what_a_file_looks_after(tmp_path: Path) -> None:
+    path = tmp_path / "compat.py"
+    path.write_text("find('torch._C._get_state')\nfield('_schema')\n'a sentence about _names'")
+    assert segments_of(path) == {"_C", "_get_state", "_schema"}
