@@ -11,7 +11,7 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from keras import layers  # noqa: E402 - TensorFlow comes first, or the tests are skipped
+from keras import config, layers  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from small import model_of, ones, traced  # noqa: E402
 from weighted_layers import CASES  # noqa: E402
 
@@ -57,6 +57,7 @@ REQUIRED_ALL_THE_SAME = {
 BUILD_SHAPES: tuple[Any, ...] = ((2, 4), (2, 4, 4), (2, 8, 8, 3), (2, 4, 4, 4, 3), [(2, 4), (2, 4)])
 
 
+@pytest.mark.skipif(not hasattr(config, "disable_flash_attention"), reason="Keras 3.8")
 def test_no_layer_with_weights_is_left_out() -> None:
     covered = {type(layer) for expected in CASES.values() for layer in _with_inner_ones(expected.build())}
     uncovered = {
@@ -128,6 +129,7 @@ def test_a_layer_counts_every_operation(name: str) -> None:
     assert traced(model_of(build(), shape), ones(2, *shape)).flops == flops
 
 
+@pytest.mark.skipif(not hasattr(config, "disable_flash_attention"), reason="Keras 3.8")
 def test_attention_counts_every_operation() -> None:
     """Two heads of four, five queries, seven values: projections, scores, scaled, softmax, sums."""
     model = model_of(layers.MultiHeadAttention(2, 4), (5, 6), (7, 6), spread=True)

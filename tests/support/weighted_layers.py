@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from keras import layers
+from keras import config, layers
 
 Sizes = tuple[int, ...]
 
@@ -36,9 +36,9 @@ CASES: dict[str, Case] = {}
 def case(
     name: str, build: Callable[[], Any], *shapes: Sizes, macs: int, params: int, needs: str = "", **further: Any
 ) -> None:
-    """Add a case, unless this release of Keras lacks the layer that it ``needs``."""
+    """Add a case, unless this release of Keras lacks the layer or the setting that it ``needs``."""
     assert name not in CASES
-    if not needs or hasattr(layers, needs):
+    if not needs or hasattr(layers, needs) or hasattr(config, needs):
         CASES[name] = Case(build, shapes, macs, params, **further)
 
 
@@ -353,6 +353,7 @@ for _name, _options in _ATTENTION_OPTIONS.items():
         macs=attention_macs((5, 6), (7, 8), 2, 4, 3),
         params=attention_params(6, 8, 2, 4, 3),
         spread=True,
+        needs="disable_flash_attention",
     )
     case(
         f"attention of groups{_name}",
@@ -361,6 +362,7 @@ for _name, _options in _ATTENTION_OPTIONS.items():
         macs=attention_macs((5, 6), (7, 6), 6, 4, 4, 2),
         params=attention_params(6, 6, 6, 4, 4, 2),
         spread=True,
+        needs="disable_flash_attention",
     )
 case("attention", layers.Attention, (5, 6), (7, 6), macs=5 * 7 * (6 + 6), params=0)
 case("attention with a scale", lambda: layers.Attention(use_scale=True), (5, 6), (7, 6), macs=5 * 7 * 12, params=1)

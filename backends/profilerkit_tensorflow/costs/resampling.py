@@ -10,6 +10,7 @@ from .registry import (
     Cost,
     OpCall,
     Shape,
+    UnknownCostError,
     register_elementwise,
     register_free,
     register_op_cost,
@@ -27,6 +28,46 @@ register_free("ResizeNearestNeighbor")
 register_reduction(partial(pooling.resample_gradient, neighbours=_BILINEAR), "ResizeBilinearGrad")
 register_reduction(partial(pooling.resample_gradient, neighbours=_BICUBIC), "ResizeBicubicGrad")
 register_reduction(partial(pooling.resample_gradient, neighbours=1), "ResizeNearestNeighborGrad")
+
+
+#: How far the kernels of ``ScaleAndTranslate`` reach to both sides, in pixels.
+_REACH = {
+    "lanczos1": 2,
+    "lanczos3": 6,
+    "lanczos5": 10,
+    "gaussian": 3,
+    "box": 1,
+    "triangle": 2,
+    "keyscubic": 4,
+    "mitchellcubic": 4,
+}
+
+
+@register_op_cost("ResizeArea")
+def resize_area(call: OpCall) -> Cost:
+    """A weighted sum of the pixels that lie under each output pixel."""
+    _, height, width, _ = call.inputs[0]
+    _, resized_height, resized_width, _ = call.outputs[0]
+    return pooling.resample(call.outputs[0].numel, -(-height // resized_height) * -(-width // resized_width))
+
+
+@register_op_cost("ScaleAndTranslate")
+def scale_and_translate(call: OpCall) -> Cost:
+    """A weighted sum along the height, then one along the width; antialiased, both reach further the more they shrink.
+
+    The scale is that of the sizes, as ``tf.image.resize`` has it.
+    """
+    kernel = call.attribute("kernel_type")
+    if kernel not in _REACH:
+        raise UnknownCostError
+    batch, height, width, channels = call.inputs[0]
+    _, resized_height, resized_width, _ = call.outputs[0]
+    spans = [
+        pooling.smooth_reach(_REACH[kernel], length if call.attribute("antialias") else resized, resized)
+        for length, resized in ((height, resized_height), (width, resized_width))
+    ]
+    between = batch * resized_height * width * channels
+    return pooling.smooth_resample(between, spans[0], call.outputs[0].numel, spans[1])
 
 
 @register_op_cost("CropAndResize")
