@@ -74,10 +74,15 @@ def made_from(
 
 
 def _sizes(leaf: DeclaredInput, declared: ModelInputs) -> tuple[Any, ...]:
-    """Return the sizes of an input; raises `InputError` if a size other than the batch's is open."""
+    """Return the sizes of an input; raises `InputError` if a size is 0, or one other than the batch's is open."""
     if not leaf.shape:
         what = "a number of dimensions that is not known" if leaf.shape is None else "no batch"
         raise InputError(f"the model declares {leaf}, {what}; give example inputs: inputs=x")
+    if 0 in leaf.shape:
+        raise InputError(
+            f"the model declares {leaf}, which has no elements; export it with a size in place of 0, or give example "
+            "inputs of that shape: inputs=x"
+        )
     missing = [index for index, size in enumerate(leaf.shape) if index and size is None]
     if missing:
         which = f"dimension{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from profilerkit import InputError
+from profilerkit.errors import error_summary
 from profilerkit.process.archives import require_whole
 
 from .model.file_checks import require_harmless_keras_file, require_harmless_saved_model
@@ -28,15 +30,28 @@ def opened(model: Any, trust: bool = False) -> Any:
     if (path / "saved_model.pb").is_file():
         if not trust:
             require_harmless_saved_model(path)
-        return tf.saved_model.load(str(path))
+        return _loaded(path, lambda: tf.saved_model.load(str(path)))
     if path.is_file() and path.suffix in (".keras", ".h5", ".hdf5"):
         if path.suffix == ".keras":
             require_whole(path)
         if not trust:
             require_harmless_keras_file(path)
-        return tf.keras.models.load_model(path, safe_mode=not trust)
+        return _loaded(path, lambda: tf.keras.models.load_model(path, safe_mode=not trust))
     problem = "exists, but holds no such model" if path.exists() else "does not exist"
     raise InputError(
         f"the path {str(path)!r} {problem}; give a model, the path of a .keras or .h5 file, or that of the folder of a "
         "saved model, with its saved_model.pb"
     )
+
+
+def _loaded(path: Path, load: Callable[[], Any]) -> Any:
+    """Return what a framework loads; raises `InputError` with the file and its reason where it cannot."""
+    try:
+        return load()
+    except InputError:
+        raise
+    except Exception as error:  # whatever a damaged file leads to
+        raise InputError(
+            f"the model in {str(path)!r} cannot be loaded: {error_summary(error)}; if the file is damaged, save the "
+            "model again; if it needs classes of your own, load it yourself and give the model"
+        ) from error

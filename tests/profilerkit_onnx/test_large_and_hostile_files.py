@@ -101,3 +101,26 @@ def test_no_code_of_the_backend_registers_operators_of_a_library() -> None:
     assert "InferenceSession" in sources
     assert "register_custom_ops" not in sources
     assert "register_execution_provider_library" not in sources
+
+
+def test_functions_that_double_are_refused_and_not_gone_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty functions of 2 kB, each of which calls the one before twice, are a million million operators."""
+    monkeypatch.setattr("profilerkit_onnx.trace.walk._MOST_IN_FUNCTIONS", 1000)
+    sets = [helper.make_opsetid("", 20), helper.make_opsetid("mine", 1)]
+    functions = [helper.make_function("mine", "F0", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], sets)]
+    for index in range(1, 40):
+        calls = [helper.make_node(f"F{index - 1}", [a], [b], domain="mine") for a, b in ("at", "tb")]
+        functions.append(helper.make_function("mine", f"F{index}", ["a"], ["b"], calls, sets))
+    x = np.ones((1, 8), F)
+    model = model_of([helper.make_node("F39", ["x"], ["y"], domain="mine")], {"x": x}, functions=functions)
+    status = profile(model, x, metrics="flops").status("flops")
+    assert status.completeness.value == "failed"
+    assert "its functions call one another more than 1,000 operators in all" in str(status)
+
+
+def test_a_declared_size_of_zero_is_named() -> None:
+    model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (F, (0, 8))})
+    status = profile(model, metrics="flops").status("flops")
+    assert "its input 'x' with the shape (0, 8), which has no elements; export it with a size" in str(status)
+    given = profile(model, np.ones((1, 8), F), metrics="flops").status("flops")
+    assert "has the shape (1, 8), and the model declares (0, 8); give an array of that shape" in str(given)
