@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments.checking import checked, status_names
 from .piping.interleaving import measure_jointly
-from .piping.registry import read_arguments
+from .piping.registry import reaching_arguments, read_arguments
 from .plugging import offers
 from .process.restoring import whole_call
 from .protocols import kept_apart
@@ -50,6 +50,8 @@ def compare_profilers(
         )
         for profiler in everyone
     ]
+    registries = [profiler._registry for profiler in everyone]
+    kwargs = reaching_arguments(kwargs, zip(registries, requested_of_each, strict=True), strict=strict)
     with whole_call(), ExitStack() as stack:
         for profiler in everyone:
             stack.enter_context(kept_apart(profiler.backend))

@@ -11,7 +11,7 @@ from .arguments.showing import shows_options
 from .backend import Backend, DeviceLike
 from .piping.computation import Computation, Remembered
 from .piping.in_order import compute_in_order
-from .piping.registry import Registry, read_arguments
+from .piping.registry import Registry, reaching_arguments, read_arguments
 from .plugging.model_files import OpenedModel
 from .process.locks import PerThread
 from .process.progress import track
@@ -82,7 +82,7 @@ class Computing:
         """
         name = self._registry[name].key.NAME  # an unknown name is said before a misspelt argument
         recompute = checked("recompute", recompute)
-        arguments = read_arguments(kwargs, [self._registry])
+        arguments = reaching_arguments(read_arguments(kwargs, [self._registry]), [(self._registry, [name])])
         with kept_apart(self.backend):
             status = self._computation(arguments, recompute).status(name)
         if status.outcome.error is not None:
@@ -119,6 +119,7 @@ class Computing:
         """Compute the named status keys, keeping failures on them unless ``strict``; arguments as in `profile`."""
         arguments = read_arguments(kwargs, [self._registry], strict=checked("strict", strict))
         requested = self._registry.requested(status_names("names", names) or [], arguments)
+        arguments = reaching_arguments(arguments, [(self._registry, requested)], strict=strict)
         self._compute_all(requested, arguments, checked("recompute", recompute), strict)
 
     # The arguments of Computing.compute_each for editors, written by docs/make_keywords.py: begin
@@ -154,6 +155,7 @@ class Computing:
         """
         arguments = read_arguments(kwargs, [self._registry], strict=checked("strict", strict))
         requested = self._registry.requested(status_names("names", names) or [], arguments)
+        arguments = reaching_arguments(arguments, [(self._registry, requested)], strict=strict)
         return self._each(requested, arguments, checked("recompute", recompute), strict)
 
     def _each(self, names: Iterable[str], arguments: dict[str, Any], recompute: bool, strict: bool) -> Iterator[str]:

@@ -125,7 +125,7 @@ def _warnings_sent(channel: Channel) -> Iterator[None]:
 def _profile(channel: Channel, job: Job) -> None:
     from ..api import profile, profiler_of
     from ..arguments.showing import own_parameters
-    from ..piping.registry import read_arguments
+    from ..piping.registry import reaching_arguments, read_arguments
 
     channel.send(stage="loading the model")
     loaded = job.loaded()
@@ -143,6 +143,8 @@ def _profile(channel: Channel, job: Job) -> None:
     job = replace(job, arguments=read_arguments(job.arguments, [profiler._registry], reserved, strict=job.strict))
     requested = job.metrics
     names = profiler._registry.requested(requested, job.arguments)
+    reaching = reaching_arguments(job.arguments, [(profiler._registry, names)], strict=job.strict)
+    job = replace(job, arguments=reaching)
     work = Work(channel, profiler, names, None if requested is None else names, job)
     work.plan()
     work.count_without_running()

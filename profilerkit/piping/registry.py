@@ -29,7 +29,15 @@ from ..errors import (
 from .function import ArgumentBundle, ProfilerFunction, describe
 from .status import Metric, StatusKey
 
-__all__ = ["PROVIDED", "Binding", "Registry", "read_arguments", "require_usable", "why_no_function"]
+__all__ = [
+    "PROVIDED",
+    "Binding",
+    "Registry",
+    "reaching_arguments",
+    "read_arguments",
+    "require_usable",
+    "why_no_function",
+]
 
 #: What every profiler provides by name; no status key may be called so.
 PROVIDED = ("model", "data_splits", "backend", "profiler")
@@ -224,6 +232,24 @@ class Registry:
     def _held_by(self, function: ProfilerFunction) -> list[str]:
         return [name for name, binding in self._bindings.items() if binding.function is function]
 
+    def reaching(self, names: Iterable[str]) -> set[str]:
+        """Return the names of the arguments that reach the functions of status keys, and those that these need."""
+        waiting, met, arguments = [*names], set[str](), set[str]()
+        while waiting:
+            key = waiting.pop()
+            if key not in met:
+                met.add(key)
+                parameters = self._bindings[key].function.parameters()
+                arguments |= parameters.keys()
+                needed = map(self.taken_from, parameters.values())
+                waiting += [binding.key.NAME for binding in needed if binding is not None]
+        return arguments
+
+    def keys_that_take(self, argument: str) -> list[str]:
+        """Return the status keys for people whose functions an argument reaches."""
+        metrics = [name for name, binding in self._bindings.items() if isinstance(binding.key, Metric)]
+        return [name for name in metrics if argument in self.reaching([name])]
+
     def taken_by(self, function: ProfilerFunction) -> set[str]:
         """Return the names of the arguments that reach a function, those in the bundles it names with them."""
         return self._with_parts(function.parameters())
@@ -332,6 +358,29 @@ def read_arguments(
     for registry in registries:
         registry.require_once(kwargs)
     return checked_all({name: value for name, value in kwargs.items() if name in taken})
+
+
+def reaching_arguments(
+    arguments: Mapping[str, Any], requested: Iterable[tuple[Registry, Iterable[str]]], *, strict: bool = False
+) -> dict[str, Any]:
+    """Return the arguments that reach what is requested: for each registry the status keys.
+
+    One that only other functions take changes nothing, which a warning says; with ``strict`` it is an `ArgumentError`.
+    The batch size and the device belong to every request: a report states them.
+    """
+    requested = list(requested)
+    reaching = {name for registry, names in requested for name in registry.reaching(names)}
+    unused = sorted(arguments.keys() - reaching - SEVERAL.keys() - {"device"})
+    for name in unused:
+        takers = {key for registry, _ in requested for key in registry.keys_that_take(name)}
+        message = (
+            f"nothing that is requested takes an argument {name!r}, only {', '.join(sorted(takers))}; leave it out, or "
+            f"request one of these; {argument_hint(name, reaching - {*PROVIDED}, {})}"
+        )
+        if strict:
+            raise ArgumentError(message)
+        warnings.warn(message, ArgumentWarning, stacklevel=_level_of_user())
+    return {name: value for name, value in arguments.items() if name not in unused}
 
 
 def _level_of_user() -> int:
