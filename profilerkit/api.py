@@ -149,7 +149,7 @@ def compute(
     try:
         if static:
             names = profiler._registry.static_names(names)
-        return profiler._computed_report(names, arguments, strict, candidates)
+        return profiler._computed_report(names, arguments, strict, candidates, static)
     finally:
         profiler._once = False
 

@@ -51,7 +51,8 @@ def compare_profilers(
         for profiler in everyone
     ]
     registries = [profiler._registry for profiler in everyone]
-    kwargs = reaching_arguments(kwargs, zip(registries, requested_of_each, strict=True), strict=strict)
+    if not static:  # which says that arguments of what runs are left out
+        kwargs = reaching_arguments(kwargs, zip(registries, requested_of_each, strict=True), strict=strict)
     with whole_call(), ExitStack() as stack:
         for profiler in everyone:
             stack.enter_context(kept_apart(profiler.backend))

@@ -11,7 +11,7 @@ from .arguments.showing import shows_options
 from .backend import Backend, DeviceLike
 from .piping.computation import Computation, Remembered
 from .piping.in_order import compute_in_order
-from .piping.registry import Registry, reaching_arguments, read_arguments
+from .piping.registry import RESERVED, Registry, reaching_arguments, read_arguments
 from .plugging.model_files import OpenedModel
 from .process.locks import PerThread
 from .process.progress import track
@@ -117,9 +117,7 @@ class Computing:
         self, names: Iterable[KeyName | str], *, recompute: bool = False, strict: bool = False, **kwargs: Any
     ) -> None:
         """Compute the named status keys, keeping failures on them unless ``strict``; arguments as in `profile`."""
-        arguments = read_arguments(kwargs, [self._registry], strict=checked("strict", strict))
-        requested = self._registry.requested(status_names("names", names) or [], arguments)
-        arguments = reaching_arguments(arguments, [(self._registry, requested)], strict=strict)
+        requested, arguments = self._requested(status_names("names", names) or [], kwargs, checked("strict", strict))
         self._compute_all(requested, arguments, checked("recompute", recompute), strict)
 
     # The arguments of Computing.compute_each for editors, written by docs/make_keywords.py: begin
@@ -153,10 +151,24 @@ class Computing:
 
         Between two keys, while the caller's code runs, the process is as the caller has it.
         """
-        arguments = read_arguments(kwargs, [self._registry], strict=checked("strict", strict))
-        requested = self._registry.requested(status_names("names", names) or [], arguments)
-        arguments = reaching_arguments(arguments, [(self._registry, requested)], strict=strict)
+        requested, arguments = self._requested(status_names("names", names) or [], kwargs, checked("strict", strict))
         return self._each(requested, arguments, checked("recompute", recompute), strict)
+
+    def _requested(
+        self,
+        names: Iterable[str] | None,
+        arguments: Mapping[str, Any],
+        strict: bool,
+        candidates: Iterable[str] = RESERVED,
+        static: bool = False,
+    ) -> tuple[list[str], dict[str, Any]]:
+        """Return the status keys that are requested, and the arguments that reach what computes them.
+
+        ``static`` says that arguments of what runs the model are left out on purpose.
+        """
+        read = read_arguments(arguments, [self._registry], candidates, strict=strict)
+        requested = self._registry.requested(names, read)
+        return requested, read if static else reaching_arguments(read, [(self._registry, requested)], strict=strict)
 
     def _each(self, names: Iterable[str], arguments: dict[str, Any], recompute: bool, strict: bool) -> Iterator[str]:
         computing = self._computing_in_order(names, arguments, recompute, strict)

@@ -17,7 +17,7 @@ from .piping.computation import Remembered
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
 from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, InputSource
 from .piping.options import ComputeRunOptions, ComputeSampling
-from .piping.registry import Binding, Registry, reaching_arguments, read_arguments
+from .piping.registry import Binding, Registry
 from .piping.status import Comparative, Outcome, StatusKey
 from .piping.values import values_of
 from .plugging import offers
@@ -295,12 +295,15 @@ class Profiler(Computing):
         return report
 
     def _computed_report(
-        self, names: Iterable[str] | None, arguments: Mapping[str, Any], strict: bool, candidates: Iterable[str] = ()
+        self,
+        names: Iterable[str] | None,
+        arguments: Mapping[str, Any],
+        strict: bool,
+        candidates: Iterable[str] = (),
+        static: bool = False,
     ) -> Report:
         """Return the report of the named status keys, or of all; an unknown argument may mean one of ``candidates``."""
-        used = read_arguments(arguments, [self._registry], candidates, strict=strict)
-        requested = self._registry.requested(names, used)
-        used = reaching_arguments(used, [(self._registry, requested)], strict=strict)
+        requested, used = self._requested(names, arguments, strict, candidates, static)
         self._compute_all(requested, used, strict=strict)
         return self.report(None if names is None else requested)
 

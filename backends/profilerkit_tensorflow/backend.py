@@ -93,6 +93,10 @@ class TFBackend(
         #: The program of the last trace, while that trace is in use: timing need not trace the model again.
         self._program: weakref.ref[Program] | None = None
 
+    def __reduce__(self) -> tuple[type[TFBackend], tuple[()]]:
+        """Pickle it without the program, which is in use in this process alone."""
+        return type(self), ()
+
     def opened(self, model: Any, trust: bool = False) -> Any:
         """Return the model at the path of a ``.keras`` or ``.h5`` file, or of the folder of a saved model.
 

@@ -50,6 +50,19 @@ class PlainMetric(ProfilerFunction):
         return self.func(*args, **kwargs)
 
 
+class _PlainKey(Metric):
+    """The metric of a `PlainMetric`: its class has no name in a module, so that it is pickled by the function's."""
+
+    function: PlainMetric
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _template, (self.function,), vars(self)
+
+
+def _template(function: PlainMetric) -> Metric:
+    return function.key()
+
+
 def metric(
     name: str,
     *,
@@ -109,8 +122,10 @@ def metric(
         text = described or inspect.getdoc(func) or f"What {func.__name__} returns."
         title = "".join(word.title() for word in name.split("_"))
         of_function = {"VALUE_TYPE": _value_type(func), "__doc__": text, "__module__": func.__module__}
-        key = type(title, (Metric,), {**attributes, **of_function})
-        return PlainMetric(func, key, demanded)
+        key: type[_PlainKey] = type(title, (_PlainKey,), {**attributes, **of_function})
+        plain = PlainMetric(func, key, demanded)
+        key.function = plain
+        return plain
 
     return make
 

@@ -371,11 +371,12 @@ def reaching_arguments(
     requested = list(requested)
     reaching = {name for registry, names in requested for name in registry.reaching(names)}
     unused = sorted(arguments.keys() - reaching - SEVERAL.keys() - {"device"})
+    options = {name for name in reaching - {*PROVIDED} if all(name not in registry for registry, _ in requested)}
     for name in unused:
         takers = {key for registry, _ in requested for key in registry.keys_that_take(name)}
         message = (
             f"nothing that is requested takes an argument {name!r}, only {', '.join(sorted(takers))}; leave it out, or "
-            f"request one of these; {argument_hint(name, reaching - {*PROVIDED}, {})}"
+            f"request one of these; {argument_hint(name, options, {})}"
         )
         if strict:
             raise ArgumentError(message)

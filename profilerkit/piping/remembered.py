@@ -37,6 +37,10 @@ class Remembered:
     contents: object = None
     earlier: tuple[Remembered, ...] = ()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the status alone: what it was computed from is told by identity, which ends with the process."""
+        return Remembered, (self.status, self.function, {})
+
     def before(self, others: Iterable[Remembered]) -> Remembered:
         """Return it with the first of the others as earlier ones, as many as are kept."""
         return replace(self, earlier=tuple(replace(other, earlier=()) for other in others)[: KEPT - 1])

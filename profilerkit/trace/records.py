@@ -253,6 +253,10 @@ class ModelTrace:
     peak_spread: PeakSpread | None = None
     contradictions: tuple[str, ...] = ()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle it without the program, which belongs to this process."""
+        return {**vars(self), "program": None}
+
     @cached_property
     def macs(self) -> int:
         """Multiply-accumulates of all operators."""
