@@ -82,7 +82,7 @@ class Computing:
         """
         name = self._registry[name].key.NAME  # an unknown name is said before a misspelt argument
         recompute = checked("recompute", recompute)
-        arguments = reaching_arguments(read_arguments(kwargs, [self._registry]), [(self._registry, [name])])
+        arguments = read_arguments(kwargs, [self._registry])
         with kept_apart(self.backend):
             status = self._computation(arguments, recompute).status(name)
         if status.outcome.error is not None:
