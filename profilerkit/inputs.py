@@ -21,6 +21,7 @@ from .error_text import shown
 from .errors import ArgumentError, InputError
 from .process.progress import track
 from .process.restoring import interruptible
+from .unfinished import require_finished
 
 __all__ = [
     "TARGET_KEYS",
@@ -65,8 +66,9 @@ class ModelInputs:
 
     @interruptible
     def run(self, model: Any) -> Any:
-        """Call the model with the arguments, or the function of `given_to` with the model and the arguments."""
-        return (model if self.function is None else partial(self.function, model))(*self.args, **self.kwargs)
+        """Call the model, or the function of `given_to`; raises `InputError` for an output still to be computed."""
+        call = model if self.function is None else partial(self.function, model)
+        return require_finished(call(*self.args, **self.kwargs))
 
     def own_call(self) -> ModelInputs:
         """Return the inputs for a backend without ``call=``; raises `InputError` if it was given."""
@@ -354,9 +356,7 @@ class DataLoader:
         self._description: str | None = None
 
     def __iter__(self) -> Iterator[Any]:
-        if self._description is None:
-            return iter(self.native_dl)
-        return iter(track(self.native_dl, self._description))
+        return iter(self.native_dl if self._description is None else track(self.native_dl, self._description))
 
     def __len__(self) -> int:
         return len(self.native_dl)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from typing import Any
 
 from .errors import InputError
 
-__all__ = ["is_unfinished", "unfinished"]
+__all__ = ["is_unfinished", "require_finished", "unfinished"]
 
 #: What has not done its work when it is returned: types, and modules that have no others.
 _UNFINISHED = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter, zip)
@@ -30,3 +30,10 @@ def unfinished(output: Any) -> InputError:
         f"the model returned a {type(output).__name__}, and its work is done only when that is read; give a function "
         f"that does it: call=lambda model, x: {how}"
     )
+
+
+def require_finished(output: Any) -> Any:
+    """Return what a model has returned; raises `InputError` if its work is still to be done."""
+    if is_unfinished(output):
+        raise unfinished(output)
+    return output

@@ -360,6 +360,19 @@ current_task: Callable[[], int] = _first(
     instead=_refuse("torch._C._current_graph_task_id", "tells when a backward pass is over"),
 )
 _engine: Any = find("torch.autograd.Variable._execution_engine")
+
+
+def run_backward(loss: torch.Tensor, gradient: torch.Tensor) -> None:
+    """Run the backward pass as ``loss.backward(gradient)`` does, by no function that a mode would handle.
+
+    Without torch's engine it is that function, in which nobody sees which numbers leave torch.
+    """
+    if _engine is None:
+        loss.backward(gradient)
+        return
+    _engine.run_backward((loss,), (gradient,), False, False, (), allow_unreachable=True, accumulate_grad=True)
+
+
 #: Has a function called when the backward pass that runs is over.
 call_after_backward: Callable[[Callable[[], None]], None] = (
     _refuse("torch.autograd.Variable._execution_engine", "tells when a backward pass is over")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast, overload
 
+import torch
 from torch import nn
 
 from profilerkit.arguments.checking import checked
@@ -186,6 +187,11 @@ def _operator_name(op: Any) -> str:
         return str(op).replace(".", "::", 1)
     if isinstance(op, str) and "::" in op:
         return op
+    if isinstance(op, type) and issubclass(op, torch.autograd.Function):
+        raise ArgumentError(
+            f"op={op.__name__}: torch shows no autograd function to those who count, only the operators inside; give "
+            "the formula to the module that applies it: register_module_cost(MyModule, formula)"
+        )
     raise ArgumentError(
         f"op={shown(op)}: cannot tell which operator it is; give torch.ops.mylib.op, an overload of it, or 'mylib::op'"
     )

@@ -123,7 +123,7 @@ class Observation(TorchDispatchMode):
 
     def _macs_of(self, func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> int | None:
         try:
-            key = signature(func, args, kwargs)
+            key, _ = signature(func, args, kwargs, {})
             remembered = self._macs.get(key)
             if remembered is not None and remembered[0] is func:
                 return remembered[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -12,7 +12,10 @@ import torch
 from ..compat import storage_address
 from ..model.tensors import storage_key
 
-__all__ = ["LiveBytes"]
+__all__ = ["UNWRITTEN", "LiveBytes"]
+
+#: The suspicion of memory that was made empty, and that no operator has written to.
+UNWRITTEN = object()
 
 
 class LiveBytes:
@@ -46,6 +49,12 @@ class LiveBytes:
             self._total -= watched.counted
             self.parts[watched.part] -= watched.counted
 
+    @property
+    def by_storage(self) -> Mapping[int, _Watched]:
+        """The storages alive now, by their addresses."""
+        self._take_off()
+        return self._watched
+
     def add(self, tensor: torch.Tensor, size: int | None = None, made: bool = False) -> int:
         """Count the tensor's storage, or what it has grown by; return its bytes where it was not known before.
 
@@ -72,7 +81,7 @@ class LiveBytes:
             self.parts[self.part] += counted
         watched = self._watched[key] = _Watched(storage, self._freed.append)
         watched.key, watched.seen, watched.counted, watched.part = key, nbytes, counted, self.part
-        watched.made = made
+        watched.made, watched.suspicion = made, None
         return nbytes
 
     def made_anew(self, results: Iterable[torch.Tensor], arguments: Iterable[torch.Tensor]) -> None:
@@ -112,10 +121,12 @@ class LiveBytes:
 class _Watched(weakref.ref[Any]):
     """A storage that is alive: its address, its bytes when last seen, those that count, and what it is for."""
 
-    __slots__ = ("counted", "key", "made", "part", "seen")
+    __slots__ = ("counted", "key", "made", "part", "seen", "suspicion")
 
     key: int
     made: bool
     seen: int
     counted: int
     part: str
+    #: Why its content may be of unknown origin: a copy of its bytes that left torch, `UNWRITTEN`, or None.
+    suspicion: Any

@@ -42,7 +42,8 @@ class InferencePass:
         """Run what is to be recorded; errors of the model pass through."""
         in_pieces = recorder.on_meta and not recorder.below_autograd
         with FusedAttention(device_of(model)) if in_pieces else nullcontext(), as_caller(), recorder.questions():
-            copy_context().run(inputs.run, model)  # what it sets in context variables goes with the copy
+            output = copy_context().run(inputs.run, model)  # what it sets in context variables goes with the copy
+        recorder.origins.check_results(output)
 
     def notes(self) -> Iterable[str]:
         """Return the notes that a trace of this kind gets."""

@@ -65,7 +65,9 @@ class Questions(PassMode):
         self._handlers: dict[Any, Handler] = {}
         #: Whether the model has moved a tensor elsewhere: the meta device does not tell which.
         self._moved = False
-        if recorder.stands_in:
+        if not recorder.stands_in:
+            self._handlers |= _LEAVING
+        else:
             self._handlers |= {**_NOT_ANSWERED, **_OF_VALUES}
         if recorder.on_meta:
             self._handlers |= dict.fromkeys(_OF_DEVICE, Questions._unknown) if device is None else _WHERE_ALL_ARE
@@ -194,6 +196,11 @@ class Questions(PassMode):
             recorder.unanswered.append(_name(func))
             raise
 
+    def _leave(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Give the values or the memory of a tensor to what is not torch."""
+        self._recorder.origins.expose(args[0], copied=func is _TENSOR.tolist)
+        return func(*args, **kwargs)
+
     def _format(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Format a tensor as text: by its values, if they are known and on the CPU in a run too."""
         tensor, recorder = args[0], self._recorder
@@ -276,4 +283,10 @@ _NOT_ANSWERED: dict[Any, Handler] = {
         (getattr(_TENSOR, name) for name in _OF_ADDRESS if hasattr(_TENSOR, name)), Questions._refuse_address
     ),
     _TENSOR.storage_type: Questions._unknown,
+}
+#: In a real run: what takes numbers out of torch.
+_LEAVING: dict[Any, Handler] = {
+    **dict.fromkeys((_TENSOR.numpy, _TENSOR.tolist, _TENSOR.__array__, *_OF_DLPACK), Questions._leave),
+    **dict.fromkeys((getattr(_TENSOR, name) for name in _OF_ADDRESS[:6] if hasattr(_TENSOR, name)), Questions._leave),
+    _TENSOR.__cuda_array_interface__.__get__: Questions._leave,
 }

@@ -7,7 +7,7 @@ before is not run again: its outputs are made from what is remembered, which mak
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -36,7 +36,8 @@ from .layers import LayerStack, tensor_info
 from .live_bytes import LiveBytes
 from .meta_layouts import as_in_a_run, at_the_beginning
 from .meta_outputs import grouped_product, without_running
-from .replay import Plan, depends_on_values, plan_of, signature, tensors_in
+from .origins import Origins
+from .replay import Plan, depends_on_values, is_of_stand_ins, plan_of, signature, tensors_among, tensors_in
 
 __all__ = ["Recorder"]
 
@@ -74,14 +75,15 @@ class Recorder(compat.TorchDispatchMode):
         self.below_autograd = False
         #: Why this kind of pass must give way to the next: a model may take the error that says so.
         self.refusal: type[PassError] | None = None
+        self.live = LiveBytes()
         self.values = KnownValues() if on_meta else FakeValues()
         self._twins = self.values.twins
+        self.origins = Origins(self.live, self.values.stands_in if self.stands_in else None, self._miss_origin)
         #: Makes what is active while code of the model's runs, and answers what it asks of its stand-ins.
         self.questions: Callable[[], AbstractContextManager[Any]] = nullcontext
         #: Which part of a step runs: see `OpRecord`.
         self.phase = "forward"
         self.operators: list[OpRecord] = []
-        self.live = LiveBytes()
         self.casts = KeptCasts(self.live, self.stands_in)
         self.live_bytes: list[int] = []
         self.uncounted: Counter[str] = Counter()
@@ -144,10 +146,13 @@ class Recorder(compat.TorchDispatchMode):
         elif self.on_meta and kwargs.get("device") is not None:
             return at_the_beginning(self._noticed(func, args, kwargs))
         try:
-            plan = self._plans.get(signature(func, args, kwargs))
+            key, are_known = signature(func, args, kwargs, self.live.by_storage)
+            plan = self._plans.get(key)
         except TypeError:  # something among the arguments has no hash
-            plan = None
+            plan, are_known = None, False
         if plan is not None and plan.rebuild is not None and self.on_meta:
+            if not are_known:
+                self.origins.check(func, args, kwargs)
             result = plan.replayed(args)
             if plan.has_values or (plan.in_place and self.values.storages) or id(args[0]) in self._twins:
                 self.values.follow(func, args, kwargs, result)
@@ -156,20 +161,21 @@ class Recorder(compat.TorchDispatchMode):
 
     def _noticed(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator that is not remembered; note an error that is none of the model's, which may catch it."""
-        for tensor in _tensors_among(args, kwargs) if self.unread else ():
+        self.origins.check(func, args, kwargs)
+        for tensor in tensors_among(args, kwargs) if self.unread else ():
             if id(tensor) in self.unread:
                 self.unanswered.append(str(func))
                 require_plain(tensor)
         try:
             return self._not_remembered(func, args, kwargs)
         except Exception as error:
-            if self.stands_in and _is_of_stand_ins(func, error):
+            if self.stands_in and is_of_stand_ins(func, error):
                 self.unanswered.append(str(func))
             raise
 
     def _require_no_gradients(self, args: Any, kwargs: Any) -> None:
         """Refuse an operator whose result would have a gradient in a run."""
-        if any(tensor.requires_grad for tensor in _tensors_among(args, kwargs)):
+        if any(tensor.requires_grad for tensor in tensors_among(args, kwargs)):
             self.refuse(GradientsError)
 
     def refuse(self, error: type[PassError]) -> None:
@@ -197,14 +203,14 @@ class Recorder(compat.TorchDispatchMode):
             return self._operator(func, kind, args, kwargs, (args, kwargs) if self.stands_in else None)
         on_meta, named = self._all_on_meta(args, kwargs)
         if kind is Kind.VIEW:
-            if len(list(_tensors_among(args, kwargs))) < 2:
+            if len(list(tensors_among(args, kwargs))) < 2:
                 self._views.add(id(func))
             return self._view(func, on_meta, named)
         return self._operator(func, kind, on_meta, named, (args, kwargs))
 
     def _operator(self, func: Any, kind: Kind, args: Any, kwargs: Any, model_args: Any = None) -> Any:
         """Run an operator; ``model_args`` are its arguments as the model has them, real tensors among them."""
-        key = signature(func, args, kwargs)
+        key, _ = signature(func, args, kwargs, self.live.by_storage)
         result = None
         if depends_on_values(func) and not self._knows_values(args, kwargs):
             key = None
@@ -229,14 +235,14 @@ class Recorder(compat.TorchDispatchMode):
             self.values.follow(func, model_args[0], model_args[1], result)
         self._ran(plan, result, (func, *(model_args or (args, kwargs))))
         if not plan.fresh:
-            self.live.made_anew(tensors_in(result), _tensors_among(args, kwargs))
+            self.live.made_anew(tensors_in(result), tensors_among(args, kwargs))
         return result
 
     def _knows_values(self, args: Any, kwargs: Any) -> bool:
         """Return whether an operator may be answered by known values: real tensors alone have their own on meta."""
         if not self.on_meta:
             return self.stands_in
-        return all(tensor.is_meta for tensor in _tensors_among(args, kwargs))
+        return all(tensor.is_meta for tensor in tensors_among(args, kwargs))
 
     def _by_values(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Return what an operator makes on the meta device by the values of its tensors, or None."""
@@ -244,10 +250,6 @@ class Recorder(compat.TorchDispatchMode):
             return self.values.on_cpu(func, args, kwargs)
         result = self.values.answer(func, args, kwargs)
         return None if result is NotImplemented else result
-
-    def _watch_writes(self, func: Any, args: Any, kwargs: Any) -> None:
-        if self.guard is not None:
-            self.guard.watch(func, args, kwargs)
 
     def _ran(self, plan: Plan, result: Any, call: tuple[Any, Any, Any]) -> Any:
         """Record an operator that was run or remembered."""
@@ -265,9 +267,15 @@ class Recorder(compat.TorchDispatchMode):
             self.operators[-1] = replace(self.operators[-1], attended_macs=left, is_masked=plan.is_masked)
         if plan.product_dtype is not None and not self._covered:
             self.operators[-1] = replace(self.operators[-1], product_dtype=plan.product_dtype)
+        if plan.is_empty:
+            self.origins.made_empty(result)
         if plan.bytes_inside:
             self.live_bytes[-1] += plan.bytes_inside
         return result
+
+    def _watch_writes(self, func: Any, args: Any, kwargs: Any) -> None:
+        if self.guard is not None:
+            self.guard.watch(func, args, kwargs)
 
     def _view(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator that returns a view, or a copy where it cannot: only the copy is work."""
@@ -278,7 +286,8 @@ class Recorder(compat.TorchDispatchMode):
         for tensor in tensors_in(result):
             self.live.add(tensor)
         if self.live.total != before:
-            self.live.made_anew(tensors_in(result), _tensors_among(args, kwargs))
+            self.origins.meet_views(result, tensors_among(args, kwargs))
+            self.live.made_anew(tensors_in(result), tensors_among(args, kwargs))
             self._moved_data(str(func), result)
         return result
 
@@ -303,6 +312,11 @@ class Recorder(compat.TorchDispatchMode):
         if not self._covered:
             self.uncounted[name] += 1
 
+    def _miss_origin(self) -> None:
+        """Count work that was done elsewhere: what came back of it has reached the layer that runs."""
+        layer = f"layer {self.layers.current}" if self.layers.current else "the model itself"
+        self.miss(f"work outside torch's operators in {layer}")
+
     def record(self, name: str, cost: Cost, arguments: Any, result: Any) -> None:
         """Record an operator that was run without looking into it."""
         outputs = list(tensors_in(result))
@@ -322,8 +336,8 @@ class Recorder(compat.TorchDispatchMode):
 
     def _all_on_meta(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Let real tensors meet meta ones: a model may make tensors, or get integers, that keep their values."""
-        meta = [tensor.is_meta for tensor in _tensors_among(args, kwargs)]
-        if not any(meta) and not any(map(self.values.is_overwritten, _tensors_among(args, kwargs))):
+        meta = [tensor.is_meta for tensor in tensors_among(args, kwargs)]
+        if not any(meta) and not any(map(self.values.is_overwritten, tensors_among(args, kwargs))):
             return args, kwargs
         if kwargs.get("device") is not None:
             kwargs = {**kwargs, "device": torch.device("meta")}
@@ -360,7 +374,7 @@ class Recorder(compat.TorchDispatchMode):
             self._formulas[kind] = module_cost(module)
         return self._formulas[kind]
 
-    def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool) -> None:
+    def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool, output: Any) -> None:
         if self._trials is not None:
             for index in self._trials.ends(module, call, finished):
                 self.operators[index] = replace(self.operators[index], macs=0, flops=0)
@@ -371,6 +385,7 @@ class Recorder(compat.TorchDispatchMode):
         if formula is None:
             return
         self._covered -= 1
+        self.origins.accept(output)
         name = type(module).__name__
         if not finished:  # there are no outputs to give to the formula
             self.uncounted[f"module::{name}"] += not self._covered
@@ -382,15 +397,3 @@ class Recorder(compat.TorchDispatchMode):
             lambda: f"inputs={inputs!r} and outputs={outputs!r}",
         )
         self._record(f"module::{name}", cost, 0, 0, call.outputs)
-
-
-def _is_of_stand_ins(func: Any, error: Exception) -> bool:
-    """Return whether a stand-in is what made an operator fail, and not the model."""
-    of_fake_tensors = type(error).__module__ == compat.FAKE_MODULE
-    if of_fake_tensors or isinstance(error, NotImplementedError) or " meta " in str(error):
-        return True
-    return not isinstance(func, compat.HigherOrderOperator) and depends_on_values(func)
-
-
-def _tensors_among(args: Any, kwargs: Any) -> Iterable[torch.Tensor]:
-    return tensors_in((args, tuple(kwargs.values())) if kwargs else args)

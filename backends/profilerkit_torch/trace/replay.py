@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,14 +13,23 @@ from torch import nn
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.trace.records import TensorInfo
 
-from ..compat import FakeTensor, operator, schema_of, tag
+from ..compat import FAKE_MODULE, FakeTensor, HigherOrderOperator, operator, schema_of, storage_address, tag
 from ..costs import Cost, Kind, op_cost
 from ..model.weights import size_of
 from .attention_masks import attended_macs, is_masked
 from .bytes_inside import bytes_inside
 from .layers import tensor_info
 
-__all__ = ["FROM_SHAPES", "Plan", "depends_on_values", "plan_of", "signature", "tensors_in"]
+__all__ = [
+    "FROM_SHAPES",
+    "Plan",
+    "depends_on_values",
+    "is_of_stand_ins",
+    "plan_of",
+    "signature",
+    "tensors_among",
+    "tensors_in",
+]
 
 _META = torch.device("meta")
 #: Of a tensor of another type nobody knows what its shape leaves out.
@@ -38,8 +47,11 @@ FROM_SHAPES = frozenset(
 )
 
 
-class _NotDenseError(Exception):
-    """Raised for a tensor whose shape, strides and dtype do not tell what work on it costs."""
+#: Operators that make memory, and write nothing to it.
+_EMPTY = frozenset(
+    f"aten::{name}"
+    for name in ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +82,8 @@ class Plan:
     is_masked: bool = False
     #: Of a product: the dtype of what it multiplies, where that is narrower than what it writes.
     product_dtype: str | None = None
+    #: Whether it makes memory that nothing has written to.
+    is_empty: bool = False
 
     def replayed(self, args: Any) -> Any:
         """Return the outputs on the meta device without running the operator."""
@@ -107,6 +121,7 @@ def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Plan:
         attended_macs=attended_macs(func, args, kwargs, cost.macs if cost else 0),
         is_masked=is_masked(func, args, kwargs),
         product_dtype=_multiplied(func, args, outputs) if cost and cost.macs else None,
+        is_empty=single and str(schema_of(func).name) in _EMPTY,
     )
 
 
@@ -141,41 +156,58 @@ def _aliases(func: Any) -> bool:
     return _MAYBE_ALIASING in func.tags and schema_of(func).name != "aten::batch_norm"
 
 
-def signature(func: Any, args: Any, kwargs: Any) -> Any:
-    """Return what an operator's cost and output shapes depend on, or None where that is more than can be told.
+def signature(func: Any, args: Any, kwargs: Any, known: Mapping[int, Any]) -> tuple[Any, bool]:
+    """Return what an operator's cost and output shapes depend on, and whether all its tensors are known.
 
-    A formula gets shapes, and of tensors nothing else. Those of sparse and nested tensors have what they store, which
-    is for their values to say: an operator on such a tensor is never remembered.
+    That is None where it is more than can be told. A formula gets shapes, and of tensors nothing else. Those of sparse
+    and nested tensors have what they store, which is for their values to say: an operator on such a tensor is never
+    remembered. ``known`` are the storages of known origin, see `LiveBytes.by_storage`.
     """
     facets: list[Any] = [id(func)]  # operators stay where they are, and their own hash is slow
     try:
-        _add_facets(args, facets)
+        are_known = _add_facets(args, facets, known)
         if kwargs:
             facets.append(tuple(kwargs))
-            _add_facets(kwargs.values(), facets)
-    except _NotDenseError:
-        return None
-    return tuple(facets)
+            are_known &= _add_facets(kwargs.values(), facets, known)
+    except (RuntimeError, NotImplementedError):  # of tensors that are not dense
+        return None, False
+    return tuple(facets), are_known
 
 
-def _add_facets(values: Iterable[Any], facets: list[Any]) -> None:
+def _add_facets(values: Iterable[Any], facets: list[Any], known: Mapping[int, Any]) -> bool:
     """Add each value: its type and itself, of a tensor its shape, which is no type, and more."""
+    are_known = True
     for value in values:
-        if isinstance(value, torch.Tensor):
-            if type(value) not in _DENSE_TYPES or value.layout is not torch.strided or value.is_nested:
-                raise _NotDenseError
+        kind = type(value)
+        if kind in _DENSE_TYPES:
+            entry = known.get(
+                storage_address(value.untyped_storage())
+            )  # sparse and nested tensors have no storage, or no shape
+            if entry is None or entry.suspicion is not None:
+                are_known = False
             facets += (value.shape, value.stride(), value.dtype, value.is_meta)
         elif isinstance(value, (list, tuple)):
-            facets += (type(value), len(value))
-            _add_facets(value, facets)
+            facets += (kind, len(value))
+            are_known &= _add_facets(value, facets, known)
+        elif isinstance(value, torch.Tensor):
+            raise NotImplementedError
         else:
-            facets += (type(value), value)
+            facets += (kind, value)
+    return are_known
 
 
 @cache
 def depends_on_values(func: Any) -> bool:
     """Return whether the shapes of an operator's outputs depend on the values of its arguments."""
     return func in _READERS or not _BY_VALUES.isdisjoint(func.tags)
+
+
+def is_of_stand_ins(func: Any, error: Exception) -> bool:
+    """Return whether a stand-in is what made an operator fail, and not the model."""
+    of_fake_tensors = type(error).__module__ == FAKE_MODULE
+    if of_fake_tensors or isinstance(error, NotImplementedError) or " meta " in str(error):
+        return True
+    return not isinstance(func, HigherOrderOperator) and depends_on_values(func)
 
 
 def tensors_in(value: Any) -> Iterable[torch.Tensor]:
@@ -185,3 +217,8 @@ def tensors_in(value: Any) -> Iterable[torch.Tensor]:
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from tensors_in(item)
+
+
+def tensors_among(args: Any, kwargs: Any) -> Iterable[torch.Tensor]:
+    """Yield the tensors among the arguments of an operator."""
+    return tensors_in((args, tuple(kwargs.values())) if kwargs else args)

@@ -161,7 +161,7 @@ def _traced(
         users = set(map(id, (*inputs.leaves(), *objects.tensors)))
         held_bytes, input_bytes = _alive_before(recorder, made, substitutes, standing_in, users)
         _watch_questions(recorder, inventory, inputs, standing_in, substitutes, stand_ins)
-        active.enter_context(_without_warning_of_hooks())
+        active.enter_context(_around(recorder))
         watching = nullcontext() if on_meta else guard
         for context in (kind.grad_mode(), called_directly(), watching, layers.following(), stand_ins.mode, recorder):
             active.enter_context(context)
@@ -195,9 +195,9 @@ def _following(layers: LayerStack, stand_ins: StandIns) -> LayerStack:
 
 
 @contextmanager
-def _without_warning_of_hooks() -> Iterator[None]:
-    """Silence what torch says of models that are compiled while modules have global hooks: this pass has some."""
-    with warnings.catch_warnings():
+def _around(recorder: Recorder) -> Iterator[None]:
+    """Note threads and tensors of others; silence what torch says of models that are compiled under global hooks."""
+    with warnings.catch_warnings(), recorder.origins.following():
         warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
         yield
 
@@ -269,7 +269,7 @@ def _watch_questions(
         for leaf, stand_in in zip(inputs.leaves(), standing_in.leaves(), strict=True):
             if isinstance(leaf, torch.Tensor) and stand_in is not leaf:
                 recorder.values.read_from(stand_in, leaf)
-    if inputs.function is None and not can_ask(inventory.modules):
+    if recorder.stands_in and inputs.function is None and not can_ask(inventory.modules):
         return
     tensors = (leaf for leaf in (*inventory.tensors, *inputs.leaves()) if isinstance(leaf, torch.Tensor))
     devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}

@@ -171,8 +171,8 @@ class TrainingRecorder(Recorder):
         if _has_formula(module):
             self._formulas_from.append(next_node())
 
-    def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool) -> None:
-        super()._layer_ends(module, call, finished)
+    def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool, output: Any) -> None:
+        super()._layer_ends(module, call, finished, output)
         if not _has_formula(module):
             return
         to_differentiate = next_node() > self._formulas_from.pop()

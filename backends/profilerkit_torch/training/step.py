@@ -25,7 +25,7 @@ from profilerkit.error_text import error_line
 from profilerkit.errors import BackendFailedError, ModelFailedError
 from profilerkit.process.restoring import call_each, for_each, restored
 
-from ..compat import disable_dispatch_modes
+from ..compat import disable_dispatch_modes, run_backward
 from ..model.modules import device_of, modules_of, named_layers, named_parameters_of, parameters_of
 from ..running.passes import without_hooks_once_accumulated
 from ..trace.layers import LayerStack
@@ -104,6 +104,7 @@ class TrainingPass(InferencePass):
             with as_caller(), recorder.questions():
                 outputs = copy_context().run(objects.run, model)
             self._went_forward = True
+            recorder.origins.check_results(outputs)
             differentiated = list(_differentiated(outputs))
             if differentiated:
                 self._backward(model, differentiated, recorder)
@@ -121,7 +122,11 @@ class TrainingPass(InferencePass):
                 loss = _SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
                 start = torch.empty_like(loss)
             with as_caller(), recorder.questions(), recorder.going_backward():
-                loss.backward(start)
+                if recorder.stands_in:
+                    loss.backward(start)
+                else:  # a mode sees nothing in a function that it handles, such as ``backward``
+                    run_backward(loss, start)
+        recorder.origins.check_results([parameter.grad for _, parameter in trained])
         unused = [name for name, parameter in trained if parameter.grad is None]
         if unused:
             shown = ", ".join(unused[:5]) + (f" and {len(unused) - 5} more" if len(unused) > 5 else "")

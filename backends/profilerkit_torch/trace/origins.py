@@ -1,0 +1,253 @@
+"""Work of a pass that no recorded operator does: in other threads, in numpy, in a kernel that torch does not know.
+
+Such work is seen by what comes back of it. On stand-ins that is a tensor without values that no recorded operator made.
+In a real run it is a tensor of unknown origin after numbers have left torch, or one whose memory changed without an
+operator. In both it is memory that was made empty, and is read although no operator wrote to it. Constants that a model
+makes of numbers of its own, and numbers that only decide which way it takes, are no such work.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from profilerkit.backend_kit.call_stack import tensors_in as values_in
+from profilerkit.process.collector import frozen_objects_found
+from profilerkit.unfinished import is_unfinished, unfinished
+
+from .. import compat
+from ..untouched.write_guard import written_by
+from .live_bytes import UNWRITTEN, LiveBytes
+from .replay import FROM_SHAPES, tensors_in
+
+__all__ = ["Origins"]
+
+
+class Origins:
+    """Finds what reaches operators and results of a pass although no recorded operator made it.
+
+    Args:
+        live: The storages that are alive, of which the recorder knows the origin.
+        stands_in: Whether a tensor has no values of its own; None in a real run.
+        report: Called once for each tensor of unknown origin.
+    """
+
+    def __init__(
+        self, live: LiveBytes, stands_in: Callable[[torch.Tensor], bool] | None, report: Callable[[], None]
+    ) -> None:
+        self._live = live
+        self._stands_in = stands_in
+        self._report = report
+        #: In a real run the tensors that were there before it, and those that were asked about.
+        self._others = LiveBytes()
+        #: Whether numbers have left torch, and whether threads were started.
+        self._has_left = self._has_threads = False
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """In a real run, know what was there before it, and note the threads that are started in it."""
+        if self._stands_in is not None:
+            yield
+            return
+        with frozen_objects_found(), compat.unseen_by_functions():
+            kinds = _kinds_of_tensors()
+            for value in [found for found in gc.get_objects() if type(found) in kinds]:
+                self._others.add(value, 0)
+        before = threading.getprofile()
+
+        def note(frame: Any, event: str, argument: Any) -> None:
+            self._has_threads = True
+            sys.setprofile(before)
+
+        threading.setprofile(note)
+        try:
+            yield
+        finally:
+            threading.setprofile(before)
+
+    def check(self, func: Any, args: Any, kwargs: Any) -> None:
+        """Look at what an operator is about to read."""
+        if self._has_odd(args) or (kwargs and self._has_odd(kwargs.values())):
+            self._examine(func, args, kwargs or {})
+
+    def check_results(self, results: Any) -> None:
+        """Look at what a pass has made; raises `InputError` for a generator or the like, which has made nothing yet."""
+        for later in values_in(results, is_unfinished):
+            raise unfinished(later)
+        with compat.unseen_by_functions():
+            self.check(None, _tensors_of(results), None)
+        if self._has_left and any(True for _ in values_in(results, self._is_foreign_array)):
+            self._report()
+
+    def accept(self, results: Any) -> None:
+        """Know the results of a layer that has a formula of its own."""
+        with compat.unseen_by_functions():
+            for tensor in _tensors_of(results):
+                self._live.add(tensor)
+                entry = self._live.by_storage.get(_key(tensor))
+                if entry is not None:
+                    entry.suspicion = None
+
+    def meet_views(self, result: Any, arguments: Iterable[torch.Tensor]) -> None:
+        """Look at views whose memory was not known before: they are of tensors that no recorded operator made."""
+        keys = {_key(tensor) for tensor in tensors_in(result)}
+        for tensor in arguments:
+            if _key(tensor) in keys:
+                self._meet(tensor)
+
+    def made_empty(self, tensor: torch.Tensor) -> None:
+        """Note memory that nothing has written to."""
+        entry = self._live.by_storage.get(_key(tensor))
+        if entry is not None:
+            entry.suspicion = UNWRITTEN
+
+    def expose(self, tensor: torch.Tensor, *, copied: bool = False) -> None:
+        """Note that a tensor's numbers leave torch, and its memory too unless they are copied."""
+        if not (tensor.is_floating_point() or tensor.is_complex()):
+            return
+        self._has_left = True
+        entry = self._live.by_storage.get(_key(tensor))
+        if entry is not None and entry.suspicion is None and not copied:
+            entry.suspicion = _copy_of(tensor)
+
+    def _has_odd(self, values: Iterable[Any]) -> bool:
+        known = self._live.by_storage
+        for value in values:
+            if isinstance(value, torch.Tensor):
+                try:
+                    key = (
+                        compat.storage_address(value.untyped_storage()) if type(value) in _QUIET_TYPES else _key(value)
+                    )
+                except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
+                    continue
+                entry = known.get(key)
+                if entry is None or entry.suspicion is not None:
+                    return True
+            elif isinstance(value, (list, tuple)) and self._has_odd(value):
+                return True
+        return False
+
+    def _examine(self, func: Any, args: Any, kwargs: Any) -> None:
+        written = (
+            set(map(id, written_by(func, args, kwargs)))
+            if not isinstance(func, (compat.HigherOrderOperator, type(None)))
+            else set()
+        )
+        for tensor in tensors_in((args, tuple(kwargs.values()))):
+            entry = self._live.by_storage.get(_key(tensor))
+            if entry is None:
+                self._meet(tensor)
+            elif entry.suspicion is not None and (id(tensor) in written or _reads(func)):
+                was_changed = _is_changed(tensor, entry.suspicion, is_written=id(tensor) in written)
+                if id(tensor) in written or was_changed:
+                    entry.suspicion = None
+                if was_changed:
+                    self._report()
+
+    def _meet(self, tensor: torch.Tensor) -> None:
+        """Report a tensor that no recorded operator made, unless it may be a constant."""
+        if self._stands_in is not None:
+            if self._stands_in(tensor) and tensor.numel():
+                self._live.add(tensor, 0)
+                self._report()
+            return
+        if _key(tensor) in self._others.by_storage or not (tensor.is_floating_point() or tensor.is_complex()):
+            return
+        self._others.add(tensor, 0)
+        if tensor.numel() > 1 and (self._has_left or self._has_threads):
+            is_view, was_changed = self._find_owner(_address(tensor))
+            if was_changed or not is_view:
+                self._report()
+
+    def _find_owner(self, address: int) -> tuple[bool, bool]:
+        """Return whether an address is in the memory of a tensor that has left torch, and whether that has changed."""
+        for entry in list(self._live.by_storage.values()):
+            storage = entry() if isinstance(entry.suspicion, torch.Tensor) else None
+            if storage is not None and storage.data_ptr() <= address <= storage.data_ptr() + storage.nbytes():
+                return True, _differs(storage, entry.suspicion)
+        return False, False
+
+    def _is_foreign_array(self, value: Any) -> bool:
+        """Return whether an array of numpy's has memory that is no tensor's."""
+        interface = getattr(value, "__array_interface__", None)
+        if not isinstance(interface, dict) or interface["typestr"][1] not in "fc" or isinstance(value, torch.Tensor):
+            return False
+        is_view, was_changed = self._find_owner(interface["data"][0])
+        return was_changed or not is_view
+
+
+#: Tensors of these types hand no question of ours to code of the user's.
+_QUIET_TYPES = (torch.Tensor, torch.nn.Parameter, compat.FakeTensor)
+
+
+def _tensors_of(results: Any) -> tuple[torch.Tensor, ...]:
+    return tuple(values_in(results, lambda value: isinstance(value, torch.Tensor)))
+
+
+def _kinds_of_tensors() -> set[type]:
+    found: set[type] = set()
+    kinds: list[type] = [torch.Tensor]
+    while kinds:
+        kind = kinds.pop()
+        if kind not in found:
+            found.add(kind)
+            kinds += type.__subclasses__(kind)
+    return found
+
+
+def _key(tensor: torch.Tensor) -> int:
+    try:
+        with compat.unseen_by_functions():
+            return int(compat.storage_address(tensor.untyped_storage()))
+    except (NotImplementedError, RuntimeError):
+        return 0
+
+
+def _address(tensor: torch.Tensor) -> int:
+    with compat.unseen_by_functions():
+        return tensor.data_ptr()
+
+
+def _memory(storage: Any) -> torch.Tensor:
+    """Return the bytes of a storage, as they are now."""
+    with compat.disable_dispatch_modes(), compat.unseen_by_functions():
+        return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+def _copy_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy of the memory that a tensor is in."""
+    with compat.disable_dispatch_modes(), compat.unseen_by_functions():
+        return _memory(tensor.untyped_storage()).clone()
+
+
+def _differs(storage: Any, before: torch.Tensor) -> bool:
+    with compat.disable_dispatch_modes(), compat.unseen_by_functions():
+        return not torch.equal(_memory(storage), before)
+
+
+def _is_changed(tensor: torch.Tensor, suspicion: Any, *, is_written: bool) -> bool:
+    """Return whether memory has numbers that no operator wrote."""
+    if suspicion is UNWRITTEN:
+        return not is_written and tensor.numel() > 0
+    with compat.unseen_by_functions():
+        return _differs(tensor.untyped_storage(), suspicion)
+
+
+def _reads(func: Any) -> bool:
+    """Return whether an operator, or the caller of the model where it is None, reads the numbers of its tensors."""
+    if func is None or isinstance(func, compat.HigherOrderOperator):
+        return func is None
+    schema = compat.schema_of(func)
+    name = str(schema.name).partition("::")[2]
+    return not (
+        func.is_view
+        or schema.name in FROM_SHAPES
+        or name.endswith("_like")
+        or name.startswith(("new_", "_unsafe_view"))
+    )

@@ -1,0 +1,228 @@
+"""Work that torch's dispatcher does not see makes a count a lower bound that says where; constants do not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny import Call
+from torch import nn
+
+from profilerkit import ArgumentError, Completeness, profile
+from profilerkit_torch import Cost, register_module_cost, register_op_cost
+from profilerkit_torch.costs import scoped_costs
+
+#: A batch of 4 times a matrix of 8 by 8.
+PRODUCT = 4 * 8 * 8
+X = torch.randn(4, 8)
+TABLE = torch.randn(8)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as made:
+        made.submit(int).result()  # its thread is there before any pass
+        yield made
+
+
+def in_thread(work: Callable[[], Any]) -> Any:
+    made: list[Any] = []
+    thread = threading.Thread(target=lambda: made.append(work()))
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+def counted(run: Callable[..., Any], key: str = "macs", **modules: nn.Module) -> tuple[int, tuple[str, ...]]:
+    """Return a count, and what it says is missing; it is complete where that is nothing."""
+    record = profile(Call(run, fc=nn.Linear(8, 8), **modules), X, metrics=[key]).status(key)
+    assert (record.completeness is Completeness.COMPLETE) == (not record.missing)
+    assert record.completeness is not Completeness.FAILED, record.missing
+    return int(record.value), record.missing
+
+
+def numbers(tensor: torch.Tensor) -> Any:
+    return tensor.detach().numpy()
+
+
+class IntoEmpty(torch.autograd.Function):
+    """Multiplies in numpy, and fills memory that torch made empty."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        out = torch.empty(len(x), len(weight))
+        out.numpy()[...] = numbers(x) @ numbers(weight).T
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return gradients[0], None
+
+
+class IntoZeros(IntoEmpty):
+    """The same, into memory that an operator has written to."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        out = torch.zeros(len(x), len(weight))
+        out.numpy()[...] = numbers(x) @ numbers(weight).T
+        return out
+
+
+class BackInNumpy(torch.autograd.Function):
+    """Multiplies in torch, and makes the gradient of its weight in numpy."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return x @ weight.T
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return None, torch.from_numpy(numbers(gradients[0]).T @ numbers(ctx.saved_tensors[0]))
+
+
+OUTSIDE = "work outside torch's operators in the model itself (1 call)"
+
+
+def thread_in_numpy(model: Any, x: torch.Tensor) -> Any:
+    made: list[torch.Tensor] = []
+
+    def work() -> None:
+        try:
+            made.append(torch.from_numpy(numbers(x) @ numbers(model.fc.weight)))
+        except (TypeError, RuntimeError):  # of tensors without values
+            return
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda model, x: in_thread(lambda: x @ model.fc.weight),
+        lambda model, x: torch.from_numpy(numbers(x) @ numbers(model.fc.weight)),
+        lambda model, x: torch.tensor(numbers(x) @ numbers(model.fc.weight)),
+        lambda model, x: torch.tensor((numbers(x) @ numbers(model.fc.weight)).tolist()),
+        lambda model, x: torch.utils.dlpack.from_dlpack(np.from_dlpack(x.detach()) @ numbers(model.fc.weight)),
+        lambda model, x: numbers(x) @ numbers(model.fc.weight),
+        thread_in_numpy,
+    ],
+    ids=["thread", "from_numpy", "tensor", "list", "dlpack", "array", "thread in numpy"],
+)
+def test_a_product_elsewhere_makes_the_count_a_lower_bound(run: Callable[..., Any]) -> None:
+    assert counted(run) == (0, (OUTSIDE,))
+
+
+@pytest.mark.parametrize("function", [IntoEmpty, IntoZeros])
+def test_memory_that_no_operator_wrote_makes_the_count_a_lower_bound(function: Any) -> None:
+    assert counted(lambda model, x: function.apply(model.fc(x), model.fc.weight)) == (PRODUCT, (OUTSIDE,))
+
+
+def test_a_pool_that_was_there_before_is_noticed_in_the_layer_that_reads_its_result(pool: ThreadPoolExecutor) -> None:
+    def run(model: Any, x: torch.Tensor) -> Any:
+        return model.fc(pool.submit(lambda: x @ model.fc.weight).result())
+
+    assert counted(run) == (PRODUCT, ("work outside torch's operators in layer fc (1 call)",))
+
+
+def test_layers_in_a_pool_are_named(pool: ThreadPoolExecutor) -> None:
+    count, missing = counted(lambda model, x: torch.stack(list(pool.map(model.fc, [x, x]))))
+    assert count == 0
+    assert "Linear in another thread (2 calls)" in missing
+
+
+def test_a_gradient_made_in_numpy_makes_the_training_step_a_lower_bound() -> None:
+    def run(model: Any, x: torch.Tensor) -> Any:
+        return BackInNumpy.apply(x, model.fc.weight)  # type: ignore[no-untyped-call]
+
+    assert counted(run) == (PRODUCT, ())
+    assert counted(run, "training_macs") == (PRODUCT, (OUTSIDE,))
+
+
+def test_a_formula_for_the_layer_makes_the_count_complete() -> None:
+    class Outside(nn.Module):
+        def forward(self, x: torch.Tensor, weight: torch.Tensor) -> Any:
+            return IntoEmpty.apply(x, weight)  # type: ignore[no-untyped-call]
+
+    def run(model: Any, x: torch.Tensor) -> Any:
+        return torch.relu(model.outside(model.fc(x), model.fc.weight))
+
+    with scoped_costs():
+        register_module_cost(Outside, lambda module, inputs, outputs: Cost.of_macs(outputs[0].numel * 8))
+        assert counted(run, outside=Outside()) == (2 * PRODUCT, ())
+
+
+def of_constants(model: Any, x: torch.Tensor) -> Any:
+    """Use what every model has: constants of all kinds, and a way that numbers decide."""
+    if x.abs().sum().item() > 1e9:  # which has a real run follow
+        return x
+    array = torch.from_numpy(np.ones(8, "float32"))
+    return model.fc(x) * array * TABLE + torch.tensor([0.5] * 8) + torch.FloatTensor([1.0] * 8) + float(x.mean())
+
+
+def logs(model: Any, x: torch.Tensor) -> Any:
+    model.seen = float(numbers(x).mean())
+    return torch.relu(model.fc(x))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        of_constants,
+        lambda model, x: numbers(model.fc(x)),
+        logs,
+        lambda model, x: torch.empty(4, 8).copy_(model.fc(x)) + torch.empty(0).sum(),
+        lambda model, x: model.fc(x) + torch.zeros_like(torch.empty(4, 8)),
+        lambda model, x: torch.cat([model.fc(x), torch.empty(0, 8)]),
+        lambda model, x: in_thread(lambda: 1.0) * model.fc(x),
+    ],
+    ids=["constants", "result in numpy", "logging", "written", "shape alone", "without elements", "thread of numbers"],
+)
+def test_what_every_model_has_leaves_the_count_complete(run: Callable[..., Any]) -> None:
+    assert counted(run) == (PRODUCT, ())
+
+
+def test_the_profile_function_for_threads_comes_back() -> None:
+    before = threading.getprofile()
+    counted(of_constants)
+    assert threading.getprofile() is before
+
+
+async def awaited(model: Any, x: torch.Tensor) -> Any:
+    return model.fc(x)
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (lambda model, x: (model.fc(x) for _ in range(3)), "returned a generator.*call=lambda model, x: list"),
+        (lambda model, x: map(model.fc, [x]), "returned a map"),
+        (lambda model, x: {"later": (model.fc(x) for _ in range(3))}, "returned a generator"),
+        (awaited, r"returned a coroutine.*asyncio\.run"),
+    ],
+    ids=["generator", "map", "inside", "coroutine"],
+)
+def test_a_result_that_computes_later_is_refused(run: Callable[..., Any], said: str) -> None:
+    report = profile(Call(run, fc=nn.Linear(8, 8)), X, metrics=["macs"])
+    assert report.status("macs").completeness is Completeness.FAILED
+    with pytest.raises(Exception, match=said):
+        profile(Call(run, fc=nn.Linear(8, 8)), X, metrics=["macs"], strict=True)
+
+
+def test_a_generator_that_is_read_is_counted() -> None:
+    model = Call(lambda model, x: (model.fc(x) for _ in range(3)), fc=nn.Linear(8, 8))
+    assert profile(model, X, metrics=["macs"], call=lambda model, x: list(model(x)))["macs"] == 3 * PRODUCT
+
+
+def test_the_cost_of_an_autograd_function_belongs_to_its_module() -> None:
+    with pytest.raises(ArgumentError, match="op=IntoEmpty.*register_module_cost"):
+        register_op_cost(IntoEmpty, lambda *shapes, out: Cost(0, 0))
