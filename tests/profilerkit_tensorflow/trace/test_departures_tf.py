@@ -161,3 +161,13 @@ def test_what_has_not_done_its_work_is_refused(function: Callable[[Any], Any]) -
 def test_a_generator_is_counted_by_a_function_that_reads_it() -> None:
     report = profile(generator, X, metrics="macs", backend="tensorflow", call=lambda model, x: list(model(x)))
     assert (report["macs"], report.status("macs").completeness.value) == (2 * 8 * 16, "complete")
+
+
+@pytest.mark.parametrize(("name", "value"), [("EAGER_TENSOR", None), ("EXECUTORS", ())])
+def test_without_the_private_names_an_eager_run_is_a_lower_bound(
+    name: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"profilerkit_tensorflow.trace.departures.{name}", value)
+    status = counted(SILENT["a condition on a number"]).status("macs")
+    assert (status.value, status.completeness.value) == (DENSE, "partial")
+    assert "which this release does not show" in " ".join(status.missing)
