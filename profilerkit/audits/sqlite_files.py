@@ -100,7 +100,14 @@ def locked(path: Path | None) -> Iterator[None]:
         return
     import fcntl
 
-    with path.with_name(f"{path.name}.lock").open("a+", encoding="utf-8") as file:
+    lock = path.with_name(f"{path.name}.lock")
+    try:
+        opened = lock.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise StoreError(
+            f"the store {path} cannot be written: {error.strerror or error}; use one in another folder: --store"
+        ) from error
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -108,9 +115,9 @@ def locked(path: Path | None) -> Iterator[None]:
                 f"another audit is writing to {path}{_who(file)}; wait for its end, or use another store: --store "
                 "sqlite:///other.db (several audits can write to one PostgreSQL database at the same time)"
             ) from error
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+        with suppress(OSError):  # on a full disk: the store says so when a row is added
+            os.truncate(file.fileno(), 0)
+            os.write(file.fileno(), f"{os.getpid()}\n".encode())
         yield
 
 

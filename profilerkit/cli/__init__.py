@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -10,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 import click
@@ -108,13 +110,15 @@ def cli(context: click.Context, no_plugins: bool, traced: bool) -> None:
 def emit(text: str = "", bold: bool = False, colored: bool = False) -> None:
     """Print a line, or several, of the result on standard output; only ``colored`` text has colors of its own."""
     stream = results()
+    if stream is None:
+        fail("standard output is closed, so the result cannot be printed; write it to a file, or use --quiet", USAGE)
     try:
-        if stream is not None:
-            shown = encodable(on_terminal(text, colored), stream.encoding)
-            click.echo(click.style(shown, bold=True) if bold else shown, file=stream, color=wants_color())
-    except BrokenPipeError:
-        raise
+        shown = encodable(on_terminal(text, colored), stream.encoding)
+        click.echo(click.style(shown, bold=True) if bold else shown, file=stream, color=wants_color())
     except OSError as error:
+        if error.errno == errno.EPIPE:  # who read the results has gone: `profilerkit list | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # for what is still in its buffer
+            sys.exit(0)
         fail(f"cannot write to standard output: {error.strerror or error}", USAGE, error)
 
 
@@ -148,6 +152,8 @@ def main(arguments: list[str] | None = None) -> Any:
     Exit codes: 0 fine, 1 a budget or ``--strict`` is not kept, 2 usage, 3 the model could not be profiled, 130
     interrupted.
     """
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # as long as the process
     try:
         with _warnings_in_a_line():
             mode = _OWN_PROCESS if arguments is None else None
@@ -167,9 +173,14 @@ def main(arguments: list[str] | None = None) -> Any:
         for note in notes_of(error):  # whose code it was that was waited for
             say(f"{note[:1].upper()}{note[1:]}.")
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:  # who read the results has gone: `profilerkit list | head`
-        sys.stderr.close()
-        sys.exit(0)
+    except OSError as error:
+        fail(f"{error.filename or 'a file'}: {error.strerror or error}", MODEL_FAILED, error)
+    except Exception as error:
+        fail(
+            f"{type(error).__name__}: {error}; this is a mistake of profilerkit or a plugin: --traceback shows where",
+            MODEL_FAILED,
+            error,
+        )
 
 
 def _keep_frameworks_quiet() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ..errors import ProfilerKitError, by_likeness
+from ..errors import ProfilerKitError
 from ..process.clean_output import wants_color
 from ..process.files import write_text
 from . import MODEL_FAILED, USAGE, emit, fail
@@ -24,12 +24,10 @@ __all__ = ["Display", "cannot_write", "form_of"]
 def form_of(path: Path) -> str:
     """Return the form that a file's suffix says; raises a usage error for one that says none."""
     from ..plugging import renderers
-    from ..plugging.offers import offered_renderers
 
     form = renderers.form_of(path)
     if form is None:
-        suffixes = sorted({*(offer.item.name for offer in offered_renderers()), *renderers.SUFFIXES})
-        listing = ", ".join(f".{suffix}" for suffix in by_likeness(path.suffix.removeprefix("."), suffixes))
+        listing = ", ".join(renderers.suffixes_like(path))
         raise click.BadParameter(
             f"{path.name!r}: the suffix names no format; use one of these, nearest first: {listing}",
             param_hint="--output",

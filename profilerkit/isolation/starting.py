@@ -25,6 +25,7 @@ from typing import IO, Any, Literal, NoReturn, TypeAlias, get_args
 from ..arguments.checking import checked
 from ..error_text import shown
 from ..errors import ArgumentError, InputError, NotOfferedError, by_likeness
+from ..process.clean_output import standard_descriptors
 from ..process.locks import Lock
 from . import processes
 from .channel import MESSAGE, Channel, ChannelError, frame
@@ -149,7 +150,7 @@ def start(method: str, job: Job, limits: Limits, preload: tuple[str, ...] = ()) 
     """Start a process for a job in one of the `METHODS`."""
     require_possible(method, limits, preload)
     marker = uuid.uuid4().hex
-    with _pairs() as (parent_ends, child_ends):
+    with standard_descriptors(), _pairs() as (parent_ends, child_ends):
         if method != "fork":
             child_ends.job = written(job)
         begin = {"spawn": _spawn, "forkserver": _from_server, "fork": _fork}[method]

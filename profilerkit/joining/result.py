@@ -13,6 +13,7 @@ from typing import Any
 from ..devices.info import DeviceInfo
 from ..errors import ArgumentError
 from ..process.cached import cached_property
+from ..process.clean_output import printable
 from ..process.files import write_text
 from ..results.subscripted import one_line
 from ..trace.layer_table import LayerTable
@@ -61,7 +62,7 @@ class JoinedProfile:
 
     def __str__(self) -> str:
         """Return the table of the layers as text."""
-        return self.to_text()
+        return printable(self.to_text())
 
     @cached_property
     def layers(self) -> LayerTable:

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any
 
 from ..arguments.checking import checked
+from ..process.clean_output import printable
 from ..process.files import write_text
 from .report import LanguageModelReport
 from .text import comparison_table, comparison_text, json_text
@@ -46,4 +47,4 @@ class LanguageModelComparison:
         return draw_language_models(self.reports, kind)
 
     def __str__(self) -> str:
-        return self.to_text()
+        return printable(self.to_text())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments.checking import checked
 from ..devices import DeviceInfo
+from ..process.clean_output import printable
 from ..process.files import write_text
 from .caching import CacheBytes
 from .fitting import Fit
@@ -174,7 +175,7 @@ class LanguageModelReport:
         return draw_language_models((self,), kind)
 
     def __str__(self) -> str:
-        return self.to_text()
+        return printable(self.to_text())
 
 
 def _counts(counts: Any) -> dict[str, Any]:

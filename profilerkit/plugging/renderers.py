@@ -49,6 +49,12 @@ def form_of(path: str | PathLike[str]) -> str | None:
     return form if any(offer.item.name == form for offer in offered_renderers()) else None
 
 
+def suffixes_like(path: str | PathLike[str]) -> list[str]:
+    """Return the suffixes that stand for a form of text, those most like the suffix of a file first."""
+    suffixes = sorted({*(offer.item.name for offer in offered_renderers()), *SUFFIXES})
+    return [f".{suffix}" for suffix in by_likeness(Path(os.fsdecode(path)).suffix.removeprefix("."), suffixes)]
+
+
 def _offered(form: str, is_text: bool) -> Offer[RendererInfo]:
     form = checked("form", form)
     offered = [offer for offer in offers("profilerkit_renderers", RendererInfo) if offer.item.is_text is is_text]

@@ -14,7 +14,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-__all__ = ["encodable", "results", "results_alone", "terminal_columns", "wants_color"]
+__all__ = [
+    "encodable",
+    "printable",
+    "results",
+    "results_alone",
+    "standard_descriptors",
+    "terminal_columns",
+    "wants_color",
+]
 
 
 class _Streams:
@@ -63,6 +71,11 @@ def encodable(text: str, encoding: str | None) -> str:
     except LookupError:  # an encoding of which Python knows no more than the name
         pass
     return text
+
+
+def printable(text: str) -> str:
+    """Return a text for ``print``: with signs that standard output has, whatever the locale is."""
+    return encodable(text, getattr(sys.stdout, "encoding", None))
 
 
 def _similar(sign: str, encoding: str) -> str:
@@ -131,17 +144,31 @@ def _redirect_descriptor() -> int | None:
     """Redirect descriptor 1 to the target of 2; return a duplicate of the old descriptor 1, None if it was closed."""
     if sys.stdout is not None:
         sys.stdout.flush()
-    for standard in range(3):  # a file that is opened later would get the number of a closed one
-        try:
-            os.fstat(standard)
-        except OSError:
-            null_device = os.open(os.devnull, os.O_RDWR)
-            os.dup2(null_device, standard)
-            if null_device != standard:
-                os.close(null_device)
+    _open_standard_descriptors()
     saved = os.dup(1) if sys.stdout is not None else None
     os.dup2(2, 1)
     return saved
+
+
+def _open_standard_descriptors() -> list[int]:
+    """Open the null device for standard descriptors that are closed; a file opened later would get their number."""
+    opened: list[int] = []
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+        opened.append(descriptor)
+    os.close(descriptor)
+    return opened
+
+
+@contextmanager
+def standard_descriptors() -> Iterator[None]:
+    """Have the descriptors 0 to 2 open in the block, so that no file that is opened there is taken for one of them."""
+    opened = _open_standard_descriptors()
+    try:
+        yield
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
 
 
 def _text_stream(saved: int | None, like: TextIO | None) -> TextIO | None:

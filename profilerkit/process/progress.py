@@ -39,7 +39,9 @@ def track(items: Iterable[T], description: str, step: Callable[[T], str] | None 
 
     ``step`` names an item; the bar shows the name of the one that is worked on.
     """
-    return _tracked(items, description, step) if _state.is_enabled and sys.stderr.isatty() else items
+    stderr = sys.stderr  # None in a process that has none
+    is_shown = _state.is_enabled and stderr is not None and stderr.isatty()
+    return _tracked(items, description, step) if is_shown else items
 
 
 @contextmanager

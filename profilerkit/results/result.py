@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..arguments.checking import checked
 from ..error_text import shown
 from ..errors import ArgumentError
-from ..plugging.renderers import form_of, render, renderer
+from ..plugging.renderers import form_of, render, renderer, suffixes_like
+from ..process.clean_output import printable
 from ..process.files import write_text
 
 if TYPE_CHECKING:
@@ -51,12 +54,18 @@ class Result:
         return values
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the result to a file. The suffix sets the format: ``.html``, ``.md``, ``.csv`` and others; else JSON.
+        """Write the result to a file. The suffix sets the format: ``.html``, ``.md``, ``.csv``; without one JSON.
 
-        Only JSON files can be loaded again.
+        Only JSON files can be loaded again. A suffix that names no format raises `ArgumentError`.
         """
         path = checked("path", path)
-        write_text(path, render(self._either, form_of(path) or "json"))
+        form = form_of(path) if Path(path).suffix else "json"
+        if form is None:
+            raise ArgumentError(
+                f"path={os.fspath(path)!r}: the suffix names no format; use one of these, nearest first: "
+                f"{', '.join(suffixes_like(path))}"
+            )
+        write_text(path, render(self._either, form))
 
     @classmethod
     def load(cls: type[R], path: str | PathLike[str]) -> R:
@@ -89,7 +98,7 @@ class Result:
         return render(self._either, form, **requested)
 
     def __str__(self) -> str:
-        return self.to_text()
+        return printable(self.to_text())
 
     def __rich__(self) -> RenderableType:
         table: RenderableType = renderer("rich", is_text=False)(self._either)

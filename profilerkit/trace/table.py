@@ -10,6 +10,7 @@ from typing import Any
 
 from ..arguments.checking import checked
 from ..process.cached import cached_property
+from ..process.clean_output import printable
 
 __all__ = ["Table", "data_frame"]
 
@@ -80,7 +81,7 @@ class Table(Sequence[Mapping[str, Any]]):
         _drawing().save(self, Path(checked("path", path)))
 
     def __str__(self) -> str:
-        return self.to_text()
+        return printable(self.to_text())
 
     def __repr__(self) -> str:
         """Return the first rows as text, as a data frame does."""
