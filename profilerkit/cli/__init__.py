@@ -11,14 +11,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 import click
 
 from ..errors import ProfilerKitError, ProfilerKitWarning, by_likeness
 from ..foreign_text import on_terminal
-from ..process.clean_output import encodable, results, results_alone, wants_color
+from ..process.clean_output import discard, encodable, results, results_alone, wants_color
 from ..process.containment import notes_of
 from .examples import COMPLETION, epilog
 
@@ -117,7 +116,7 @@ def emit(text: str = "", bold: bool = False, colored: bool = False) -> None:
         click.echo(click.style(shown, bold=True) if bold else shown, file=stream, color=wants_color())
     except OSError as error:
         if error.errno == errno.EPIPE:  # who read the results has gone: `profilerkit list | head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # for what is still in its buffer
+            discard(stream)
             sys.exit(0)
         fail(f"cannot write to standard output: {error.strerror or error}", USAGE, error)
 
@@ -153,7 +152,7 @@ def main(arguments: list[str] | None = None) -> Any:
     interrupted.
     """
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # as long as the process
+        sys.stderr = io.StringIO()
     try:
         with _warnings_in_a_line():
             mode = _OWN_PROCESS if arguments is None else None

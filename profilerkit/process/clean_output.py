@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TextIO
 
 __all__ = [
+    "discard",
     "encodable",
     "printable",
     "results",
@@ -169,6 +170,11 @@ def standard_descriptors() -> Iterator[None]:
     finally:
         for descriptor in opened:
             os.close(descriptor)
+
+
+def discard(stream: TextIO) -> None:
+    """Have what is still in the buffer of a stream go nowhere: its reader has gone."""
+    os.dup2(os.open(os.devnull, os.O_RDWR), stream.fileno())
 
 
 def _text_stream(saved: int | None, like: TextIO | None) -> TextIO | None:

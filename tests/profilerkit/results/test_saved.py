@@ -77,7 +77,6 @@ def test_a_saved_file_is_as_any_new_file_is(report: Report, tmp_path: Path) -> N
         ("a.md", "### "),
         ("a.csv", "model,"),
         ("a.json", "{"),
-        ("a.report", "{"),
         ("a", "{"),
     ],
 )
