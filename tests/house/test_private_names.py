@@ -10,6 +10,7 @@ from source_tree import packages
 
 #: The backends that have such a file, and their files that are still to be cleaned: the lists may only get shorter.
 LEFT: dict[str, set[str]] = {
+    "profilerkit_jax": set(),
     "profilerkit_onnx": set(),  # it has none, and no such file
     "profilerkit_tensorflow": {
         # What Keras' layers and saved models keep.
