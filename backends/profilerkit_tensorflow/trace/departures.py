@@ -74,7 +74,7 @@ class Departures:
 
     def _leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def leave(tensor: Any, *args: Any) -> Any:
-            if _is_work(tensor):
+            if tf.executing_eagerly() and _is_work(tensor):  # a graph that is built takes constants in
                 frame = sys._getframe(1)
                 asking = None if _shows(frame) else outside_of_libraries(frame)
                 if asking is not None:
