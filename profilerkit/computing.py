@@ -83,7 +83,7 @@ class Computing:
         name = self._registry[name].key.NAME  # an unknown name is said before a misspelt argument
         recompute = checked("recompute", recompute)
         arguments = read_arguments(kwargs, [self._registry])
-        with kept_apart(self.backend):
+        with whole_call(), kept_apart(self.backend):
             status = self._computation(arguments, recompute).status(name)
         if status.outcome.error is not None:
             raise status.outcome.error

@@ -17,11 +17,12 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from operator import is_
 from threading import get_ident
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
-__all__ = ["Step", "call_each", "for_each", "interruptible", "restored", "undone_in_child", "whole_call"]
+__all__ = ["Step", "assign_dict", "call_each", "for_each", "interruptible", "restored", "undone_in_child", "whole_call"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Step = Callable[[], object]
@@ -44,6 +45,20 @@ def for_each(function: Callable[..., Any], arguments: Iterable[Any]) -> None:
             errors.append(error)
     if errors:
         raise _worst(errors)
+
+
+def assign_dict(container: Any, content: dict[Any, Any], kind: Any = dict) -> None:
+    """Give a dict this content, in its order; at no moment is it without a name that it had.
+
+    By the methods of a base class ``kind``: a subclass may refuse to be changed.
+    """
+    kind.update(container, content)
+    for key in [key for key in kind.keys(container) if key not in content]:
+        kind.__delitem__(container, key)
+    if not all(map(is_, kind.keys(container), content)):  # each goes behind the others, so that the order is right
+        for key, value in content.items():
+            kind.pop(container, key, None)
+            kind.__setitem__(container, key, value)
 
 
 def _worst(errors: list[BaseException]) -> BaseException:

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import jax
@@ -23,7 +24,7 @@ from profilerkit.backend_kit.keras_layers import (
 )
 from profilerkit.backend_kit.layouts import in_declared_layout
 from profilerkit.process.locks import Lock
-from profilerkit.process.restoring import undone_in_child
+from profilerkit.process.restoring import restored
 
 from ..compat import flat_layers, value_of
 from .arrays import is_array
@@ -58,12 +59,9 @@ def keras_subject(model: Any) -> Subject:
             positional, named_ones = _as_keras_calls(model, args, kwargs)
             kwargs = {"training": how.training, **named_ones}
         mapping = list(zip(variables, values, strict=True))
-        restore = as_it_is(model)
-        try:
-            with sys.modules["keras"].StatelessScope(state_mapping=mapping) as scope, _following(named, how.marks):
-                outputs = how.called(model, positional, kwargs)
-        finally:
-            restore()
+        stateless = sys.modules["keras"].StatelessScope(state_mapping=mapping)
+        with restored(as_it_is(model), in_child=False), stateless as scope, _following(named, how.marks):
+            outputs = how.called(model, positional, kwargs)
         return outputs, [scope.get_current_value(variables[index]) for index in changing]
 
     layers: dict[str, Any] = dict(named)
@@ -146,9 +144,6 @@ def _patched(cls: type, follow: Callable[..., Any]) -> Iterator[None]:
         return follow(original, layer, args, kwargs)
 
     __call__.__wrapped__ = original  # type: ignore[attr-defined]
-    type.__setattr__(cls, "__call__", __call__)
-    try:
-        with undone_in_child(lambda: type.__setattr__(cls, "__call__", original)):
-            yield
-    finally:
-        type.__setattr__(cls, "__call__", original)
+    with restored(partial(type.__setattr__, cls, "__call__", original)):
+        type.__setattr__(cls, "__call__", __call__)
+        yield

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import jax
+
+from profilerkit.process.restoring import for_each, restored
 
 from ..model.keras_state import as_it_is
 from ..model.recognition import kind_of
@@ -35,28 +38,18 @@ def _modes(model: Any) -> _Modes:
 def preserved(model: Any) -> Iterator[None]:
     """Put the modes of the layers and the values of the variables back at the end, after an error too."""
     modes, restore = _modes(model), _variables_as_they_are(model)
-    try:
+    with restored(partial(for_each, object.__setattr__, modes), restore, in_child=False):
         yield
-    finally:
-        _restore(modes)
-        restore()
 
 
 @contextmanager
 def in_inference_mode(model: Any) -> Iterator[None]:
     """Let the layers of a module run as for inference inside the block."""
     modes = _modes(model)
-    try:
+    with restored(partial(for_each, object.__setattr__, modes), in_child=False):
         for layer, name, _ in modes:
             object.__setattr__(layer, name, True)
         yield
-    finally:
-        _restore(modes)
-
-
-def _restore(modes: _Modes) -> None:
-    for layer, name, value in modes:
-        object.__setattr__(layer, name, value)
 
 
 def _variables_as_they_are(model: Any) -> Callable[[], None]:

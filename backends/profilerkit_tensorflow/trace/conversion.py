@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -11,7 +12,7 @@ from tensorflow.python.autograph.core import ag_ctx, converter
 from tensorflow.python.autograph.impl import api
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-from profilerkit.process.restoring import undone_in_child
+from profilerkit.process.restoring import restored
 
 from ..model.calls import is_keras, is_legacy_keras
 
@@ -58,9 +59,6 @@ def functions_traced_anew() -> Iterator[None]:
         fresh[id(twin)] = twin
         return original(twin, *args, **kwargs)
 
-    function.__call__ = __call__
-    try:
-        with undone_in_child(lambda: setattr(function, "__call__", original)):
-            yield
-    finally:
-        function.__call__ = original
+    with restored(partial(setattr, function, "__call__", original)):
+        function.__call__ = __call__
+        yield

@@ -9,9 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import context
 from tensorflow.python.framework import op_callbacks
 
 from profilerkit.costs import Shape
+from profilerkit.process.restoring import restored
 
 from ..costs import OpCall, Shapes
 from .dilation import CONVOLUTIONS, TO_SPACE
@@ -99,11 +101,14 @@ class EagerOperators:
 @contextmanager
 def watched(callback: Any) -> Iterator[None]:
     """Have TensorFlow call a function after each operator that this thread runs."""
-    op_callbacks.add_op_callback(callback)
-    try:
+
+    def stop() -> None:
+        if callback in context.context().op_callbacks:
+            op_callbacks.remove_op_callback(callback)
+
+    with restored(stop, in_child=False):
+        op_callbacks.add_op_callback(callback)
         yield
-    finally:
-        op_callbacks.remove_op_callback(callback)
 
 
 def _call_of(kind: str, ins: Sequence[Any], attrs: Any, outs: Sequence[Any]) -> OpCall:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit.process.restoring import undone_in_child
+from profilerkit.process.restoring import restored
 
 from ..compat import number_of
 from ..model.calls import outputs_of
@@ -127,10 +128,6 @@ class _LiveBytes:
 @contextmanager
 def _functions_run_eagerly() -> Iterator[None]:
     """Have the model's own ``tf.function``s run operator by operator, so that these are seen."""
-    before = tf.config.functions_run_eagerly()
-    tf.config.run_functions_eagerly(True)
-    try:
-        with undone_in_child(lambda: tf.config.run_functions_eagerly(before)):
-            yield
-    finally:
-        tf.config.run_functions_eagerly(before)
+    with restored(partial(tf.config.run_functions_eagerly, tf.config.functions_run_eagerly())):
+        tf.config.run_functions_eagerly(True)
+        yield

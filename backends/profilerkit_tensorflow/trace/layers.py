@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -14,7 +15,7 @@ from profilerkit.backend_kit.call_stack import CallStack, shown_layers, tensors_
 from profilerkit.backend_kit.failures import note_layer
 from profilerkit.backend_kit.keras_layers import quantization_data
 from profilerkit.costs import Cost, Shape, evaluated
-from profilerkit.process.restoring import undone_in_child
+from profilerkit.process.restoring import restored
 from profilerkit.trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
 from profilerkit.trace.rows import depth_of
 
@@ -75,12 +76,9 @@ class LayerCalls(CallStack):
             return follow(converted(original.__get__(layer, type(layer))), layer, args, kwargs)
 
         __call__.__wrapped__ = original  # type: ignore[attr-defined]
-        type.__setattr__(cls, "__call__", tf.autograph.experimental.do_not_convert(__call__))
-        try:
-            with undone_in_child(lambda: type.__setattr__(cls, "__call__", original)):
-                yield
-        finally:
-            type.__setattr__(cls, "__call__", original)
+        with restored(partial(type.__setattr__, cls, "__call__", original)):
+            type.__setattr__(cls, "__call__", tf.autograph.experimental.do_not_convert(__call__))
+            yield
 
     def _follow(self, call: Callable[..., Any], layer: Any, args: Any, kwargs: Any) -> Any:
         if threading.get_ident() != self._thread or self.is_innermost(layer):

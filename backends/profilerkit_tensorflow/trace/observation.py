@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import atomic_function
 
-from profilerkit.process.restoring import undone_in_child
+from profilerkit.process.restoring import restored
 from profilerkit.trace.cross_check import ObservedRun
 
 from ..costs.registry import COSTS
@@ -126,9 +127,6 @@ def _called_functions(functions: dict[str, Any]) -> Iterator[None]:
             functions[self.name.decode()] = self
         return original(self, *args)
 
-    kind.call_flat = call_flat
-    try:
-        with undone_in_child(lambda: setattr(kind, "call_flat", original)):
-            yield
-    finally:
-        kind.call_flat = original
+    with restored(partial(setattr, kind, "call_flat", original)):
+        kind.call_flat = call_flat
+        yield

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -15,6 +16,7 @@ from tensorflow.python.framework import func_graph
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.keras_layers import call_arguments
+from profilerkit.process.restoring import restored
 
 from ..model.calls import call_model, finished, is_keras, is_legacy_keras, takes_training
 from ..model.kinds import is_function, is_unbuilt, named_layers
@@ -238,9 +240,6 @@ def _called(model: Any, inputs: ModelInputs, training: bool) -> Any:
 def quietly() -> Iterator[None]:
     """Keep what autograph cannot convert from being logged: such code is run as it is."""
     log = logging.getLogger("tensorflow")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
+    with restored(partial(log.setLevel, log.level), in_child=False):
+        log.setLevel(logging.ERROR)
         yield
-    finally:
-        log.setLevel(level)

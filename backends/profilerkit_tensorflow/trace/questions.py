@@ -20,7 +20,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 from tensorflow.python.framework import tensor as tensors
 
-from profilerkit.process.restoring import undone_in_child
+from profilerkit.process.restoring import restored
 
 __all__ = ["Questions", "outside_of_libraries", "replaced"]
 
@@ -146,16 +146,14 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
     def restore() -> None:
         if before is _ABSENT:
-            delattr(owner, name)
+            if name in vars(owner):
+                delattr(owner, name)
         else:
             setattr(owner, name, before)
 
-    setattr(owner, name, value)
-    try:
-        with undone_in_child(restore):
-            yield
-    finally:
-        restore()
+    with restored(restore):
+        setattr(owner, name, value)
+        yield
 
 
 def _asking(frame: FrameType | None) -> FrameType | None:

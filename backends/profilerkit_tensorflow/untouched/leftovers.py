@@ -18,13 +18,14 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.framework import func_graph
 
 from profilerkit.process.collector import frozen_objects_found
-from profilerkit.process.restoring import undone_in_child
+from profilerkit.process.restoring import restored
 
 __all__ = ["Holder", "forget_tensors", "graphs_made"]
 
@@ -65,8 +66,7 @@ _noting = _Noting()
 def graphs_made() -> Iterator[list[weakref.ref[Any]]]:
     """Yield a list of the function graphs that this thread makes in the block, except those of a nested block."""
     made: list[weakref.ref[Any]] = []
-    outermost = not _noting.stack
-    _noting.stack.append(made)
+    stack = [*_noting.stack]
     original = func_graph.FuncGraph.__init__
 
     @functools.wraps(original)
@@ -75,22 +75,18 @@ def graphs_made() -> Iterator[list[weakref.ref[Any]]]:
         if _noting.stack:
             _noting.stack[-1].append(weakref.ref(graph))
 
-    with _patched(original, noted) if outermost else nullcontext():
-        try:
-            yield made
-        finally:
-            _noting.stack.pop()
+    patched = nullcontext() if stack else _patched(original, noted)
+    with patched, restored(partial(setattr, _noting, "stack", stack), in_child=False):
+        _noting.stack = [*stack, made]
+        yield made
 
 
 @contextmanager
 def _patched(original: Any, noted: Any) -> Iterator[None]:
     graph = func_graph.FuncGraph
-    graph.__init__ = noted
-    try:
-        with undone_in_child(lambda: setattr(graph, "__init__", original)):
-            yield
-    finally:
-        graph.__init__ = original
+    with restored(partial(setattr, graph, "__init__", original)):
+        graph.__init__ = noted
+        yield
 
 
 def forget_tensors(made: Iterable[weakref.ref[Any]]) -> tuple[Holder, ...]:

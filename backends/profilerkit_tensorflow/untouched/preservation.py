@@ -11,6 +11,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from operator import is_
 from typing import Any
 
@@ -19,13 +20,13 @@ from tensorflow.python.ops import gen_resource_variable_ops
 
 from profilerkit import ProfilerKitWarning
 from profilerkit.process.locks import Lock
-from profilerkit.process.restoring import undone_in_child
+from profilerkit.process.restoring import Step, assign_dict, call_each, for_each, restored
 
 from .caller_context import require_plain_context
 from .held_state import HeldState, contents
 from .leftovers import Holder, forget_tensors, graphs_made
 from .process_state import process_roots, process_state
-from .user_code import MISSING
+from .user_code import MISSING, GlobalBinding
 
 __all__ = ["LeftBehind", "preserved"]
 
@@ -56,15 +57,18 @@ def preserved(model: Any, variable_values: bool = False) -> Iterator[Any]:
     with _one_at_a_time, graphs_made() as graphs:
         reached = HeldState(model, *process_roots())
         values = _values(reached.variables, all_of_them=variable_values)
-        restore_process = process_state()  # last: it changes the process, which nothing before the `try` may leave so
-        try:
-            with undone_in_child(lambda: _restore(reached)):  # no operator runs in a forked child of TensorFlow's
-                yield left
-        finally:
-            restore_process()
-            _restore(reached)
-            _write_back(values)
+        change_process, of_process = process_state()
+        of_model = _steps(reached)
+
+        def forget() -> None:
             left.tensors = forget_tensors(graphs)
+
+        # No operator runs in a forked child of TensorFlow's.
+        with restored(
+            *of_process, *of_model, partial(_write_back, values), forget, in_child=partial(call_each, of_model)
+        ):
+            change_process()
+            yield left
     if left.still:
         warnings.warn(left.warning(), ProfilerKitWarning, stacklevel=3)
 
@@ -116,57 +120,56 @@ def _values(variables: list[Any], all_of_them: bool) -> list[tuple[Any, Any]]:
 def _write_back(values: list[tuple[Any, Any]]) -> None:
     """Restore the values of variables, without a copy: the variable takes over the kept value."""
     with tf.init_scope():
-        for handle, value in values:
-            gen_resource_variable_ops.assign_variable_op(handle, value)
+        for_each(gen_resource_variable_ops.assign_variable_op, values)
 
 
-def _restore(reached: HeldState) -> None:
-    for set_state, state in reached.generators:
-        set_state(state)
-    for value, kind, names, values in reached.objects:
-        if type(value) is not kind:
-            object.__setattr__(value, "__class__", kind)
-        current = value.__dict__
-        if not _same(current, names, values):
-            current.clear()
-            current.update(zip(names, values, strict=True))
-    _refill(reached)
-    _restore_attributes(reached)
+def _steps(reached: HeldState) -> list[Step]:
+    """Return the steps that restore everything that was reached."""
+    return [
+        lambda: for_each(lambda set_state, state: set_state(state), reached.generators),
+        partial(for_each, _restore_object, reached.objects),
+        partial(for_each, _empty, [(emptied,) for emptied in reached.empty]),
+        partial(for_each, _refill_dict, reached.dicts),
+        partial(for_each, _refill_sequence, reached.sequences),
+        partial(for_each, _refill_set, reached.sets),
+        partial(for_each, _refill_cell, reached.cells),
+        partial(for_each, _restore_slots, reached.slotted),
+        partial(for_each, GlobalBinding.restore, [(binding,) for binding in reached.globals]),
+        partial(for_each, _restore_class, reached.classes),
+    ]
 
 
-def _refill(reached: HeldState) -> None:
-    """Restore the contents of the containers."""
-    for emptied in reached.empty:
-        base = _base(emptied)
-        if base.__len__(emptied):
-            base.clear(emptied)
-    for container, keys, values in reached.dicts:
-        if type(container) is not dict or not _same(container, keys, values):
-            _refill_dict(container, keys, values)
-    for container, items in reached.sequences:
-        _refill_sequence(container, items)
-    for elements, before in reached.sets:
-        if not set.__eq__(elements, before):
-            set.clear(elements)
-            set.update(elements, before)
-    for cell, content in reached.cells:
-        if not _holds(cell, content):
-            cell.cell_contents = content
+def _restore_object(value: Any, kind: type, names: tuple[Any, ...], values: tuple[Any, ...]) -> None:
+    if type(value) is not kind:
+        object.__setattr__(value, "__class__", kind)
+    if not _same(value.__dict__, names, values):
+        assign_dict(value.__dict__, dict(zip(names, values, strict=True)))
 
 
-def _restore_attributes(reached: HeldState) -> None:
-    """Restore what is set by name: slots, globals, and the attributes of the user's classes."""
-    for value, slots in reached.slotted:
-        _restore_slots(value, slots)
-    for binding in reached.globals:
-        binding.restore()
-    for kind, attributes in reached.classes:
-        current = {name: value for name, value in vars(kind).items() if not name.startswith("__")}
-        for name in current.keys() - attributes.keys():
-            delattr(kind, name)
-        for name, content in attributes.items():
-            if current.get(name) is not content or name not in current:
-                setattr(kind, name, content)
+def _empty(emptied: Any) -> None:
+    base = _base(emptied)
+    if base.__len__(emptied):
+        base.clear(emptied)
+
+
+def _refill_set(elements: set[Any], before: frozenset[Any]) -> None:
+    if not set.__eq__(elements, before):
+        set.clear(elements)
+        set.update(elements, before)
+
+
+def _refill_cell(cell: Any, content: Any) -> None:
+    if not _holds(cell, content):
+        cell.cell_contents = content
+
+
+def _restore_class(kind: type, attributes: dict[str, Any]) -> None:
+    current = {name: value for name, value in vars(kind).items() if not name.startswith("__")}
+    for name in current.keys() - attributes.keys():
+        delattr(kind, name)
+    for name, content in attributes.items():
+        if current.get(name) is not content or name not in current:
+            setattr(kind, name, content)
 
 
 def _restore_slots(value: Any, attributes: dict[str, Any]) -> None:
@@ -188,18 +191,20 @@ def _refill_dict(container: dict[Any, Any], keys: tuple[Any, ...], values: tuple
     now_keys, now_values = contents(container)
     if len(now_keys) == len(keys) and all(map(is_, now_keys, keys)) and all(map(is_, now_values, values)):
         return
-    base = _base(container)
-    base.clear(container)
-    for key, value in zip(keys, values, strict=True):
-        if not (isinstance(key, weakref.ref) and key() is None):  # its object was deleted in between
-            base.__setitem__(container, key, value)
+    pairs = zip(keys, values, strict=True)
+    # One whose object was deleted in between is left out.
+    alive = {key: value for key, value in pairs if not (isinstance(key, weakref.ref) and key() is None)}
+    assign_dict(container, alive, _base(container))
 
 
 def _refill_sequence(container: Any, items: tuple[Any, ...]) -> None:
     base = _base(container)
     if base.__len__(container) != len(items) or not all(map(is_, base.__iter__(container), items)):
-        base.clear(container)
-        base.extend(container, items)
+        if base is list:
+            list.__setitem__(container, slice(None), items)
+        else:
+            base.clear(container)
+            base.extend(container, items)
 
 
 def _base(container: Any) -> Any:

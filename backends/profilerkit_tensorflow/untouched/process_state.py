@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from tensorflow.python.eager import context as eager
+
+from profilerkit.process.restoring import Step
 
 from .switches import note_switches
 
@@ -55,17 +57,14 @@ def _attributes() -> Iterator[tuple[Any, str, Any]]:
                 yield module, attribute, getattr(module, attribute)
 
 
-def process_state() -> Callable[[], None]:
-    """Record the settings and random states of the process, and return a function that restores them."""
+def process_state() -> tuple[Step, list[Step]]:
+    """Record the settings and random states of the process; return what changes its seed, and what restores all."""
     numpy = sys.modules.get("numpy")
     python_rng, numpy_rng = random.getstate(), numpy.random.get_state() if numpy else None
     settings = list(_attributes())
-    restore_switches = note_switches()
-    restore_context = _context_state()
+    change_context, restore_context = _context_state()
 
     def restore() -> None:
-        restore_context()
-        restore_switches()
         for module, name, value in settings:
             if getattr(module, name, None) is not value:
                 setattr(module, name, value)
@@ -73,10 +72,10 @@ def process_state() -> Callable[[], None]:
         if numpy and numpy_rng is not None:
             numpy.random.set_state(numpy_rng)
 
-    return restore
+    return change_context, [restore_context, note_switches(), restore]
 
 
-def _context_state() -> Callable[[], None]:
+def _context_state() -> tuple[Step, Step]:
     """Record TensorFlow's global seed, the generator of the operators' seeds, and the default device.
 
     Until they are restored, another global seed is set. The kernel of a random operator is cached by its two seeds and
@@ -90,16 +89,18 @@ def _context_state() -> Callable[[], None]:
     stand_in = random.Random()
     if seed is not None and state is not None:
         stand_in.seed(f"{seed} {state[1][:4]} {state[1][-1]}")
-    context._seed, context._rng = stand_in.getrandbits(31), stand_in
+
+    def change() -> None:
+        context._seed, context._rng = stand_in.getrandbits(31), stand_in
 
     def restore() -> None:
         context._seed = seed
         if generator is None:
-            del context._rng
+            vars(context).pop("_rng", None)
         else:
             context._rng = generator
             generator.setstate(state)
         if context.device_name != device[0]:
             context._set_device(*device)
 
-    return restore
+    return change, restore

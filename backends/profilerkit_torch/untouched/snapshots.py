@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from profilerkit.process.restoring import assign_dict
+
 from ..model.modules import CONTAINERS, EMPTY, STANDARD, in_slot, reachable
 
 __all__ = ["ClassSnapshot", "ModuleSnapshot", "SlotsSnapshot", "copied", "own_classes", "refill"]
@@ -165,20 +167,9 @@ def refill(container: Any, content: Any) -> None:
         return
     kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
     if issubclass(kind, dict):
-        _refill_dict(kind, container, content)
+        assign_dict(container, content, kind)
     elif kind is list:
         list.__setitem__(container, slice(None), content)
     else:
         kind.clear(container)
         (kind.extend if kind is deque else kind.update)(container, content)
-
-
-def _refill_dict(kind: Any, container: Any, content: dict[Any, Any]) -> None:
-    """Give a dict its content back; at no moment is it without a name that it had."""
-    kind.update(container, content)
-    for key in [key for key in kind.keys(container) if key not in content]:
-        kind.__delitem__(container, key)
-    if not _same_items(container, content):  # another order: as each goes behind the others, it is that of the content
-        for key, value in content.items():
-            kind.pop(container, key, None)
-            kind.__setitem__(container, key, value)

@@ -1,0 +1,88 @@
+"""Ctrl-C and failing allocations: no harm, no interrupt lost, no wrong number; `harming` has the ways.
+
+A sample is broken off in each run; what is marked slow has the thousands.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from source_tree import SUPPORT
+
+#: Lines of whole_call's own end, where nothing is left to put back: only another thread could raise there, and the
+#: handler that stays hands interrupts on to the user's.
+_LAST = "process interrupts"
+_CHANGING = "untouched/,process/restoring,trace/layers,asked_names,trace/static_pass,trace/questions,trace/conversion"
+
+
+def broken_off(*arguments: str) -> dict[str, Any]:
+    """Break calls off in a process of their own, and return what came of them."""
+    done = subprocess.run(
+        [sys.executable, str(SUPPORT / "harming.py"), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=3000,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    answer: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{\n") :])
+    answer["problems"] = [problem for problem in answer["problems"] if f"): {_LAST}: " not in problem]
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("backend", "call", "way"),
+    [
+        ("torch", "static", "sigint"),
+        ("torch", "static", "async"),
+        ("torch", "timed", "several"),
+        ("torch", "training", "alarm"),
+        ("torch", "layers", "main"),
+        ("torch", "evaluated", "allocation"),
+        ("jax", "evaluated", "sigint"),
+    ],
+)
+def test_calls_broken_off_at_random_moments(backend: str, call: str, way: str) -> None:
+    answer = broken_off(backend, call, way, "25")
+    assert answer["tried"] == 25
+    assert answer["problems"] == []
+
+
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "MemoryError"])
+def test_lines_that_change_and_put_back(error: str) -> None:
+    answer = broken_off("torch", "static", error, "0.05", _CHANGING)
+    assert answer["tried"] > 20
+    assert answer["problems"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["sigint", "several", "alarm", "async", "allocation"])
+@pytest.mark.parametrize("call", ["static", "training", "timed", "compared", "evaluated", "layers", "operators"])
+def test_thousands_of_calls_broken_off(call: str, way: str) -> None:
+    assert broken_off("torch", call, way, "5000" if way == "sigint" else "500")["problems"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["static", "training", "timed", "compared", "evaluated"])
+def test_a_large_model_broken_off(call: str) -> None:
+    assert broken_off("large", call, "sigint", "500")["problems"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+@pytest.mark.parametrize("call", ["static", "training", "timed", "compared", "evaluated"])
+def test_calls_of_other_backends_broken_off(backend: str, call: str) -> None:
+    assert broken_off(backend, call, "sigint", "500")["problems"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "MemoryError"])
+@pytest.mark.parametrize("backend", ["torch", "tensorflow", "jax"])
+@pytest.mark.parametrize("call", ["static", "training", "timed", "evaluated"])
+def test_each_line_that_changes_and_puts_back(backend: str, call: str, error: str) -> None:
+    assert broken_off(backend, call, error, "1", _CHANGING)["problems"] == []

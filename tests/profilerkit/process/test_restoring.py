@@ -1,0 +1,139 @@
+"""Changes that are put back whatever is raised meanwhile, and interrupts that wait for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from profilerkit.process.restoring import assign_dict, for_each, restored, whole_call
+
+
+class Failing:
+    """A step that raises a number of times, and is done then."""
+
+    def __init__(self, times: int, error: BaseException) -> None:
+        self.times, self.error, self.calls = times, error, 0
+
+    def __call__(self) -> None:
+        self.calls += 1
+        if self.calls <= self.times:
+            raise self.error
+
+
+def test_a_step_that_was_interrupted_is_done_again_and_the_others_are_done() -> None:
+    done: list[str] = []
+    failing = Failing(1, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt), restored(failing, lambda: done.append("second")):
+        pass
+    assert (failing.calls, done) == (2, ["second"])
+
+
+def test_a_step_that_always_raises_keeps_no_other_from_being_done() -> None:
+    done: list[str] = []
+    with pytest.raises(ZeroDivisionError), restored(Failing(9, ZeroDivisionError()), lambda: done.append("second")):
+        pass
+    assert done == ["second"]
+
+
+def test_an_interrupt_of_the_block_is_not_replaced_by_an_error_of_a_step() -> None:
+    with pytest.raises(KeyboardInterrupt), restored(Failing(9, ZeroDivisionError())):
+        raise KeyboardInterrupt
+
+
+def test_a_block_whose_end_was_not_reached_is_put_back_by_the_one_around_it() -> None:
+    order: list[str] = []
+    with restored(lambda: order.append("outer")):
+        restored(lambda: order.append("inner")).__enter__()
+    assert order == ["inner", "outer"]
+
+
+def test_all_arguments_are_worked_off_and_an_interrupt_comes_before_other_errors() -> None:
+    done: list[int] = []
+    errors = {1: ValueError(), 2: KeyboardInterrupt()}
+
+    def work(number: int) -> None:
+        done.append(number)
+        if number in errors:
+            raise errors[number]
+
+    with pytest.raises(KeyboardInterrupt):
+        for_each(work, [(0,), (1,), (2,), (3,)])
+    assert done == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict])
+def test_a_dict_gets_its_content_in_its_order_and_never_lacks_a_name(kind: Any) -> None:
+    content = kind(a=1, b=2, c=3)
+    for changed in ({"c": 3, "a": 0}, {}, {"x": 1, "b": 2}, {"b": 2, "a": 1, "c": 3, "d": 4}):
+        container = kind(changed)
+        assign_dict(container, dict(content), kind)
+        assert list(container.items()) == [("a", 1), ("b", 2), ("c", 3)]
+
+
+@contextmanager
+def own_handler() -> Iterator[list[int]]:
+    """Have a handler of the user's that counts and raises."""
+    calls: list[int] = []
+
+    def handle(number: int, frame: Any) -> None:
+        calls.append(number)
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGINT, handle)
+    try:
+        yield calls
+        assert signal.getsignal(signal.SIGINT) is handle
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_an_interrupt_while_something_is_put_back_comes_afterwards_once() -> None:
+    done: list[str] = []
+
+    def step() -> None:
+        interrupt()
+        for _ in range(1000):  # it would be raised here
+            pass
+        done.append("whole")
+
+    with own_handler() as calls:
+        with pytest.raises(KeyboardInterrupt):
+            with restored(step):
+                pass
+            time.sleep(5)
+        assert (done, len(calls)) == (["whole"], 1)
+
+
+def test_an_interrupt_in_the_block_comes_at_once() -> None:
+    with own_handler() as calls, pytest.raises(KeyboardInterrupt), restored():
+        interrupt()
+        time.sleep(5)
+    assert len(calls) == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_that_python_drops_is_raised_at_the_end() -> None:
+    """Raised in the callback of a weak reference it would be printed, and lost."""
+
+    class Dying:
+        pass
+
+    with own_handler() as calls:
+        with pytest.raises(KeyboardInterrupt), whole_call():
+            dying = Dying()
+            reference = weakref.ref(dying, lambda _: interrupt())
+            del dying
+        assert reference() is None
+    assert len(calls) == 1

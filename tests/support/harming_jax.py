@@ -1,0 +1,89 @@
+"""A small module of Flax on JAX, and the calls of it that `harming` breaks off."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from profilerkit import compare, profile
+from profilerkit_jax import ComputeEvalMetric, JaxProfiler
+
+__all__ = ["made"]
+
+RUNS: dict[str, Any] = {"num_iters": 2, "warmup": 0}
+
+
+class Small(nnx.Module):
+    """Weights, statistics and a dropout."""
+
+    def __init__(self, rngs: nnx.Rngs) -> None:
+        self.first = nnx.Linear(4, 8, rngs=rngs)
+        self.norm = nnx.BatchNorm(8, rngs=rngs)
+        self.dropout = nnx.Dropout(0.5, rngs=rngs)
+        self.head = nnx.Linear(8, 3, rngs=rngs)
+
+    def __call__(self, x: Any) -> Any:
+        return self.head(self.dropout(self.norm(self.first(x))))
+
+
+class Jax:
+    """A model with what can be done with it."""
+
+    def __init__(self) -> None:
+        self.model = Small(nnx.Rngs(0))
+        self.x = jnp.ones((2, 4))
+        names = ("static", "training", "timed", "compared", "evaluated")
+        self.calls: dict[str, Callable[[], Any]] = {name: getattr(self, name) for name in names}
+
+    def static(self) -> Any:
+        report = profile(self.model, self.x, metrics=["macs", "memory_footprint"])
+        return report["macs"], report["memory_footprint"]
+
+    def training(self) -> Any:
+        return str(profile(self.model, self.x, metrics=["training_macs"])["training_macs"])
+
+    def timed(self) -> Any:
+        return profile(self.model, self.x, metrics=["execution_time"], **RUNS)["execution_time"].min > 0
+
+    def compared(self) -> Any:
+        comparison = compare(self.model, self.model, inputs=self.x, metrics=["macs", "execution_time"], **RUNS)
+        return [report["macs"] for report in (comparison.reference, *comparison.others)]
+
+    def evaluated(self) -> Any:
+        profiler = JaxProfiler(self.model, {"test": [self.x]})
+        profiler.register_profiler_function(ComputeEvalMetric(lambda model, loader: float(model(self.x).sum())))
+        return profiler.compute_status("eval_metric")
+
+    def look(self) -> dict[str, Any]:
+        """Return the facts that must come back."""
+        facts: dict[str, Any] = {}
+        for path, module in nnx.iter_modules(self.model):
+            facts[f"{path} type"] = type(module)
+            for name, value in vars(module).items():
+                if isinstance(value, (bool, int, str)):
+                    facts[f"{path} {name}"] = value
+        for name, leaf in jax.tree_util.tree_leaves_with_path(nnx.state(self.model)):
+            values = jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+            facts[f"variable {name}"] = np.asarray(values).tobytes()
+        facts |= {
+            "process device": jax.config.jax_default_device,
+            "process numbers": (random.getstate(), str(np.random.get_state())),
+            "process interrupts": signal.getsignal(signal.SIGINT),
+            "process warnings": list(warnings.filters),
+            "process recursion": sys.getrecursionlimit(),
+        }
+        return facts
+
+
+def made() -> Jax:
+    warnings.simplefilter("ignore")
+    return Jax()

@@ -1,0 +1,106 @@
+"""A small Keras model on TensorFlow, and the calls of it that `harming` breaks off."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.eager.polymorphic_function import atomic_function, polymorphic_function
+from tensorflow.python.framework import func_graph
+
+from profilerkit import compare, profile
+from profilerkit_tensorflow import ComputeEvalMetric, TFProfiler
+
+__all__ = ["made"]
+
+RUNS: dict[str, Any] = {"num_iters": 2, "warmup": 0}
+
+
+class Counting(keras.layers.Layer):  # type: ignore[misc]
+    """A layer that counts its calls and keeps what it was called with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Any] = []
+        self.total = self.add_weight(shape=(), initializer="zeros", trainable=False)
+
+    def call(self, x: Any) -> Any:
+        self.seen.append(str(x.shape))
+        self.last = 1
+        self.total.assign_add(1.0)
+        return x * 2
+
+
+class TensorFlow:
+    """A model with what can be done with it."""
+
+    def __init__(self) -> None:
+        layers = [keras.layers.Dense(8), keras.layers.BatchNormalization(), keras.layers.Dropout(0.5), Counting()]
+        self.model = keras.Sequential([keras.Input((4,)), *layers, keras.layers.Dense(3)])
+        self.x = tf.ones((2, 4))
+        names = ("static", "training", "timed", "compared", "evaluated", "layers")
+        self.calls: dict[str, Callable[[], Any]] = {name: getattr(self, name) for name in names}
+
+    def static(self) -> Any:
+        report = profile(self.model, self.x, metrics=["macs", "memory_footprint"])
+        return report["macs"], report["memory_footprint"]
+
+    def training(self) -> Any:
+        return str(profile(self.model, self.x, metrics=["training_macs"])["training_macs"])
+
+    def timed(self) -> Any:
+        return profile(self.model, self.x, metrics=["execution_time"], **RUNS)["execution_time"].min > 0
+
+    def compared(self) -> Any:
+        comparison = compare(self.model, self.model, inputs=self.x, metrics=["macs", "execution_time"], **RUNS)
+        return [report["macs"] for report in (comparison.reference, *comparison.others)]
+
+    def evaluated(self) -> Any:
+        profiler = TFProfiler(self.model, {"test": [self.x]})
+        profiler.register_profiler_function(
+            ComputeEvalMetric(lambda model, loader: float(tf.reduce_sum(model(self.x))))
+        )
+        return profiler.compute_status("eval_metric")
+
+    def layers(self) -> Any:
+        return profile(self.model, self.x, metrics=["layer_times"], passes=1)["layer_times"] is not None
+
+    def look(self) -> dict[str, Any]:
+        """Return the facts that must come back."""
+        facts: dict[str, Any] = {}
+        for layer in (self.model, *self.model.layers):
+            facts[f"{layer.name} names"] = [*vars(layer)]
+            for name, value in vars(layer).items():
+                listed = [*map(id, value)] if isinstance(value, (list, dict)) else None
+                facts[f"{layer.name} {name}"] = id(value), listed
+        for variable in self.model.variables:
+            facts[f"variable {variable.path}"] = variable.numpy().tobytes(), id(variable._value)
+        state: Any = context.context()
+        facts |= {
+            "process calls": [cls.__dict__.get("__call__") for cls in keras.layers.Dense.__mro__],
+            "process functions": (polymorphic_function.Function.__call__, atomic_function.AtomicFunction.call_flat),
+            "process graphs": func_graph.FuncGraph.__init__,
+            "process seeds": (state._seed, id(getattr(state, "_rng", None))),
+            "process callbacks": list(state.op_callbacks),
+            "process eager": (tf.config.functions_run_eagerly(), tf.executing_eagerly()),
+            "process questions": (tf.Tensor.__getattr__, tf.get_static_value, type(state).executing_eagerly),
+            "process numbers": (random.getstate(), str(np.random.get_state())),
+            "process interrupts": signal.getsignal(signal.SIGINT),
+            "process warnings": list(warnings.filters),
+            "process recursion": sys.getrecursionlimit(),
+        }
+        return facts
+
+
+def made() -> TensorFlow:
+    keras.utils.set_random_seed(0)
+    warnings.simplefilter("ignore")
+    return TensorFlow()
