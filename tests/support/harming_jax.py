@@ -45,17 +45,19 @@ class Jax:
         self.calls: dict[str, Callable[[], Any]] = {name: getattr(self, name) for name in names}
 
     def static(self) -> Any:
-        report = profile(self.model, self.x, metrics=["macs", "memory_footprint"])
+        report = profile(self.model, self.x, strict=True, metrics=["macs", "memory_footprint"])
         return report["macs"], report["memory_footprint"]
 
     def training(self) -> Any:
-        return str(profile(self.model, self.x, metrics=["training_macs"])["training_macs"])
+        return str(profile(self.model, self.x, strict=True, metrics=["training_macs"])["training_macs"])
 
     def timed(self) -> Any:
-        return profile(self.model, self.x, metrics=["execution_time"], **RUNS)["execution_time"].min > 0
+        return profile(self.model, self.x, strict=True, metrics=["execution_time"], **RUNS)["execution_time"].min > 0
 
     def compared(self) -> Any:
-        comparison = compare(self.model, self.model, inputs=self.x, metrics=["macs", "execution_time"], **RUNS)
+        comparison = compare(
+            self.model, self.model, inputs=self.x, strict=True, metrics=["macs", "execution_time"], **RUNS
+        )
         return [report["macs"] for report in (comparison.reference, *comparison.others)]
 
     def evaluated(self) -> Any:
@@ -71,11 +73,11 @@ class Jax:
             for name, value in vars(module).items():
                 if isinstance(value, (bool, int, str)):
                     facts[f"{path} {name}"] = value
-        for name, leaf in jax.tree_util.tree_leaves_with_path(nnx.state(self.model)):
+        for place, leaf in jax.tree_util.tree_leaves_with_path(nnx.state(self.model)):
             values = jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
-            facts[f"variable {name}"] = np.asarray(values).tobytes()
+            facts[f"variable {place}"] = np.asarray(values).tobytes()
         facts |= {
-            "process device": jax.config.jax_default_device,
+            "process device": jax.config.values["jax_default_device"],
             "process numbers": (random.getstate(), str(np.random.get_state())),
             "process interrupts": signal.getsignal(signal.SIGINT),
             "process warnings": list(warnings.filters),

@@ -50,17 +50,19 @@ class TensorFlow:
         self.calls: dict[str, Callable[[], Any]] = {name: getattr(self, name) for name in names}
 
     def static(self) -> Any:
-        report = profile(self.model, self.x, metrics=["macs", "memory_footprint"])
+        report = profile(self.model, self.x, strict=True, metrics=["macs", "memory_footprint"])
         return report["macs"], report["memory_footprint"]
 
     def training(self) -> Any:
-        return str(profile(self.model, self.x, metrics=["training_macs"])["training_macs"])
+        return str(profile(self.model, self.x, strict=True, metrics=["training_macs"])["training_macs"])
 
     def timed(self) -> Any:
-        return profile(self.model, self.x, metrics=["execution_time"], **RUNS)["execution_time"].min > 0
+        return profile(self.model, self.x, strict=True, metrics=["execution_time"], **RUNS)["execution_time"].min > 0
 
     def compared(self) -> Any:
-        comparison = compare(self.model, self.model, inputs=self.x, metrics=["macs", "execution_time"], **RUNS)
+        comparison = compare(
+            self.model, self.model, inputs=self.x, strict=True, metrics=["macs", "execution_time"], **RUNS
+        )
         return [report["macs"] for report in (comparison.reference, *comparison.others)]
 
     def evaluated(self) -> Any:
@@ -71,7 +73,7 @@ class TensorFlow:
         return profiler.compute_status("eval_metric")
 
     def layers(self) -> Any:
-        return profile(self.model, self.x, metrics=["layer_times"], passes=1)["layer_times"] is not None
+        return profile(self.model, self.x, strict=True, metrics=["layer_times"], passes=1)["layer_times"] is not None
 
     def look(self) -> dict[str, Any]:
         """Return the facts that must come back."""

@@ -82,19 +82,21 @@ class Torch:
         self.calls |= {"layer_block": self.layer_block, "watched": self.watched}
 
     def static(self) -> Any:
-        report = profile(self.model, self.x, metrics=STATIC)
+        report = profile(self.model, self.x, strict=True, metrics=STATIC)
         return [report[name] for name in STATIC]
 
     def training(self) -> Any:
         names = ("training_macs", "training_memory")
-        report = profile(self.model, self.x, metrics=names)
+        report = profile(self.model, self.x, strict=True, metrics=names)
         return [str(report[name]) for name in names]
 
     def timed(self) -> Any:
-        return profile(self.model, self.x, metrics=["execution_time"], **RUNS)["execution_time"].min > 0
+        return profile(self.model, self.x, strict=True, metrics=["execution_time"], **RUNS)["execution_time"].min > 0
 
     def compared(self) -> Any:
-        comparison = compare(self.model, self.model, inputs=self.x, metrics=["macs", "execution_time"], **RUNS)
+        comparison = compare(
+            self.model, self.model, inputs=self.x, strict=True, metrics=["macs", "execution_time"], **RUNS
+        )
         return [report["macs"] for report in (comparison.reference, *comparison.others)]
 
     def evaluated(self) -> Any:
@@ -106,11 +108,13 @@ class Torch:
         return get_accuracy(self.model, [(self.x, torch.zeros(len(self.x), dtype=torch.long))])
 
     def layers(self) -> Any:
-        table = profile(self.model, self.x, metrics=["layer_times"], passes=1)["layer_times"]
+        table = profile(self.model, self.x, strict=True, metrics=["layer_times"], passes=1)["layer_times"]
         return [row.path for row in table.layers] if hasattr(table, "layers") else len(str(table)) > 0
 
     def operators(self) -> Any:
-        return profile(self.model, self.x, metrics=["operator_table"], passes=1)["operator_table"] is not None
+        return (
+            profile(self.model, self.x, strict=True, metrics=["operator_table"], passes=1)["operator_table"] is not None
+        )
 
     def layer_block(self) -> Any:
         with layer_times(self.model) as timer:
