@@ -51,14 +51,9 @@ class Origins:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """In a real run, know what was there before it, and note the threads that are started in it."""
-        if self._stands_in is not None:
-            yield
-            return
-        with frozen_objects_found(), compat.unseen_by_functions():
-            kinds = _kinds_of_tensors()
-            for value in [found for found in gc.get_objects() if type(found) in kinds]:
-                self._others.add(value, 0)
+        """Note the threads that are started; in a real run, know what was there before it."""
+        if self._stands_in is None:
+            self._know_all()
         before = threading.getprofile()
 
         def note(frame: Any, event: str, argument: Any) -> None:
@@ -70,6 +65,12 @@ class Origins:
             yield
         finally:
             threading.setprofile(before)
+
+    def _know_all(self) -> None:
+        with frozen_objects_found(), compat.unseen_by_functions():
+            kinds = _kinds_of_tensors()
+            for value in [found for found in gc.get_objects() if type(found) in kinds]:
+                self._others.add(value, 0)
 
     def check(self, func: Any, args: Any, kwargs: Any) -> None:
         """Look at what an operator is about to read."""
@@ -152,16 +153,17 @@ class Origins:
 
     def _meet(self, tensor: torch.Tensor) -> None:
         """Report a tensor that no recorded operator made, unless it may be a constant."""
-        if self._stands_in is not None:
-            if self._stands_in(tensor) and tensor.numel():
+        key = _key(tensor)
+        if self._stands_in is not None and self._stands_in(tensor):
+            if tensor.numel():
                 self._live.add(tensor, 0)
                 self._report()
             return
-        if _key(tensor) in self._others.by_storage or not (tensor.is_floating_point() or tensor.is_complex()):
+        if not key or key in self._others.by_storage or not (tensor.is_floating_point() or tensor.is_complex()):
             return
         self._others.add(tensor, 0)
         if tensor.numel() > 1 and (self._has_left or self._has_threads):
-            is_view, was_changed = self._find_owner(_address(tensor))
+            is_view, was_changed = self._find_owner(_address(tensor)) if self._has_left else (False, False)
             if was_changed or not is_view:
                 self._report()
 
