@@ -151,7 +151,7 @@ _MODE_FLAGS = tuple(
         "_is_in_non_infra_torch_dispatch_mode",
         "_is_in_any_mode_without_ignore_compile_internals",
     )
-    if find(f"torch.utils._python_dispatch.{name}") is not None
+    if hasattr(_dispatch_module, name)
 )
 _set_flag_in_c: Callable[[bool], None] | None = find(
     "torch.utils._python_dispatch.set_is_in_mode_without_ignore_compile_internals"

@@ -18,7 +18,7 @@ from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder
 
 from ..model.modules import tensors_of
-from ..running.passes import synchronize
+from ..running.passes import memory_reader, synchronize
 from ..untouched.global_hooks import hook_after_calls
 from .clocks import EventClock, HostClock, clock_for
 from .timeline import TimedRun, inclusive
@@ -55,6 +55,7 @@ class TorchStepRecorder(StepRecorder):
         self._update: FrameType | None = None
         self._memory: dict[str, int] = {}
         self._device: torch.device | None = None
+        self._reader: Any = torch.cuda
 
     def begin(self) -> None:
         """Begin to measure a step."""
@@ -63,7 +64,8 @@ class TorchStepRecorder(StepRecorder):
             self._clock = self._given_clock or clock_for(used)
             self._timer = TorchLayerTimer(self._model, _KEPT, clock=self._given_clock)
         self._devices = [device for device in used if device.type not in ("cpu", "meta")]
-        self._device = next((device for device in self._devices if device.type == "cuda"), None)
+        readers = [(device, memory_reader(device)) for device in self._devices]
+        self._device, self._reader = next((pair for pair in readers if pair[1] is not None), (None, None))
         self._updates.clear()
         self._closures.clear()
         self._memory.clear()
@@ -214,12 +216,12 @@ class TorchStepRecorder(StepRecorder):
         if self._device is None:
             return
         peak = self._read_peak()
-        self._memory[f"{phase}_end"] = torch.cuda.memory_allocated(self._device)
+        self._memory[f"{phase}_end"] = self._reader.memory_allocated(self._device)
         if peak > self._peak:
             self._memory[f"{phase}_peak"] = self._peak = peak
 
     def _read_peak(self) -> int:
-        return torch.cuda.max_memory_allocated(self._device) if self._device is not None else 0
+        return int(self._reader.max_memory_allocated(self._device)) if self._device is not None else 0
 
     def _now(self) -> Any:
         return self._clock.read()

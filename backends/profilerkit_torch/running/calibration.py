@@ -18,6 +18,7 @@ from profilerkit.process.restoring import restored
 
 from .calibration_gradients import RECURRENT, gradient_of, gradients, gru, lstm, recurrences, recurrent_inputs
 from .operands import Described, Operands, indices, maker_of, positive, random
+from .passes import synchronize
 
 __all__ = ["cases", "on_threads"]
 
@@ -104,12 +105,12 @@ class _Function(nn.Module):
 def cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
     """Yield the operators to measure; their tensors are made when each is measured."""
     make = maker_of(device, getattr(torch, dtype))
-    synchronize = torch.cuda.synchronize if device.type == "cuda" else None
+    wait = partial(synchronize, device) if device.type != "cpu" else None
 
     def prepared(function: Callable[..., Any], operands: Operands, gradient: bool) -> OperatorCall:
         tensors = make(operands)
         call = gradient_of(function, tensors) if gradient else partial(function, *tensors)
-        return OperatorCall(_synchronized(call, synchronize), _Function(function), ModelInputs(*tensors))
+        return OperatorCall(_synchronized(call, wait), _Function(function), ModelInputs(*tensors))
 
     makers = (_products, _convolutions, _attention, _recurrent, _traffic, _images, gradients)
     for name, function, operands in (each for maker in makers for each in maker()):

@@ -15,6 +15,7 @@ from torch.nn import functional
 from profilerkit.prediction.cases import CompiledSeconds, HostSeconds
 
 from .compiling import compiled as compiled_model
+from .passes import synchronize
 
 __all__ = ["gradients_of", "host_seconds"]
 
@@ -144,7 +145,6 @@ def _shortest(call: Callable[[], object], device: torch.device, seconds: float) 
         began = clock()
         for _ in range(calls):
             call()
-        if device.type == "cuda":
-            torch.cuda.synchronize()
+        synchronize(device)
         shortest = min(shortest, (clock() - began) / calls)
     return shortest

@@ -27,11 +27,27 @@ __all__ = [
     "autocasting",
     "forward_pass",
     "forward_pass_with_gradients",
+    "memory_reader",
     "set_training_flags",
     "synchronize",
     "training_step",
     "without_hooks_once_accumulated",
 ]
+
+
+def memory_reader(device: torch.device) -> Any:
+    """Return the module that reports the memory of a device: ``memory_allocated`` and ``max_memory_allocated``.
+
+    That is the module of the device, or ``torch.accelerator``, which has them from torch 2.9 on. None where torch does
+    not report a peak, as for MPS. The device is one that a tensor is on.
+    """
+    for module in (getattr(torch, device.type, None), torch.accelerator):
+        try:
+            module.max_memory_allocated(device)  # type: ignore[union-attr]
+        except (AttributeError, NotImplementedError, RuntimeError, ValueError):
+            continue
+        return module
+    return None
 
 
 def synchronize(device: torch.device) -> None:

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy as is_unsized
 
-from profilerkit import BackendFailedError, CostFormulaError, ModelInputs
+from profilerkit import BackendFailedError, CostFormulaError, ModelInputs, NotOfferedError
 from profilerkit.process.collector import collector_paused
 from profilerkit.process.restoring import restored
 from profilerkit.trace.conditions import formulas_used, noted
@@ -93,10 +93,17 @@ def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[
                 if isinstance(error, PassError) and kind.grad_mode is below_autograd:
                     break
         if failure is None or kind.grad_mode is torch.no_grad:  # with gradients it may be another one
-            failure, calls = kind.failed(errors[-1], inputs), calls_before[id(errors[-1])]
+            failure, calls = kind.failed(_offered(errors[-1]), inputs), calls_before[id(errors[-1])]
         if not any(needs_autograd(error) for error in errors):
             break
     return _layers_alone(model, failure, calls)
+
+
+def _offered(error: Exception) -> Exception:
+    """Return an error of the model's; raise one that says what this release of torch does not have for a pass."""
+    if isinstance(error, NotOfferedError):
+        raise error
+    return error
 
 
 def _layers_alone(model: nn.Module, failure: Exception | None = None, calls: Calls | None = None) -> ModelTrace:

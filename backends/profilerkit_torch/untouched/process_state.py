@@ -59,9 +59,15 @@ def _random_numbers() -> Iterator[Callable[[], Any]]:
         yield lambda: numpy.random.set_state(numbers)
     on_cpu = torch.get_rng_state()
     yield lambda: torch.set_rng_state(on_cpu)
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        on_cuda = torch.cuda.get_rng_state_all()
-        yield lambda: torch.cuda.set_rng_state_all(on_cuda)
+    yield from _random_numbers_of_accelerators()
+
+
+def _random_numbers_of_accelerators() -> Iterator[Callable[[], Any]]:
+    for module in (torch.cuda, torch.xpu):
+        if module.is_available() and module.is_initialized():
+            yield partial(module.set_rng_state_all, module.get_rng_state_all())
+    if torch.backends.mps.is_available():
+        yield partial(torch.mps.set_rng_state, torch.mps.get_rng_state())
 
 
 def _values() -> list[Any]:

@@ -12,6 +12,7 @@ from torch import nn
 
 from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs, compare, profile
 from profilerkit.backend import RunOptions
+from profilerkit_torch.running.passes import memory_reader
 
 NO_GPU = not torch.cuda.is_available()
 
@@ -218,3 +219,32 @@ def test_models_that_change_with_every_run_are_measured_once_in_turn() -> None:
     )
     assert comparison.ratio("execution_time").paired
     assert CALLS["n"] == 2 * (1 + 1 + 5)
+
+
+class _Memory:
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+
+    def max_memory_allocated(self, device: torch.device) -> int:
+        if self._error is not None:
+            raise self._error
+        return 7
+
+
+@pytest.mark.parametrize(
+    ("own", "general", "reads"),
+    [
+        (_Memory(None), _Memory(None), "own"),
+        (_Memory(NotImplementedError()), _Memory(None), "general"),
+        (object(), _Memory(None), "general"),  # MPS has other names
+        (object(), _Memory(RuntimeError("no allocator")), None),
+        (object(), object(), None),  # before torch 2.9
+    ],
+)
+def test_memory_is_read_where_torch_reports_it(
+    own: Any, general: Any, reads: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "xpu", own)
+    monkeypatch.setattr(torch, "accelerator", general)
+    found = memory_reader(torch.device("xpu"))
+    assert found is {"own": own, "general": general, None: None}[reads]

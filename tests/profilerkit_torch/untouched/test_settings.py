@@ -24,7 +24,7 @@ def _of_precision(backend: str) -> Callable[[Any], Any]:
 
 
 #: How each is set, and another value than its default.
-WRITERS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+WRITERS: dict[str, tuple[Any, Any]] = {
     "torch.set_default_dtype": (torch.set_default_dtype, torch.float64),
     "torch.use_deterministic_algorithms": (torch.use_deterministic_algorithms, True),
     "torch.set_float32_matmul_precision": (torch.set_float32_matmul_precision, "high"),
@@ -44,7 +44,10 @@ WRITERS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "torch.backends.mkldnn.enabled": (_C._set_mkldnn_enabled, False),
     "torch.backends.mkldnn.deterministic": (_C._set_mkldnn_deterministic, True),
     "torch.backends.nnpack.enabled": (_C._set_nnpack_enabled, False),
-    "torch.backends.cuda.matmul.allow_fp16_accumulation": (_C._set_cublas_allow_fp16_accumulation, True),
+    "torch.backends.cuda.matmul.allow_fp16_accumulation": (
+        getattr(_C, "_set_cublas_allow_fp16_accumulation", None),
+        True,
+    ),
     **{
         f"torch.backends: fp32_precision of {backend}": (_of_precision(backend), "ieee")
         for backend in ("generic", "cuda", "mkldnn")

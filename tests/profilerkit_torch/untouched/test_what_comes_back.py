@@ -15,6 +15,7 @@ from torch import nn
 from profilerkit import ModelChangedWarning, ModelInputs, profile
 from profilerkit_torch import ComputeEvalMetric, TorchBackend, TorchProfiler
 from profilerkit_torch.trace.tracing import trace_model
+from profilerkit_torch.untouched.process_state import _random_numbers_of_accelerators
 
 X = torch.ones(1, 2)
 EXAMPLES = ROOT / "examples"
@@ -260,3 +261,21 @@ def test_marks_of_tensors_inside_a_wrapper_tensor_come_back() -> None:
     model = Marks()
     profile(model, torch.ones(2, 2), metrics=["macs", "execution_time"], num_iters=1)
     assert not hasattr(model.weight.a, "mark")
+
+
+def test_the_random_numbers_of_every_accelerator_in_use_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulated, as there is none here: XPU is in use, MPS is there, and CUDA is not in use."""
+    states: dict[str, Any] = {"xpu": [1, 2], "mps": 3}
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    for name in ("is_available", "is_initialized"):
+        monkeypatch.setattr(torch.xpu, name, lambda: True)
+    monkeypatch.setattr(torch.xpu, "get_rng_state_all", lambda: states["xpu"])
+    monkeypatch.setattr(torch.xpu, "set_rng_state_all", lambda value: states.update(xpu=value))
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    monkeypatch.setattr(torch.mps, "get_rng_state", lambda: states["mps"])
+    monkeypatch.setattr(torch.mps, "set_rng_state", lambda value: states.update(mps=value))
+    steps = list(_random_numbers_of_accelerators())
+    states.update(xpu=[5, 6], mps=7)
+    for step in steps:
+        step()
+    assert states == {"xpu": [1, 2], "mps": 3}

@@ -1,0 +1,91 @@
+"""Profiles three small networks in a process in which a name of the framework is not there.
+
+Run as a script, with the name: a dotted path such as ``torch._C._len_torch_function_stack``, or that of an attribute of
+objects such as ``_schema``. Without a name nothing is taken away. The last line that is printed is JSON: by network and
+metric the value, its completeness, and what the report says besides.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from profilerkit.backend_kit import private_names
+
+METRICS = ("total_params", "macs", "flops", "memory_footprint", "training_memory", "layer_times")
+
+
+def names_in(path: Path) -> list[str]:
+    """Return the names that a ``compat.py`` looks for, in the order of the file: paths, and attributes of objects."""
+    names: dict[str, None] = {}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _LOOKING:
+            texts = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+            names.update(dict.fromkeys(f"{_LOOKING[node.func.id]}{text}" for text in texts if isinstance(text, str)))
+    return list(names)
+
+
+#: What looks for a name in a ``compat.py``, and what goes before the text that it gets.
+_LOOKING = {"find": "", "_first": "", "field": "", "tag": "torch.Tag.", "operator": "torch.ops.", "dtype": "torch."}
+
+
+def take_away(absent: str) -> None:
+    """Have the backend not find a name: before it is imported."""
+    find = private_names.find
+    private_names.find = lambda path: None if path == absent else find(path)
+    private_names.field = lambda name: f"{name}_taken_away" if name == absent else name
+
+
+def networks() -> dict[str, tuple[Any, Any]]:
+    """Return a convolutional network, an encoder and an LSTM, each with its inputs."""
+    import torch
+    from torch import nn
+
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm, self.out = nn.LSTM(8, 8), nn.Linear(8, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y: torch.Tensor = self.out(self.lstm(x)[0])
+            return y
+
+    convolutional = nn.Sequential(
+        *(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.1)),
+        *(nn.Flatten(), nn.Linear(72, 10), nn.Softmax(-1)),
+    )
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    return {
+        "cnn": (convolutional, torch.ones(2, 3, 8, 8)),
+        "encoder": (nn.TransformerEncoder(layer, 1), torch.ones(2, 5, 16)),
+        "lstm": (Recurrent(), torch.ones(4, 2, 8)),
+    }
+
+
+def profiled() -> dict[str, Any]:
+    """Return what the reports say."""
+    from profilerkit import profile
+
+    said: dict[str, Any] = {}
+    for name, (model, inputs) in networks().items():
+        report = profile(model, inputs, metrics=METRICS, passes=1, warmup=1)
+        values = {
+            key: (
+                str(status.value) if key != "layer_times" else status.value is not None,
+                status.completeness.value,
+                status.missing,
+            )
+            for key, status in report.statuses.items()
+            if key in METRICS
+        }
+        said[name] = {"values": values, "notes": [note for note in report.notes if "noisy" not in note.lower()]}
+    return said
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        take_away(sys.argv[1])
+    sys.stdout.write(json.dumps(profiled()))
