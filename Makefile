@@ -60,8 +60,7 @@ test-integrations: $(VENV)/.installed ## install trainers and trackers (Lightnin
 	@$(PIP_INSTALL) -e '.[test-integrations]'
 	@$(BIN)/python -m pytest tests/profilerkit_torch/callbacks tests/test_docs.py -k "callbacks or logging"
 
-gpu: $(VENV)/.installed ## run the tests and measurements that need a GPU; results go to gpu-results/
-	@$(BIN)/python -m pytest -m gpu --junitxml gpu-results/tests.xml tests
+gpu: $(VENV)/.installed ## check all that needs a GPU, in at most ten minutes; results go to gpu-results/
 	@$(BIN)/python benchmarks/gpu.py gpu-results
 
 attack: $(VENV)/.installed ## run all of tests/attack, of which the other targets run a sample: an hour; prints go to attack-results/

@@ -503,11 +503,43 @@ graph_executor: tuple[Callable[[], bool], Callable[[bool], None]] = (
 )
 
 
-def find_setting(name: str) -> Iterator[tuple[Callable[[], Any], Callable[[Any], Any]]]:
-    """Yield what reads and what sets a setting that torch keeps in C++; nothing where this release has none."""
-    read, write = find(f"torch._C._get_{name}"), find(f"torch._C._set_{name}")
-    if read is not None and write is not None:
-        yield read, write
+#: Pairs of a getter and a setter that are put back elsewhere, or are no settings of the process.
+_NO_SETTINGS = frozenset(
+    {
+        *("cublas_allow_tf32", "onednn_allow_tf32", "float32_matmul_precision"),  # other names of a precision
+        *("deterministic_algorithms", "dispatch_mode", "graph_exec_group", "graph_executor_optimize", "rng_state"),
+        *("tensor_metadata", "thread_name", "torch_function_state", "tracing_state", "value_trace"),
+    }
+)
+
+
+def settings_of_c() -> Iterator[tuple[Callable[[], Any], Callable[[Any], Any]]]:
+    """Yield what reads and what sets each setting that torch keeps in C++: those of later releases too.
+
+    One that is a pair of values is set by both.
+    """
+    functions = vars(find("torch._C"))
+    for name, read in functions.items():
+        kept = name.removeprefix("_cuda").removeprefix("_get_")
+        write = functions.get(name.replace("get_", "set_", 1))
+        is_getter = name in (f"_get_{kept}", f"_cuda_get_{kept}") and kept not in _NO_SETTINGS
+        if write is not None and is_getter and _takes_nothing(read):
+            yield read, partial(_write, write)
+
+
+def _takes_nothing(read: Callable[[], Any]) -> bool:
+    """Return whether a getter can be called without arguments."""
+    try:
+        read()
+    except TypeError:
+        return False
+    except RuntimeError:  # what it reads cannot be read now
+        pass
+    return True
+
+
+def _write(write: Callable[..., Any], value: Any) -> None:
+    write(*value) if isinstance(value, tuple) else write(value)
 
 
 def find_getter(name: str) -> Callable[[], Any] | None:

@@ -16,7 +16,8 @@ class OperatorCall:
     """What one operator is measured by.
 
     Attributes:
-        call: Runs it once, and returns when the device is done.
+        call: Runs it once, and returns when the device is done. For a device of its own, which works while the host
+            goes on, it is a `Run` whose ``seconds`` are those of the device alone, for one operator.
         model: A model that does the same and nothing else: the backend's trace of it tells the kind, sizes and work.
         inputs: What ``model`` is called with.
     """
@@ -49,6 +50,7 @@ class HostSeconds:
 
     Attributes:
         layer_call: Seconds for the call of one layer.
+        operator_call: Seconds for handing one operator to a device of its own; 0 where the host itself runs operators.
         view_call: Seconds for an operator that moves no bytes, such as a transposition.
         gradient_call: Seconds that automatic differentiation takes for each operator of a backward pass.
         backward_call: Seconds that it takes to start a backward pass.
@@ -60,6 +62,7 @@ class HostSeconds:
     gradient_call: float = 0.0
     backward_call: float = 0.0
     compiled: CompiledSeconds | None = None
+    operator_call: float = 0.0
 
 
 @dataclass(frozen=True)

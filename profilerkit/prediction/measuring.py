@@ -11,9 +11,11 @@ from typing import TypeVar
 
 from ..backend import Backend, DeviceLike, RunOptions
 from ..devices.info import DeviceInfo, Figure, dtype_name
-from ..errors import InputError
+from ..error_text import error_line
+from ..errors import InputError, ProfilerKitError
 from ..process.environment import machine
 from ..protocols import Calibrates, NamesDevices, Trains, implements, offered
+from ..times.run import Run
 from ..times.sampling import Sampling, measure
 from ..trace.records import ModelTrace
 from .calibration import COMPILED, Calibration, Network, content_of
@@ -66,11 +68,17 @@ def calibrate(
     began = time.perf_counter()
     cases = [case for dtype in dtypes for case in provider.calibration_cases(device, dtype_name(dtype))]
     progress(f"{len(cases)} operators on {info.name}")
+    failed: dict[str, str] = {}
+
+    def leave_out(case: CalibrationCase, error: Exception) -> None:
+        failed[case.name] = f"{type(error).__name__}: {error_line(error)}"
+        progress(f"without {case.name}: {failed[case.name]}")
+
     with provider.calibrating(num_threads) as threads:
         clock = clock_of(info, threads)
         host = provider.host_seconds(device, compiled, seconds * _OF_HOST)
-        tables = tables_of(backend, cases, began + seconds * (1 - _OF_NETWORKS) - time.perf_counter(), clock)
-    dispatch = min(table.least_seconds for table in tables)
+        tables = tables_of(backend, cases, began + seconds * (1 - _OF_NETWORKS) - time.perf_counter(), clock, leave_out)
+    dispatch = host.operator_call or min(table.least_seconds for table in tables)
     version = ", ".join(f"{name} {value}" for name, value in list(backend.environment().items())[:2])
     name = f"{backend.name} ({version}) on {threads} thread{'s' if threads != 1 else ''}"
     calibration = Calibration(tables, dispatch, host, backend=name)
@@ -84,7 +92,9 @@ def calibrate(
         ratios += networks_of(backend, networks, measured, seconds * _OF_NETWORKS, threads, clock, compiled=True)
     calibration = replace(calibration, networks=ratios)
     points = sum(len(table.points) for table in tables)
-    facts = left_out("operators", points, len(cases)) | left_out("networks", *_counted(ratios, networks))
+    facts = left_out("operators", points, len(cases) - len(failed)) | left_out("networks", *_counted(ratios, networks))
+    if failed:
+        facts["operators_failed"] = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
     result = _device(info, calibration, time.perf_counter() - began)
     return replace(result, facts={**result.facts, **facts})
 
@@ -114,10 +124,12 @@ def tables_of(
     cases: Iterable[CalibrationCase],
     seconds: float,
     clock: Callable[[], float] = time.perf_counter,
+    leave_out: Callable[[CalibrationCase, Exception], object] | None = None,
 ) -> tuple[EfficiencyTable, ...]:
     """Measure operators and return their tables; raises `InputError` if a case is not one operator.
 
-    If the time is over before all are measured, those that are left out are spread over all kinds and sizes.
+    If the time is over before all are measured, those that are left out are spread over all kinds and sizes. An
+    operator that the device refuses, as some are in some dtypes, goes to ``leave_out``; without that it raises.
     """
     listed = in_spread_order(cases, _group_of)
     points: dict[tuple[str, str], list[Point]] = {}
@@ -126,7 +138,15 @@ def tables_of(
         left = deadline - time.perf_counter()
         if left <= 0 and _suffice(points):
             break
-        kind, dtype, point = _measured(backend, case, max(left, 0.0) / (len(listed) - index), clock)
+        try:
+            kind, dtype, point = _measured(backend, case, max(left, 0.0) / (len(listed) - index), clock)
+        except ProfilerKitError:
+            raise
+        except Exception as error:
+            if leave_out is None:
+                raise
+            leave_out(case, error)
+            continue
         points.setdefault((kind, dtype), []).append(point)
     if not points:
         raise InputError(f"the {backend.name} backend provides no operator to measure")
@@ -194,14 +214,15 @@ def _seconds(call: Callable[[], object], seconds: float, clock: Callable[[], flo
 
     Other programs make a call longer, never shorter. If ``seconds`` do not suffice for many samples, few are taken.
     """
+    run = Run.of(call)
     once, deadline = 1.0, time.perf_counter() + seconds
     for _ in range(4):
-        began = clock()
-        call()
-        once = min(once, max(clock() - began, 1e-9))
+        once = min(once, max(run.seconds(clock), 1e-9))
         if time.perf_counter() >= deadline:
             break
     repeats = max(1, math.ceil(min(_SHORTEST_SAMPLE, max(seconds, 1e-6) / _FEWEST_SAMPLES) / once))
+    if run is call:  # it has a clock of its own, and takes care of short calls itself
+        repeats = 1
 
     def several() -> None:
         for _ in range(repeats):
@@ -211,7 +232,7 @@ def _seconds(call: Callable[[], object], seconds: float, clock: Callable[[], flo
     is_short = left < _SAMPLES * repeats * once
     samples, warmup = (_FEWEST_SAMPLES, 0) if is_short else (_SAMPLES, None)
     sampling = Sampling(warmup=warmup, max_seconds=left, min_samples=samples, relative_precision=0.003, clock=clock)
-    taken = measure(several, sampling)
+    taken = measure(run if run is call else several, sampling)
     return taken.min / repeats, taken.median / taken.min - 1
 
 
@@ -260,11 +281,10 @@ def _trace(backend: Backend, network: CalibrationNetwork, phase: str) -> ModelTr
 def _device(info: DeviceInfo, calibration: Calibration, seconds: float) -> DeviceInfo:
     """Return the calibrated device: the best rates that were measured, and the tables."""
     facts = machine()
-    peaks = {}
-    for table in calibration.tables:
-        best = calibration.peak(table.dtype)
-        if best is not None:
-            peaks[table.dtype] = Figure(float(f"{best:.4g}"), _SOURCE, "the fastest product", _spread(calibration))
+    peaks = {
+        dtype: Figure(float(f"{best:.4g}"), _SOURCE, "the fastest product", _spread(calibration))
+        for dtype, best in _peaks(calibration, is_gpu=info.kind == "gpu").items()
+    }
     largest = max(point.work for table in calibration.tables for point in table.points if len(point.sizes) == 1)
     figures = {
         name: figure for name, figure in info.figures.items() if name in ("memory_size", "clock", "memory_clock")
@@ -288,6 +308,25 @@ def _device(info: DeviceInfo, calibration: Calibration, seconds: float) -> Devic
         conditions,
         content_of(calibration),
     )
+
+
+def _peaks(calibration: Calibration, *, is_gpu: bool) -> dict[str, float]:
+    """Return the best rate of products in each dtype.
+
+    On a GPU, convolutions and recurrent layers of float32 may run in TF32, which is the default of their library: if
+    they are faster than any other product of float32, their best rate is that of ``tf32``.
+    """
+    peaks: dict[str, float] = {}
+    for table in calibration.tables:
+        if len(table.points[0].sizes) > 1:
+            in_library = (
+                is_gpu and table.dtype == "float32" and ("convolution" in table.kind or "recurrent" in table.kind)
+            )
+            dtype = "tf32" if in_library else table.dtype
+            peaks[dtype] = max(peaks.get(dtype, 0.0), table.best_rate)
+    if peaks.get("tf32", math.inf) <= peaks.get("float32", 0.0):
+        del peaks["tf32"]
+    return peaks
 
 
 def _spread(calibration: Calibration) -> float:

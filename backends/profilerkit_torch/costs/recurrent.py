@@ -48,10 +48,26 @@ _MODES = ("rnn_relu", "rnn_tanh", "lstm", "gru")
 
 
 @register_op_costs("aten::_cudnn_rnn", "aten::miopen_rnn")
-def library_rnn(x: Shape, weights: tuple[Shape, ...], stride: int, *arguments: Any, out: Any, **__: Any) -> Cost:
-    """Cost as above; of a packed sequence, with one row for each step of each sample, as well."""
-    mode = next(argument for argument in arguments if type(argument) is int)
-    return _recurrent(weights, Shape(x[:-1]).numel, _MODES[mode])
+def library_rnn(x: Shape, weights: tuple[Shape, ...], per_cell: int, *arguments: Any, out: Any, **__: Any) -> Cost:
+    """Cost as above; of a packed sequence, with one row for each step of each sample, as well.
+
+    The first two integers of the arguments are the kind and the hidden units.
+    """
+    mode, units = [argument for argument in arguments if type(argument) is int][:2]
+    matrices, biases = _library_weights(weights, per_cell)
+    cells = len(weights) // per_cell
+    return recurrent.layers(_MODES[mode], Shape(x[:-1]).numel, matrices, biases, cells * units)
+
+
+def _library_weights(weights: Sequence[Shape], per_cell: int) -> tuple[int, int]:
+    """Return the elements of all matrices and of all biases, by their places in each cell.
+
+    Not by their dimensions: under autocast they are pieces of one buffer, each of them a single column. A cell has the
+    matrix of the input and that of the state, then two biases or none, then the projection or none.
+    """
+    with_biases = per_cell >= 4
+    biases = sum(weight.numel for at, weight in enumerate(weights) if with_biases and at % per_cell in (2, 3))
+    return sum(weight.numel for weight in weights) - biases, biases
 
 
 @register_op_cost("aten::mkldnn_rnn_layer")
@@ -162,10 +178,14 @@ def library_gradient(
     """
     bidirectional, *_, (by_input, by_state, _, by_weights) = arguments[-5:]
     positions, batch = Shape(x[:-1]).numel, hx[1]
-    omitted = 0 if by_input else _elements(weights[: (1 + bidirectional) * per_cell : per_cell], 2) * positions
-    omitted += 0 if by_state else _elements(weights[1::per_cell], 2) * batch
+    of_input, of_state = weights[: (1 + bidirectional) * per_cell : per_cell], weights[1::per_cell]
+    omitted = 0 if by_input else sum(weight.numel for weight in of_input) * positions
+    omitted += 0 if by_state else sum(weight.numel for weight in of_state) * batch
+    matrices, biases = _library_weights(weights, per_cell)
     cells = len(weights) // per_cell
-    return _gradient(_MODES[mode], weights, positions, cells * units, bool(by_weights), omitted)
+    return recurrent.layers_gradient(
+        _MODES[mode], positions, matrices, biases, cells * units, bool(by_weights), omitted
+    )
 
 
 @register_op_cost("aten::lstm_mps_backward")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,9 +17,19 @@ from profilerkit import ModelInputs
 from profilerkit.prediction.cases import CalibrationCase, OperatorCall
 from profilerkit.process.restoring import restored
 
-from .calibration_gradients import RECURRENT, gradient_of, gradients, gru, lstm, recurrences, recurrent_inputs
+from .calibration_gradients import (
+    LARGE_RECURRENT,
+    RECURRENT,
+    gradient_of,
+    gradients,
+    gru,
+    lstm,
+    recurrences,
+    recurrent_inputs,
+)
 from .operands import Described, Operands, indices, maker_of, positive, random
 from .passes import synchronize
+from .queued_calls import Busy, QueuedCall
 
 __all__ = ["cases", "on_threads"]
 
@@ -89,6 +100,21 @@ _ATTENTION = (
 )
 #: The elements of traffic.
 _ELEMENTS = (64, 2**10, 2**13, 2**15, 2**17, 2**19, 2**21, 2**23)
+#: Images for normalization, pooling and upsampling: samples, channels, size.
+_IMAGES = ((1, 8, 8), (1, 16, 16), (1, 32, 32), (1, 64, 56), (16, 64, 28), (16, 32, 64))
+#: What fills a device of its own as well: it reaches its best rates at sizes that would take a CPU seconds.
+_LARGE_ROWS, _LARGE_WEIGHTS = (512, 4096), ((1024, 1024), (4096, 1024), (1024, 4096), (4096, 4096), (8192, 8192))
+_LARGE_BATCHED = ((256, 128, 128, 64), (96, 512, 512, 64), (32, 1024, 1024, 128))
+_LARGE_CONVOLUTIONS = (
+    *((64, 3, 224, 64, 7, 2), (64, 64, 56, 64, 3, 1), (64, 64, 56, 256, 1, 1), (64, 256, 56, 64, 1, 1)),
+    *((64, 128, 28, 128, 3, 1), (64, 512, 28, 128, 1, 1), (64, 256, 14, 256, 3, 1), (64, 1024, 14, 256, 1, 1)),
+    *((64, 512, 7, 512, 3, 1), (64, 512, 7, 2048, 1, 1), (256, 3, 64, 32, 3, 1), (256, 16, 32, 16, 3, 1)),
+    *((256, 64, 24, 64, 3, 1), (256, 32, 48, 64, 3, 1), (256, 32, 64, 64, 3, 2)),
+)
+_LARGE_DEPTHWISE = ((256, 64, 28, 3), (64, 192, 56, 3), (64, 384, 14, 3))
+_LARGE_ATTENTION = ((64, 8, 64, 64), (16, 12, 256, 64), (8, 12, 512, 64), (4, 16, 1024, 64), (1, 32, 2048, 128))
+_LARGE_ELEMENTS = (2**25, 2**27)
+_LARGE_IMAGES = ((256, 32, 32), (64, 64, 56), (64, 256, 56))
 
 
 class _Function(nn.Module):
@@ -106,16 +132,19 @@ def cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
     """Yield the operators to measure; their tensors are made when each is measured."""
     make = maker_of(device, getattr(torch, dtype))
     wait = partial(synchronize, device) if device.type != "cpu" else None
+    busy = Busy(device) if device.type == "cuda" else None
 
     def prepared(function: Callable[..., Any], operands: Operands, gradient: bool) -> OperatorCall:
         tensors = make(operands)
         call = gradient_of(function, tensors) if gradient else partial(function, *tensors)
-        return OperatorCall(_synchronized(call, wait), _Function(function), ModelInputs(*tensors))
+        timed = _synchronized(call, wait) if busy is None else QueuedCall(call, busy)
+        return OperatorCall(timed, _Function(function), ModelInputs(*tensors))
 
+    is_large = device.type != "cpu"
     makers = (_products, _convolutions, _attention, _recurrent, _traffic, _images, gradients)
-    for name, function, operands in (each for maker in makers for each in maker()):
+    for name, function, operands in (each for maker in makers for each in maker(is_large)):
         yield CalibrationCase(f"{name} in {dtype}", partial(prepared, function, operands, False))
-    for name, function, operands in recurrences():
+    for name, function, operands in recurrences(is_large):
         yield CalibrationCase(f"{name} in {dtype}", partial(prepared, function, operands, True), is_gradient=True)
 
 
@@ -123,10 +152,16 @@ def cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
 def on_threads(num_threads: int | None) -> Iterator[int]:
     """Run operators on so many threads inside, without gradients; yield how many threads these are.
 
-    To switch gradients off at each call would take as long as a small operator.
+    To switch gradients off at each call would take as long as a small operator. What torch warns of is not shown: that
+    the weights of a single recurrent operator are not laid out as those of a layer, in its trace.
     """
     threads = torch.get_num_threads()
-    with restored(partial(torch.set_num_threads, threads)), torch.no_grad():
+    with (
+        restored(partial(torch.set_num_threads, threads)),
+        torch.no_grad(),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
         torch.set_num_threads(num_threads or threads)
         yield torch.get_num_threads()
 
@@ -144,7 +179,7 @@ def _synchronized(call: Callable[[], object], synchronize: Callable[[], Any] | N
     return synchronized
 
 
-def _products() -> Described:
+def _products(is_large: bool) -> Described:
     for columns, depth in (*_WEIGHTS, _LARGE):
         weight, bias = random(columns, depth), random(columns)
         for rows in _FEW_ROWS if (columns, depth) == _LARGE else _ROWS:
@@ -152,18 +187,22 @@ def _products() -> Described:
     for (rows, columns), depth in product(*_SHALLOW):
         tensors = random(rows, depth), random(columns, depth), random(columns)
         yield f"linear {rows} x {columns} x {depth}", functional.linear, tensors
-    for batch, rows, columns, depth in _BATCHED:
+    for rows, (columns, depth) in product(_LARGE_ROWS, _LARGE_WEIGHTS) if is_large else ():
+        tensors = random(rows, depth), random(columns, depth), random(columns)
+        yield f"linear {rows} x {columns} x {depth}", functional.linear, tensors
+    for batch, rows, columns, depth in _BATCHED + _LARGE_BATCHED * is_large:
         yield f"bmm {batch} x {rows}", torch.bmm, (random(batch, rows, depth), random(batch, depth, columns))
 
 
-def _convolutions() -> Described:
-    for batch, channels, size, out, kernel, stride in (*_CONVOLUTIONS, *_MORE_CONVOLUTIONS):
+def _convolutions(is_large: bool) -> Described:
+    listed = (*_CONVOLUTIONS, *_MORE_CONVOLUTIONS, *_LARGE_CONVOLUTIONS * is_large)
+    for batch, channels, size, out, kernel, stride in listed:
         x, weight = random(batch, channels, size, size), random(out, channels, kernel, kernel)
         yield f"convolution {x.shape} {weight.shape}", _convolution(stride, kernel // 2, 1), (x, weight, random(out))
         if channels > 3 and stride == 1:
             y = random(batch, out, size, size)
             yield f"gradient {x.shape} {weight.shape}", _convolution_gradient(kernel // 2, out), (y, x, weight)
-    for batch, channels, size, kernel in _DEPTHWISE:
+    for batch, channels, size, kernel in _DEPTHWISE + _LARGE_DEPTHWISE * is_large:
         x, weight = random(batch, channels, size, size), random(channels, 1, kernel, kernel)
         yield f"depthwise {x.shape}", _convolution(1, kernel // 2, channels), (x, weight, random(channels))
         y = random(batch, channels, size, size)
@@ -181,21 +220,21 @@ def _convolution_gradient(padding: int, out: int, groups: int = 1) -> Callable[.
     )
 
 
-def _attention() -> Described:
-    for batch, heads, length, width in _ATTENTION:
+def _attention(is_large: bool) -> Described:
+    for batch, heads, length, width in _ATTENTION + _LARGE_ATTENTION * is_large:
         tensors = tuple(random(batch, heads, length, width) for _ in range(3))
         yield f"attention {tensors[0].shape}", functional.scaled_dot_product_attention, tensors
 
 
-def _recurrent() -> Described:
-    for sizes in RECURRENT:
+def _recurrent(is_large: bool) -> Described:
+    for sizes in RECURRENT + LARGE_RECURRENT * is_large:
         batch, steps = sizes[:2]
         yield f"lstm {batch} x {steps}", lstm, recurrent_inputs(4, *sizes)
         yield f"gru {batch} x {steps}", gru, recurrent_inputs(3, *sizes)
 
 
-def _traffic() -> Described:
-    for elements in _ELEMENTS:
+def _traffic(is_large: bool) -> Described:
+    for elements in _ELEMENTS + _LARGE_ELEMENTS * is_large:
         rows, width = max(1, elements // 64), min(elements, 64)
         x, scale = random(rows, width), random(width)
         yield f"add {elements}", torch.add, (x, random(rows, width))
@@ -229,8 +268,8 @@ def _random_bits(x: torch.Tensor) -> torch.Tensor:
     return torch.bernoulli(x, 0.5)
 
 
-def _images() -> Described:
-    for samples, channels, size in ((1, 8, 8), (1, 16, 16), (1, 32, 32), (1, 64, 56), (16, 64, 28), (16, 32, 64)):
+def _images(is_large: bool) -> Described:
+    for samples, channels, size in _IMAGES + _LARGE_IMAGES * is_large:
         x, each = random(samples, channels, size, size), random(channels)
         yield f"batch norm {x.shape}", _batch_norm, (x, each, positive(channels), each, each)
         yield f"max pool {x.shape}", _max_pool, (x,)

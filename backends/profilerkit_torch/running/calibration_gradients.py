@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.backends import cudnn
 
-from .operands import Described, Operands, indices, positive, random
+from .operands import Described, Operands, indices, positive, random, saved
 
-__all__ = ["RECURRENT", "gradient_of", "gradients", "gru", "lstm", "recurrences", "recurrent_inputs"]
+__all__ = ["LARGE_RECURRENT", "RECURRENT", "gradient_of", "gradients", "gru", "lstm", "recurrences", "recurrent_inputs"]
 
 _ATEN = torch.ops.aten
 #: The elements of traffic.
@@ -21,23 +22,29 @@ RECURRENT = (
     *((1, 8, 16, 32), (1, 32, 64, 64), (8, 32, 64, 64), (16, 8, 64, 64), (4, 48, 96, 96)),
     *((8, 16, 128, 256), (32, 16, 64, 128), (1, 64, 256, 256)),
 )
+#: What fills a device of its own as well.
+LARGE_RECURRENT = ((256, 16, 64, 64), (64, 48, 96, 96), (64, 24, 128, 256), (32, 128, 1024, 1024))
+_LARGE_ELEMENTS, _LARGE_IMAGES = (2**25,), ((256, 32, 32), (64, 64, 56), (64, 256, 56))
 
 
-def gradients() -> Described:
-    """Yield gradients of activations, normalization and pooling, each a name, a function and its inputs."""
-    for elements in _ELEMENTS:
+def gradients(is_large: bool) -> Described:
+    """Yield gradients of activations, normalization and pooling, each a name, a function and its inputs.
+
+    The large ones are for a device of its own.
+    """
+    for elements in _ELEMENTS + _LARGE_ELEMENTS * is_large:
         rows, width = max(1, elements // 64), min(elements, 64)
-        x, y, scale, row = random(rows, width), random(rows, width), random(width), random(rows, 1)
+        x, y, scale, row = random(rows, width), random(rows, width), random(width), saved(rows, 1)
         yield f"gradient of gelu {elements}", _ATEN.gelu_backward, (y, x)
         yield f"gradient of layer norm {elements}", _layer_norm, (y, x, row, row, scale, scale)
         yield f"gradient of softmax {elements}", _softmax, (y, x)
-    for samples, channels, size in _IMAGES:
+    for samples, channels, size in _IMAGES + _LARGE_IMAGES * is_large:
         x, y = random(samples, channels, size, size), random(samples, channels, size, size)
-        each, variance = random(channels), positive(channels)
+        each, variance, kept = random(channels), positive(channels), saved(channels)
         halved = random(samples, channels, size // 2, size // 2)
         corners = indices(1, *halved.shape)
         yield f"statistics {x.shape}", _statistics, (x, each, each, each, variance)
-        yield f"gradient of batch norm {x.shape}", _batch_norm, (y, x, each, each, variance, each, variance)
+        yield f"gradient of batch norm {x.shape}", _batch_norm, (y, x, each, each, variance, kept, kept)
         yield f"gradient of max pool {x.shape}", _max_pool, (halved, x, corners)
         yield f"gradient of upsampling {x.shape}", _upsampling, (x,)
 
@@ -70,10 +77,10 @@ def _upsampling(y: torch.Tensor) -> Any:
     return _ATEN.upsample_nearest2d_backward(y, [height, width], [samples, channels, height // 2, width // 2], 2.0, 2.0)
 
 
-def recurrences() -> Described:
+def recurrences(is_large: bool) -> Described:
     """Yield recurrent layers whose gradients are measured: a name, the function of the forward pass, and its inputs."""
     for kind, function, gates in (("lstm", lstm, 4), ("gru", gru, 3)):
-        for batch, steps, features, width in RECURRENT:
+        for batch, steps, features, width in RECURRENT + LARGE_RECURRENT * is_large:
             yield (
                 f"gradient of {kind} {batch} x {steps}",
                 function,
@@ -109,10 +116,25 @@ def gradient_of(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) 
 
 
 def lstm(x: torch.Tensor, h: torch.Tensor, c: torch.Tensor, *weights: torch.Tensor) -> Any:
-    """Run a layer of an LSTM over inputs that begin with the batch."""
+    """Run a layer of an LSTM over inputs that begin with the batch; where gradients are on, in training mode."""
+    _lay_out_for_cudnn("LSTM", x, weights)
     return torch.lstm(x, (h, c), weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)
 
 
 def gru(x: torch.Tensor, h: torch.Tensor, *weights: torch.Tensor) -> Any:
-    """Run a layer of a GRU over inputs that begin with the batch."""
-    return torch.gru(x, h, weights, True, 1, 0.0, False, False, True)
+    """Run a layer of a GRU over inputs that begin with the batch; where gradients are on, in training mode."""
+    _lay_out_for_cudnn("GRU", x, weights)
+    return torch.gru(x, h, weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)
+
+
+def _lay_out_for_cudnn(kind: str, x: torch.Tensor, weights: tuple[torch.Tensor, ...]) -> None:
+    """Put a layer's weights into one piece of memory, as torch's own layers have them for cuDNN; once for each tensor.
+
+    Otherwise every call copies them.
+    """
+    if type(x) is not torch.Tensor or not x.is_cuda or not cudnn.is_acceptable(x):  # a trace has no memory
+        return
+    if len({weight.untyped_storage().data_ptr() for weight in weights}) > 1:
+        with torch.no_grad():
+            mode, width = cudnn.rnn.get_cudnn_mode(kind), weights[1].shape[1]
+            torch._cudnn_rnn_flatten_weight(weights, len(weights), x.shape[-1], mode, width, 0, 1, True, False)

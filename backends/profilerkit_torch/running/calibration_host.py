@@ -23,8 +23,8 @@ __all__ = ["gradients_of", "host_seconds"]
 _SHORT, _LONG = 4, 20
 #: The rows and columns of the matrices in chains: the work itself is nothing.
 _SIZE = 16
-#: How many calls are timed: a view, two passes, two steps, two layers and their operators.
-_MEASURED = 9
+#: How many calls are timed: a view, two passes, a product, two steps, two layers and their operators.
+_MEASURED = 10
 #: How often a call is timed, and how many times it runs each time; fewer if the time does not suffice.
 _RUNS, _CALLS = 20, 100
 
@@ -61,9 +61,11 @@ def host_seconds(device: torch.device, compiled: bool, seconds: float) -> HostSe
     with torch.no_grad():
         view = shortest(x.t)
         passes = shortest(lambda: short(x)), shortest(lambda: long(x))
+        product = shortest(partial(functional.linear, x, short.weights[0])) if device.type == "cuda" else 0.0
     steps = [shortest(partial(_step, chain, x, tuple(chain.parameters()))) for chain in (short, long)]
     of_graphs = _compiled_seconds(x, device, shortest) if compiled else None
-    return HostSeconds(_layer_call(x, shortest), view, *gradients_of(view, passes, (steps[0], steps[1])), of_graphs)
+    gradients = gradients_of(view, passes, (steps[0], steps[1]))
+    return HostSeconds(_layer_call(x, shortest), view, *gradients, of_graphs, operator_call=product)
 
 
 def gradients_of(view: float, passes: tuple[float, float], steps: tuple[float, float]) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import torch
@@ -15,10 +16,10 @@ __all__ = ["networks"]
 
 
 def networks(device: torch.device) -> Iterator[CalibrationNetwork]:
-    """Yield the networks, with inputs on the device."""
+    """Yield the networks, with inputs on the device; larger ones as well for a device of its own."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        for name, family, model, inputs in _made():
+        for name, family, model, inputs in chain(_made(), _large() if device.type != "cpu" else ()):
             yield CalibrationNetwork(name, family, model.to(device), ModelInputs(inputs.to(device)))
 
 
@@ -35,6 +36,16 @@ def _made() -> Iterator[tuple[str, str, nn.Module, torch.Tensor]]:
     yield "LSTM", "recurrent", _First(nn.LSTM(64, 64, batch_first=True)), torch.randn(8, 24, 64)
     yield "GRU", "recurrent", _First(nn.GRU(48, 96, batch_first=True)), torch.randn(4, 16, 48)
     yield "embedded words", "embedding", _words(), torch.randint(0, 2000, (8, 32))
+
+
+def _large() -> Iterator[tuple[str, str, nn.Module, torch.Tensor]]:
+    """Make networks that keep a device of its own busy: of the small ones, the host takes most of the time."""
+    yield "wide layers, many rows", "dense", _dense(4096, 3), torch.randn(4096, 4096)
+    yield "strided convolutions, many images", "convolutional", _plain(48, 3), torch.randn(64, 3, 96, 96)
+    yield "residual blocks, many images", "residual", _Stem(_Residual(64), 64, 3), torch.randn(64, 3, 56, 56)
+    yield "depthwise blocks, many images", "depthwise", _Stem(_Separable(96), 96, 3), torch.randn(64, 3, 56, 56)
+    yield "transformer, many tokens", "transformer", _transformer(768, 12, 4), torch.randn(16, 256, 768)
+    yield "LSTM, many sequences", "recurrent", _First(nn.LSTM(256, 256, batch_first=True)), torch.randn(128, 64, 256)
 
 
 def _dense(width: int, depth: int) -> nn.Module:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["Described", "Operand", "Operands", "indices", "maker_of", "positive", "random"]
+__all__ = ["Described", "Operand", "Operands", "indices", "maker_of", "positive", "random", "saved"]
 
 #: How many elements are drawn; larger tensors repeat them, which is many times faster than to draw all.
 _BLOCK = 2**16
@@ -23,11 +23,13 @@ class Operand:
         shape: Its shape.
         is_positive: Whether its values are absolute values, as those of a variance.
         below: For integers: the number that they are less than. None for random numbers of the measured dtype.
+        is_saved: Whether a layer of normalization saves it in its forward pass, on CUDA in float32 at least.
     """
 
     shape: tuple[int, ...]
     is_positive: bool = False
     below: int | None = None
+    is_saved: bool = False
 
 
 Operands = tuple[Operand, ...]
@@ -45,6 +47,11 @@ def positive(*sizes: int) -> Operand:
     return Operand(sizes, is_positive=True)
 
 
+def saved(*sizes: int) -> Operand:
+    """Return a tensor of means, or of inverse deviations, that a layer of normalization has saved."""
+    return Operand(sizes, is_positive=True, is_saved=True)
+
+
 def indices(below: int, *sizes: int) -> Operand:
     """Return a tensor of random integers from 0, less than a number."""
     return Operand(sizes, below=below)
@@ -59,7 +66,9 @@ def maker_of(device: torch.device, dtype: torch.dtype) -> Callable[[Operands], t
             return torch.randint(0, operand.below, operand.shape, device=device)
         elements = math.prod(operand.shape)
         values = block.repeat(-(-elements // _BLOCK))[:elements].reshape(operand.shape)
-        return values.abs() if operand.is_positive else values
+        values = values.abs() if operand.is_positive else values
+        is_wider = operand.is_saved and device.type == "cuda" and dtype.itemsize < torch.float32.itemsize
+        return values.float() if is_wider else values
 
     def make(operands: Operands) -> tuple[torch.Tensor, ...]:
         tensors = {operand: made(operand) for operand in dict.fromkeys(operands)}

@@ -55,6 +55,8 @@ class Recorder(compat.TorchDispatchMode):
     DECIDED_BY_BRANCHES: ClassVar[bool] = False
     #: The ``id`` of each sparse or nested tensor of the model's or of its inputs: nothing can stand in for it.
     unread: frozenset[int] = frozenset()
+    #: The device of the model's tensors; None where they are on several.
+    device: torch.device | None = None
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -86,7 +88,7 @@ class Recorder(compat.TorchDispatchMode):
         self.operators: list[OpRecord] = []
         self.casts = KeptCasts(self.live, self.stands_in)
         self.live_bytes: list[int] = []
-        self.uncounted: Counter[str] = Counter()
+        self.uncounted, self.unsized = Counter[str](), Counter[str]()
         #: Where one of several branches is taken, and nobody knows which.
         self.choices: list[Choice] = []
         #: The same, for the bytes alive.
@@ -117,7 +119,7 @@ class Recorder(compat.TorchDispatchMode):
 
     def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
         """Return the memory timeline recorded so far."""
-        return MemoryTimeline(weight_bytes, input_bytes, tuple(self.live_bytes))
+        return MemoryTimeline(weight_bytes, input_bytes, tuple(self.live_bytes), unsized=self.unsized)
 
     def peak_spread(self, input_bytes: int) -> PeakSpread | None:
         """Return how much the peak may differ by branches; None where the gradients of a step depend on them."""
@@ -228,7 +230,7 @@ class Recorder(compat.TorchDispatchMode):
             self._watch_writes(func, *(model_args or (args, kwargs)))
             result = as_in_a_run(func, args, func(*args, **kwargs)) if self.stands_in else func(*args, **kwargs)
         if plan is None:
-            plan = plan_of(func, kind, args, kwargs, result)
+            plan = plan_of(func, kind, args, kwargs, result, self.device)
             if key is not None:
                 self._plans[key] = plan
         if model_args is not None and not is_remembered and any(map(self.values.stands_in, tensors_in((args, result)))):
@@ -253,11 +255,8 @@ class Recorder(compat.TorchDispatchMode):
 
     def _ran(self, plan: Plan, result: Any, call: tuple[Any, Any, Any]) -> Any:
         """Record an operator that was run or remembered."""
-        if plan.single:
-            self.live.add(result, None, plan.fresh)
-        else:
-            for tensor in tensors_in(result):
-                self.live.add(tensor, None, plan.fresh)
+        for tensor in (result,) if plan.single else tensors_in(result):
+            self.live.add(tensor, None, plan.fresh)
         self.operator_macs += plan.cost.macs
         if not plan.counted and not self._covered:
             self.uncounted[plan.schema] += 1
@@ -269,8 +268,9 @@ class Recorder(compat.TorchDispatchMode):
             self.operators[-1] = replace(self.operators[-1], product_dtype=plan.product_dtype)
         if plan.is_empty:
             self.origins.made_empty(result)
-        if plan.bytes_inside:
-            self.live_bytes[-1] += plan.bytes_inside
+        self.live_bytes[-1] += plan.bytes_inside
+        if plan.unknown_inside:
+            self.unsized[plan.unknown_inside] += 1
         return result
 
     def _watch_writes(self, func: Any, args: Any, kwargs: Any) -> None:

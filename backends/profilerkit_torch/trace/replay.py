@@ -17,7 +17,7 @@ from ..compat import FAKE_MODULE, FakeTensor, HigherOrderOperator, operator, sch
 from ..costs import Cost, Kind, op_cost
 from ..model.weights import size_of
 from .attention_masks import attended_macs, is_masked
-from .bytes_inside import bytes_inside
+from .bytes_inside import bytes_inside, unknown_inside
 from .layers import tensor_info
 
 __all__ = [
@@ -77,6 +77,8 @@ class Plan:
     has_values: bool
     #: Bytes that are alive only while it runs.
     bytes_inside: int
+    #: What it takes for itself where nobody tells how much.
+    unknown_inside: str
     #: Of attention: what a causal mask leaves of the multiply-accumulates, and whether a tensor masks them.
     attended_macs: int | None = None
     is_masked: bool = False
@@ -98,8 +100,8 @@ def _made(facts: tuple[torch.Size, tuple[int, ...], torch.dtype] | None) -> torc
     return None if facts is None else torch.empty_strided(facts[0], facts[1], dtype=facts[2], device=_META)
 
 
-def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Plan:
-    """Return what there is to remember of an operator, from its first run."""
+def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device: torch.device | None) -> Plan:
+    """Return what there is to remember of an operator, from its first run; the device is that of the model."""
     cost = op_cost(func, kind, args, kwargs, result)
     outputs = list(tensors_in(result))
     single = isinstance(result, torch.Tensor)
@@ -117,7 +119,8 @@ def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Plan:
         in_place=in_place,
         fresh=not _aliases(func) or func is _LIFT,
         has_values=_may_have_values(func, args, in_place),
-        bytes_inside=bytes_inside(func, args, kwargs),
+        bytes_inside=bytes_inside(func, args, kwargs, device),
+        unknown_inside=unknown_inside(func, device),
         attended_macs=attended_macs(func, args, kwargs, cost.macs if cost else 0),
         is_masked=is_masked(func, args, kwargs),
         product_dtype=_multiplied(func, args, outputs) if cost and cost.macs else None,

@@ -31,6 +31,7 @@ from ..untouched.preservation import preserved, substitute
 from ..untouched.write_guard import WriteGuard
 from .asked_names import answered_names, namespaces_of
 from .grad_modes import below_autograd
+from .graph_replays import missing_replays
 from .higher_order import called_directly
 from .layers import LayerStack
 from .live_bytes import LiveBytes
@@ -162,6 +163,7 @@ def _traced(
         held_bytes, input_bytes = _alive_before(recorder, made, substitutes, standing_in, users)
         _watch_questions(recorder, inventory, inputs, standing_in, substitutes, stand_ins)
         active.enter_context(_around(recorder))
+        active.enter_context(missing_replays(recorder))
         watching = nullcontext() if on_meta else guard
         for context in (kind.grad_mode(), called_directly(), watching, layers.following(), stand_ins.mode, recorder):
             active.enter_context(context)
@@ -269,11 +271,12 @@ def _watch_questions(
         for leaf, stand_in in zip(inputs.leaves(), standing_in.leaves(), strict=True):
             if isinstance(leaf, torch.Tensor) and stand_in is not leaf:
                 recorder.values.read_from(stand_in, leaf)
-    if recorder.stands_in and inputs.function is None and not can_ask(inventory.modules):
-        return
     tensors = (leaf for leaf in (*inventory.tensors, *inputs.leaves()) if isinstance(leaf, torch.Tensor))
     devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
-    device = devices.pop() if len(devices) == 1 and recorder.on_meta else None
+    recorder.device = devices.pop() if len(devices) == 1 else None
+    if recorder.stands_in and inputs.function is None and not can_ask(inventory.modules):
+        return
+    device = recorder.device if recorder.on_meta else None
     namespaces = namespaces_of(inventory.modules, inputs.function)
     recorder.questions = partial(_answering, Questions(recorder, device), namespaces, stand_ins.mode)
 

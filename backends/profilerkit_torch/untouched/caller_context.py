@@ -58,11 +58,19 @@ def require_no_tracing() -> None:
         names = ("torch.fx.symbolic_trace or make_fx", "the traced function")
     elif transform_level() is not None:
         names = ("torch.func.vmap, grad or another transform of torch.func", "the transformed function")
-    elif torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+    elif torch.cuda.is_initialized() and _is_capturing():
         names = ("the capture of a CUDA graph", "the capture")
     else:
         return
     raise TracingError(_MESSAGE.format(where=names[0], what=names[1]))
+
+
+def _is_capturing() -> bool:
+    """Return whether a CUDA graph is captured; not where a kernel has failed: this process can use the GPU no more."""
+    try:
+        return bool(torch.cuda.is_current_stream_capturing())
+    except RuntimeError:
+        return False
 
 
 class _SetAside(threading.local):

@@ -17,7 +17,7 @@ from torch.utils import deterministic
 
 from profilerkit.process.restoring import for_each
 
-from ..compat import find_setting, get_precision, set_precision, top_saved_tensors_hooks
+from ..compat import get_precision, set_precision, settings_of_c, top_saved_tensors_hooks
 from .snapshots import refill
 
 __all__ = ["flushes_denormal", "restorers_of_process"]
@@ -40,7 +40,7 @@ def restorers_of_process() -> tuple[list[Callable[[], Any]], Callable[[], None]]
         while _top_saved_tensors_hooks() != saving and _top_saved_tensors_hooks() is not None:
             _pop_saved_tensors_hooks()
 
-    steps = [*_random_numbers(), lambda: for_each(_set_back, _changed(settings)), restore_hooks]
+    steps = [*_random_numbers(), _streams_restorer(), lambda: for_each(_set_back, _changed(settings)), restore_hooks]
     return steps, lambda: for_each(_set_back, _changed(settings, len(_OF_THREAD)))
 
 
@@ -68,6 +68,29 @@ def _random_numbers_of_accelerators() -> Iterator[Callable[[], Any]]:
             yield partial(module.set_rng_state_all, module.get_rng_state_all())
     if torch.backends.mps.is_available():
         yield partial(torch.mps.set_rng_state, torch.mps.get_rng_state())
+
+
+def _streams_restorer() -> Callable[[], None]:
+    """Return what makes the current CUDA device, and the stream of each, current again."""
+    was_used = torch.cuda.is_initialized()
+    streams = _current_streams() if was_used else []
+    device = torch.cuda.current_device() if was_used else 0
+
+    def restore() -> None:
+        if not torch.cuda.is_initialized():
+            return
+        before = streams or [torch.cuda.default_stream(index) for index in range(torch.cuda.device_count())]
+        for stream, now in zip(before, _current_streams(), strict=True):
+            if stream != now:
+                torch.cuda.set_stream(stream)  # its device becomes the current one
+        if torch.cuda.current_device() != device:
+            torch.cuda.set_device(device)
+
+    return restore
+
+
+def _current_streams() -> list[Any]:
+    return [torch.cuda.current_stream(index) for index in range(torch.cuda.device_count())]
 
 
 def _values() -> list[Any]:
@@ -171,11 +194,8 @@ _OF_PROCESS: list[Setting] = [
         lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
         lambda value: torch.set_anomaly_enabled(*value),
     ),
-    *(
-        setting
-        for name in ("enabled", "benchmark", "deterministic", "allow_tf32")
-        for setting in find_setting(f"cudnn_{name}")
-    ),
+    *settings_of_c(),
+    _attribute(torch.backends.cudnn, "benchmark_limit"),
     (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     *(
         setting
@@ -190,7 +210,6 @@ _OF_PROCESS: list[Setting] = [
     (_attention.mem_efficient_sdp_enabled, _attention.enable_mem_efficient_sdp),
     (_attention.math_sdp_enabled, _attention.enable_math_sdp),
     (_attention.cudnn_sdp_enabled, _attention.enable_cudnn_sdp),
-    *find_setting("mkldnn_enabled"),
     *(_attribute(sys, name) for name in ("excepthook", "unraisablehook")),
     _attribute(warnings, "filters"),
     _attribute(threading, "excepthook"),

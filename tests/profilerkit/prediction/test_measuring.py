@@ -19,7 +19,15 @@ from profilerkit.inputs import ModelInputs
 from profilerkit.prediction import Calibration, EfficiencyTable, Network, Point
 from profilerkit.prediction.calibration import content_of, toml_of
 from profilerkit.prediction.cases import CalibrationCase, CalibrationNetwork, CompiledSeconds, HostSeconds, OperatorCall
-from profilerkit.prediction.measuring import calibrate, clock_of, in_spread_order, left_out, networks_of, tables_of
+from profilerkit.prediction.measuring import (
+    _peaks,
+    calibrate,
+    clock_of,
+    in_spread_order,
+    left_out,
+    networks_of,
+    tables_of,
+)
 from profilerkit.prediction.regions import family_of, is_free, kind_of, moved_by, regions_of, shape_of
 from profilerkit.prediction.regions import with_whole_recurrences as whole
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
@@ -317,3 +325,32 @@ def test_a_calibration_says_how_much_of_it_was_measured() -> None:
     assert left_out("networks", 3, 12) == {
         "networks_measured": "3 of 12; the time did not suffice for more: give more seconds"
     }
+
+
+def test_convolutions_of_float32_on_a_gpu_have_the_peak_of_tf32_if_they_are_faster() -> None:
+    """400 FLOPs in 1 ms, 0.1 ms and 2 ms: a matrix product, a convolution in TF32, one that is slower."""
+
+    def peaks(convolution: float, *, is_gpu: bool) -> dict[str, float]:
+        kinds = {"product": 1e-3, "convolution": convolution}
+        tables = [EfficiencyTable(kind, "float32", (Point((1, 4, 5, 10), 400.0, at),)) for kind, at in kinds.items()]
+        return _peaks(Calibration(tuple(tables), 1e-6, HostSeconds(0.0)), is_gpu=is_gpu)
+
+    assert peaks(1e-4, is_gpu=True) == pytest.approx({"float32": 4e5, "tf32": 4e6})
+    assert peaks(2e-3, is_gpu=True) == pytest.approx({"float32": 4e5})
+    assert peaks(1e-4, is_gpu=False) == pytest.approx({"float32": 4e6})
+
+
+def test_an_operator_that_the_device_refuses_is_left_out_and_named() -> None:
+    clock, left = Clock(), dict[str, str]()
+
+    def refuse() -> None:
+        raise RuntimeError("expected scalar type Float but found BFloat16")
+
+    cases = [
+        case_of("norm", refuse, (operator("add", (4, 5)),)),
+        case_of("sum", clock.taking(1e-3), (operator("add", (4, 5)),)),
+    ]
+    (table,) = tables_of(backend_of(), cases, 0.1, clock, lambda case, error: left.update({case.name: str(error)}))
+    assert (len(table.points), left) == (1, {"norm": "expected scalar type Float but found BFloat16"})
+    with pytest.raises(RuntimeError, match="expected scalar type"):
+        tables_of(backend_of(), cases, 0.1, clock)

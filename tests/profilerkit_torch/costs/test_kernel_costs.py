@@ -95,16 +95,20 @@ def weights_of(layer: nn.RNNBase) -> list[torch.Tensor]:
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize(("kind", "mode"), [("LSTM", 2), ("GRU", 3), ("RNN", 1)])
-@pytest.mark.parametrize("library", ["cudnn", "miopen"])
+@pytest.mark.parametrize("library", ["cudnn", "cudnn under autocast", "miopen"])
 def test_recurrent_layers_of_every_library(library: str, kind: str, mode: int, bidirectional: bool, bias: bool) -> None:
+    """Under autocast the weights are pieces of one buffer in half, each a single column: matrices and biases alike."""
     layer = getattr(nn, kind)(4, 6, 2, bidirectional=bidirectional, bias=bias)
     x, weights, state = meta(7, 3, 4), weights_of(layer), meta(2, 3, 6)
     tail = (2, False, 0.0, False, bidirectional, (), None)
-    if library == "cudnn":
-        args: tuple[Any, ...] = (x, weights, 4, None, state, state, mode, 6, 0, *tail)
+    if "autocast" in library:
+        weights = [weight.view(-1, 1) for weight in weights]
+    per_cell = 4 if bias else 2
+    if "cudnn" in library:
+        args: tuple[Any, ...] = (x, weights, per_cell, None, state, state, mode, 6, 0, *tail)
         found = priced(aten._cudnn_rnn.default, args, (meta(7, 3, 6), state, state, x, x))
     else:
-        args = (x, weights, 4, state, state, mode, 6, *tail)
+        args = (x, weights, per_cell, state, state, mode, 6, *tail)
         found = priced(aten.miopen_rnn.default, args, (meta(7, 3, 6), state, state, x, x))
     plain = traced(layer, ones(7, 3, 4))
     assert found == (plain.macs, plain.flops)

@@ -11,6 +11,8 @@ from tiny import BACKEND, Call
 from torch.nn import functional as F
 
 from profilerkit import ModelInputs
+from profilerkit_torch.trace import bytes_inside
+from profilerkit_torch.trace.bytes_inside import reduction_bytes, unknown_inside
 
 LENGTH = 64
 #: Queries, keys, values and outputs each: two heads of 64 tokens of 8 floats.
@@ -84,3 +86,46 @@ def test_the_allocator_gives_out_as_much_more(name: str, difference: int) -> Non
         peaks.append((predicted, BACKEND.measured_memory(Call(attend), inputs)))
     (predicted, measured), (predicted_of_numbers, measured_of_numbers) = peaks
     assert predicted - predicted_of_numbers == measured - measured_of_numbers == difference
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "measured"),
+    [
+        (8192, 4096, 138_412_160),
+        (8192, 1000, 65_536_032),
+        (4096, 3072, 100_663_392),
+        (4096, 2304, 75_497_544),
+        (4096, 1024, 33_554_464),
+        (4096, 768, 25_165_848),
+    ],
+)
+def test_the_buffer_of_a_sum_over_rows(rows: int, columns: int, measured: int) -> None:
+    """What the allocator of an H200 (132 multiprocessors of 2,048 threads) gave out in the gradient of a bias.
+
+    By hand for 8,192 x 4,096: each thread has 4 columns, a block 32 x 4 threads, so 32 blocks along the columns, of
+    132 * 16 that have room: 66 for the same columns. 4 bytes * 4,096 * 66 * 32 * 4, and 4 bytes for each of the 32.
+    """
+    assert reduction_bytes(rows, columns, 132, 2048) == measured
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(64, 4096), (1, 8), (8192, 1)])
+def test_few_rows_or_columns_need_no_buffer_to_speak_of(rows: int, columns: int) -> None:
+    assert reduction_bytes(rows, columns, 132, 2048) <= 4 * 512 * 132 * 16
+
+
+@pytest.mark.parametrize(("kind", "name"), [("LSTM", "lstm"), ("GRU", "gru"), ("RNN", "rnn_tanh")])
+def test_the_workspace_of_recurrent_layers_on_cuda_is_named(kind: str, name: str) -> None:
+    operator = getattr(torch.ops.aten, name).input
+    assert unknown_inside(operator, torch.device("cuda")) == f"the workspace of {name}"
+    assert unknown_inside(operator, torch.device("cpu")) == ""
+    assert unknown_inside(torch.ops.aten.relu.default, torch.device("cuda")) == ""
+
+
+def test_the_gradient_of_a_bias_on_cuda_needs_its_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4,096 rows of 1,024 in half: the sum over the rows, its buffer above it, with a device that is made up."""
+    monkeypatch.setattr(bytes_inside, "_processors", lambda device: (132, 2048))
+    x = torch.empty(4, 1024, 1024, dtype=torch.float16, device="meta")
+    total, rest = torch.ops.aten.sum.dim_IntList, torch.device("cuda")
+    assert bytes_inside.bytes_inside(total, (x, [0, 1]), {}, rest) == 33_554_464
+    assert bytes_inside.bytes_inside(total, (x, [2]), {}, rest) == 0
+    assert bytes_inside.bytes_inside(total, (x, [0, 1]), {}, torch.device("cpu")) == 0

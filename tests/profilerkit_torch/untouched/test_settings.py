@@ -13,6 +13,8 @@ from profilerkit import profile
 from profilerkit.backend_kit.settings import Setting
 from profilerkit.trace.conditions import conditions_of
 from profilerkit_torch import TorchBackend, TorchProfiler
+from profilerkit_torch.compat import settings_of_c
+from profilerkit_torch.untouched.caller_context import require_no_tracing
 from profilerkit_torch.untouched.settings import LEFT_OUT, SETTINGS, _of_opt_einsum
 
 _C: Any = torch._C
@@ -149,3 +151,40 @@ def test_an_einsum_of_three_depends_on_the_search_for_an_order() -> None:
         setattr(backends.opt_einsum, "enabled", True)  # noqa: B010
     assert report["macs"] == 10_000
     assert conditions_of(report.notes) == ("torch.backends.opt_einsum.enabled: False",)
+
+
+def _another(value: Any) -> Any:
+    """Return another value of a setting; None where it is neither true nor false."""
+    if isinstance(value, bool):
+        return not value
+    return tuple(not part for part in value) if isinstance(value, tuple) else None
+
+
+SWITCHES = {read.__name__: (read, write) for read, write in settings_of_c() if _another(read()) is not None}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_what_a_model_switches_in_torchs_own_code_is_put_back(name: str) -> None:
+    """Each setting that torch keeps in C++, those that a later release adds too."""
+    read, write = SWITCHES[name]
+    before = read()
+    other = _another(before)
+
+    class Switching(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            write(other)
+            return x * 2
+
+    profile(Switching(), torch.zeros(2), metrics=["macs", "execution_time"], num_iters=2, warmup=0)
+    after = read()
+    write(before)
+    assert after == before
+
+
+def test_a_device_whose_kernel_failed_is_not_asked_whether_it_captures(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> bool:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", fail)
+    require_no_tracing()

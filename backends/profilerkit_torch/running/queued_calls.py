@@ -1,0 +1,120 @@
+"""The time that a CUDA device takes for an operator, without the host's: the host hands over calls ahead of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from profilerkit.times.run import Run
+
+__all__ = ["Busy", "QueuedCall"]
+
+#: As many calls are handed over at once, fewer if they take longer than that together.
+_CALLS, _SECONDS = 20, 400e-6
+#: The device is kept busy for as long as the host needs, and longer: by this factor, and these seconds.
+_LONGER, _BESIDES = 1.5, 50e-6
+#: The rows and columns of the product that keeps it busy, and how many of them are timed.
+_SIZE, _TIMED = 1024, 20
+
+#: Makes an event of torch.cuda.
+_MakeEvent = Callable[..., Any]
+
+
+class Busy:
+    """Keeps a CUDA device busy: with products, whose time is measured first.
+
+    Args:
+        device: The device.
+        event: What makes its events.
+        clock: The host's clock.
+    """
+
+    def __init__(
+        self,
+        device: torch.device,
+        event: _MakeEvent = torch.cuda.Event,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.device, self.event = device, event
+        self._factor = torch.ones(_SIZE, _SIZE, device=device)
+        self._product = torch.empty_like(self._factor)
+        self._multiply(2)
+        self._seconds = self.timed(lambda: self._multiply(_TIMED)) / _TIMED
+        #: The host's seconds for handing over one product.
+        self.dispatch = min(self._handed_over(clock) for _ in range(_TIMED))
+
+    def for_seconds(self, seconds: float) -> None:
+        """Give the device work for at least so long."""
+        self._multiply(math.ceil(seconds / self._seconds))
+
+    def timed(self, work: Callable[[], object]) -> float:
+        """Return the device's seconds for what a function hands to it, when all of it is done."""
+        start, end = (self.event(enable_timing=True) for _ in range(2))
+        start.record()
+        work()
+        end.record()
+        torch.accelerator.synchronize(self.device)
+        return float(start.elapsed_time(end)) / 1000  # events are in milliseconds
+
+    def _handed_over(self, clock: Callable[[], float]) -> float:
+        began = clock()
+        self._multiply(1)
+        taken = clock() - began
+        torch.accelerator.synchronize(self.device)
+        return taken
+
+    def _multiply(self, times: int) -> None:
+        with torch.no_grad():
+            for _ in range(times):
+                torch.mm(self._factor, self._factor, out=self._product)
+
+
+class QueuedCall(Run):
+    """An operator on a CUDA device, which is busy while the host hands over several calls of it.
+
+    Then they run one right after the other, as in a network whose host is ahead of the device. An operator that the
+    host needs much longer for than for a product (a recurrent layer of cuDNN's) keeps the device waiting for so long:
+    it takes at least what the host needs more.
+    """
+
+    def __init__(self, call: Callable[[], object], busy: Busy) -> None:
+        super().__init__(call)
+        self.busy = busy
+        self._calls = 1
+        self._host_seconds = 0.0
+
+    def __call__(self) -> object:
+        """Run it once, and return when the device is done."""
+        result = self.call()
+        torch.accelerator.synchronize(self.busy.device)
+        return result
+
+    def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
+        """Return the seconds for one call; the first time it also finds out how many to hand over at once."""
+        if not self._host_seconds:
+            self()  # what is made at the first call: plans, workspaces
+            self._host_seconds = min(self._handed_over(clock) for _ in range(3))
+            taken = self._device_seconds()
+            self._calls = max(1, min(_CALLS, math.ceil(_SECONDS / max(taken, 1e-9))))
+        return max(self._device_seconds(), self._host_seconds - self.busy.dispatch)
+
+    def _handed_over(self, clock: Callable[[], float]) -> float:
+        """Return the host's seconds for one call."""
+        began = clock()
+        self.call()
+        taken = clock() - began
+        torch.accelerator.synchronize(self.busy.device)
+        return max(taken, 1e-9)
+
+    def _device_seconds(self) -> float:
+        self.busy.for_seconds(_LONGER * self._calls * self._host_seconds + _BESIDES)
+
+        def several() -> None:
+            for _ in range(self._calls):
+                self.call()
+
+        return self.busy.timed(several) / self._calls
