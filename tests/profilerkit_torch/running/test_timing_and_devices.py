@@ -184,7 +184,8 @@ def test_the_environment_names_accelerators(
         return SimpleNamespace(name=f"GPU {index}", total_memory=80)
 
     found = None if kind is None else torch.device(kind)
-    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available: found)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available=False: found)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: found is not None)
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "get_device_properties", properties)
     monkeypatch.setattr(torch.version, "cuda", "12.9")
