@@ -8,11 +8,14 @@ from typing import Any
 import torch
 from torch.backends import cudnn
 
+from ..compat import operator
 from .operands import Described, Operands, indices, positive, random, saved
 
 __all__ = ["LARGE_RECURRENT", "RECURRENT", "gradient_of", "gradients", "gru", "lstm", "recurrences", "recurrent_inputs"]
 
 _ATEN = torch.ops.aten
+#: Puts the weights of a recurrent layer into one piece of memory.
+_FLATTEN: Any = operator("aten._cudnn_rnn_flatten_weight.default")
 #: The elements of traffic.
 _ELEMENTS = (64, 2**13, 2**17, 2**20, 2**22)
 #: Images: samples, channels, size.
@@ -137,4 +140,4 @@ def _lay_out_for_cudnn(kind: str, x: torch.Tensor, weights: tuple[torch.Tensor, 
     if len({weight.untyped_storage().data_ptr() for weight in weights}) > 1:
         with torch.no_grad():
             mode, width = cudnn.rnn.get_cudnn_mode(kind), weights[1].shape[1]
-            torch._cudnn_rnn_flatten_weight(weights, len(weights), x.shape[-1], mode, width, 0, 1, True, False)
+            _FLATTEN(list(weights), len(weights), x.shape[-1], mode, width, 0, 1, True, False)
