@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from frameworks import Framework
 
-from profilerkit import ArgumentError, Device, InputError, ProfilerKitWarning, compare
+from profilerkit import ArgumentError, Comparative, Device, InputError, ProfilerKitWarning, compare
 from profilerkit.render import render
 from profilerkit_metrics import ComputeEvalMetric
 
@@ -78,6 +78,7 @@ def test_every_evaluation_function_says_which_values_are_better(backend: str) ->
             metric = ComputeEvalMetric(called, "top-1" if name == "get_topk" else None, unit_name="%").metric
             worse, better = (0.0, 50.0) if BETTER[name] == "higher" else (50.0, 0.0)
             comparative = metric.get_comparative()
+            assert isinstance(comparative, Comparative)
             assert comparative.verdict(comparative.enhancement(worse, better)) == "better", name
             assert comparative.verdict(comparative.enhancement(better, worse)) == "worse", name
     assert functions["get_topk"](topk=3).better == "higher"

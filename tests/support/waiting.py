@@ -10,7 +10,7 @@ from torch import nn
 
 from profilerkit.times.layer_times import LayerTimeTable
 from profilerkit_torch.layer_timing.clocks import HostClock
-from profilerkit_torch.layer_timing.timeline import Overhead
+from profilerkit_torch.layer_timing.overhead import Overhead
 from profilerkit_torch.layer_timing.timer import TorchLayerTimer
 
 X = torch.ones(2)
