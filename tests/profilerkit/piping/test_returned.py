@@ -114,7 +114,7 @@ def test_what_has_yet_to_be_run_is_no_value(name: str, model: FakeModel, make_pr
 WITHOUT_TEXT = [object(), Bare(), [1, Bare()], {"score": {"inner": (Bare(),)}}, len, print, lambda: 3, iter([1])]
 
 
-@pytest.mark.parametrize("returned", WITHOUT_TEXT, ids=str)
+@pytest.mark.parametrize("returned", WITHOUT_TEXT, ids=lambda value: type(value).__name__)
 def test_a_metric_has_a_value_that_a_report_can_write(
     returned: Any, model: FakeModel, make_profiler: MakeProfiler
 ) -> None:
@@ -134,7 +134,7 @@ around.append(around)
 @pytest.mark.parametrize(
     "returned",
     [5, 2.5, math.inf, "text", True, [1, "two"], {"score": 3}, (), np.float32(3), Measurement((1.0, 2.0)), around],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_all_else_is_complete(returned: Any, model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(model, Returns(returned))
