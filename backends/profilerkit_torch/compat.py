@@ -330,11 +330,11 @@ FAKE_MODULE = "torch._subclasses.fake_tensor"
 
 # Autograd.
 
-#: Runs operators before autograd takes them apart; without it they are seen as in a run without gradients.
+#: Runs operators before autograd takes them apart. Without it the bytes along the way would be others: no pass is made.
 without_autograd_kernels: Callable[[], AbstractContextManager[Any]] = _first(
-    "torch._C._AutoDispatchBelowAutograd", instead=nullcontext
+    "torch._C._AutoDispatchBelowAutograd",
+    instead=_refuse("torch._C._AutoDispatchBelowAutograd", "sees operators before they are taken apart"),
 )
-HAS_BELOW_AUTOGRAD = without_autograd_kernels is not nullcontext
 #: The number of the next node of a graph: the nodes of a layer's call are those between its beginning and its end.
 next_node: Callable[[], int] = _first(
     "torch._C._autograd._get_sequence_nr",

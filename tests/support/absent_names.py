@@ -71,7 +71,7 @@ def profiled() -> dict[str, Any]:
 
     said: dict[str, Any] = {}
     for name, (model, inputs) in networks().items():
-        report = profile(model, inputs, metrics=METRICS, passes=1, warmup=1)
+        report = profile(model, inputs, metrics=METRICS, passes=1)
         values = {
             key: (
                 str(status.value) if key != "layer_times" else status.value is not None,

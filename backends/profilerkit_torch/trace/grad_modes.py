@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from ..compat import HAS_BELOW_AUTOGRAD, without_autograd_kernels
+from ..compat import without_autograd_kernels
 
 __all__ = ["GRAD_MODES", "AutocastError", "GradMode", "GradientsError", "PassError", "ViewError", "below_autograd"]
 
@@ -28,11 +28,7 @@ def below_autograd() -> Iterator[None]:
 
 
 #: A model that computes gradients itself may do so in the second, or where it relies on its caller in the third.
-GRAD_MODES: tuple[GradMode, ...] = (
-    *((below_autograd,) if HAS_BELOW_AUTOGRAD else ()),
-    torch.no_grad,
-    torch.enable_grad,
-)
+GRAD_MODES: tuple[GradMode, ...] = (below_autograd, torch.no_grad, torch.enable_grad)
 
 
 class PassError(RuntimeError):
