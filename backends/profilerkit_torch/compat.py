@@ -383,13 +383,24 @@ call_after_backward: Callable[[Callable[[], None]], None] = (
 top_saved_tensors_hooks: Callable[[bool], Any] = _first(
     "torch._C._autograd._top_saved_tensors_default_hooks", instead=lambda ignore_tracing: None
 )
-#: Gives tensors, whose values are those of before, the counts of their writes of before; else a graph that the caller
-#: has made, and that needs them, cannot be gone back through.
-set_versions: Callable[[Sequence[torch.Tensor], Sequence[int]], None] = _first(
+_set_version: Any = _first(
     "torch._C._autograd._unsafe_set_version_counter",
     instead=lambda tensors, versions: None,
     off="a graph that was made before the profile may refuse its backward pass",
 )
+
+
+def set_version(tensor: torch.Tensor, version: int) -> None:
+    """Give a tensor, whose values are those of before, the count of its writes of before.
+
+    Without it a graph that the caller has made, and that needs the tensor, cannot be gone back through.
+    """
+    try:
+        _set_version((tensor,), (version,))
+    except TypeError:  # torch 2.6 takes one tensor
+        _set_version(tensor, version)
+
+
 _in_c: Callable[[], bool] = _first("torch._C._autograd._profiler_enabled", instead=lambda: False)
 _profiler_module: Any = find("torch.autograd.profiler")
 

@@ -23,7 +23,7 @@ from profilerkit.process.restoring import restored
 from profilerkit.trace.conditions import formulas_used, noted
 from profilerkit.trace.records import LayerCall, ModelTrace
 
-from ..compat import FAKE_MODULE, FakeTensorMode, unseen_by_subclasses
+from ..compat import FAKE_MODULE, FakeTensorMode, lacking, unseen_by_subclasses
 from ..costs import is_plain
 from ..costs.registry import COSTS
 from ..model.inventory import is_lazy
@@ -60,7 +60,7 @@ def trace_model(
         trace = _traced_model(inside, None if inputs is None else with_wrapper(inputs, model), kinds)
     made_under = noted((*conditions(model), *formulas_used(trace, COSTS.added()))) if trace.failure is None else ()
     scripts = notes_on_scripts(modules) if trace.operators else ()
-    remarks = (*scripts, *([str(share)] if share else ()), *made_under)
+    remarks = (*scripts, *([str(share)] if share else ()), *made_under, *lacking)
     if not (remarks or frozen):
         return trace
     notes = (*trace.notes, *remarks)

@@ -16,7 +16,7 @@ from ..compat import (
     disable_dispatch_modes,
     internal_overlap,
     schema_of,
-    set_versions,
+    set_version,
 )
 from ..model.tensors import has_storage, has_values, storage_key
 
@@ -64,7 +64,7 @@ def restore_versions(versions: Iterable[tuple[torch.Tensor, int]]) -> None:
     """
     for tensor, version in versions:
         if tensor._version != version:
-            set_versions((tensor,), (version,))
+            set_version(tensor, version)
 
 
 def _equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
