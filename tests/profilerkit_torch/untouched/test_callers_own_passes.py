@@ -19,9 +19,11 @@ TIMED = ("execution_time", "measured_memory", *TRAINING)
 
 
 def measured(model: nn.Module, metric: str, *x: torch.Tensor) -> Any:
-    few: dict[str, Any] = (
-        {"passes": 2} if metric in ("layer_times", "operator_table") else {"num_iters": 2, "warmup": 0}
-    )
+    few: dict[str, Any] = {}
+    if metric in ("layer_times", "operator_table"):
+        few = {"passes": 2}
+    elif metric in ("execution_time", "training_time"):
+        few = {"num_iters": 2, "warmup": 0}
     return profile(model, ModelInputs(*(x or (ones(2, 4),))), metrics=[metric], **few).status(metric)
 
 
