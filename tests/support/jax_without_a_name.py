@@ -19,7 +19,7 @@ import numpy as np
 from flax import nnx
 from jax import lax
 
-from profilerkit import profile
+from profilerkit import NotOfferedError, profile
 from profilerkit_jax import JaxModel, compat
 
 KEYS = ("macs", "flops", "training_macs", "training_flops", "total_params", "effective_macs")
@@ -112,7 +112,10 @@ def models() -> dict[str, tuple[Any, Any]]:
 
 
 def outcome(model: Any, inputs: Any) -> Mapping[str, Any]:
-    report = profile(model, inputs, backend="jax", metrics=list(KEYS))
+    try:
+        report = profile(model, inputs, backend="jax", metrics=list(KEYS))
+    except NotOfferedError as error:  # a model that is refused
+        return {"values": {name: [None, "failed"] for name in KEYS}, "said": [str(error)], "rows": []}
     values = {name: [status.value, status.completeness.value] for name, status in report.statuses.items()}
     said = sorted({*report.notes, *(text for status in report.statuses.values() for text in status.missing)})
     rows = [[row["path"], row["macs"], row["calls"]] for row in getattr(report, "layers", None) or ()]
