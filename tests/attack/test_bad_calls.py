@@ -48,6 +48,9 @@ from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.sampling import Sampling
 from profilerkit_metrics import ComputeEvalMetric, DynamicEvalMetric, EvalMetric
 
+#: Each call has a value for every argument, also for those that only functions take which it does not request.
+pytestmark = pytest.mark.filterwarnings("ignore:nothing that is requested takes:profilerkit.ArgumentWarning")
+
 Given = Mapping[str, Any]
 
 #: What makes every profile quick; the calls ask for a metric that is measured, so that every argument has a taker.

@@ -15,6 +15,9 @@ from frameworks import Framework, framework_named
 import profilerkit_metrics
 from profilerkit import profile
 
+#: Each call has a value for every argument, also for those that only functions take which it does not request.
+pytestmark = pytest.mark.filterwarnings("ignore:nothing that is requested takes:profilerkit.ArgumentWarning")
+
 NAMES = (
     *("profile", "Profiler", "ForwardPass", "DataLoader", "get_accuracy", "get_missclass", "get_topk"),
     *("EvalLossFunction", "register_op_cost", "register_op_cost()"),

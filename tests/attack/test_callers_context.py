@@ -114,7 +114,7 @@ TARGET = torch.zeros(2, dtype=torch.long)
 
 def profiled(*metrics: str, **arguments: Any) -> Callable[[nn.Module], Any]:
     def run(model: nn.Module) -> Any:
-        report = profile(model, X, metrics=metrics, num_iters=2, warmup=0, **arguments)
+        report = profile(model, X, metrics=metrics, **arguments)
         return {name: (status.shown, status.outcome_of) for name, status in shown(report).items()}
 
     return run
@@ -273,7 +273,10 @@ def test_only_a_plain_twin_is_ever_handed_back(inside: Any) -> None:
 
 
 def test_data_is_given_to_a_tensor_in_one_place_alone() -> None:
-    """`preservation._restore_data`, whose second argument is a twin; nothing else may take a tensor's data away."""
+    """`preservation._restore_data`, whose second argument is a twin; nothing else may take a tensor's data away.
+
+    `origins` reads the bytes of a storage through a tensor of its own.
+    """
     places = []
     for path in Path(profilerkit_torch.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -282,4 +285,4 @@ def test_data_is_given_to_a_tensor_in_one_place_alone() -> None:
             called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "set_"
             if written or called:
                 places.append(path.name)
-    assert places == ["preservation.py"]
+    assert sorted(places) == ["origins.py", "preservation.py"]
