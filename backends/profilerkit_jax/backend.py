@@ -39,6 +39,7 @@ from .costs.registry import COSTS
 from .joining.recording import recording_in
 from .model import reading
 from .model.recognition import is_model
+from .model.samples import count_samples
 from .model.structure import structure_of
 from .model.subjects import subject_of
 from .running import devices
@@ -121,6 +122,10 @@ class JaxBackend(
     def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
         """Return the array cut or repeated to a batch size."""
         return data.with_batch_size(tensor, batch_size)
+
+    def count_samples(self, model: Any, inputs: ModelInputs) -> int | None:
+        """Return 1 for what a convolution or a linear layer takes without a batch dimension."""
+        return count_samples(subject_of(model), inputs.map(data.as_tensor), lambda: self.trace(model, inputs))
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace one forward pass on shapes alone, in inference mode where the model has modes."""

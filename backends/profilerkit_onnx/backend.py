@@ -40,7 +40,7 @@ from .costs.registry import COSTS, register_op_cost
 from .joining.recording import recording_in
 from .layer_timing import timer
 from .loaders import is_program, opened, reading, stamps_of
-from .model.declared_inputs import declared_inputs
+from .model.declared_inputs import count_samples, declared_inputs
 from .model.scopes import name_of
 from .model.structure import fingerprint
 from .model.zeros import zero_weights
@@ -131,6 +131,10 @@ class OnnxBackend(
         """Return inputs as the graph declares them."""
         declared = declared_inputs(opened(model))
         return None if declared is None else made_from(declared, batch_size, self.random_tensor)
+
+    def count_samples(self, model: Any, inputs: ModelInputs) -> int | None:
+        """Return the samples that a recurrent operator takes directly from the inputs: time comes first there."""
+        return count_samples(opened(model), inputs.map(data.as_tensor))
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the graph on shapes alone; weights are not read."""

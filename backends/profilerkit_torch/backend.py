@@ -67,6 +67,7 @@ from .operator_timing.passes import times_of_operators
 from .running import calibration, calibration_host, calibration_networks, ceilings, runs, zeros
 from .running.measured_memory import measured_peak
 from .trace.conditions import conditions
+from .trace.samples import count_samples
 from .trace.tracing import trace_model
 from .training.optimizers import optimizer_bytes
 from .training.step import trace_training
@@ -187,6 +188,10 @@ class TorchBackend(
     def with_batch_size(self, tensor: torch.Tensor, batch_size: int) -> torch.Tensor:
         """Return the tensor cut or repeated to a batch size."""
         return data.with_batch_size(tensor, batch_size)
+
+    def count_samples(self, model: torch.nn.Module, inputs: ModelInputs) -> int | None:
+        """Return the samples that the first convolution, recurrent or attention layer takes, if that says it."""
+        return count_samples(model, inputs.map(data.as_tensor))
 
     def example_inputs(self, model: torch.nn.Module, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs as an exported program, or a Keras model on torch, declares them."""

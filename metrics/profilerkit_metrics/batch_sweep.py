@@ -20,9 +20,11 @@ from profilerkit.backend import Backend, RunOptions
 from profilerkit.error_text import error_line
 from profilerkit.errors import WithoutValuesError
 from profilerkit.inputs import ModelInputs
+from profilerkit.piping.intrinsic import batch_size_of
 from profilerkit.piping.quantity import format_number
 from profilerkit.times.batch_sweep import BatchSweep as Sweep
 from profilerkit.times.sampling import Sampling
+from profilerkit.times.wording import counted
 
 from .execution_time import measured_in_turn
 
@@ -129,6 +131,14 @@ def _rows_at(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str
         ModelInputs.of(twin.compute_status("inputs", batch_size=size, **how))
         for twin, how in zip(twins, reading, strict=True)
     ]
+    for made, call in zip(inputs, calls, strict=True):
+        samples = batch_size_of(made, call["backend"], call["model"])
+        if samples not in (None, size):
+            raise InputError(
+                f"no sweep of batch sizes: the model takes the inputs for batch size {size}, {made!r}, as "
+                f"{counted(samples, 'sample')}; give a callable that builds inputs from the batch size, with the batch "
+                "in the dimension where the model has it"
+            )
     times = [time for time, _ in measured_in_turn(calls, inputs)]
     for twin, call, time, how in zip(twins, calls, times, reading, strict=True):
         yield {

@@ -154,7 +154,7 @@ class ComputeExecutionTime(JointFunction):
             {
                 ExecutionTime.NAME: Witnessed(_noted(time, call["run_options"]), runs),
                 Throughput.NAME: _noted(
-                    _throughput(time, batch_size_of(call_inputs, call["backend"])), call["run_options"]
+                    _throughput(time, batch_size_of(call_inputs, call["backend"], call["model"])), call["run_options"]
                 ),
             }
             for call, call_inputs, (time, runs) in zip(calls, inputs, measured, strict=True)

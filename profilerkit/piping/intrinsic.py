@@ -104,14 +104,20 @@ class InputSource:
         if self.makes_inputs:
             return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
         inputs = fitted(backend, model, ModelInputs.of(self.example).map(backend.as_tensor))
-        return inputs if batch_size is None else resized(inputs, backend, batch_size)
+        return inputs if batch_size is None else resized(inputs, backend, batch_size, model)
 
 
-def resized(inputs: ModelInputs, backend: Backend, batch_size: int) -> ModelInputs:
+def resized(inputs: ModelInputs, backend: Backend, batch_size: int, model: Any = None) -> ModelInputs:
     """Return the inputs with the batch dimension of every tensor cut or repeated to ``batch_size``.
 
-    The batch dimension is the first one, which all tensors that have dimensions must then share in length.
+    The batch dimension is the first one, which all tensors that have dimensions must then share in length. Raises
+    `InputError` if they do not, or if the model takes the inputs as another number of samples.
     """
+    samples = None if model is None else backend.count_samples(model, inputs)
+    if samples == batch_size:
+        return inputs
+    if samples not in (None, batch_size_of(inputs, backend)):
+        raise _not_along_the_first(batch_size, samples)
     tensors = [leaf for leaf in inputs.leaves() if backend.is_tensor(leaf) and len(leaf.shape)]
     lengths = {int(tensor.shape[0]) for tensor in tensors}
     if len(lengths) != 1:
@@ -126,13 +132,30 @@ def resized(inputs: ModelInputs, backend: Backend, batch_size: int) -> ModelInpu
     def resize(leaf: Any) -> Any:
         return backend.with_batch_size(leaf, batch_size) if backend.is_tensor(leaf) and len(leaf.shape) else leaf
 
-    return inputs.map(resize)
+    made = inputs.map(resize)
+    if samples is not None and backend.count_samples(model, made) != batch_size:
+        raise _not_along_the_first(batch_size, samples)
+    return made
 
 
-def batch_size_of(inputs: ModelInputs | NoInputs, backend: Backend) -> int | None:
-    """Return the length of the first dimension that all input tensors share, or None where they share none."""
+def _not_along_the_first(batch_size: int, samples: int | None) -> InputError:
+    batch = "one sample without a batch dimension, or a batch of 1" if samples == 1 else f"a batch of {samples}"
+    return InputError(
+        f"cannot make a batch of {batch_size} from these inputs: the model takes them as {batch}, not along the first "
+        "dimension; give inputs of that batch size, or a callable that builds them from it"
+    )
+
+
+def batch_size_of(inputs: ModelInputs | NoInputs, backend: Backend, model: Any = None) -> int | None:
+    """Return the number of samples in the inputs: as the model's layers say, else the first dimension that all share.
+
+    None if they share none.
+    """
     if isinstance(inputs, NoInputs):
         return None
+    samples = None if model is None else backend.count_samples(model, inputs)
+    if samples is not None:
+        return samples
     lengths = {_length(leaf) for leaf in inputs.leaves() if backend.is_tensor(leaf)} - {None}
     return lengths.pop() if len(lengths) == 1 else None
 

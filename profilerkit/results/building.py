@@ -40,7 +40,7 @@ def report_of(
     metrics = [status for status in statuses.values() if isinstance(status, Metric)]
     records = [StatusRecord.of(metric) for metric in metrics if names is None or metric.NAME in names]
     known_sizes: dict[int, list[int]] = {}
-    batches = {metric.NAME: size for metric in metrics for size in _batch_sizes(metric, backend, known_sizes)}
+    batches = {metric.NAME: size for metric in metrics for size in _batch_sizes(metric, backend, model, known_sizes)}
     requested = [status for key, status in statuses.items() if names is not None and key in names]
     data = {status.NAME: status for status in requested if not isinstance(status, Metric)}
     ran = trace if trace is not None and trace.failure is None else None
@@ -142,7 +142,7 @@ def _without_value(status: StatusKey) -> Iterator[str]:
         yield f"{outcome.completeness.value}: {'; '.join(outcome.missing)}"
 
 
-def _batch_sizes(status: StatusKey, backend: Backend, known_sizes: dict[int, list[int]]) -> list[int]:
+def _batch_sizes(status: StatusKey, backend: Backend, model: Any, known_sizes: dict[int, list[int]]) -> list[int]:
     """Return the batch size of the inputs that a status was computed from, if it was computed from any.
 
     ``known_sizes`` has the sizes of statuses that were read before, by ``id``: many metrics share their sources.
@@ -150,8 +150,8 @@ def _batch_sizes(status: StatusKey, backend: Backend, known_sizes: dict[int, lis
     sizes: list[int] = []
     for source in status.sources:
         if id(source) not in known_sizes:
-            size = batch_size_of(source.value, backend) if isinstance(source, Inputs) else None
+            size = batch_size_of(source.value, backend, model) if isinstance(source, Inputs) else None
             direct = [] if size is None else [size]
-            known_sizes[id(source)] = [*direct, *_batch_sizes(source, backend, known_sizes)]
+            known_sizes[id(source)] = [*direct, *_batch_sizes(source, backend, model, known_sizes)]
         sizes += known_sizes[id(source)]
     return sizes

@@ -13,7 +13,7 @@ from profilerkit.error_text import shown
 
 from .types import dims_of, dtype_name
 
-__all__ = ["bound_inputs", "bound_sizes", "declared_inputs", "graph_inputs"]
+__all__ = ["bound_inputs", "bound_sizes", "count_samples", "declared_inputs", "graph_inputs"]
 
 
 def graph_inputs(model: ModelProto) -> list[ValueInfoProto]:
@@ -58,6 +58,22 @@ def bound_inputs(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
     for value in declared:
         _require_fitting(value, bound[value.name])
     return bound
+
+
+def count_samples(model: ModelProto, inputs: ModelInputs) -> int | None:
+    """Return the samples that a recurrent operator takes directly from the inputs; None if there is no such operator.
+
+    Its input has time first, unless its ``layout`` is 1. All other operators take batches along the first dimension.
+    """
+    first = next((node for node in model.graph.node if node.op_type in ("GRU", "LSTM", "RNN")), None)
+    if first is None or not any(value.name == first.input[0] for value in graph_inputs(model)):
+        return None
+    try:
+        shape = bound_inputs(model, inputs)[first.input[0]].shape
+    except InputError:  # the trace says why
+        return None
+    layout = next((attribute.i for attribute in first.attribute if attribute.name == "layout"), 0)
+    return int(shape[0 if layout else 1])
 
 
 def _require_fitting(value: ValueInfoProto, tensor: Any) -> None:

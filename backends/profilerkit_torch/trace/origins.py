@@ -69,7 +69,7 @@ class Origins:
     def _know_all(self) -> None:
         with frozen_objects_found(), compat.unseen_by_functions():
             kinds = _kinds_of_tensors()
-            for value in [found for found in gc.get_objects() if type(found) in kinds]:
+            for value in [item for item in gc.get_objects() if type(item) in kinds]:
                 self._others.add(value, 0)
 
     def check(self, func: Any, args: Any, kwargs: Any) -> None:
@@ -118,7 +118,7 @@ class Origins:
             entry.suspicion = _copy_of(tensor)
 
     def _has_odd(self, values: Iterable[Any]) -> bool:
-        known = self._live.by_storage
+        entries = self._live.by_storage
         for value in values:
             if isinstance(value, torch.Tensor):
                 try:
@@ -127,7 +127,7 @@ class Origins:
                     )
                 except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
                     continue
-                entry = known.get(key)
+                entry = entries.get(key)
                 if entry is None or entry.suspicion is not None:
                     return True
             elif isinstance(value, (list, tuple)) and self._has_odd(value):
@@ -193,14 +193,14 @@ def _tensors_of(results: Any) -> tuple[torch.Tensor, ...]:
 
 
 def _kinds_of_tensors() -> set[type]:
-    found: set[type] = set()
+    all_kinds: set[type] = set()
     kinds: list[type] = [torch.Tensor]
     while kinds:
         kind = kinds.pop()
-        if kind not in found:
-            found.add(kind)
+        if kind not in all_kinds:
+            all_kinds.add(kind)
             kinds += type.__subclasses__(kind)
-    return found
+    return all_kinds
 
 
 def _key(tensor: torch.Tensor) -> int:

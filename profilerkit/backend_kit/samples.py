@@ -1,0 +1,66 @@
+"""How many samples the inputs of a model are, where their first dimension need not be the batch.
+
+Convolutions take one sample without a batch dimension, and recurrent and attention layers may have time first. The
+first such layer that a trace reaches decides, if it takes what the model was given. What has been reshaped or
+transposed on the way has another shape there, and says nothing about the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from ..trace.records import ModelTrace, TensorInfo
+
+__all__ = ["InputLayout", "count_samples", "may_have_no_batch_first"]
+
+
+class InputLayout(NamedTuple):
+    """What a layer takes: one sample, or a batch of them.
+
+    Attributes:
+        rank: The number of dimensions of one sample.
+        batch: The dimension of the samples in a batch.
+        is_sequence: Whether it takes features over time.
+        only_single: Whether a batch may have any number of dimensions, so that only one sample can be recognized.
+    """
+
+    rank: int
+    batch: int = 0
+    is_sequence: bool = False
+    only_single: bool = False
+
+
+def may_have_no_batch_first(layout: InputLayout, shapes: Collection[tuple[int, ...]]) -> bool:
+    """Return whether a layer may take inputs of these shapes as anything but a batch along the first dimension."""
+    if layout.is_sequence:
+        return layout.batch != 0 or any(len(shape) <= layout.rank for shape in shapes)
+    return any(len(shape) == layout.rank for shape in shapes)
+
+
+def count_samples(
+    trace: ModelTrace, layouts: Mapping[str, InputLayout], shapes: Collection[tuple[int, ...]]
+) -> int | None:
+    """Return the number of samples in inputs of these shapes, None if no layer says it.
+
+    ``layouts`` has what layers take by their paths, and ``trace`` the calls of the layers with these inputs.
+    """
+    calls = {layer.path: layer.calls for layer in trace.layers}
+    for path, index in dict.fromkeys((operator.layer, operator.call) for operator in trace.operators):
+        layout = layouts.get(path)
+        taken = calls[path][index].inputs if layout is not None and 0 <= index < len(calls[path]) else ()
+        if layout is not None and taken and not (layout.only_single and len(taken[0].shape) > layout.rank):
+            return _samples(layout, taken, shapes)
+    return None
+
+
+def _samples(layout: InputLayout, taken: Sequence[TensorInfo], shapes: Collection[tuple[int, ...]]) -> int | None:
+    """Return the samples that a layer took, if its input has the dimensions that an input of the model has."""
+    shape = taken[0].shape
+    rank = len(shape)
+    same = rank - 1 if layout.is_sequence else 1
+    ranks = (rank, rank - 1) if layout.is_sequence else (rank,)  # tokens have no features yet
+    is_packed = layout.is_sequence and any(len(tensor.shape) == 1 for tensor in taken[1:])
+    if is_packed or not any(len(source) in ranks and source[:same] == shape[:same] for source in shapes):
+        return None
+    return 1 if rank == layout.rank else shape[layout.batch]

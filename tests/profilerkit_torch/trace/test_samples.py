@@ -1,0 +1,158 @@
+"""How many samples a model takes its inputs as: throughput, the line on the batch, sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from profilerkit import InputError, ModelInputs, profile
+from profilerkit_torch.backend import TorchBackend
+
+BACKEND = TorchBackend()
+
+
+class Calling(nn.Module):
+    """A layer called on what a function makes of the inputs."""
+
+    def __init__(self, layer: nn.Module, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.layer = layer
+        self.function = function
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.layer(*self.function(*inputs))
+
+
+def ones(*shape: int) -> Tensor:
+    return torch.ones(shape)
+
+
+def encoder(batch_first: bool = False) -> nn.TransformerEncoderLayer:
+    return nn.TransformerEncoderLayer(16, 2, 32, batch_first=batch_first)
+
+
+def plain_transformer() -> nn.Transformer:
+    inner = nn.TransformerEncoder(encoder(), 1, enable_nested_tensor=False)
+    return nn.Transformer(16, 2, 1, 1, 32, custom_encoder=inner)
+
+
+def tokens(*shape: int) -> Tensor:
+    return torch.zeros(shape, dtype=torch.long)
+
+
+#: By a name: the model, its inputs, and the samples that torch's documentation of the layers says they are.
+CASES: dict[str, tuple[nn.Module, Any, int | None]] = {
+    "convolution, one sample": (nn.Conv2d(3, 8, 3), ones(3, 32, 32), 1),
+    "convolution, a batch": (nn.Conv2d(3, 8, 3), ones(8, 3, 32, 32), 8),
+    "convolution of one dimension": (nn.Conv1d(4, 8, 3), ones(4, 10), 1),
+    "convolution of one dimension, a batch": (nn.Conv1d(4, 8, 3), ones(6, 4, 10), 6),
+    "convolution of three dimensions": (nn.Conv3d(2, 4, 3), ones(2, 5, 6, 7), 1),
+    "transposed convolution": (nn.ConvTranspose2d(3, 8, 3), ones(3, 8, 8), 1),
+    "behind a normalization and pooling": (
+        nn.Sequential(nn.InstanceNorm2d(3), nn.MaxPool2d(2), nn.Conv2d(3, 8, 3)), ones(3, 32, 32), 1
+    ),
+    "behind an embedding of channels": (nn.Sequential(nn.Linear(32, 16), nn.Conv2d(3, 8, 3)), ones(3, 32, 32), 1),
+    "pooling": (nn.MaxPool2d(2), ones(3, 32, 32), 1),
+    "pooling to a size": (nn.Sequential(nn.AdaptiveAvgPool1d(4), nn.ReLU()), ones(3, 32), 1),
+    "pooling, a batch": (nn.AvgPool2d(2), ones(5, 3, 8, 8), 5),
+    "gray images, pooled": (nn.Sequential(nn.AvgPool2d(2), nn.Flatten(), nn.Linear(16, 2)), ones(8, 8, 8), 8),
+    "LSTM, time first": (nn.LSTM(10, 20), ones(5, 2, 10), 2),
+    "LSTM, batch first": (nn.LSTM(10, 20, batch_first=True), ones(5, 2, 10), 5),
+    "LSTM, one sample": (nn.LSTM(10, 20), ones(5, 10), 1),
+    "LSTM, batch first, one sample": (nn.LSTM(10, 20, batch_first=True), ones(5, 10), 1),
+    "GRU, time first": (nn.GRU(10, 20), ones(5, 2, 10), 2),
+    "RNN with a state": (nn.RNN(10, 20), (ones(5, 2, 10), ones(1, 2, 20)), 2),
+    "RNN of one sample with a state": (nn.RNN(10, 20), (ones(5, 10), ones(1, 20)), 1),
+    "tokens, time first": (nn.Sequential(nn.Embedding(9, 10), nn.GRU(10, 20)), tokens(5, 2), 2),
+    "tokens of one sample": (nn.Sequential(nn.Embedding(9, 10), nn.GRU(10, 20)), tokens(5), 1),
+    "cell": (nn.GRUCell(10, 20), ones(7, 10), 7),
+    "cell, one sample": (nn.LSTMCell(10, 20), ones(10), 1),
+    "encoder, time first": (encoder(), ones(7, 2, 16), 2),
+    "encoder of layers, time first": (
+        nn.TransformerEncoder(encoder(), 2, enable_nested_tensor=False), ones(7, 2, 16), 2
+    ),
+    "encoder, batch first": (encoder(batch_first=True), ones(7, 2, 16), 7),
+    "encoder, one sample": (encoder(batch_first=True), ones(7, 16), 1),
+    "projected, then an encoder": (nn.Sequential(nn.Linear(4, 16), encoder()), ones(7, 2, 4), 2),
+    "encoder and decoder": (plain_transformer(), (ones(7, 2, 16), ones(6, 2, 16)), 2),
+    "attention": (nn.MultiheadAttention(16, 2), (ones(7, 2, 16), ones(5, 2, 16), ones(5, 2, 16)), 2),
+    "attention, one sample": (nn.MultiheadAttention(16, 2), (ones(7, 16), ones(5, 16), ones(5, 16)), 1),
+    "linear, one sample": (nn.Linear(16, 4), ones(16), 1),
+    "linear, a batch": (nn.Linear(16, 4), ones(6, 16), 6),
+    "linear, a batch of sequences": (nn.Linear(16, 4), ones(6, 3, 16), 6),
+    # What has been reshaped says nothing: the first dimension, as for any other model.
+    "flattened first": (nn.Sequential(nn.Flatten(), nn.Linear(64, 2)), ones(6, 8, 8), 6),
+    "gray images given a channel": (Calling(nn.Conv2d(1, 8, 3), lambda x: (x[:, None],)), ones(6, 8, 8), 6),
+    "gray images, three as colours": (
+        Calling(nn.Conv2d(3, 8, 3), lambda x: (x[:, None].expand(-1, 3, -1, -1),)), ones(3, 8, 8), 3
+    ),
+    "images one after the other": (Calling(nn.Conv2d(3, 8, 3), lambda x: (x[0],)), ones(6, 3, 8, 8), 6),
+    "turned round, then time first": (Calling(nn.LSTM(10, 20), lambda x: (x.transpose(0, 1),)), ones(8, 5, 10), 8),
+    "packed": (
+        Calling(
+            nn.LSTM(10, 20, batch_first=True),
+            lambda x, n: (nn.utils.rnn.pack_padded_sequence(x, n, batch_first=True),),
+        ),
+        (ones(3, 1, 10), torch.ones(3, dtype=torch.long)),
+        3,
+    ),
+    "several lengths": (Calling(nn.Linear(4, 2), lambda x, y: (torch.cat([x, y]),)), (ones(3, 4), ones(5, 4)), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_throughput_and_the_report_have_the_samples_that_the_layers_take(name: str) -> None:
+    model, inputs, samples = CASES[name]
+    report = profile(model, inputs, metrics=["execution_time", "throughput"], num_iters=3, warmup=0)
+    assert report.batch_size == samples
+    throughput = report.statuses["throughput"].value
+    if samples is None:
+        assert throughput is None
+        return
+    assert throughput is not None
+    assert throughput.median * report["execution_time"].median == pytest.approx(samples)
+    assert f"one forward pass of a batch of {samples}." in str(report)
+
+
+def test_static_metrics_say_the_same_batch_as_timed_ones() -> None:
+    model, inputs, samples = CASES["LSTM, time first"]
+    assert profile(model, inputs, metrics=["macs"]).batch_size == samples == 2
+
+
+def test_wrapped_models_are_taken_as_the_model_inside() -> None:
+    wrapped = nn.DataParallel(nn.Conv2d(3, 8, 3))
+    assert BACKEND.count_samples(wrapped, ModelInputs(ones(3, 32, 32))) == 1
+    compiled: Any = torch.compile(nn.LSTM(10, 20))
+    assert BACKEND.count_samples(compiled, ModelInputs(ones(5, 2, 10))) == 2
+
+
+def test_a_model_that_fails_or_has_no_such_layer_says_nothing() -> None:
+    assert BACKEND.count_samples(nn.Conv2d(3, 8, 3), ModelInputs(ones(4, 32, 32))) is None
+    assert BACKEND.count_samples(nn.ReLU(), ModelInputs(ones(3))) is None
+
+
+def test_a_sample_without_a_batch_dimension_makes_no_batch() -> None:
+    model, inputs = nn.Conv2d(3, 8, 3), ones(3, 32, 32)
+    with pytest.raises(InputError, match="make a batch of 8 .* takes them as one sample without a batch dimension"):
+        profile(model, inputs, batch_size=8, metrics=["macs"], strict=True)
+    with pytest.raises(InputError, match="a callable that builds them"):
+        profile(model, inputs, batch_size=(1, 8), metrics=["batch_sweep"], num_iters=2, strict=True)
+    assert profile(model, inputs, batch_size=1, metrics=["macs"])["macs"] == 8 * 3 * 9 * 30 * 30
+
+
+@pytest.mark.parametrize("steps", [5, 2])  # as many steps as samples too
+def test_a_batch_in_another_dimension_is_not_cut_in_its_first(steps: int) -> None:
+    with pytest.raises(InputError, match="takes them as a batch of 2, not along the first dimension"):
+        profile(nn.LSTM(10, 20), ones(steps, 2, 10), batch_size=4, metrics=["macs"], strict=True)
+
+
+def test_a_sweep_of_time_first_needs_inputs_that_are_built_so() -> None:
+    sweep: dict[str, Any] = {"metrics": ["batch_sweep"], "num_iters": 2, "warmup": 0, "strict": True}
+    with pytest.raises(InputError, match=r"inputs for batch size 1, .*\(1, 5, 10\).*, as 5 samples; give a callable"):
+        profile(nn.LSTM(10, 20), input_shape=(5, 10), batch_size=(1, 2), **sweep)
+    table = profile(nn.LSTM(10, 20), lambda size: ones(5, size, 10), batch_size=(1, 2), **sweep)["batch_sweep"]
+    assert [row["throughput"] * row["execution_time"].median for row in table] == pytest.approx([1, 2])
