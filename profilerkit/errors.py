@@ -143,7 +143,7 @@ class NotOfferedError(ProfilerKitError, NotImplementedError):
 
 
 class ProfilerBusyError(ProfilerKitError, RuntimeError):
-    """The framework's own profiler is in use already; a process has one."""
+    """What a process has once is in use: the framework's own profiler, or a model that waits for this thread."""
 
 
 class TracingError(ProfilerKitError, RuntimeError):

@@ -46,7 +46,7 @@ def checked(name: str, value: Any, rule: str | None = None) -> Any:
         return None
     try:
         return argument_rule.read(value)
-    except ArgumentError:
+    except (ArgumentError, MemoryError):
         raise
     except Exception:  # whatever the value is and does
         raise ArgumentError(f"{name}={shown(value)}: give {argument_rule.expected}") from None

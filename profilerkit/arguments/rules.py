@@ -154,6 +154,8 @@ def _batch_sizes(value: Any) -> tuple[int, ...]:
 def _one_size(value: Any) -> int:
     try:
         return _whole(1)(value)
+    except MemoryError:
+        raise
     except Exception:  # whatever the value is and does
         raise ArgumentError(f"batch_size={shown(value)}: give {_ONE_SIZE}") from None
 

@@ -60,7 +60,9 @@ class _Guard:
         return contained(self.plugin, self.name)
 
     def warn(self, error: Exception) -> None:
-        """Warn that the plugin raised, and that it is left out."""
+        """Warn that the plugin raised, and that it is left out; that memory is short is not its fault, and raised."""
+        if isinstance(error, MemoryError):
+            raise error
         is_offering = not (self.is_wrapper or self.is_notification)
         left_out = "what it offers is left out" if is_offering else "profilerkit goes on without it"
         failure = f"{self.name} of plugin {self.plugin} raised {plugin_error_text(error)}"

@@ -289,6 +289,8 @@ def _register(state: _Loaded, name: str, info: PluginInfo, plugin: object) -> No
 
 
 def _leave_out(info: PluginInfo, error: Exception) -> None:
+    if isinstance(error, MemoryError):  # of the process; the next try may find the plugin
+        raise error
     failure = f"cannot be loaded ({plugin_error_text(error)}) and is left out"
     warn(f"plugin {info} {failure}; update or uninstall that package; {info.workaround}")
 

@@ -57,6 +57,8 @@ def equipped(backend: Backend) -> Backend:
                     f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
                     f"{error}; {plugin.repair if plugin.is_by_code else remedy}"
                 ) from error
+            except MemoryError:
+                raise
             except Exception as error:  # an error of a plugin must not stop the others
                 reason = f"{plugin_error_text(error)}; {plugin.workaround}"
                 warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {reason}")

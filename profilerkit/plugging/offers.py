@@ -159,6 +159,8 @@ def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
         try:
             with contained(offer.plugin, f"a function that hook {hook} offers,"):
                 require_usable(offer.item)
+        except MemoryError:
+            raise
         except Exception as error:  # an error of a plugin must not stop the others
             reason = f"{plugin_error_text(error)}; {offer.plugin.workaround}"
             warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {reason}")
@@ -269,6 +271,8 @@ def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
             backend = info.load()
     except ImportError as error:
         raise not_installed(info, error) from error
+    except MemoryError:
+        raise
     except Exception as error:  # a broken shared library, a framework that does not start
         raise _unusable(info, plugin, plugin_error_text(error)) from error
     if not isinstance(backend, Backend):

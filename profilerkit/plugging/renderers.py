@@ -70,6 +70,8 @@ def _loaded(offer: Offer[RendererInfo]) -> Renderer:
     try:
         with untouched_random(), contained(offer.plugin, f"loading renderer {offer.item.name!r}"):
             draw: Renderer = offer.item.load()
+    except MemoryError:
+        raise
     except Exception as error:
         raise NotOfferedError(
             f"renderer {offer.item.name!r} of plugin {offer.plugin} cannot be used ({plugin_error_text(error)}); "

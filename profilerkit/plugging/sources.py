@@ -101,6 +101,8 @@ def answer_of(plugin: PluginInfo, what: str, ask: Callable[[], object], *passed_
     try:
         with contained(plugin, what):
             return bool(ask())
+    except MemoryError:
+        raise
     except passed_on:
         raise
     except Exception as error:

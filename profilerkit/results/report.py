@@ -84,6 +84,8 @@ class StatusRecord:
         """Read a computed metric; one that cannot be shown is a failure of its own, not of the report."""
         try:
             return cls._of(metric, metric.outcome)
+        except MemoryError:
+            raise
         except Exception as error:
             reason = f"{type(metric).__name__} cannot be shown: {type(error).__name__}: {error}"
             outcome = Outcome(None, Completeness.FAILED, (reason,), error)

@@ -112,7 +112,7 @@ class _Broken:
         self.found.tried += 1
         if error is None:
             self.found.finished += 1
-            if _is_wrong(outcome, self.expected):
+            if outcome != self.expected:
                 self.found.wrong.append(f"{what}: {outcome} for {self.expected}")
         place = _place(error)
         error = None
@@ -120,13 +120,6 @@ class _Broken:
         if differences:
             self.found.harm.append(f"{what} ({place}): {'; '.join(differences[:4])}")
             self._renew()
-
-
-def _is_wrong(outcome: Any, expected: Any) -> bool:
-    """Return whether a number is another one; none at all is what a failure looks like."""
-    if isinstance(outcome, (list, tuple)):
-        return any(map(_is_wrong, outcome, expected))
-    return outcome is not None and outcome != expected
 
 
 def _place(error: BaseException | None) -> str:

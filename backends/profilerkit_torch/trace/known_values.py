@@ -183,6 +183,8 @@ class KnownValues:
             named["device"] = _CPU
         try:
             return self.real(func, args, named)
+        except MemoryError:
+            raise
         except Exception:  # the operator without values reports what is wrong with its arguments
             return None
 

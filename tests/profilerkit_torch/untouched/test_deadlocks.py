@@ -1,0 +1,45 @@
+"""A model that waits for a thread that profiles: an error in that thread, and no end of waiting."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+import torch
+from torch import nn
+from profilerkit import ProfilerBusyError, profile
+
+layer, errors = nn.Linear(2, 2), []
+
+def profiling():
+    try:
+        profile(layer, torch.ones(1, 2), metrics="macs", strict=True)
+    except ProfilerBusyError as error:
+        errors.append(str(error))
+
+class Waiting(nn.Module):
+    def forward(self, x):
+        {wait}
+        return x @ x
+
+profile(Waiting(), torch.ones(2, 2), metrics="macs")
+print(errors[0])
+profile(layer, torch.ones(1, 2), metrics="macs", strict=True)
+"""
+WAYS = {
+    "join": "thread = threading.Thread(target=profiling); thread.start(); thread.join()",
+    "result": "ThreadPoolExecutor(1).submit(profiling).result()",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_model_that_waits_for_a_thread_that_profiles(way: str) -> None:
+    program = PROGRAM.format(wait=WAYS[way])
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert "waits for this thread: a model may not join a thread" in done.stdout
