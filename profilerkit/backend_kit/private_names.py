@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 __all__ = ["field", "find"]
@@ -26,8 +27,20 @@ def find(path: str) -> Any:
         try:
             value = getattr(value, name)
         except AttributeError:
-            return None
+            value = _submodule(value, name)
+            if value is None:
+                return None
     return value
+
+
+def _submodule(value: Any, name: str) -> ModuleType | None:
+    """Return a module that a package has not imported yet; None where there is none of that name."""
+    if not isinstance(value, ModuleType):
+        return None
+    try:
+        return import_module(f"{value.__name__}.{name}")
+    except ImportError:
+        return None
 
 
 def _module_and_rest(path: str) -> tuple[Any, list[str]]:

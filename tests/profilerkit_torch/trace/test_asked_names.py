@@ -193,9 +193,9 @@ def test_names_are_themselves_again_after_an_error_and_after_the_last_of_several
     answer = FILE["has_torch_function"]
     assert answer is not ORIGINAL[0]
     second.__enter__()
-    first.__exit__(None, None, None)
-    assert FILE["has_torch_function"] is answer
     second.__exit__(None, None, None)
+    assert FILE["has_torch_function"] is answer
+    first.__exit__(None, None, None)
     assert FILE["has_torch_function"] is ORIGINAL[0]
 
 
