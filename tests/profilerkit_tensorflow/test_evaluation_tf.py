@@ -72,6 +72,7 @@ def test_a_keras_loss_is_called_in_its_own_order() -> None:
     assert percentage(plain(), [(np.array([[1.0]]), np.array([[2.0]]))]) == pytest.approx(50)  # |2 - 1| of 2
 
 
+@pytest.mark.filterwarnings("ignore:(?s).*structure of `inputs` doesn't match")  # Keras 3.6, of a tuple for a list
 def test_several_inputs_of_a_functional_model() -> None:
     """Given as a list, by a pattern, and by name, they reach the model as its one structure."""
     first, second = keras.Input((3,), name="first"), keras.Input((3,), name="second")

@@ -24,6 +24,7 @@ from ..model.calls import outputs_of
 from ..model.kinds import is_unbuilt, named_layers
 from ..model.unmade_weights import unmade_weights
 from ..model.variables import weights_of
+from ..trace.first_call import as_before_the_call
 from ..trace.messages import failed
 from ..trace.observation import Observation
 from ..trace.program import Program, built_symbolically, loss_and_gradients, quietly, traced_program
@@ -90,7 +91,8 @@ def running(
     with preserved(model, variable_values=True), placed, without_warnings:
         build_weightless(model, inputs)
         if is_unbuilt(model):  # a layer that was never called: this call makes its variables
-            outputs_of(model, inputs)
+            with as_before_the_call(model):
+                outputs_of(model, inputs)
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         start = time.perf_counter()
         before = 0.0

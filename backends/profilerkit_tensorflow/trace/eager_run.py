@@ -22,6 +22,7 @@ from ..model.calls import outputs_of
 from ..model.kinds import is_unbuilt, named_layers, own_variables
 from .departures import Departures
 from .eager_operators import VIEWS, EagerOperators, watched
+from .first_call import as_before_the_call
 from .layers import LayerCalls
 from .live_bytes import tensor_bytes
 from .values import static_shape
@@ -41,7 +42,8 @@ class EagerRun(EagerOperators):
     ) -> None:
         super().__init__()
         if is_unbuilt(model):
-            inputs.run(model)
+            with as_before_the_call(model):
+                inputs.run(model)
         self.layers = named_layers(model)
         self.calls = LayerCalls(self.layers, training=False)
         if followed is not None:

@@ -25,6 +25,7 @@ from ..model.unallocated import made_without_values, unallocated_variables
 from ..model.weights import trainable_variables_of
 from ..untouched.preservation import preserved
 from .conversion import converted, functions_traced_anew
+from .first_call import FirstTrace, as_before_the_call
 from .folding import small_value
 from .layers import LayerCalls
 from .values import PartialShape, static_shape
@@ -106,9 +107,11 @@ def traced_program(
     key = None if training or compiled or unvalued or is_function(model) else _key(layers, inputs)
     specs, rebuild = _flattened(inputs)
     strategy = strategy_of(layers)
+    first = FirstTrace(layers)
 
     def program(*leaves: Any) -> Any:
         calls.restart()
+        first.begin()
         model_inputs = rebuild(leaves)
         with as_one_replica(strategy), calls.following(), functions_traced_anew() if anew else nullcontext():
             if training:
@@ -173,7 +176,8 @@ def built_symbolically(model: Any, inputs: ModelInputs) -> list[Any]:
         if inputs.function is None and is_keras(model):
             args, kwargs = call_arguments(model, model_inputs.args, model_inputs.kwargs)
             model_inputs = ModelInputs(*args, **kwargs)
-        model_inputs.run(model)
+        with as_before_the_call(model):
+            model_inputs.run(model)
     return made
 
 

@@ -27,7 +27,7 @@ __all__ = ["Questions", "outside_of_libraries", "replaced"]
 #: This package, whose frames are around those of the model.
 _OWN = __name__.partition(".")[0]
 #: Packages whose own questions lead to the same work either way.
-_LIBRARIES = ("keras", "numpy", "tensorflow", "tf_keras", _OWN)
+_LIBRARIES = ("keras", "numpy", "optree", "tensorflow", "tf_keras", "tree", _OWN)
 #: Conversions that symbolic tensors lack: Python looks for them on the class.
 _CONVERSIONS = ("__complex__", "__float__", "__index__", "__int__")
 _EAGER: type = type(tf.constant(0))

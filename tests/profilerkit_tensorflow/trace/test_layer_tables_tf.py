@@ -29,7 +29,10 @@ def test_weights_are_counted_by_dtype_and_by_whether_they_are_trained() -> None:
     assert root["params_by_dtype"] == {"float32": 64 + 32, "float16": 27}
     assert root["weight_bytes"] == trace.size_bytes == 4 * (64 + 32) + 2 * 27
     assert (head["own_params"], head["trainable_params"], head["params_share"]) == (27, 0, 27 / 123)
-    assert (head["input_dtypes"], head["output_dtypes"]) == (("float32",), ("float16",))
+    # Keras 3.6 makes the cast a step of its own, before the layer.
+    casts_before = any(type(step).__name__ == "Cast" for step in network.operations)
+    given = "float16" if casts_before else "float32"
+    assert (head["input_dtypes"], head["output_dtypes"]) == ((given,), ("float16",))
     assert trace.layer("head").parameters[0].shape == (8, 3)
 
 

@@ -1,0 +1,175 @@
+"""A model that is not built yet and counts its calls: its first call is what is counted, as a user makes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import pytest
+import tensorflow as tf
+import tf_keras
+
+import profilerkit as pk
+
+PRODUCT = 16 * 16  # multiply-accumulates of one row by a square matrix
+
+
+class Counting(keras.Model):  # type: ignore[misc]
+    """Multiplies as often as it has been called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = keras.layers.Dense(16, use_bias=False)
+        self.count = 0
+
+    def call(self, x: Any) -> Any:
+        """Return the product."""
+        self.count += 1
+        for _ in range(self.count):
+            x = self.dense(x)
+        return x
+
+
+class BuildsItself(Counting):
+    """Builds its layer without being called."""
+
+    def build(self, input_shape: Any) -> None:
+        """Build the layer."""
+        self.dense.build(input_shape)
+        self.built = True
+
+
+class LeavesItsLayers(Counting):
+    """Has a `build` that leaves the layer to the first call."""
+
+    def build(self, input_shape: Any) -> None:
+        """Build nothing."""
+        self.built = True
+
+
+class Listing(BuildsItself):
+    """Keeps a list of its calls, and knows the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[int] = []
+        self.is_first = True
+
+    def call(self, x: Any) -> Any:
+        """Return the product: two of them but in the first call."""
+        self.seen.append(len(self.seen))
+        times = len(self.seen) if self.is_first else 100
+        self.is_first = False
+        for _ in range(times):
+            x = self.dense(x)
+        return x
+
+
+class Around(keras.Model):  # type: ignore[misc]
+    """Has a model inside that counts its calls."""
+
+    def __init__(self, inside: type[keras.Model]) -> None:
+        super().__init__()
+        self.inside = inside()
+
+    def call(self, x: Any) -> Any:
+        """Return what the model inside returns."""
+        return self.inside(x)
+
+
+class Legacy(tf_keras.Model):  # type: ignore[misc]
+    """Multiplies as often as it has been called, in tf_keras."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = tf_keras.layers.Dense(16, use_bias=False)
+        self.count = 0
+
+    def call(self, x: Any) -> Any:
+        """Return the product."""
+        self.count += 1
+        for _ in range(self.count):
+            x = self.dense(x)
+        return x
+
+
+class Lazy(tf_keras.Model):  # type: ignore[misc]
+    """Makes its layer in the first call, and notes that it is there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_ready = False
+
+    def call(self, x: Any) -> Any:
+        """Return the product."""
+        if not self.is_ready:
+            self.dense = tf_keras.layers.Dense(16, use_bias=False)
+            self.is_ready = True
+        return self.dense(x)
+
+
+class Module(tf.Module):  # type: ignore[misc]
+    """Multiplies as often as it has been called, and makes the weights of its layer and its own in the first call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = keras.layers.Dense(16, use_bias=False)
+        self.count = 0
+
+    def __call__(self, x: Any) -> Any:
+        """Return the product."""
+        self.count += 1
+        if not hasattr(self, "matrix"):
+            self.matrix = tf.Variable(tf.ones((16, 16)))
+        for _ in range(self.count):
+            x = self.dense(x) @ self.matrix
+        return x
+
+
+@pytest.mark.parametrize(
+    ("make", "products"),
+    [
+        (Counting, 2),  # Keras runs `call` to build the layers, and then for the user
+        (BuildsItself, 1),
+        (LeavesItsLayers, 1),
+        (Listing, 1),
+        (lambda: Around(Counting), 3),  # Keras runs both to build the outer one, before that the inner to build it
+        (lambda: Around(BuildsItself), 2),
+        (Lazy, 1),
+        (Legacy, 1),
+        (Module, 2),  # its two matrices
+    ],
+    ids=[
+        "counts",
+        "builds",
+        "leaves",
+        "lists",
+        "around one that counts",
+        "around one that builds",
+        "lazy",
+        "legacy",
+        "module",
+    ],
+)
+@pytest.mark.parametrize("metric", ["macs", "training_macs"])
+def test_the_first_call_is_counted(make: Any, products: int, metric: str) -> None:
+    model, x = make(), tf.ones((1, 16))
+    counted = model.inside if isinstance(model, Around) else model
+    status = pk.profile(model, x, metrics=[metric]).status(metric)
+    # Back through a product: one product for the weights, and one for the inputs but where these are the model's own.
+    expected = products * PRODUCT if metric == "macs" else (3 * products - 1) * PRODUCT
+    assert (status.value, status.completeness.value) == (expected, "complete")
+    assert (getattr(model, "built", False), getattr(counted, "count", 0)) == (False, 0)
+    model(x)  # the user's own first call
+    assert getattr(counted, "count", 0) in (0, 1, products)
+
+
+def test_an_eager_run_is_the_first_call_too() -> None:
+    class Eager(LeavesItsLayers):
+        def call(self, x: Any) -> Any:
+            float(tf.reduce_sum(x))  # a graph has no values
+            return super().call(x)
+
+    model = Eager()
+    status = pk.profile(model, tf.ones((1, 16)), metrics=["macs"]).status("macs")
+    assert (status.value, model.built, model.count) == (PRODUCT, False, 0)
