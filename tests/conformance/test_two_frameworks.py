@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from source_tree import oldest_release
 
 from profilerkit import BackendNotInstalledError, Comparison, Measurement, Profiler, compare
 from profilerkit.plugging.offers import backend_named
@@ -249,15 +250,14 @@ def test_without_any_framework_each_backend_says_what_to_install(framework: str,
     assert_says_what_to_install(by_name if way == "by name" else by_profiler, framework)
 
 
-@pytest.mark.parametrize(
-    ("framework", "old", "needed"), [("torch", "2.9.1+cpu", "2.10"), ("tensorflow", "2.15.1", "2.16")]
-)
+@pytest.mark.parametrize(("framework", "old"), [("torch", "2.5.1+cpu"), ("tensorflow", "2.15.1")])
 def test_a_framework_that_is_too_old_says_which_is_needed(
-    framework: str, old: str, needed: str, monkeypatch: pytest.MonkeyPatch
+    framework: str, old: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, framework, SimpleNamespace(__version__=old))
     with pytest.raises(BackendNotInstalledError) as raised:
         backend_named(framework)
+    needed = oldest_release(framework)
     assert str(raised.value) == (
         f"the {framework} backend cannot be used: {framework} {old} is too old, {needed} or newer is needed; "
         f"install it with: pip install 'profilerkit[{framework}]'"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from releases import SUITES
-from source_tree import ROOT
+from source_tree import ROOT, oldest_release
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 
@@ -48,13 +48,6 @@ def supported_pythons() -> list[str]:
     return re.findall(r"Python :: (3\.\d+)", setup()["metadata"]["classifiers"])
 
 
-def oldest(extra: str) -> str:
-    """Return the lower bound of an extra's first requirement."""
-    bound = re.match(r"\s*[\w-]+>=([\d.]+)", setup()["options.extras_require"][extra])
-    assert bound, extra
-    return bound[1]
-
-
 def matrix(job: str) -> dict[str, Any]:
     found: dict[str, Any] = workflow()["jobs"][job]["strategy"]["matrix"]
     return found
@@ -78,7 +71,7 @@ def test_the_oldest_frameworks_are_those_of_the_extras() -> None:
     assert re.search(r"python_requires = >=([\d.]+)", (ROOT / "setup.cfg").read_text(encoding="utf-8"))
     tried = dict(release.split("=") for release in matrix("oldest")["release"])
     for framework in ("torch", "tensorflow", "onnx", "jax"):
-        assert f"{tried[framework.upper()]}.".startswith(f"{oldest(framework)}."), framework
+        assert f"{tried[framework.upper()]}.".startswith(f"{oldest_release(framework)}."), framework
 
 
 def test_the_newest_of_each_framework_is_tried_without_pins_each_week_and_on_pull_requests() -> None:

@@ -1,6 +1,8 @@
 """Where the sources of the project lie, and what stands in them."""
 
 import ast
+import configparser
+import re
 from functools import cache
 from pathlib import Path
 
@@ -20,3 +22,13 @@ def packages() -> dict[str, Path]:
 def tree_of(path: Path) -> ast.Module:
     """Return the syntax tree of a file, read once in a process; nobody may change it."""
     return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def oldest_release(extra: str) -> str:
+    """Return the lower bound of the first requirement of an extra in setup.cfg."""
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "setup.cfg", encoding="utf-8")
+    bound = re.match(r"\s*[\w-]+>=([\d.]+)", settings["options.extras_require"][extra])
+    if bound is None:
+        raise LookupError(f"the extra {extra!r} has no lower bound")
+    return bound[1]

@@ -159,7 +159,7 @@ def test_torch_missing_or_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     from profilerkit_torch import plugin
 
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(__version__="2.1.0+cpu"))
-    with pytest.raises(ImportError, match=r"torch 2.1.0\+cpu is too old, 2.10 or newer is needed"):
+    with pytest.raises(ImportError, match=r"torch 2.1.0\+cpu is too old, 2.6 or newer is needed"):
         plugin.load()
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match="torch"):

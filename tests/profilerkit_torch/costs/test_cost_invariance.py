@@ -97,6 +97,8 @@ def counted(make: Maker, inputs: tuple[torch.Tensor, ...], mode: Callable[[], An
         model, inputs = model.to("meta"), tuple(x.to("meta") for x in inputs)
     layers = LayerStack(model)
     recorder = Recorder(layers, on_meta=on_meta)
+    for tensor in (*model.parameters(), *model.buffers(), *inputs):
+        recorder.live.add(tensor, 0)  # what was there before the pass
     with standing, mode(), layers.following(), recorder:
         model(*inputs)
     assert not recorder.uncounted

@@ -54,9 +54,7 @@ def test_what_an_operator_asks_for_inside_is_measured_too() -> None:
 
 @pytest.mark.parametrize("include_weights", [True, False])
 def test_the_metric_counts_weights_and_has_the_prediction_beside_it(include_weights: bool) -> None:
-    report = profile(
-        mlp(), x(), metrics=["measured_memory", "memory_footprint"], include_weights=include_weights, num_iters=1
-    )
+    report = profile(mlp(), x(), metrics=["measured_memory", "memory_footprint"], include_weights=include_weights)
     expected = 3 * ACTIVATION + include_weights * 2 * 256 * 256 * 4
     assert (report["measured_memory"], report["memory_footprint"]) == (expected, expected)
     assert report.status("measured_memory").note == f"memory_footprint predicts {expected:,} B, 100% of it"
