@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..compat import EAGER_TENSOR, EXECUTORS, RUNTIME
+from ..compat import EAGER_TENSOR, EXECUTORS, RUNTIME, shows_departures
 from .questions import outside_of_libraries, replaced
 
 __all__ = ["Departures"]
@@ -42,7 +42,7 @@ class Departures:
     @contextmanager
     def watching(self, values: bool = True) -> Iterator[None]:
         """Notice operators in other threads and, with ``values``, values that leave."""
-        if values and not (EXECUTORS and hasattr(EAGER_TENSOR, "_numpy")):
+        if values and not shows_departures(tf.constant(0)):
             self.missing["work on values that leave TensorFlow and in threads, which this release does not show"] += 1
         with ExitStack() as patches:
             for name in EXECUTORS:

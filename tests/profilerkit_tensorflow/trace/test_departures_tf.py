@@ -167,7 +167,8 @@ def test_a_generator_is_counted_by_a_function_that_reads_it() -> None:
 def test_without_the_private_names_an_eager_run_is_a_lower_bound(
     name: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"profilerkit_tensorflow.trace.departures.{name}", value)
+    for module in ("compat", "trace.departures"):
+        monkeypatch.setattr(f"profilerkit_tensorflow.{module}.{name}", value)
     status = counted(SILENT["a condition on a number"]).status("macs")
     assert (status.value, status.completeness.value) == (DENSE, "partial")
     assert "which this release does not show" in " ".join(status.missing)
