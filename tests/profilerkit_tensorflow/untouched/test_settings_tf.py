@@ -43,7 +43,7 @@ WRITERS: dict[str, tuple[Callable[[Any], Any], Any]] = {
 
 def conditions(*metrics: str) -> tuple[str, ...]:
     weights = tf.ones((8, 4))
-    few = {"num_iters": 2, "warmup": 0} if "execution_time" in metrics else {}
+    few: Any = {"num_iters": 2, "warmup": 0} if "execution_time" in metrics else {}
     report = profile(lambda x: x @ weights, tf.zeros((2, 8)), metrics=metrics, backend="tensorflow", **few)
     return conditions_of(report.notes)
 

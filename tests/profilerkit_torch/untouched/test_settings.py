@@ -59,7 +59,7 @@ TABLE = {setting.name: setting for setting in SETTINGS}
 
 
 def conditions(*metrics: str) -> tuple[str, ...]:
-    few = {"num_iters": 2, "warmup": 0} if "execution_time" in metrics else {}
+    few: Any = {"num_iters": 2, "warmup": 0} if "execution_time" in metrics else {}
     report = profile(nn.Linear(8, 8), torch.zeros(2, 8), metrics=metrics, **few)
     return conditions_of(report.notes)
 
