@@ -89,6 +89,8 @@ def pool_of_before() -> None:
 @pytest.mark.parametrize("is_built", [True, False])
 @pytest.mark.parametrize("name", ESCAPES)
 def test_work_outside_makes_a_lower_bound_that_says_where(name: str, is_built: bool) -> None:
+    if name == "dlpack" and not hasattr(tf.constant(0), "__dlpack__"):
+        pytest.skip("tensors of TensorFlow 2.18 have no such method")
     after, words = ESCAPES[name]
     report = counted(after, is_built)
     for metric, least in (("macs", DENSE), ("flops", 2 * DENSE)):
