@@ -1,6 +1,6 @@
 """Ctrl-C and failing allocations: no harm, no interrupt lost, no wrong number; `harming` has the ways.
 
-A sample is broken off in each run; what is marked slow has the thousands.
+A sample is broken off in each run; ``make attack`` has the thousands.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ import sys
 from typing import Any
 
 import pytest
+from attack_sampling import WHOLE
 from source_tree import SUPPORT
 
 #: Lines of whole_call's own end, where nothing is left to put back: only another thread could raise there, and the
 #: handler that stays hands interrupts on to the user's.
 _LAST = "process interrupts"
 _CHANGING = "untouched/,process/restoring,trace/layers,asked_names,trace/static_pass,trace/questions,trace/conversion"
+
+
+thousands = pytest.mark.skipif(not WHOLE, reason="make attack breaks off thousands of calls")
 
 
 def broken_off(*arguments: str) -> dict[str, Any]:
@@ -61,27 +65,27 @@ def test_lines_that_change_and_put_back(error: str) -> None:
     assert answer["problems"] == []
 
 
-@pytest.mark.slow
+@thousands
 @pytest.mark.parametrize("way", ["sigint", "several", "alarm", "async", "allocation"])
 @pytest.mark.parametrize("call", ["static", "training", "timed", "compared", "evaluated", "layers", "operators"])
 def test_thousands_of_calls_broken_off(call: str, way: str) -> None:
     assert broken_off("torch", call, way, "5000" if way == "sigint" else "500")["problems"] == []
 
 
-@pytest.mark.slow
+@thousands
 @pytest.mark.parametrize("call", ["static", "training", "timed", "compared", "evaluated"])
 def test_a_large_model_broken_off(call: str) -> None:
     assert broken_off("large", call, "sigint", "500")["problems"] == []
 
 
-@pytest.mark.slow
+@thousands
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 @pytest.mark.parametrize("call", ["static", "training", "timed", "compared", "evaluated"])
 def test_calls_of_other_backends_broken_off(backend: str, call: str) -> None:
     assert broken_off(backend, call, "sigint", "500")["problems"] == []
 
 
-@pytest.mark.slow
+@thousands
 @pytest.mark.parametrize("error", ["KeyboardInterrupt", "MemoryError"])
 @pytest.mark.parametrize("backend", ["torch", "tensorflow", "jax"])
 @pytest.mark.parametrize("call", ["static", "training", "timed", "evaluated"])
