@@ -321,7 +321,7 @@ if not TYPE_CHECKING:
 ASKED_NAMESPACES: tuple[dict[str, Any], ...] = tuple(
     vars(module)
     for path in ("torch.utils._python_dispatch", "torch._subclasses", "torch._C")
-    if (module := find(path)) is not None
+    if hasattr(module := find(path), "__dict__")
 )
 #: The function that ``torch.set_default_tensor_type`` calls with a type of tensors; without it none is called.
 SET_DEFAULT_TYPE: tuple[Any, ...] = tuple(filter(None, [find("torch._C._set_default_tensor_type")]))
@@ -529,7 +529,7 @@ def settings_of_c() -> Iterator[tuple[Callable[[], Any], Callable[[Any], Any]]]:
 
     One that is a pair of values is set by both.
     """
-    functions = vars(find("torch._C"))
+    functions = getattr(find("torch._C"), "__dict__", {})
     for name, read in functions.items():
         kept = name.removeprefix("_cuda").removeprefix("_get_")
         write = functions.get(name.replace("get_", "set_", 1))
