@@ -12,7 +12,7 @@ from profilerkit.errors import by_likeness
 
 from .model.recognition import claims
 
-MINIMUM = (2, 16)
+MINIMUM = (2, 18)
 
 
 def load() -> Backend:
@@ -43,7 +43,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             requirement="profilerkit[tensorflow]",
             claims=claims,
             installed=installed,
-            tested={"tensorflow": ("2.16", "2.21")},
+            tested={"tensorflow": ("2.18", "2.21")},
         )
     ]
 
