@@ -91,7 +91,7 @@ HARMLESS = {
     *("recording_in", "profile_script", "ceiling_work"),
     *("generate", "language_model", "language_model_cache", "longest_context", "with_language_head"),
     *("opened", "accepts", "resolve_device", "is_tensor", "as_tensor", "model_name", "ranks", "add_costs"),
-    *("fingerprint", "environment", "example_inputs"),
+    *("fingerprint", "environment", "example_inputs", "count_samples"),
 }
 PUBLIC: dict[str, Callable[[], Any]] = {
     "profile": lambda: profile(MODEL, X, metrics=["macs"]),
