@@ -13,13 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from harming_calls import Calls
 
-from profilerkit import compare, profile
 from profilerkit_jax import ComputeEvalMetric, JaxProfiler
 
 __all__ = ["made"]
-
-RUNS: dict[str, Any] = {"num_iters": 2, "warmup": 0}
 
 
 class Small(nnx.Module):
@@ -35,7 +33,7 @@ class Small(nnx.Module):
         return self.head(self.dropout(self.norm(self.first(x))))
 
 
-class Jax:
+class Jax(Calls):
     """A model with what can be done with it."""
 
     def __init__(self) -> None:
@@ -43,22 +41,6 @@ class Jax:
         self.x = jnp.ones((2, 4))
         names = ("static", "training", "timed", "compared", "evaluated")
         self.calls: dict[str, Callable[[], Any]] = {name: getattr(self, name) for name in names}
-
-    def static(self) -> Any:
-        report = profile(self.model, self.x, strict=True, metrics=["macs", "memory_footprint"])
-        return report["macs"], report["memory_footprint"]
-
-    def training(self) -> Any:
-        return str(profile(self.model, self.x, strict=True, metrics=["training_macs"])["training_macs"])
-
-    def timed(self) -> Any:
-        return profile(self.model, self.x, strict=True, metrics=["execution_time"], **RUNS)["execution_time"].min > 0
-
-    def compared(self) -> Any:
-        comparison = compare(
-            self.model, self.model, inputs=self.x, strict=True, metrics=["macs", "execution_time"], **RUNS
-        )
-        return [report["macs"] for report in (comparison.reference, *comparison.others)]
 
     def evaluated(self) -> Any:
         profiler = JaxProfiler(self.model, {"test": [self.x]})

@@ -12,16 +12,15 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from harming_calls import Calls
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import atomic_function, polymorphic_function
 from tensorflow.python.framework import func_graph
 
-from profilerkit import compare, profile
+from profilerkit import profile
 from profilerkit_tensorflow import ComputeEvalMetric, TFProfiler
 
 __all__ = ["made"]
-
-RUNS: dict[str, Any] = {"num_iters": 2, "warmup": 0}
 
 
 class Counting(keras.layers.Layer):  # type: ignore[misc]
@@ -39,7 +38,7 @@ class Counting(keras.layers.Layer):  # type: ignore[misc]
         return x * 2
 
 
-class TensorFlow:
+class TensorFlow(Calls):
     """A model with what can be done with it."""
 
     def __init__(self) -> None:
@@ -48,22 +47,6 @@ class TensorFlow:
         self.x = tf.ones((2, 4))
         names = ("static", "training", "timed", "compared", "evaluated", "layers")
         self.calls: dict[str, Callable[[], Any]] = {name: getattr(self, name) for name in names}
-
-    def static(self) -> Any:
-        report = profile(self.model, self.x, strict=True, metrics=["macs", "memory_footprint"])
-        return report["macs"], report["memory_footprint"]
-
-    def training(self) -> Any:
-        return str(profile(self.model, self.x, strict=True, metrics=["training_macs"])["training_macs"])
-
-    def timed(self) -> Any:
-        return profile(self.model, self.x, strict=True, metrics=["execution_time"], **RUNS)["execution_time"].min > 0
-
-    def compared(self) -> Any:
-        comparison = compare(
-            self.model, self.model, inputs=self.x, strict=True, metrics=["macs", "execution_time"], **RUNS
-        )
-        return [report["macs"] for report in (comparison.reference, *comparison.others)]
 
     def evaluated(self) -> Any:
         profiler = TFProfiler(self.model, {"test": [self.x]})

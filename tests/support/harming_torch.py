@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 import torch
 import torch._dynamo
+from harming_calls import Calls
 from torch import nn
 from torch.nn.modules import module as torch_module
 
-from profilerkit import compare, profile
+from profilerkit import profile
 from profilerkit_torch import ComputeEvalMetric, TorchProfiler, get_accuracy, layer_times, watch
 
 __all__ = ["made"]
 
 STATIC = ("macs", "total_params", "memory_footprint")
-RUNS: dict[str, Any] = {"num_iters": 2, "warmup": 0}
 
 
 class Small(nn.Module):
@@ -66,7 +66,7 @@ class Large(nn.Module):
         return output
 
 
-class Torch:
+class Torch(Calls):
     """A model with everything that can be done with it."""
 
     def __init__(self, model: nn.Module, x: torch.Tensor) -> None:
@@ -89,15 +89,6 @@ class Torch:
         names = ("training_macs", "training_memory")
         report = profile(self.model, self.x, strict=True, metrics=names)
         return [str(report[name]) for name in names]
-
-    def timed(self) -> Any:
-        return profile(self.model, self.x, strict=True, metrics=["execution_time"], **RUNS)["execution_time"].min > 0
-
-    def compared(self) -> Any:
-        comparison = compare(
-            self.model, self.model, inputs=self.x, strict=True, metrics=["macs", "execution_time"], **RUNS
-        )
-        return [report["macs"] for report in (comparison.reference, *comparison.others)]
 
     def evaluated(self) -> Any:
         profiler = TorchProfiler(self.model, {"test": [self.x]})
