@@ -138,7 +138,7 @@ def _xplane_protobuf() -> Any:
             continue
     raise BackendNotInstalledError(
         f"TensorFlow {tf.__version__} has no xplane_pb2 to read its profiles with (looked in {', '.join(_PROTOBUFS)}), "
-        "so that operators cannot be timed; use TensorFlow 2.18 to 2.21, or leave the layers' times out"
+        "so that operators cannot be timed; use a release in docs/releases.rst, or leave the layers' times out"
     )
 
 
