@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *sorted((ROOT / "docs").rglob("*.rst")),
-    *(ROOT / name for name in ("README.rst", "CONTRIBUTING.rst", "examples/README.rst")),
+    *(ROOT / name for name in ("README.rst", "CONTRIBUTING.rst", "examples/README.rst", "tests/README.rst")),
 ]
 _RULE = re.compile(r"=+(?: +=+)+")
 
