@@ -6,14 +6,17 @@ VENV ?= .venv
 QUIET ?= --quiet --quiet
 # The versions to install. For other releases of the frameworks, see test-release.
 CONSTRAINTS ?= constraints.txt
-# What to install.
-EXTRAS ?= torch,tensorflow,onnx,jax,ray,test,test-torch,test-tensorflow,test-onnx,test-jax,lint
 
 BIN := $(VENV)/bin
+# uv installs faster, where it is there.
+ifeq ($(shell command -v uv),)
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install $(QUIET) -c $(CONSTRAINTS)
+else
+PIP_INSTALL := uv pip install $(QUIET) --python $(BIN)/python -c $(CONSTRAINTS)
+endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-all test-release test-newest test-nightly test-for test-integrations gpu attack lint docs bench clean
+.PHONY: help demo dev test test-fast test-all test-release test-newest test-nightly test-for test-integrations gpu attack lint docs bench clean
 
 # One process for each core, of about 2 GiB; `make JOBS=1 test` for one.
 JOBS ?= auto
@@ -24,8 +27,10 @@ help: ## print this help
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.installed ## compare models trained on handwritten digits, in PyTorch and in Keras
+demo: $(VENV)/.demo ## compare models trained on handwritten digits, in PyTorch and in Keras
 	@$(BIN)/python examples/compare_digits.py
+
+dev: $(VENV)/.installed ## install all frameworks, and the tools of tests and lint
 
 test: $(VENV)/.installed ## run the tests and doctests that are not slow: some minutes
 	@$(PYTEST) -m "not slow"
@@ -57,7 +62,7 @@ test-for: $(VENV)/.installed ## list the tests that cover a file: make test-for 
 	@$(BIN)/python tests/support/covering.py $(FILE)
 
 test-integrations: $(VENV)/.installed ## install trainers and trackers (Lightning, MLflow, W&B...) and run their tests and examples
-	@$(PIP_INSTALL) -e '.[test-integrations]'
+	@$(PIP_INSTALL) --group test-integrations
 	@$(BIN)/python -m pytest tests/profilerkit_torch/callbacks tests/test_docs.py -k "callbacks or logging"
 
 gpu: $(VENV)/.installed ## check all that needs a GPU, in at most ten minutes; results go to gpu-results/
@@ -84,13 +89,24 @@ clean: ## remove the environment and everything that was built
 	find . -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamps keep pip from running again until a file that it reads has changed.
-$(VENV)/.installed: setup.cfg pyproject.toml examples/profilerkit-numpy/setup.cfg $(CONSTRAINTS)
-	@echo "Installing profilerkit and its development tools into $(VENV); the first time takes some minutes"
+SETTINGS := setup.cfg pyproject.toml $(CONSTRAINTS)
+
+$(VENV)/.made:
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) -e '.[$(EXTRAS)]' -e examples/profilerkit-numpy
+	@$(BIN)/python -m pip --disable-pip-version-check install $(QUIET) --upgrade 'pip>=25.1'
 	@touch $@
+
+$(VENV)/.demo: $(VENV)/.made $(SETTINGS)
+	@echo "Installing profilerkit, PyTorch and TensorFlow into $(VENV); the first time takes a minute"
+	@$(PIP_INSTALL) -e '.[torch,tensorflow]' --group demo
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.made $(SETTINGS) examples/profilerkit-numpy/setup.cfg
+	@echo "Installing profilerkit and its development tools into $(VENV); the first time takes some minutes"
+	@$(PIP_INSTALL) -e '.[all,ray]' -e examples/profilerkit-numpy --group dev
+	@touch $@ $(VENV)/.demo
 
 $(VENV)/.installed-docs: $(VENV)/.installed
 	@echo "Installing Sphinx into $(VENV)"
-	@$(PIP_INSTALL) -e '.[docs]'
+	@$(PIP_INSTALL) --group docs
 	@touch $@

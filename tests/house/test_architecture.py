@@ -13,7 +13,11 @@ import pytest
 from source_tree import ROOT
 
 DOCS = ROOT / "docs"
-PAGES = [DOCS / "architecture.rst", *sorted((DOCS / "decisions").glob("*.rst")), *(ROOT / name for name in ("CONTRIBUTING.rst", "tests/README.rst"))]
+PAGES = [
+    DOCS / "architecture.rst",
+    *sorted((DOCS / "decisions").glob("*.rst")),
+    *(ROOT / name for name in ("CONTRIBUTING.rst", "tests/README.rst")),
+]
 DRAWN = ["profilerkit", "profilerkit_jax", "profilerkit_onnx", "profilerkit_tensorflow", "profilerkit_torch"]
 
 

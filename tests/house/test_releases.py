@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 import releases
@@ -60,9 +61,11 @@ def test_one_thing_is_asked_for(arguments: list[str], capsys: pytest.CaptureFixt
 
 def test_every_suite_names_what_there_is() -> None:
     settings = (ROOT / "setup.cfg").read_text(encoding="utf-8")
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
     for suite in SUITES.values():
         assert all((ROOT / path).exists() for path in suite.tests)
         assert all(re.search(rf"^{extra} =$", settings, re.MULTILINE) for extra in suite.extras)
+        assert set(suite.groups) <= set(groups)
 
 
 def test_the_table_has_the_rows_of_runs() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import dataclasses
 import json
 import subprocess
 import sys
@@ -32,6 +33,7 @@ class Suite:
     Attributes:
         package: The package of the framework, whose release counts.
         extras: The extras of profilerkit that the tests need.
+        groups: The dependency groups of pyproject.toml that they need.
         tests: The files and folders.
         nightly: What pip installs for the builds of the night; empty if there are none.
         marks: Which of their tests, as pytest's ``-m`` takes it.
@@ -39,37 +41,43 @@ class Suite:
 
     package: str
     extras: tuple[str, ...]
+    groups: tuple[str, ...]
     tests: tuple[str, ...]
     nightly: tuple[str, ...] = ()
     marks: str = "not slow"
 
 
+_USERS = ("pandas", "plot", "audit", "parquet", "postgres", "regressions")
 SUITES = {
     "torch": Suite(
         "torch",
-        ("torch", "test", "test-torch"),
+        ("torch", *_USERS),
+        ("test", "test-torch"),
         ("tests/profilerkit_torch", "tests/conformance/test_torch_conforms.py"),
         ("--pre", "torch"),  # from the index that the variable of pip's names
     ),
     "tensorflow": Suite(
         "tensorflow",
-        ("tensorflow", "test", "test-tensorflow"),
+        ("tensorflow", *_USERS),
+        ("test", "test-tensorflow"),
         ("tests/profilerkit_tensorflow", "tests/conformance/test_tensorflow_conforms.py"),
         ("tf-nightly", "tf_keras-nightly"),
     ),
     "onnx": Suite(
         "onnx",
-        ("onnx", "test", "test-onnx"),
+        ("onnx", *_USERS),
+        ("test", "test-onnx"),
         ("tests/profilerkit_onnx", "tests/conformance/test_onnx_conforms.py"),
         ("onnx-weekly", "onnxruntime"),
     ),
     "jax": Suite(
         "jax",
-        ("jax", "test", "test-jax"),
+        ("jax", *_USERS),
+        ("test", "test-jax"),
         ("tests/profilerkit_jax", "tests/conformance/test_jax_conforms.py"),
     ),
     # The core alone.
-    "numpy": Suite("numpy", ("test",), ("tests/profilerkit",), marks="not slow and not heavy"),
+    "numpy": Suite("numpy", _USERS, ("test",), ("tests/profilerkit",), marks="not slow and not heavy"),
 }
 
 
@@ -84,6 +92,12 @@ class Environment:
     def __init__(self, folder: Path, python: str) -> None:
         subprocess.run([python, "-m", "venv", "--clear", str(folder)], check=True)
         self.python = str(folder / ("Scripts" if sys.platform == "win32" else "bin") / "python")
+        self.install("--upgrade", "pip>=25.1")  # the first that knows --group
+
+    def install_profilerkit(self, suite: Suite, extras: Sequence[str], *requirements: str) -> None:
+        """Install profilerkit with these extras and what the tests need, beside other requirements."""
+        groups = [word for group in suite.groups for word in ("--group", group)]
+        self.install("-e", f".[{','.join(extras)}]", "-e", "examples/profilerkit-numpy", *groups, *requirements)
 
     def install(self, *requirements: str) -> None:
         """Install packages as pip chooses them."""
@@ -189,9 +203,7 @@ def run_suite(framework: str, release: str, options: argparse.Namespace) -> bool
         environment = Environment(Path(folder) / "environment", options.python)
         python = environment.say("import sys; print('%d.%d' % sys.version_info[:2])")
         tell(f"Installing {framework} {release or 'as pip chooses it'} with Python {python}")
-        environment.install(
-            "-e", f".[{','.join(suite.extras)}]", "-e", "examples/profilerkit-numpy", *pins(suite, release)
-        )
+        environment.install_profilerkit(suite, suite.extras, *pins(suite, release))
         installed = environment.release(suite.package).partition("+")[0]
         older = "" if release else find_older(framework, installed, python, read_rows())
         if older:
@@ -216,7 +228,7 @@ def run_nightly(framework: str, options: argparse.Namespace) -> bool:
     suite = SUITES[framework]
     with tempfile.TemporaryDirectory(prefix=f"profilerkit-{framework}-") as folder:
         environment = Environment(Path(folder) / "environment", options.python)
-        environment.install("-e", ".[test]", "-e", "examples/profilerkit-numpy", *suite.nightly)
+        environment.install_profilerkit(dataclasses.replace(suite, groups=("test",)), _USERS, *suite.nightly)
         tell(environment.say(f"import {suite.package}; print({framework!r}, {suite.package}.__version__)"))
         passed, failed, skipped = environment.test(suite, options.jobs)
     tell(f"{passed} passed, {failed} failed, {skipped} skipped")
