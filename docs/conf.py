@@ -1,12 +1,7 @@
 """Sphinx's settings: ``make docs``."""
 
 import re
-from importlib import import_module
 from importlib.metadata import version as installed_version
-from types import FunctionType
-
-from profilerkit import Profiler
-from profilerkit.times.watching import Watch
 
 project = "profilerkit"
 author = "The profilerkit developers"
@@ -43,16 +38,7 @@ def without_representations(app, what, name, obj, options, signature, returns):
 
 def setup(app):
     """Make signatures valid, and keep Napoleon from reading "Lower is better: ..." in an attribute as its type."""
-    from sphinx.pycode.parser import VariableCommentPicker
-
     written = {}
-    # Overloads, and arguments that only a signature shows, are for editors; a page has them as "Keyword Arguments".
-    VariableCommentPicker.is_overload = lambda picker, decorators: False
-    modules = [import_module(name) for name in ("profilerkit.api", "profilerkit.isolation.api")]
-    for owner in (*modules, *Profiler.__mro__, Watch):
-        for function in vars(owner).values():
-            if isinstance(function, FunctionType):
-                vars(function).pop("__signature__", None)
 
     def remember(app, what, name, obj, options, lines):
         written[name] = list(lines)

@@ -267,6 +267,33 @@ def reference_of_metrics() -> str:
     return f"The metrics:\n\n{keys}\nThe functions that compute them:\n\n{functions}".rstrip()
 
 
+def arguments_of_functions() -> str:
+    """Return each argument that the functions of the metrics take from a caller, with what its ``Args:`` say of it."""
+    from profilerkit.piping.intrinsic import INTRINSIC
+    from profilerkit.piping.options import BUNDLES
+    from profilerkit.piping.registry import PROVIDED
+    from profilerkit.plugging import offers
+    from profilerkit.testing import FakeBackend
+
+    offered = [offer.item for offer in offers.functions_offered(FakeBackend()) if offer.plugin.is_own]
+    functions = (*BUNDLES, *INTRINSIC, *offered)
+    computed = {key.NAME for function in (*INTRINSIC, *offered) for key in function.bounded_keys()}
+    texts: dict[str, str] = {}
+    for function in functions:
+        _, _, section = (inspect.getdoc(type(function).__call__) or "").partition("\nArgs:\n")
+        entries = re.findall(r"^    (\w+): (.+(?:\n        .+)*)", section.partition("\n\n")[0], re.MULTILINE)
+        for name in function.parameters().keys() - computed - {*PROVIDED}:
+            text = " ".join(dict(entries).get(name, "").split())
+            texts[name] = texts.get(name) or ("" if text.startswith("That of") else text)
+    if untold := sorted(name for name, text in texts.items() if not text):
+        raise SystemExit(f"no function says under Args: what it does with {', '.join(untold)}")
+    lines = []
+    for name, text in sorted(texts.items()):
+        wrapped = textwrap.wrap(text, 116, break_on_hyphens=False, break_long_words=False)
+        lines += [f"``{name}``", *(f"    {line}" for line in wrapped)]
+    return "\n".join(lines)
+
+
 #: Each page, the names of its tables, and what makes them.
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "metrics.rst": {
@@ -285,6 +312,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     },
     "conventions.rst": {"gradients": torch_gradients},
     "api-profilerkit-metrics.rst": {"metrics": reference_of_metrics},
+    "api-profiling.rst": {"arguments": arguments_of_functions},
 }
 
 

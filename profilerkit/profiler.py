@@ -1,54 +1,47 @@
-"""`Profiler`: a model, its data, and the functions that compute its status keys."""
+"""`Profiler`: a model, its data, and the functions that compute its status keys; several of them side by side."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .arguments.checking import checked, status_names
-from .arguments.keywords import ComputeOptions
 from .arguments.rules import of_kind
-from .arguments.showing import shows_options
-from .backend import Backend, DeviceLike
-from .computing import Computing
+from .backend import Backend
 from .inputs import DataLoader, ForwardPass, wrap_splits
-from .piping.computation import Remembered
+from .piping.computation import Computation, Remembered
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
+from .piping.interleaving import measure_jointly
 from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, InputSource
 from .piping.options import ComputeRunOptions, ComputeSampling
-from .piping.registry import Binding, Registry
+from .piping.registry import Binding, Registry, read_arguments, read_request
 from .piping.status import Comparative, Outcome, StatusKey
 from .piping.values import values_of
 from .plugging import offers
 from .plugging.model_files import OpenedModel
 from .process.locks import PerThread
-from .protocols import Watches, WatchesLayers, offered
+from .process.progress import track
+from .process.restoring import whole_call
+from .protocols import Watches, WatchesLayers, kept_apart, offered
 from .render.display import log
 from .times.layer_times import LayerTimer
 from .times.watching import Watch
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-    from typing import Literal, Unpack
-
-    from .backend import RunOptions
-    from .devices import DeviceInfoLike
     from .results.comparison import Comparison
     from .results.report import Report
-    from .times.sampling import Sampling
-    from .times.steps import WatchedSteps
-    from .trace.ignoring import Ignored
 
-__all__ = ["Profiler"]
+__all__ = ["Profiler", "compare_profilers", "make_profiler"]
 
 #: What is registered with every profiler, and not worth a word in its representation.
 _UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
 P = TypeVar("P", bound="Profiler")
 
 
-class Profiler(Computing):
+class Profiler:
     """Computes the status keys of one model with the functions that are registered for them.
 
     Args:
@@ -86,6 +79,7 @@ class Profiler(Computing):
         self._arguments: dict[str, Any] = {}
         #: By thread: the status keys being computed, in requests that functions make of this profiler too.
         self._computing = PerThread()
+        #: Whether nothing is requested after the request that is under way.
         self._once = False
         self._take_inputs(inputs, input_shape)
 
@@ -133,23 +127,6 @@ class Profiler(Computing):
             self._registry.bind(function, on_demand=function.ON_DEMAND, leave_out=kept)
         return self
 
-    @classmethod
-    def _equipped(
-        cls: type[P],
-        model: Any,
-        functions: Iterable[ProfilerFunction] = (),
-        leave_out: Iterable[str] = (),
-        **made_with: Any,
-    ) -> P:
-        """Return a profiler with what every plugin offers for the model, and functions that take precedence.
-
-        ``leave_out`` are status keys that no plugin is to compute; the other arguments are those of the class.
-        """
-        profiler = cls(model, **made_with)
-        for function in functions:
-            profiler._registry.register(function, override=True)
-        return profiler.register_defaults(leave_out=leave_out)
-
     def add_secondary_eval_metric(
         self,
         key: str,
@@ -172,32 +149,39 @@ class Profiler(Computing):
             "ComputeEvalMetric(function, ...) first"
         )
 
-    # Computing all -----------------------------------------------------------------------------------------------
+    # Computing ---------------------------------------------------------------------------------------------------
 
-    # The arguments of Profiler.compute_network_status for editors, written by docs/make_keywords.py: begin
-    # fmt: off
-    @overload
-    def compute_network_status(
-        self, print_mode: str | None = ..., recompute: bool = ..., short_print: bool = ..., *, strict: bool = ...,
-        **options: Unpack[ComputeOptions]
-    ) -> dict[str, Any]: ...
-    @overload
-    def compute_network_status(
-        self, print_mode: str | None = ..., recompute: bool = ..., short_print: bool = ..., *, strict: bool = ...,
-        attention: Literal["full", "attended"] = ..., autocast: Any = ..., backward: bool = ...,
-        batch_size: int | Iterable[int] | None = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
-        call: Callable[..., Any] | None = ..., compile: bool | str | Mapping[str, Any] | None = ...,
-        confidence: float = ..., device: DeviceLike = ..., drop_first: int | None = ..., dtype: str | None = ...,
-        export: str | os.PathLike[str] | None = ..., ignore: Ignored = ..., include_weights: bool = ...,
-        max_seconds: float = ..., min_samples: int = ..., mode: str | None = ..., num_iters: int | None = ...,
-        num_threads: int | None = ..., on: DeviceInfoLike | None = ..., optimizer: Any = ..., passes: int = ...,
-        peaks_of: DeviceInfoLike | None = ..., relative_precision: float = ..., run_options: RunOptions = ...,
-        sampling: Sampling = ..., split: str | None = ..., training: bool = ..., warmup: int | None = ...,
-        watched: WatchedSteps | None = ..., **of_plugins: Any
-    ) -> dict[str, Any]: ...
-    # fmt: on
-    # The arguments of Profiler.compute_network_status for editors: end
-    @shows_options(ComputeOptions)
+    def compute_status(self, name: str, recompute: bool = False, **arguments: Any) -> Any:
+        """Return the value of a status key, computed from ``arguments`` or remembered from the same ones.
+
+        Raises `UnknownStatusError` for a name that no function is registered for, `MissingArgumentError` if an argument
+        is missing, and whatever the function raises. An unavailable value is None; ``status_get(name, to_value=False)``
+        says why.
+        """
+        name = self._registry[name].key.NAME  # an unknown name is said before a misspelt argument
+        recompute = checked("recompute", recompute)
+        arguments = read_arguments(arguments, [self._registry])
+        with whole_call(), kept_apart(self.backend):
+            status = self._computation(arguments, recompute).status(name)
+        if status.outcome.error is not None:
+            raise status.outcome.error
+        return status.value
+
+    def compute(self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **arguments: Any) -> None:
+        """Compute the named status keys, keeping failures on them unless ``strict``; arguments as in `profile`."""
+        requested, arguments = self._request(names, arguments, checked("strict", strict))
+        self._compute_all(requested, arguments, checked("recompute", recompute), strict)
+
+    def compute_each(
+        self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **arguments: Any
+    ) -> Iterator[str]:
+        """Compute as `compute` does, one key after the other as the iteration goes on; yield each that is done.
+
+        Between two keys, while the caller's code runs, the process is as the caller has it.
+        """
+        requested, arguments = self._request(names, arguments, checked("strict", strict))
+        return self._compute_in_steps(requested, arguments, checked("recompute", recompute), strict)
+
     def compute_network_status(
         self,
         print_mode: str | None = None,
@@ -205,7 +189,7 @@ class Profiler(Computing):
         short_print: bool = True,
         *,
         strict: bool = False,
-        **kwargs: Any,
+        **arguments: Any,
     ) -> dict[str, Any]:
         """Compute every registered status key and return their values by name.
 
@@ -214,37 +198,114 @@ class Profiler(Computing):
         "info", ...) the result is logged by the logger ``profilerkit`` at that level.
         """
         print_mode, short_print = checked("print_mode", print_mode), checked("short_print", short_print)
-        self.compute(self.status_keys(), recompute=recompute, strict=strict, **kwargs)
+        self.compute(self.status_keys(), recompute=recompute, strict=strict, **arguments)
         if print_mode:
             self.display_status(print_mode=print_mode, short_print=short_print)
         return self.status_to_dict()
 
+    def compute_report(
+        self,
+        names: Iterable[str] | None,
+        arguments: Mapping[str, Any],
+        *,
+        strict: bool = False,
+        static: bool = False,
+        once: bool = False,
+        caller: Callable[..., Any] | None = None,
+    ) -> Report:
+        """Compute the named status keys, or all, and return the report.
+
+        ``once`` says that nothing else is requested of this profiler; ``static`` leaves out what runs the model, as in
+        `profile`. An unknown argument may mean a parameter of ``caller``.
+        """
+        requested, arguments = self._request(names, arguments, strict, static, caller)
+        self._once = once
+        try:
+            self._compute_all(requested, arguments, strict=strict)
+        finally:
+            self._once = False
+        return self.report(requested if static or names is not None else None)
+
+    def _request(
+        self,
+        names: Iterable[str] | None,
+        arguments: Mapping[str, Any],
+        strict: bool,
+        static: bool = False,
+        caller: Callable[..., Any] | None = None,
+    ) -> tuple[list[str], dict[str, Any]]:
+        """Return the status keys that are requested, and the arguments that reach the functions of these."""
+        names = status_names("names", names)
+        (requested,), read = read_request([self._registry], names, arguments, strict, static, caller)
+        return requested, read
+
+    def _compute_all(
+        self,
+        names: Iterable[str],
+        arguments: dict[str, Any],
+        recompute: bool = False,
+        strict: bool = False,
+        begun: Computation | None = None,
+    ) -> None:
+        """Compute keys; ``begun`` is the computation of the same request in which some of them were measured already.
+
+        It keeps them also if the model changes what its code reads whenever it runs, such as a global counter.
+        """
+        steps = self._steps(names, arguments, recompute, strict, begun)
+        with whole_call(), kept_apart(self.backend):
+            for _ in steps:
+                pass
+
+    def _compute_in_steps(
+        self, names: Iterable[str], arguments: dict[str, Any], recompute: bool, strict: bool
+    ) -> Iterator[str]:
+        steps = self._steps(names, arguments, recompute, strict)
+        name: str | None = ""
+        while name is not None:
+            with whole_call(), kept_apart(self.backend):
+                name = next(steps, None)
+            if name is not None:
+                yield name
+
+    def _steps(
+        self,
+        names: Iterable[str],
+        arguments: dict[str, Any],
+        recompute: bool,
+        strict: bool,
+        begun: Computation | None = None,
+    ) -> Iterator[str]:
+        bindings = [self._registry[name] for name in names]  # unknown names raise before anything is computed
+        if arguments.get("device") is not None:  # and so does a device that does not exist
+            self.backend.resolve_device(self.model, arguments["device"])
+        self._arguments |= arguments
+        computation = self._computation(arguments, recompute) if begun is None else begun
+        steps = track(bindings, f"Profiling {self.name}", lambda binding: binding.key.NAME)
+        return computation.run(steps, self.name, strict)
+
+    def _take_model(self, opened: OpenedModel) -> None:
+        """Profile another model from now on; a name that came from the model changes with it."""
+        if self.name == self.backend.model_name(self.model):
+            self.name = opened.backend.model_name(opened.model)
+        self._opened, self.model, self.backend = opened, opened.model, opened.backend
+
+    def _renew_model(self) -> None:
+        """Read the model again if its file has changed, except within a request that is under way."""
+        if self._computing.mine() or self.model is not self._opened.model:  # or a model that the user has assigned
+            return
+        renewed = self._opened.renewed()
+        if renewed is not self._opened:
+            self._take_model(renewed)
+
+    def _computation(self, arguments: Mapping[str, Any], recompute: bool = False) -> Computation:
+        self._renew_model()
+        provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
+        return Computation(
+            self._registry, provided, self._memory, arguments, recompute, self._computing.mine(), self._once
+        )
+
     # Comparing and showing --------------------------------------------------------------------------------------
 
-    # The arguments of Profiler.compare for editors, written by docs/make_keywords.py: begin
-    # fmt: off
-    @overload
-    def compare(
-        self, other: Profiler, print_mode: str | None = ..., recompute: bool = ..., short_print: bool = ..., *,
-        strict: bool = ..., **options: Unpack[ComputeOptions]
-    ) -> Comparison: ...
-    @overload
-    def compare(
-        self, other: Profiler, print_mode: str | None = ..., recompute: bool = ..., short_print: bool = ..., *,
-        strict: bool = ..., attention: Literal["full", "attended"] = ..., autocast: Any = ..., backward: bool = ...,
-        batch_size: int | Iterable[int] | None = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
-        call: Callable[..., Any] | None = ..., compile: bool | str | Mapping[str, Any] | None = ...,
-        confidence: float = ..., device: DeviceLike = ..., drop_first: int | None = ..., dtype: str | None = ...,
-        export: str | os.PathLike[str] | None = ..., ignore: Ignored = ..., include_weights: bool = ...,
-        max_seconds: float = ..., min_samples: int = ..., mode: str | None = ..., num_iters: int | None = ...,
-        num_threads: int | None = ..., on: DeviceInfoLike | None = ..., optimizer: Any = ..., passes: int = ...,
-        peaks_of: DeviceInfoLike | None = ..., relative_precision: float = ..., run_options: RunOptions = ...,
-        sampling: Sampling = ..., split: str | None = ..., training: bool = ..., warmup: int | None = ...,
-        watched: WatchedSteps | None = ..., **of_plugins: Any
-    ) -> Comparison: ...
-    # fmt: on
-    # The arguments of Profiler.compare for editors: end
-    @shows_options(ComputeOptions)
     def compare(
         self,
         other: Profiler,
@@ -253,16 +314,15 @@ class Profiler(Computing):
         short_print: bool = True,
         *,
         strict: bool = False,
-        **kwargs: Any,
+        **arguments: Any,
     ) -> Comparison:
         """Compute this profiler and ``other``, which is the reference, and print how much better this one is.
 
         The models take turns while they are timed. A metric that only one of them has is printed too.
         """
         print_mode, short_print = checked("print_mode", print_mode), checked("short_print", short_print)
-        from .comparing import compare_profilers
-
-        comparison = compare_profilers(checked("other", other), [self], recompute=recompute, strict=strict, **kwargs)
+        pair = [checked("other", other), self]
+        comparison = compare_profilers(pair, None, arguments, recompute=checked("recompute", recompute), strict=strict)
         if print_mode:
             log(comparison, print_mode, short_print)
         return comparison
@@ -293,19 +353,6 @@ class Profiler(Computing):
         report = self._report(status_names("names", names))
         offers.announce(report)
         return report
-
-    def _computed_report(
-        self,
-        names: Iterable[str] | None,
-        arguments: Mapping[str, Any],
-        strict: bool,
-        candidates: Iterable[str] = (),
-        static: bool = False,
-    ) -> Report:
-        """Return the report of the named status keys, or of all; an unknown argument may mean one of ``candidates``."""
-        requested, used = self._requested(names, arguments, strict, candidates, static)
-        self._compute_all(requested, used, strict=strict)
-        return self.report(None if names is None else requested)
 
     def _report(self, names: Iterable[str] | None = None) -> Report:
         from .results.building import report_of
@@ -397,3 +444,72 @@ class Profiler(Computing):
 
 
 of_kind("other", Profiler)
+
+
+def make_profiler(
+    model: Any,
+    *,
+    functions: Iterable[ProfilerFunction] = (),
+    leave_out: str | Iterable[str] | None = None,
+    **made_with: Any,
+) -> Profiler:
+    """Return a profiler with the functions that every plugin offers for the model.
+
+    Args:
+        model: The model.
+        functions: Further functions, which take precedence.
+        leave_out: Status keys that no plugin is to compute.
+        **made_with: The other arguments of `Profiler`.
+    """
+    profiler = Profiler(model, **made_with)
+    for function in functions:
+        profiler._registry.register(function, override=True)
+    return profiler.register_defaults(leave_out=leave_out or ())
+
+
+def compare_profilers(
+    profilers: Sequence[Profiler],
+    names: Iterable[str] | None,
+    arguments: Mapping[str, Any],
+    *,
+    models: Iterable[str] | None = None,
+    recompute: bool = False,
+    strict: bool = False,
+    static: bool = False,
+    caller: Callable[..., Any] | None = None,
+) -> Comparison:
+    """Compute all profilers, measuring in turn what can be, and return their comparison.
+
+    Args:
+        profilers: The profilers, the reference first.
+        names: The status keys to compute; None for all that each profiler has.
+        arguments: The arguments of their functions.
+        models: The names of the models in the comparison, the reference first; None for those of their profilers.
+        recompute: Forget what was computed before.
+        strict: Raise what fails, and for a value that is not complete.
+        static: Leave out what runs the models.
+        caller: The function that the user has called: an unknown argument may mean a parameter of it.
+    """
+    from .results.comparison import Comparison, distinct_names
+
+    names = status_names("names", names)
+    registries = [profiler._registry for profiler in profilers]
+    requested, arguments = read_request(registries, names, arguments, strict, static, caller)
+    if recompute:
+        for profiler in profilers:
+            profiler.reset_status()
+    with whole_call(), ExitStack() as stack:
+        for profiler in profilers:
+            stack.enter_context(kept_apart(profiler.backend))
+        computations = [profiler._computation(arguments) for profiler in profilers]
+        measure_jointly(computations, {name for keys in requested for name in keys})
+    for profiler, keys, computation in zip(profilers, requested, computations, strict=True):
+        profiler._compute_all(keys, arguments, strict=strict, begun=computation)
+    shown = distinct_names([profiler.name for profiler in profilers] if models is None else models)
+    reports = [
+        replace(profiler._report(keys if static or names is not None else None), name=name)
+        for profiler, keys, name in zip(profilers, requested, shown, strict=True)
+    ]
+    comparison = Comparison(reports[0], tuple(reports[1:]))
+    offers.announce(comparison)
+    return comparison

@@ -8,22 +8,27 @@ a base class, type checkers compare the signatures, and a missing method is an e
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
-from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from .backend import Backend, DeviceLike
 from .backend_kit.optimizers import OptimizerBytes
-from .device_protocols import Calibrates, MeasuresCeilings, NamesDevices
 from .errors import NotOfferedError
 from .inputs import ModelInputs
-from .joining_protocol import JoinsProfiles
-from .language_model_protocol import FollowsLanguageModels
 from .times.layer_times import LayerTime, LayerTimer
 from .times.operator_times import OperatorTimes
 from .times.steps import StepRecorder
 from .trace.records import ModelTrace, WeightRecord
+
+if TYPE_CHECKING:
+    from .devices.info import DeviceInfo
+    from .joining.reading import ProfileFile
+    from .joining.records import Recording
+    from .language_models.records import CacheContents, GeneratedTokens, ModelFacts
+    from .prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
+    from .times.ceiling_work import CeilingWork
 
 __all__ = [
     "CAPABILITIES",
@@ -296,6 +301,111 @@ class NoticesTraining(Protocol):
         It covers the parameters (added, removed, replaced, written to, frozen), and the layers and attributes that can
         be changed in place. Without ``values`` it need not change with the values of parameters: that is enough for
         counts, and reading every value takes time. None if changes cannot be detected.
+        """
+
+
+@runtime_checkable
+class NamesDevices(Protocol):
+    """Names the devices of this machine."""
+
+    @abstractmethod
+    def device_info(self, device: DeviceLike = None) -> DeviceInfo:
+        """Return what is known of a device of this machine; of the one that the framework uses first for None.
+
+        `profilerkit.devices.here.described` finds a device by the name that its driver reports. Raises
+        `DeviceNotAvailableError` for a device that this machine does not have.
+        """
+
+
+@runtime_checkable
+class Calibrates(Protocol):
+    """Provides what is measured of a device, so that times on it can be predicted."""
+
+    @abstractmethod
+    def calibration_cases(self, device: DeviceLike, dtype: str) -> Iterable[CalibrationCase]:
+        """Yield single operators over many shapes in a dtype ("float32"): products, and traffic of each family."""
+
+    @abstractmethod
+    def calibration_networks(self, device: DeviceLike) -> Iterable[CalibrationNetwork]:
+        """Yield small networks of several families, to be predicted and run."""
+
+    @abstractmethod
+    def calibrating(self, num_threads: int | None) -> AbstractContextManager[int]:
+        """Return a context in which cases run on so many threads, or as they are for None; it yields the number."""
+
+    @abstractmethod
+    def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
+        """Return what the host takes besides operators: calls of layers, views, gradients; with ``compiled`` graphs.
+
+        ``seconds`` is about how long it may take; compiling takes longer.
+        """
+
+
+@runtime_checkable
+class MeasuresCeilings(Protocol):
+    """Provides what the ceilings of a roofline are measured with on the CPU."""
+
+    @abstractmethod
+    def ceiling_work(self, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
+        """Return a context in which the work runs on so many threads, or as it is for None; it yields the work.
+
+        The work is what the framework computes and moves fastest in float32: its best products and convolutions, in
+        its best layouts, and traffic, in caches and outside them. All of it together takes less than a second.
+        """
+
+
+@runtime_checkable
+class JoinsProfiles(Protocol):
+    """Joins profiles that were made on any machine with the layers of a model."""
+
+    @abstractmethod
+    def recording_in(
+        self, profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
+    ) -> Recording:
+        """Return the passes in a profile without the first ``skip``, with the layer that each kernel worked for.
+
+        Raises `ProfileFileError` for a profile of another framework, or of another model.
+        """
+
+    @abstractmethod
+    def profile_script(self) -> str:
+        """Return a script of one file that makes such a profile where nothing but the framework is installed.
+
+        Raises `NotOfferedError` if there is none.
+        """
+
+
+@runtime_checkable
+class FollowsLanguageModels(Protocol):
+    """Follows language models through prefill and decode, by their own cache."""
+
+    @abstractmethod
+    def with_language_head(self, model: Any) -> Any:
+        """Return a model that a loader built without values of its own, with the head for language that it lacks."""
+
+    @abstractmethod
+    def longest_context(self, model: Any) -> int | None:
+        """Return the most tokens that a model takes; None if it has no maximum, or it is not known."""
+
+    @abstractmethod
+    def language_model(self, model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
+        """Return what one pass over a prompt and one token after it show, on shapes alone.
+
+        ``dtype`` is that of activations and cache; the model's own by default. Raises `InputError` for a model that
+        generates no tokens, or returns no cache.
+        """
+
+    @abstractmethod
+    def language_model_cache(
+        self, model: Any, context: int, batch: int, dtype: str | None = None
+    ) -> tuple[CacheContents, CacheContents]:
+        """Return what the model's own cache holds after so many tokens of so many sequences, and one token later."""
+
+    @abstractmethod
+    def generate(self, model: Any, prompt: int, new: int, batch: int, repetitions: int) -> GeneratedTokens:
+        """Generate tokens for random prompts with the model's own cache, and return the time of each token.
+
+        Raises `WithoutValuesError` if the weights have no values.
         """
 
 

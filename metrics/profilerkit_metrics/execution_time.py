@@ -68,7 +68,6 @@ class Throughput(Metric):
     NAME = "throughput"
     UNIT = "samples/s"
     COMPARATIVE = Comparative.DIV
-    VALUE_TYPE = "Measurement"
     FORMULA = "batch size / each sample of the execution time"
     OMISSIONS = "loading data; it is unavailable if the inputs have no common first dimension"
     SOURCE = "profilerkit's own definition"
@@ -101,7 +100,6 @@ class FirstCallTime(Seconds):
     """
 
     NAME = "first_call_time"
-    VALUE_TYPE = "float"
     FORMULA = "seconds from the first call until the device is done"
     OMISSIONS = "loading the model; it is unavailable if nothing is compiled"
     SOURCE = "profilerkit's own definition"

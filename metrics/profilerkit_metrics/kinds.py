@@ -12,7 +12,6 @@ class Count(Metric):
 
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
-    VALUE_TYPE = "int"
 
 
 class Bytes(Metric):
@@ -21,7 +20,6 @@ class Bytes(Metric):
     UNIT = "B"
     SCALE = Scale.IEC
     COMPARATIVE = Comparative.RECIPROCAL
-    VALUE_TYPE = "int"
 
 
 class Seconds(Metric):
@@ -30,14 +28,12 @@ class Seconds(Metric):
     UNIT = "s"
     SCALE = Scale.TIME
     COMPARATIVE = Comparative.RECIPROCAL
-    VALUE_TYPE = "Measurement"
 
 
 class Share(Metric):
     """A share of what is possible, from 0 to 1; the more the better."""
 
     COMPARATIVE = Comparative.DIV
-    VALUE_TYPE = "Measurement"
 
 
 class LayerRows(Metric):

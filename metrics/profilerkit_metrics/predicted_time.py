@@ -37,7 +37,6 @@ class PredictedTime(Seconds):
     """
 
     NAME = "predicted_time"
-    VALUE_TYPE = "float"
     DERIVED_FROM = TracePart.OPERATORS
     FORMULA = (
         "from a data sheet: max(sum of 2 * macs / peak by dtype, compulsory bytes / bandwidth); from a calibration: "
@@ -60,7 +59,6 @@ class PredictedTrainingTime(Seconds):
     """
 
     NAME = "predicted_training_time"
-    VALUE_TYPE = "float"
     DERIVED_FROM = TracePart.OPERATORS
     FORMULA = "as predicted_time, of the trace of a training step"
     OMISSIONS = "the loss and the optimizer's update; loading data"

@@ -50,7 +50,6 @@ class Sparsity(Metric):
     """
 
     NAME = "sparsity"
-    VALUE_TYPE = "float"
     COMPARATIVE = Comparative.DIFF
     FORMULA = "elements that are zero / elements, of the floating-point parameters"
     OMISSIONS = "buffers, integer parameters"

@@ -155,7 +155,6 @@ class BitsPerParam(Metric):
     NAME = "bits_per_param"
     FRIENDLY_NAME = "Bits per parameter"
     UNIT = "bit"
-    VALUE_TYPE = "float"
     DERIVED_FROM = TracePart.WEIGHTS
     FORMULA = "8 * bytes of the distinct parameters / their elements"
     OMISSIONS = "buffers, such as scales that a quantized layer keeps beside its weights"

@@ -88,14 +88,19 @@ class Request:
 
     def profiler(self, model: Any, name: str | None = None) -> Profiler:
         """Return the profiler of a loaded model, with the requested inputs, or those of its loader."""
-        from ..api import profiler_of
         from ..plugging.extension import LoadedModel
+        from ..profiler import make_profiler
 
         shapes = parse_shapes(self.input_shape)
         loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
         from_loader = {"inputs": loaded.inputs, "input_shape": loaded.input_shape}
         sources = {"input_shape": shapes} if shapes is not None else from_loader
-        return profiler_of(loaded.model, name=name or loaded.name, leave_out=self.leave_out, **sources)
+        return make_profiler(loaded.model, name=name or loaded.name, leave_out=self.leave_out, **sources)
+
+    def report(self, profiler: Profiler) -> Report:
+        """Return the report of a profiler that nothing else is requested of."""
+        metrics = self.metric or None
+        return profiler.compute_report(metrics, self.arguments, strict=self.strict, static=self.static, once=True)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -158,8 +163,6 @@ def saved(path: str, hint: str = "REPORT") -> Report | Comparison:
 
 def profiled(spec: str, request: Request) -> tuple[Report, Profiler | None]:
     """Return the report of one model, and the profiler that has the errors of what failed; an isolated one has none."""
-    from ..api import compute
-
     if request.isolated:
         from ..plugging.offers import announce
 
@@ -173,15 +176,7 @@ def profiled(spec: str, request: Request) -> tuple[Report, Profiler | None]:
         model = loaded_model(spec, request.trust)
     with _ending_in_a_line(), progress_enabled(not request.quiet):
         profiler = request.profiler(model, name)
-        report = compute(
-            profiler,
-            request.metric or None,
-            once=True,
-            strict=request.strict,
-            static=request.static,
-            **request.arguments,
-        )
-        return report, profiler
+        return request.report(profiler), profiler
 
 
 def compared(specs: Sequence[str], request: Request, renamed: bool = True) -> tuple[Comparison, list[Profiler | None]]:
@@ -241,7 +236,7 @@ def _isolated(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Rep
 
 def _in_this_process(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:
     """Return the reports of models, measured in turn, with their profilers."""
-    from ..comparing import compare_profilers
+    from ..profiler import compare_profilers
 
     with progress_enabled(not request.quiet):
         models = {index: loaded_model(spec, request.trust) for index, spec in specs.items()}
@@ -250,27 +245,12 @@ def _in_this_process(specs: Mapping[int, str], request: Request) -> tuple[dict[i
         live = list(profilers.values())
         if len(live) > 1:
             comparison = compare_profilers(
-                live[0],
-                live[1:],
-                request.metric or None,
-                strict=request.strict,
-                static=request.static,
-                **request.arguments,
+                live, request.metric or None, request.arguments, strict=request.strict, static=request.static
             )
             return dict(zip(profilers, comparison.reports, strict=True)), profilers
         if not live:
             return {}, {}
-        from ..api import compute
-
-        only = compute(
-            live[0],
-            request.metric or None,
-            once=True,
-            strict=request.strict,
-            static=request.static,
-            **request.arguments,
-        )
-        return {next(iter(profilers)): only}, profilers
+        return {next(iter(profilers)): request.report(live[0])}, profilers
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from .memory_timeline import memory_timeline
 from .roofline import roofline
 
 if TYPE_CHECKING:
-    from ..arguments.keywords import FigureKind
     from ..results.comparison import Comparison
     from ..results.report import Report
 
@@ -43,7 +42,7 @@ KINDS: dict[str, Callable[..., Any]] = {
 }
 
 
-def draw(result: Report | Comparison, kind: FigureKind | str, **options: Any) -> Any:
+def draw(result: Report | Comparison, kind: str, **options: Any) -> Any:
     """Return a figure of one of the `KINDS`, a ``matplotlib.figure.Figure``.
 
     Args:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
-from ..api import Names, arguments_given, functions_of
+from ..api import Names, arguments_given, read_functions
 from ..arguments.checking import checked, checked_all
-from ..arguments.keywords import ProfileOptions
-from ..arguments.showing import documents_options, shows_options
 from ..backend import Backend, DeviceLike
 from ..errors import ArgumentError
 from ..piping.function import ProfilerFunction
@@ -23,52 +21,11 @@ from .run import IsolatedRun, pump
 from .starting import StartMethod, require_possible
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-    from typing import Literal, Unpack
-
-    from ..backend import RunOptions
-    from ..devices import DeviceInfoLike
-    from ..times.sampling import Sampling
-    from ..times.steps import WatchedSteps
-    from ..trace.ignoring import Ignored
+    pass
 
 __all__ = ["isolated", "isolated_comparison", "run_jobs"]
 
 
-# The arguments of isolated for editors, written by docs/make_keywords.py: begin
-# fmt: off
-@overload
-def isolated(
-    model: Any, inputs: Any = ..., *, timeout: float | None = ..., memory: int | str | None = ...,
-    max_threads: int | None = ..., start_method: StartMethod = ..., preload: Iterable[str] = ...,
-    input_shape: Any = ..., data_splits: Mapping[str, Any] | None = ...,
-    functions: Iterable[ProfilerFunction] | ProfilerFunction = ..., metrics: Names = ..., leave_out: Names = ...,
-    batch_size: int | Iterable[int] | None = ..., device: DeviceLike = ..., name: str | None = ...,
-    backend: Backend | str | None = ..., strict: bool = ..., trust: bool = ..., **options: Unpack[ProfileOptions]
-) -> Report: ...
-@overload
-def isolated(
-    model: Any, inputs: Any = ..., *, timeout: float | None = ..., memory: int | str | None = ...,
-    max_threads: int | None = ..., start_method: StartMethod = ..., preload: Iterable[str] = ...,
-    input_shape: Any = ..., data_splits: Mapping[str, Any] | None = ...,
-    functions: Iterable[ProfilerFunction] | ProfilerFunction = ..., metrics: Names = ..., leave_out: Names = ...,
-    batch_size: int | Iterable[int] | None = ..., device: DeviceLike = ..., name: str | None = ...,
-    backend: Backend | str | None = ..., strict: bool = ..., trust: bool = ...,
-    attention: Literal["full", "attended"] = ..., autocast: Any = ..., backward: bool = ...,
-    batch_sizes: Iterable[int] = ..., cache_bytes: int = ..., call: Callable[..., Any] | None = ...,
-    compile: bool | str | Mapping[str, Any] | None = ..., confidence: float = ..., drop_first: int | None = ...,
-    dtype: str | None = ..., export: str | os.PathLike[str] | None = ..., ignore: Ignored = ...,
-    include_weights: bool = ..., max_seconds: float = ..., min_samples: int = ..., mode: str | None = ...,
-    num_iters: int | None = ..., num_threads: int | None = ..., on: DeviceInfoLike | None = ..., optimizer: Any = ...,
-    passes: int = ..., peaks_of: DeviceInfoLike | None = ..., relative_precision: float = ...,
-    run_options: RunOptions = ..., sampling: Sampling = ..., split: str | None = ..., training: bool = ...,
-    warmup: int | None = ..., watched: WatchedSteps | None = ..., **of_plugins: Any
-) -> Report: ...
-# fmt: on
-# The arguments of isolated for editors: end
-@documents_options
-@shows_options(ProfileOptions)
 def isolated(
     model: Any,
     inputs: Any = None,
@@ -127,7 +84,7 @@ def isolated(
     job = Job(
         model,
         {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
-        tuple(functions_of(functions)),
+        tuple(read_functions(functions)),
         names_of("metrics", metrics),
         names_of("leave_out", leave_out) or (),
         checked("name", name),
@@ -142,39 +99,6 @@ def isolated(
     return report
 
 
-# The arguments of isolated_comparison for editors, written by docs/make_keywords.py: begin
-# fmt: off
-@overload
-def isolated_comparison(
-    *models: Any, timeout: float | None = ..., memory: int | str | None = ..., max_threads: int | None = ...,
-    start_method: StartMethod = ..., preload: Iterable[str] = ..., names: Sequence[str] | None = ...,
-    metrics: Names = ..., leave_out: Names = ..., functions: Iterable[ProfilerFunction] | ProfilerFunction = ...,
-    inputs: Any = ..., input_shape: Any = ..., data_splits: Mapping[str, Any] | None = ...,
-    backend: Backend | str | None = ..., batch_size: int | Iterable[int] | None = ..., device: DeviceLike = ...,
-    strict: bool = ..., trust: bool = ..., **options: Unpack[ProfileOptions]
-) -> Comparison: ...
-@overload
-def isolated_comparison(
-    *models: Any, timeout: float | None = ..., memory: int | str | None = ..., max_threads: int | None = ...,
-    start_method: StartMethod = ..., preload: Iterable[str] = ..., names: Sequence[str] | None = ...,
-    metrics: Names = ..., leave_out: Names = ..., functions: Iterable[ProfilerFunction] | ProfilerFunction = ...,
-    inputs: Any = ..., input_shape: Any = ..., data_splits: Mapping[str, Any] | None = ...,
-    backend: Backend | str | None = ..., batch_size: int | Iterable[int] | None = ..., device: DeviceLike = ...,
-    strict: bool = ..., trust: bool = ..., attention: Literal["full", "attended"] = ..., autocast: Any = ...,
-    backward: bool = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
-    call: Callable[..., Any] | None = ..., compile: bool | str | Mapping[str, Any] | None = ...,
-    confidence: float = ..., drop_first: int | None = ..., dtype: str | None = ...,
-    export: str | os.PathLike[str] | None = ..., ignore: Ignored = ..., include_weights: bool = ...,
-    max_seconds: float = ..., min_samples: int = ..., mode: str | None = ..., num_iters: int | None = ...,
-    num_threads: int | None = ..., on: DeviceInfoLike | None = ..., optimizer: Any = ..., passes: int = ...,
-    peaks_of: DeviceInfoLike | None = ..., relative_precision: float = ..., run_options: RunOptions = ...,
-    sampling: Sampling = ..., split: str | None = ..., training: bool = ..., warmup: int | None = ...,
-    watched: WatchedSteps | None = ..., **of_plugins: Any
-) -> Comparison: ...
-# fmt: on
-# The arguments of isolated_comparison for editors: end
-@documents_options
-@shows_options(ProfileOptions)
 def isolated_comparison(
     *models: Any,
     timeout: float | None = None,
@@ -209,7 +133,7 @@ def isolated_comparison(
         raise ArgumentError(f"names has {len(names)} entries for {len(models)} models; give one for each")
     data = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits}
     arguments = checked_all({**kwargs, **arguments_given(batch_size=batch_size, device=device)})
-    further = tuple(functions_of(functions))
+    further = tuple(read_functions(functions))
     selection = (
         names_of("metrics", metrics),
         names_of("leave_out", leave_out) or (),

@@ -123,28 +123,28 @@ def _warnings_sent(channel: Channel) -> Iterator[None]:
 
 
 def _profile(channel: Channel, job: Job) -> None:
-    from ..api import profile, profiler_of
-    from ..arguments.showing import own_parameters
-    from ..piping.registry import reaching_arguments, read_arguments
+    from ..api import profile
+    from ..piping.registry import read_request
+    from ..profiler import make_profiler
 
     channel.send(stage="loading the model")
     loaded = job.loaded()
     channel.send(stage="making its profiler")
-    made_with = {"inputs": loaded.inputs, "input_shape": loaded.input_shape, "data_splits": job.data_splits()}
-    profiler = profiler_of(
+    profiler = make_profiler(
         loaded.model,
         functions=job.all_functions(),
         leave_out=job.leave_out,
         name=job.name or loaded.name,
         backend=job.backend,
-        **made_with,
+        inputs=loaded.inputs,
+        input_shape=loaded.input_shape,
+        data_splits=job.data_splits(),
     )
-    reserved = own_parameters(profile)
-    job = replace(job, arguments=read_arguments(job.arguments, [profiler._registry], reserved, strict=job.strict))
     requested = job.metrics
-    names = profiler._registry.requested(requested, job.arguments)
-    reaching = reaching_arguments(job.arguments, [(profiler._registry, names)], strict=job.strict)
-    job = replace(job, arguments=reaching)
+    (names,), arguments = read_request(
+        [profiler._registry], requested, job.arguments, strict=job.strict, caller=profile
+    )
+    job = replace(job, arguments=arguments)
     work = Work(channel, profiler, names, None if requested is None else names, job)
     work.plan()
     work.count_without_running()

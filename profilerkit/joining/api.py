@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
-from ..api import profiler_of
 from ..arguments.checking import checked
 from ..backend import Backend
 from ..devices.catalog import device as device_named
@@ -15,6 +14,7 @@ from ..devices.products import UnknownPeakError
 from ..error_text import shown
 from ..errors import ArgumentError, DeviceNotKnownError, ProfileFileError
 from ..inputs import ModelInputs
+from ..profiler import make_profiler
 from ..protocols import JoinsProfiles, offered
 from ..trace.records import ModelTrace
 from .reading import ProfileFile, read_profile
@@ -69,7 +69,7 @@ def join(
     file = read_profile(profile)
     if inputs is None and input_shape is None:
         input_shape, batch_size = _sizes(file, batch_size)
-    profiler = profiler_of(model, inputs=inputs, input_shape=input_shape, backend=backend, name=name)
+    profiler = make_profiler(model, inputs=inputs, input_shape=input_shape, backend=backend, name=name)
     is_training = _is_training(file) if training is None else bool(checked("training", training))
     arguments: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
     trace: ModelTrace = profiler.compute_status("training_trace" if is_training else "trace", **arguments)

@@ -10,7 +10,7 @@ from is said on it too: made of a lower bound, it is a lower bound.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from inspect import Parameter
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from ..arguments.checking import first_of_several
 from ..errors import (
     DependencyCycleError,
+    IncompleteStatusError,
     InputError,
     MissingArgumentError,
     ModelFailedError,
@@ -101,6 +102,33 @@ class Computation:
         resolved = self.resolve(binding)
         remembered = self.remembered(binding, resolved)
         return remembered.status if remembered else self._compute(binding, resolved)
+
+    def run(self, bindings: Iterable[Binding], model_name: str, strict: bool) -> Iterator[str]:
+        """Compute bindings in turn and yield the name of each that is done; a failure is kept unless ``strict``.
+
+        With ``strict`` a value that is not complete raises `IncompleteStatusError`.
+        """
+        for binding in bindings:
+            name = binding.key.NAME
+            try:
+                status = self.status(name)
+                if strict:
+                    self._require_complete(status, model_name)
+            except Exception as error:
+                if strict:
+                    raise
+                self.fail(binding, error)
+            yield name
+
+    def _require_complete(self, status: StatusKey, model_name: str) -> None:
+        outcome = status.outcome
+        if outcome.error is not None:
+            raise outcome.error
+        if self.contradiction:
+            raise IncompleteStatusError(f"{status.NAME} of {model_name}: {self.contradiction}")
+        if outcome.completeness is not Completeness.COMPLETE:
+            reasons = "; ".join(outcome.missing)
+            raise IncompleteStatusError(f"{status.NAME} of {model_name} is {outcome.completeness.value}: {reasons}")
 
     def remembered(self, binding: Binding, resolved: Resolved) -> Remembered | None:
         """Return what is remembered for a binding of these arguments, and make it the last one of its function."""

@@ -16,7 +16,7 @@ from .intrinsic import INTRINSIC
 from .options import BUNDLES
 from .quantity import Scale
 from .registry import PROVIDED, RESERVED
-from .status import VALUE_TYPES, Comparative, Metric
+from .status import Comparative, Metric
 
 __all__ = ["PlainMetric", "metric"]
 
@@ -121,20 +121,12 @@ def metric(
         _require_pipeable(name, func)
         text = described or inspect.getdoc(func) or f"What {func.__name__} returns."
         title = "".join(word.title() for word in name.split("_"))
-        of_function = {"VALUE_TYPE": _value_type(func), "__doc__": text, "__module__": func.__module__}
-        key: type[_PlainKey] = type(title, (_PlainKey,), {**attributes, **of_function})
+        key: type[_PlainKey] = type(title, (_PlainKey,), {**attributes, "__doc__": text, "__module__": func.__module__})
         plain = PlainMetric(func, key, demanded)
         key.function = plain
         return plain
 
     return make
-
-
-def _value_type(func: Callable[..., Any]) -> str:
-    """Return the type that a function says that it returns, if `Metric.VALUE_TYPE` may be that type."""
-    annotation = getattr(func, "__annotations__", {}).get("return")
-    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return name if name in VALUE_TYPES else ""
 
 
 def _taken() -> set[str]:

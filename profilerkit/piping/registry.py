@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import Any
@@ -330,25 +331,42 @@ def why_no_function(value: Any) -> str:
     return "it is no ProfilerFunction; give instances, such as ComputeEvalMetric(get_accuracy)"
 
 
+def read_request(
+    registries: Sequence[Registry],
+    names: Iterable[str] | None,
+    arguments: Mapping[str, Any],
+    strict: bool = False,
+    static: bool = False,
+    caller: Callable[..., Any] | None = None,
+) -> tuple[list[list[str]], dict[str, Any]]:
+    """Return the status keys to compute of each registry, and the arguments that reach the functions of these.
+
+    ``static`` leaves out what runs the model, and its arguments. See `read_arguments` and `reaching_arguments`.
+    """
+    read = read_arguments(arguments, registries, strict, caller)
+    if static:
+        return [registry.static_names(names) for registry in registries], read
+    requested = [registry.requested(names, read) for registry in registries]
+    return requested, reaching_arguments(read, list(zip(registries, requested, strict=True)), strict=strict)
+
+
 def read_arguments(
     kwargs: Mapping[str, Any],
-    registries: Iterable[Registry],
-    candidates: Iterable[str] = RESERVED,
-    *,
+    registries: Sequence[Registry],
     strict: bool = False,
+    caller: Callable[..., Any] | None = None,
 ) -> dict[str, Any]:
     """Return the arguments that functions of the registries take, those that are well known as plain values.
 
     Raises `ArgumentError` for a value that breaks a rule of `profilerkit.arguments`. An argument that no function takes
-    is most often a typo: a warning says what is meant, with ``strict`` an `ArgumentError`. ``candidates``
-    are the arguments that the caller takes itself, which are among what can be meant.
+    is most often a typo: a warning says what is meant, with ``strict`` an `ArgumentError`. The
+    parameters of ``caller``, the function that the user has called, are among what can be meant.
     """
     if not kwargs:
         return {}
-    registries = list(registries)
     taken = {name for registry in registries for name in registry.parameters()}
-    names = {*taken, *candidates}
-    elsewhere = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in candidates}
+    names = {*taken, *(RESERVED if caller is None else inspect.signature(caller).parameters)} - {"arguments"}
+    elsewhere = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in names}
     elsewhere |= {name: hint for name in kwargs if (hint := foreign_hint(name, kwargs[name], names))}
     for name in sorted(kwargs.keys() - taken):
         message = f"no registered function takes an argument {name!r}; {argument_hint(name, names, elsewhere)}"
@@ -361,14 +379,13 @@ def read_arguments(
 
 
 def reaching_arguments(
-    arguments: Mapping[str, Any], requested: Iterable[tuple[Registry, Iterable[str]]], *, strict: bool = False
+    arguments: Mapping[str, Any], requested: Sequence[tuple[Registry, Iterable[str]]], *, strict: bool = False
 ) -> dict[str, Any]:
     """Return the arguments that reach what is requested: for each registry the status keys.
 
     One that only other functions take changes nothing, which a warning says; with ``strict`` it is an `ArgumentError`.
     The batch size and the device belong to every request: a report states them.
     """
-    requested = list(requested)
     reaching = {name for registry, names in requested for name in registry.reaching(names)}
     unused = sorted(arguments.keys() - reaching - SEVERAL.keys() - {"device"})
     options = {name for name in reaching - {*PROVIDED} if all(name not in registry for registry, _ in requested)}

@@ -29,7 +29,6 @@ from .titles import title_of
 
 __all__ = [
     "INAPPLICABLE",
-    "VALUE_TYPES",
     "Comparative",
     "Completeness",
     "Failure",
@@ -254,10 +253,6 @@ class StatusKey:
         return f"{type(self).__name__}({self.NAME}={self.value!r})"
 
 
-#: The types of values that editors are told of; see `Metric.VALUE_TYPE`.
-VALUE_TYPES = ("int", "float", "Measurement")
-
-
 class Metric(StatusKey):
     """A status key for people. For most metrics, class attributes are enough.
 
@@ -279,8 +274,6 @@ class Metric(StatusKey):
     UNIT: str = ""
     SCALE: Scale = Scale.NONE
     COMPARATIVE: Comparative = Comparative.NONE
-    #: The type of a complete value, for editors: one of `VALUE_TYPES`, or empty for any other type.
-    VALUE_TYPE: str = ""
 
     def description(self) -> str:
         """Return one sentence that defines the metric. Default: the first line of the docstring."""

@@ -18,7 +18,6 @@ from .manager import Offer
 from .offers import claimed_once, disabled_note, offered_renderers, offers
 
 if TYPE_CHECKING:
-    from ..arguments.keywords import FormName
     from ..results.comparison import Comparison
     from ..results.report import Report
 
@@ -85,7 +84,7 @@ def _loaded(offer: Offer[RendererInfo]) -> Renderer:
     return draw
 
 
-def render(result: Report | Comparison, form: FormName | str = "console", **options: Any) -> str:
+def render(result: Report | Comparison, form: str = "console", **options: Any) -> str:
     """Return a report or comparison in an output form, as text.
 
     An option that this renderer does not take, but another one does, is ignored. Raises `ArgumentError` for an option

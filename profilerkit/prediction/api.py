@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..api import profiler_of
 from ..arguments.checking import checked
 from ..backend import Backend
 from ..devices.catalog import device
 from ..devices.info import DeviceInfo
+from ..profiler import make_profiler
 from ..trace.records import ModelTrace
 from .predicting import Prediction, predict_trace
 
@@ -50,7 +50,7 @@ def predict(
         UnknownPeakError: The device's peak for a dtype of the model's products is not known.
     """
     where = device(on)
-    profiler = profiler_of(model, inputs=inputs, input_shape=input_shape, backend=backend)
+    profiler = make_profiler(model, inputs=inputs, input_shape=input_shape, backend=backend)
     arguments: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
     key = "training_trace" if checked("training", training) else "trace"
     trace: ModelTrace = profiler.compute_status(key, **arguments)

@@ -23,7 +23,6 @@ from .result import Result
 from .subscripted import Subscripted, one_line
 
 if TYPE_CHECKING:
-    from ..arguments.keywords import KeyName
     from .report import StatusRecord
 
 __all__ = ["Comparison", "distinct_names", "side_by_side"]
@@ -45,7 +44,7 @@ class Comparison(Subscripted, Result):
                 f"others={shown(self.others)}: a Comparison needs at least one report beside the reference"
             )
 
-    def __getitem__(self, key: KeyName | str | type[StatusKey]) -> dict[str, Any]:
+    def __getitem__(self, key: str | type[StatusKey]) -> dict[str, Any]:
         """Return the values of a metric by the names of the models; None for a model without it."""
         key = status_name("key", key)
         if key not in self:
@@ -77,7 +76,7 @@ class Comparison(Subscripted, Result):
             return Table(compared_rows(self)).to_pandas()
         return (self.layers() if len(self.others) == 1 else self.all_layers()).to_pandas()
 
-    def ratio(self, key: KeyName | str | type[StatusKey], other: str | int | None = None) -> Ratio:
+    def ratio(self, key: str | type[StatusKey], other: str | int | None = None) -> Ratio:
         """Return the ratio of a metric, another model divided by the reference: ``value``, ``low``, ``high``.
 
         Args:
@@ -95,7 +94,7 @@ class Comparison(Subscripted, Result):
             return replace(ratio, low=low, high=high)
         return ratio
 
-    def enhancement(self, key: KeyName | str | type[StatusKey], other: str | int | None = None) -> float | None:
+    def enhancement(self, key: str | type[StatusKey], other: str | int | None = None) -> float | None:
         """Return how much better a model's metric is than the reference's, by the comparative of the metric.
 
         None if a value is missing, if it is not known which value is better, or if the units differ.
@@ -110,14 +109,12 @@ class Comparison(Subscripted, Result):
             return reference.comparative.enhancement(1.0, ratio)
         return reference.comparative.enhancement(float(reference.value), float(value.value))
 
-    def difference(self, key: KeyName | str | type[StatusKey], other: str | int | None = None) -> float | None:
+    def difference(self, key: str | type[StatusKey], other: str | int | None = None) -> float | None:
         """Return a model's metric minus the reference's; None if a value is missing, or if the units differ."""
         records = self._numbers(key, other)
         return None if records is None else float(records[1].value) - float(records[0].value)
 
-    def _numbers(
-        self, key: KeyName | str | type[StatusKey], other: str | int | None
-    ) -> tuple[StatusRecord, StatusRecord] | None:
+    def _numbers(self, key: str | type[StatusKey], other: str | int | None) -> tuple[StatusRecord, StatusRecord] | None:
         """Return the records of a metric in both models, if both have numbers of one unit."""
         key, report = status_name("key", key), self.other(other)
         records = [which.statuses.get(key) for which in (self.reference, report)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
+from typing import Any, Literal, TypeAlias, get_args
 
 from ..arguments.checking import status_name
 from ..error_text import shown
@@ -23,9 +23,6 @@ from ..trace.table import Table
 from .metric_rows import flat_numbers, metric_rows
 from .result import Result
 from .subscripted import Subscripted, one_line
-
-if TYPE_CHECKING:
-    from ..arguments.keywords import FloatKey, IntKey, KeyName, MeasurementKey
 
 __all__ = ["Report", "StatusRecord"]
 
@@ -156,20 +153,11 @@ class Report(Subscripted, Result):
     fingerprint: str = ""
     input_dtypes: str = ""
 
-    # Any, beside the type of a complete value: a value that is unavailable or failed is None.
-    @overload
-    def __getitem__(self, key: IntKey) -> int | Any: ...
-    @overload
-    def __getitem__(self, key: FloatKey) -> float | Any: ...
-    @overload
-    def __getitem__(self, key: MeasurementKey) -> Measurement | Any: ...
-    @overload
-    def __getitem__(self, key: KeyName | str | type[StatusKey]) -> Any: ...
-    def __getitem__(self, key: KeyName | str | type[StatusKey]) -> Any:
+    def __getitem__(self, key: str | type[StatusKey]) -> Any:
         key = status_name("key", key)
         return self.data[key] if key in self.data else self.status(key).value
 
-    def status(self, key: KeyName | str | type[StatusKey]) -> StatusRecord:
+    def status(self, key: str | type[StatusKey]) -> StatusRecord:
         """Return the record of a metric. An unknown name raises `UnknownStatusError`."""
         key = status_name("key", key)
         if key not in self.statuses:

@@ -17,7 +17,6 @@ from ..process.files import write_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..arguments.keywords import FigureKind, FormName
     from .comparison import Comparison
     from .report import Report
 
@@ -40,7 +39,7 @@ class Result:
     def _either(self) -> Report | Comparison:
         return cast("Report | Comparison", self)
 
-    def plot(self, kind: FigureKind | str, **options: Any) -> Any:
+    def plot(self, kind: str, **options: Any) -> Any:
         """Return a matplotlib figure of a kind in `profilerkit.figures.KINDS`. It needs the ``plot`` extra.
 
         ``report.plot("icicle", by="macs")`` is ``profilerkit.figures.icicle(report, by="macs")``. The figure of a
@@ -77,7 +76,7 @@ class Result:
         self,
         details: bool = False,
         *,
-        form: FormName | str = "console",
+        form: str = "console",
         depth: int | None = None,
         top: int | None = None,
         configuration: bool = False,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 from ..errors import UnknownStatusError
 
 if TYPE_CHECKING:
-    from ..arguments.keywords import KeyName
     from ..piping.status import StatusKey
 
 __all__ = ["Subscripted", "one_line"]
@@ -56,7 +55,7 @@ class Subscripted(ABC):
         """Return names with their values, in base units."""
         return ItemsView(self._mapping)
 
-    def get(self, key: KeyName | str | type[StatusKey], default: Any = None) -> Any:
+    def get(self, key: str | type[StatusKey], default: Any = None) -> Any:
         """Return the value of a metric, or ``default`` if the name is unknown."""
         try:
             return self[key]

@@ -6,24 +6,14 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from ..arguments.checking import checked, status_names
-from ..arguments.keywords import ProfileOptions
-from ..arguments.showing import shows_options
 from .steps import StepRecord, StepRecorder, WatchedSteps
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Mapping
-    from typing import Literal, Unpack
-
-    from ..backend import RunOptions
-    from ..devices import DeviceInfoLike
     from ..profiler import Profiler
     from ..results.report import Report
-    from ..trace.ignoring import Ignored
-    from .sampling import Sampling
 
 __all__ = ["Watch"]
 
@@ -116,28 +106,6 @@ class Watch:
             dict(self._recorder.reasons),
         )
 
-    # The arguments of Watch.report for editors, written by docs/make_keywords.py: begin
-    # fmt: off
-    @overload
-    def report(
-        self, metrics: Iterable[str] | None = ..., **options: Unpack[ProfileOptions]
-    ) -> Report: ...
-    @overload
-    def report(
-        self, metrics: Iterable[str] | None = ..., *, attention: Literal["full", "attended"] = ..., autocast: Any = ...,
-        backward: bool = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
-        call: Callable[..., Any] | None = ..., compile: bool | str | Mapping[str, Any] | None = ...,
-        confidence: float = ..., drop_first: int | None = ..., dtype: str | None = ...,
-        export: str | os.PathLike[str] | None = ..., ignore: Ignored = ..., include_weights: bool = ...,
-        max_seconds: float = ..., min_samples: int = ..., mode: str | None = ..., num_iters: int | None = ...,
-        num_threads: int | None = ..., on: DeviceInfoLike | None = ..., optimizer: Any = ..., passes: int = ...,
-        peaks_of: DeviceInfoLike | None = ..., relative_precision: float = ..., run_options: RunOptions = ...,
-        sampling: Sampling = ..., split: str | None = ..., training: bool = ..., warmup: int | None = ...,
-        watched: WatchedSteps | None = ..., **of_plugins: Any
-    ) -> Report: ...
-    # fmt: on
-    # The arguments of Watch.report for editors: end
-    @shows_options(ProfileOptions)
     def report(self, metrics: Iterable[str] | None = None, **arguments: Any) -> Report:
         """Return the times of the steps and of the layers in them, with the counts of what the model was called with.
 

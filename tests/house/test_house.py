@@ -168,22 +168,6 @@ def test_every_package_is_measured_and_checked() -> None:
     assert {"backends", "metrics"} <= set(parser["mypy"]["mypy_path"].replace(",", " ").split())
 
 
-def python_files() -> list[Path]:
-    return [path for folder in packages().values() for path in folder.rglob("*.py")]
-
-
-def test_files_and_functions_have_one_subject() -> None:
-    for path in python_files():
-        text = path.read_text(encoding="utf-8")
-        if path.name != "compat.py":  # a table of names
-            assert len(text.splitlines()) <= 400, f"{path.relative_to(ROOT)} has grown too long"
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                length = (node.end_lineno or node.lineno) - node.lineno + 1
-                documented = ast.get_docstring(node, clean=False) or ""
-                assert length - documented.count("\n") <= 48, f"{path.relative_to(ROOT)}: {node.name} is too long"
-
-
 def test_public_names_are_what_the_modules_say() -> None:
     import profilerkit
     import profilerkit_metrics

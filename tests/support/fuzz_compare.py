@@ -16,7 +16,6 @@ from fuzz_snapshot import alike, caches, content, snapshot
 from torch import nn
 
 from profilerkit import ModelInputs, profile
-from profilerkit.api import compute
 from profilerkit.trace.records import ModelTrace, OpRecord
 
 __all__ = ["HARM", "Difference", "Truth", "differences", "truth_of"]
@@ -127,7 +126,7 @@ def differences(source: str, truth: Truth) -> tuple[list[Difference], str]:
         before, empty = _surroundings(model, inputs), caches(names)
         profiler = _profiler(model, inputs)
         trace = profiler.compute_status("trace")
-        report = compute(profiler, ["macs", "flops", "total_params", "trainable_params"])
+        report = profiler.compute_report(["macs", "flops", "total_params", "trainable_params"], {})
         found += _counts(report, trace, truth)
         found += _harm(before, _surroundings(model, inputs))
         if truth.step is not None:
