@@ -21,14 +21,6 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="what is synchro
 OLD, NEW = b"old content, " * 9, b"the new content. " * 12
 
 
-@pytest.fixture(params=["unnamed", "named"], autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways of making the new file: without a name until it is whole, and where a system has no such files."""
-    if request.param == "named":
-        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
-    return str(request.param)
-
-
 def recorded(
     folder: Path, before: bytes | None, monkeypatch: pytest.MonkeyPatch, content: bytes = NEW, **options: object
 ) -> Recorder:
@@ -75,13 +67,6 @@ def test_what_is_not_synchronised_is_found_torn(
     assert not contents(recorder.moments[-1][1]) <= {OLD, NEW}
 
 
-def test_a_killed_process_leaves_no_other_file(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system has files without names: but between the two calls that name the file and move it."""
-    recorder = recorded(tmp_path, OLD, monkeypatch)
-    left = [call for call, disk in recorder.moments if set(disk.now()) - {"report.json"}]
-    assert left in ([["link", "close", "close"], ["link", "close"]] if way == "unnamed" else [left])
-
-
 FAULTS = [
     OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
     OSError(errno.EIO, os.strerror(errno.EIO)),
@@ -114,7 +99,6 @@ def test_a_fault_at_any_call_leaves_the_old_file_and_no_other(
     assert raised >= total - 3, "only what comes after the file is in its place is no error"
 
 
-@pytest.mark.usefixtures("way")
 def test_a_report_torn_in_place_is_said_to_be_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that can be written and not replaced may be torn by a crash: its checksum says so."""
     first, second = full_report("First"), full_report("Second", 5_000)

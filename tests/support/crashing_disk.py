@@ -105,7 +105,7 @@ class Recorder:
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(os, name)
-        watched = {"open", "write", "fsync", "replace", "link", "unlink", "ftruncate", "close", "posix_fallocate"}
+        watched = {"open", "write", "fsync", "replace", "unlink", "ftruncate", "close"}
         if name not in watched:
             return real
 
@@ -141,14 +141,13 @@ class Recorder:
         return found
 
     def _open(self, descriptor: int, path: Any, flags: int, *mode: int) -> None:
-        if Path(path).is_dir() and not flags & getattr(os, "O_TMPFILE", 0) & ~os.O_DIRECTORY:
+        if Path(path).is_dir():
             self._opened[descriptor] = "folder"
             return
-        if Path(path).is_dir() or flags & os.O_CREAT:
+        if flags & os.O_CREAT:
             number = max(self.disk.files, default=-1) + 1
             self.disk.files[number] = _File(b"", b"")
-            if flags & os.O_CREAT:
-                self.disk.pending.append(("made", self._name(path), number))
+            self.disk.pending.append(("made", self._name(path), number))
         else:
             number = self._number(self._name(path))
         self._opened[descriptor], self._at[descriptor] = number, 0
@@ -166,12 +165,6 @@ class Recorder:
         file = self.disk.files[number]
         file.seen = file.seen[:size].ljust(size, b"\0")
 
-    def _posix_fallocate(self, returned: None, descriptor: int, start: int, size: int) -> None:
-        number = self._opened[descriptor]
-        assert isinstance(number, int)
-        file = self.disk.files[number]
-        file.seen = file.seen.ljust(start + size, b"\0")
-
     def _fsync(self, returned: None, descriptor: int) -> None:
         number = self._opened[descriptor]
         if number == "folder":
@@ -179,11 +172,6 @@ class Recorder:
         else:
             assert isinstance(number, int)
             self.disk.files[number].safe = self.disk.files[number].seen
-
-    def _link(self, returned: None, source: Any, target: Any, **options: Any) -> None:
-        number = self._opened[int(Path(source).name)]
-        assert isinstance(number, int)
-        self.disk.pending.append(("made", self._name(target), number))
 
     def _replace(self, returned: None, source: Any, target: Any) -> None:
         self.disk.pending.append(("moved", self._name(target), self._number(self._name(source))))
