@@ -357,8 +357,9 @@ class Profiler:
     def _report(self, names: Iterable[str] | None = None) -> Report:
         from .results.building import report_of
 
-        statuses = [self._status_of(binding) for binding in self._registry]
-        computed = {status.NAME: status for status in statuses if status.is_computed}
+        computed = {
+            binding.key.NAME: self._status_of(binding) for binding in self._registry if binding.key.NAME in self._memory
+        }
         requested = None if names is None else set(names)
         return report_of(self.name, self.backend, self.model, computed, requested, self._arguments)
 

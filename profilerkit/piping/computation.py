@@ -11,6 +11,7 @@ from is said on it too: made of a lower bound, it is a lower bound.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from inspect import Parameter
 from typing import Any
@@ -247,11 +248,11 @@ class Computation:
 
     def _invoke(self, binding: Binding, resolved: Resolved) -> Any:
         function = binding.function
+        plugin = offering_plugin(function)
         self._path.append(binding.key.NAME)
         try:
-            gets_the_model = not resolved.values.keys().isdisjoint(PROVIDED)
-            with contained(offering_plugin(function), describe(function)):
-                if function.ONLY_THROUGH_BACKEND or not gets_the_model:
+            with nullcontext() if plugin is None else contained(plugin, describe(function)):
+                if function.ONLY_THROUGH_BACKEND or resolved.values.keys().isdisjoint(PROVIDED):
                     return function.invoke(resolved.values)
                 with self.provided["backend"].preserved(self.provided["model"]):
                     return function.invoke(resolved.values)

@@ -6,7 +6,6 @@ hook call continues without it. `KeyboardInterrupt` is raised unchanged, with a 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,16 +16,11 @@ from ..process.containment import contained, plugin_error_text
 from .sources import Offer, PluginInfo, warn
 
 if TYPE_CHECKING:
-    from pluggy import HookImpl, Result
+    from pluggy import HookImpl
 
-__all__ = ["guarded"]
+__all__ = ["guard"]
 
 _Wrapper: TypeAlias = "Generator[None, Any, Any]"
-
-
-def _read_list(returned: Any) -> tuple[Any, ...]:
-    return tuple(returned or ())
-
 
 #: Hooks that return formulas by operator; the others return a list.
 _MAPPINGS = frozenset({"profilerkit_op_costs"})
@@ -34,106 +28,39 @@ _MAPPINGS = frozenset({"profilerkit_op_costs"})
 _NOTIFYING = frozenset({"profilerkit_configure", "profilerkit_report_created"})
 
 
-def guarded(hook: str, implementation: HookImpl, plugin: PluginInfo) -> Callable[..., Any]:
+def guard(hook: str, implementation: HookImpl, plugin: PluginInfo) -> Callable[..., Any]:
     """Return the function that pluggy calls instead of the plugin's implementation; it is of the same kind."""
-    if implementation.wrapper:
-        return _guarded_wrapper(_Guard(hook, plugin, implementation.function, is_wrapper=True))
-    if implementation.hookwrapper:
-        return _guarded_old_wrapper(_Guard(hook, plugin, implementation.function, is_wrapper=True))
-    return _guarded_function(_Guard(hook, plugin, implementation.function))
+    guarded = _Implementation(hook, plugin, implementation.function, implementation.wrapper)
+    return guarded.wrap if implementation.wrapper else guarded.call
 
 
-class _Guard:
-    """The common part of the guards: one implementation, its hook and its plugin."""
+class _Implementation:
+    """One implementation of a hook, with the plugin that it is of."""
 
-    def __init__(
-        self, hook: str, plugin: PluginInfo, function: Callable[..., Any], *, is_wrapper: bool = False
-    ) -> None:
+    def __init__(self, hook: str, plugin: PluginInfo, function: Callable[..., Any], is_wrapper: bool) -> None:
         self.hook, self.plugin, self.function = hook, plugin, function
-        self.is_wrapper = is_wrapper
-        self.is_notification = hook in _NOTIFYING
-        self.read: Callable[[Any], Any] = read_formulas if hook in _MAPPINGS else _read_list
         self.name = f"wrapper of hook {hook}" if is_wrapper else f"hook {hook}"
+        self.left_out = "profilerkit goes on without it"
+        if not (is_wrapper or hook in _NOTIFYING):
+            self.left_out = "what it offers is left out"
 
-    def in_plugin(self) -> contained:
-        """Return the context manager in which code of the plugin runs."""
-        return contained(self.plugin, self.name)
+    def call(self, *args: Any, **kwargs: Any) -> Offer[Any] | None:
+        """Call an implementation that is not a wrapper; return its `Offer`, or None if it has none or raises."""
+        try:
+            with contained(self.plugin, self.name):
+                result = self.function(*args, **kwargs)
+                return None if result is None else self._label(result)
+        except Exception as error:  # an error of a plugin must not stop the others
+            self._warn(error)
+        return None
 
-    def warn(self, error: Exception) -> None:
-        """Warn that the plugin raised, and that it is left out; that memory is short is not its fault, and raised."""
-        if isinstance(error, MemoryError):
-            raise error
-        is_offering = not (self.is_wrapper or self.is_notification)
-        left_out = "what it offers is left out" if is_offering else "profilerkit goes on without it"
-        failure = f"{self.name} of plugin {self.plugin} raised {plugin_error_text(error)}"
-        warn(f"{failure}; {left_out}; {self.plugin.workaround}")
+    def wrap(self, *args: Any, **kwargs: Any) -> _Wrapper:
+        """Run a wrapper, which gets the results and returns others.
 
-    def labelled(self, result: Any) -> Offer[Any]:
-        """Return a checked result with its plugin; a result of another plugin that a wrapper passes on keeps its label.
-
-        Raises `TypeError` if the result is not a list, or not a mapping to formulas.
+        An error of the wrapped implementations is thrown into the wrapper, which may return results instead. An
+        interruption is raised again, whatever the wrapper returns.
         """
-        offer = result if isinstance(result, Offer) else Offer(self.plugin, result)
-        return offer if self.is_notification else replace(offer, item=self.read(offer.item))
-
-    def labelled_all(self, results: Any) -> Any:
-        """Return the results that a wrapper returns, each labelled with its plugin."""
-        if self.is_notification:
-            return results
-        if not isinstance(results, list):
-            raise TypeError(f"it made {shown(results)} of the results, which is no list of them")
-        return [self.labelled(result) for result in results]
-
-    def started(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Wrapper | None:
-        """Run a wrapper up to its ``yield`` and return it; if it raises or does not yield, warn and return None."""
-        try:
-            with self.in_plugin():
-                wrapper: _Wrapper = self.function(*args, **kwargs)
-                try:
-                    next(wrapper)
-                except StopIteration:
-                    raise RuntimeError("it did not yield") from None
-                return wrapper
-        except Exception as error:  # an error of a plugin must not stop the others
-            self.warn(error)
-        return None
-
-    def resumed(self, resume: Callable[[], object], wrapper: _Wrapper) -> Any:
-        """Run a wrapper from its ``yield`` to its end and return what it returns; raise what it raises."""
-        try:
-            resume()
-        except StopIteration as end:
-            return end.value
-        wrapper.close()
-        raise RuntimeError("it yielded twice")
-
-
-def _guarded_function(guard: _Guard) -> Callable[..., Any]:
-    """Return the guard of an implementation that is not a wrapper: it returns an `Offer`, or None."""
-
-    @functools.wraps(guard.function)
-    def call(*args: Any, **kwargs: Any) -> Offer[Any] | None:
-        try:
-            with guard.in_plugin():
-                result = guard.function(*args, **kwargs)
-                return None if result is None else guard.labelled(result)
-        except Exception as error:  # an error of a plugin must not stop the others
-            guard.warn(error)
-        return None
-
-    return call
-
-
-def _guarded_wrapper(guard: _Guard) -> Callable[..., Any]:
-    """Return the guard of a wrapper of pluggy's new kind, which gets the results and returns others.
-
-    An error of the wrapped implementations is thrown into the wrapper, which may return results instead. An
-    interruption is raised again, whatever the wrapper returns.
-    """
-
-    @functools.wraps(guard.function)
-    def wrap(*args: Any, **kwargs: Any) -> _Wrapper:
-        wrapper = guard.started(args, kwargs)
+        wrapper = self._start(args, kwargs)
         results, raised = None, None
         try:
             results = yield
@@ -141,7 +68,7 @@ def _guarded_wrapper(guard: _Guard) -> Callable[..., Any]:
             raised = error
         if wrapper is not None:
             previous = results.copy() if isinstance(results, list) else results
-            is_ended, changed = _ended(guard, wrapper, results, raised)
+            is_ended, changed = self._end(wrapper, results, raised)
             if is_ended and not isinstance(raised, (KeyboardInterrupt, GeneratorExit)):
                 return changed
             results = previous
@@ -149,52 +76,59 @@ def _guarded_wrapper(guard: _Guard) -> Callable[..., Any]:
             raise raised
         return results
 
-    return wrap
-
-
-def _ended(guard: _Guard, wrapper: _Wrapper, results: Any, raised: BaseException | None) -> tuple[bool, Any]:
-    """Return whether a wrapper finished, and the results that it returns; an error of its own becomes a warning."""
-    resume = functools.partial(wrapper.send, results) if raised is None else functools.partial(wrapper.throw, raised)
-    try:
-        with guard.in_plugin():
-            try:
-                changed = guard.resumed(resume, wrapper)
-            except BaseException as error:
-                if error is raised:  # not an error of the wrapper, which passed it on
-                    return False, None
-                raise
-            return True, guard.labelled_all(changed)
-    except Exception as error:  # an error of a plugin must not stop the others
-        guard.warn(error)
-    return False, None
-
-
-def _guarded_old_wrapper(guard: _Guard) -> Callable[..., Any]:
-    """Return the guard of a wrapper of pluggy's old kind, which gets a `pluggy.Result` and changes it in place."""
-
-    @functools.wraps(guard.function)
-    def wrap(*args: Any, **kwargs: Any) -> Generator[None, Result[Any], None]:
-        wrapper = guard.started(args, kwargs)
-        outcome = yield
-        if wrapper is None:
-            return
-        raised = outcome.exception
-        results = outcome.get_result() if raised is None else None
-        previous = results.copy() if isinstance(results, list) else results
+    def _start(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Wrapper | None:
+        """Run a wrapper up to its ``yield`` and return it; if it raises or does not yield, warn and return None."""
         try:
-            with guard.in_plugin():
-                guard.resumed(functools.partial(wrapper.send, outcome), wrapper)
-                if outcome.exception is None:
-                    outcome.force_result(guard.labelled_all(outcome.get_result()))
-                elif outcome.exception is not raised:
-                    raise outcome.exception
-            is_ended = True
+            with contained(self.plugin, self.name):
+                wrapper: _Wrapper = self.function(*args, **kwargs)
+                try:
+                    next(wrapper)
+                except StopIteration:
+                    raise RuntimeError("it did not yield") from None
+                return wrapper
         except Exception as error:  # an error of a plugin must not stop the others
-            guard.warn(error)
-            is_ended = False
-        if isinstance(raised, KeyboardInterrupt) or (raised is not None and not is_ended):
-            outcome.force_exception(raised)
-        elif not is_ended:
-            outcome.force_result(previous)
+            self._warn(error)
+        return None
 
-    return wrap
+    def _end(self, wrapper: _Wrapper, results: Any, raised: BaseException | None) -> tuple[bool, Any]:
+        """Return whether a wrapper finished, and the results that it returns; an error of its own becomes a warning."""
+        try:
+            with contained(self.plugin, self.name):
+                try:
+                    wrapper.send(results) if raised is None else wrapper.throw(raised)
+                except StopIteration as end:
+                    return True, self._label_all(end.value)
+                except BaseException as error:
+                    if error is raised:  # not an error of the wrapper, which passed it on
+                        return False, None
+                    raise
+                wrapper.close()
+                raise RuntimeError("it yielded twice")
+        except Exception as error:  # an error of a plugin must not stop the others
+            self._warn(error)
+        return False, None
+
+    def _label(self, result: Any) -> Offer[Any]:
+        """Return a checked result with its plugin; a result of another plugin that a wrapper passes on keeps its label.
+
+        Raises `TypeError` if the result is not a list, or not a mapping to formulas.
+        """
+        offer = result if isinstance(result, Offer) else Offer(self.plugin, result)
+        if self.hook in _NOTIFYING:
+            return offer
+        return replace(offer, item=read_formulas(offer.item) if self.hook in _MAPPINGS else tuple(offer.item or ()))
+
+    def _label_all(self, results: Any) -> Any:
+        """Return the results that a wrapper returns, each labelled with its plugin."""
+        if self.hook in _NOTIFYING:
+            return results
+        if not isinstance(results, list):
+            raise TypeError(f"it made {shown(results)} of the results, which is no list of them")
+        return [self._label(result) for result in results]
+
+    def _warn(self, error: Exception) -> None:
+        """Warn that the plugin raised; that memory is short is not its fault, and raised."""
+        if isinstance(error, MemoryError):
+            raise error
+        failure = f"{self.name} of plugin {self.plugin} raised {plugin_error_text(error)}"
+        warn(f"{failure}; {self.left_out}; {self.plugin.workaround}")

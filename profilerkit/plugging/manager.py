@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pluggy
 
@@ -17,7 +17,7 @@ from ..errors import by_likeness
 from ..process.containment import contained, plugin_error_text
 from ..process.locks import Lock
 from ..process.restoring import undone_in_child
-from .guards import guarded
+from .guards import guard
 from .sources import DISABLE, GROUP, Offer, PluginInfo, normal_name, registered_by_code, warn
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ __all__ = [
     "results_of",
 ]
 
+T = TypeVar("T")
 _HOOKS = frozenset(name for name in vars(hookspecs) if name.startswith(f"{GROUP}_"))
 
 
@@ -59,6 +60,8 @@ class Manager(pluggy.PluginManager):
         super().__init__(GROUP)
         #: The source of each registered plugin, by the plugin's id: plugins need not be hashable.
         self._sources: dict[int, PluginInfo] = {}
+        #: What the registered plugins have answered to a question that has no arguments.
+        self._answers: dict[str, Any] = {}
         #: Whether all installed plugins are registered; what is registered afterwards comes from code.
         self.is_complete = False
         self.add_hookspecs(hookspecs)
@@ -76,6 +79,7 @@ class Manager(pluggy.PluginManager):
 
         If that fails or is interrupted, nothing of the plugin remains in the manager.
         """
+        self._answers.clear()
         is_new = plugin is not None and not self.is_registered(plugin)
         registered = None
         if is_new:
@@ -91,6 +95,7 @@ class Manager(pluggy.PluginManager):
 
     def unregister(self, plugin: object | None = None, name: str | None = None) -> Any | None:
         """Remove a plugin from the manager and return it; None if there is none of that name."""
+        self._answers.clear()
         if plugin is None and name is not None:
             plugin = self.get_plugin(name)
         removed = super().unregister(plugin, name)
@@ -98,10 +103,22 @@ class Manager(pluggy.PluginManager):
             self._sources.pop(id(removed), None)
         return removed
 
+    def answer_once(self, question: str, ask: Callable[[], T]) -> T:
+        """Return what plugins answer to a question, which they are asked once while the same ones are registered."""
+        if question not in self._answers:
+            self._answers[question] = ask()
+        answer: T = self._answers[question]
+        return answer
+
     def parse_hookimpl_opts(self, plugin: object, name: str) -> HookimplOpts | None:
-        """Return the options of an implementation; those of profilerkit's own plugins are marked ``tryfirst``."""
+        """Return the options of an implementation; those of profilerkit's own plugins are marked ``tryfirst``.
+
+        Raises `ValueError` for a wrapper of pluggy's old kind.
+        """
         options = super().parse_hookimpl_opts(plugin, name)
         source = self._sources.get(id(plugin))
+        if options is not None and options.get("hookwrapper"):
+            raise ValueError(f"{name} is marked hookwrapper=True; mark it wrapper=True, and return the results")
         if options is None or source is None or not source.is_own or options.get("trylast"):
             return options
         changed = options.copy()
@@ -112,8 +129,7 @@ class Manager(pluggy.PluginManager):
         """Guard an implementation once pluggy has checked it, before its first call."""
         super()._verify_hook(hook, hookimpl)
         if hook.name in _HOOKS:
-            guard = guarded(hook.name, hookimpl, self._sources[id(hookimpl.plugin)])
-            object.__setattr__(hookimpl, "function", guard)
+            object.__setattr__(hookimpl, "function", guard(hook.name, hookimpl, self._sources[id(hookimpl.plugin)]))
 
     def implementing(self, hook: str) -> dict[PluginInfo, list[HookImpl]]:
         """Return the plugins that implement one of profilerkit's hooks, with their implementations of it."""
@@ -130,7 +146,7 @@ class Manager(pluggy.PluginManager):
         removed = [
             implementations[0].plugin
             for plugin, implementations in self.implementing(hook).items()
-            if plugin in excluded and not any(impl.wrapper or impl.hookwrapper for impl in implementations)
+            if plugin in excluded and not any(each.wrapper for each in implementations)
         ]
         try:
             return self.subset_hook_caller(hook, removed)

@@ -71,18 +71,24 @@ __all__ = [
 
 def offered_backends() -> list[Offer[BackendInfo]]:
     """Return the backends of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    return claimed_once("backend", offers("profilerkit_backends", BackendInfo))
+    return manager().answer_once(
+        "backends", lambda: claimed_once("backend", offers("profilerkit_backends", BackendInfo))
+    )
 
 
 def offered_renderers() -> list[Offer[RendererInfo]]:
     """Return the text renderers of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    offered = offers("profilerkit_renderers", RendererInfo)
-    return [offer for offer in claimed_once("renderer", offered) if offer.item.is_text]
+    offered = manager().answer_once(
+        "renderers", lambda: claimed_once("renderer", offers("profilerkit_renderers", RendererInfo))
+    )
+    return [offer for offer in offered if offer.item.is_text]
 
 
 def offered_loaders() -> list[Offer[LoaderInfo]]:
     """Return the model loaders of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    return claimed_once("model loader", offers("profilerkit_model_loaders", LoaderInfo))
+    return manager().answer_once(
+        "loaders", lambda: claimed_once("model loader", offers("profilerkit_model_loaders", LoaderInfo))
+    )
 
 
 def offered_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusKey]]]:
@@ -90,6 +96,13 @@ def offered_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[Stat
 
     Raises `RegistrationConflictError` for two classes of the same name, unless the name is in ``leave_out``.
     """
+    keys = manager().answer_once("status keys", _status_keys)
+    named = [offer for offer in keys if offer.item.NAME not in leave_out]
+    claimed_once("status key", named, name=lambda item: item.NAME, same=lambda first, second: first is second)
+    return keys
+
+
+def _status_keys() -> list[Offer[type[StatusKey]]]:
     hook = "profilerkit_status_keys"
     keys: list[Offer[type[StatusKey]]] = []
     for offer in offers(hook, type):
@@ -97,8 +110,6 @@ def offered_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[Stat
             keys.append(offer)
         else:
             warn(f"hook {hook} of plugin {offer.plugin} offers {offer.item!r}, which is no StatusKey with a NAME")
-    named = [offer for offer in keys if offer.item.NAME not in leave_out]
-    claimed_once("status key", named, name=lambda item: item.NAME, same=lambda first, second: first is second)
     return keys
 
 

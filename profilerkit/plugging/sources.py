@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from ..errors import PluginWarning
-from ..process.cached import cached_property
 from ..process.containment import contained, plugin_error_text
 
 __all__ = ["DISABLE", "GROUP", "Offer", "PluginInfo", "answer_of", "normal_name", "registered_by_code", "warn"]
@@ -32,6 +31,11 @@ class PluginInfo:
     distribution: str
     #: Whether another installed plugin has the same name, so that only the name of the package is unique.
     is_ambiguous: bool = field(default=False, compare=False)
+    #: Whether it is one of profilerkit's own plugins.
+    is_own: bool = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_own", normal_name(self.package) == GROUP)
 
     @property
     def disable_setting(self) -> str:
@@ -56,11 +60,6 @@ class PluginInfo:
         """The name of the distribution; "" if there is none."""
         package, _, version = self.distribution.rpartition(" ")
         return package if version[:1].isdigit() else ""
-
-    @cached_property
-    def is_own(self) -> bool:
-        """Whether it is one of profilerkit's own plugins."""
-        return normal_name(self.package) == GROUP
 
     @property
     def is_by_code(self) -> bool:

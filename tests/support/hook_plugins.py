@@ -59,17 +59,6 @@ def new_wrapper(change: Callable[[list[Offer[Any]]], Any]) -> Callable[[], Any]:
     return hookimpl(wrapper, wrapper=True)
 
 
-def old_wrapper(change: Callable[[list[Offer[Any]]], Any]) -> Callable[[], Any]:
-    def wrapper() -> Any:
-        outcome = yield
-        outcome.force_result(change(outcome.get_result()))
-
-    return hookimpl(wrapper, hookwrapper=True)
-
-
-WRAPPERS = pytest.mark.parametrize("wrapping", [new_wrapper, old_wrapper], ids=["new", "old"])
-
-
 def loader(name: str, prefix: str, load: Callable[[str], Any] = lambda spec: spec) -> LoaderInfo:
     return LoaderInfo(name, lambda spec: spec.startswith(prefix), load, f"{prefix}NAME")
 

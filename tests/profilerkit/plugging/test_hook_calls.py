@@ -53,7 +53,7 @@ class Options(NamedTuple):
 
 
 OPTIONS = st.builds(
-    Options, st.sampled_from(["plain", "plain", "wrapper", "hookwrapper"]), st.booleans(), st.booleans(), st.booleans()
+    Options, st.sampled_from(["plain", "plain", "wrapper"]), st.booleans(), st.booleans(), st.booleans()
 )
 
 
@@ -70,13 +70,7 @@ def logging(name: str, options: Options, log: list[str]) -> types.ModuleType:
         log.append(f"{name} after {len(results)}")
         return results[::-1]
 
-    def hookwrapper() -> Any:
-        log.append(f"{name} before")
-        outcome = yield
-        log.append(f"{name} after {len(outcome.get_result())}")
-        outcome.force_result(outcome.get_result()[::-1])
-
-    hook: Callable[..., Any] = {"plain": plain, "wrapper": wrapper, "hookwrapper": hookwrapper}[options.style]
+    hook: Callable[..., Any] = {"plain": plain, "wrapper": wrapper}[options.style]
     marks = {} if options.style == "plain" else {options.style: True}
     return plugin_of(renderers=marked(hook, tryfirst=options.first, trylast=options.last, **marks))
 

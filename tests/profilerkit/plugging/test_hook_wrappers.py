@@ -1,4 +1,4 @@
-"""Wrappers of hooks, of both kinds of pluggy: they see and change results; what they do wrong is held."""
+"""Wrappers of hooks: they see and change results; what they do wrong is held."""
 
 import re
 from dataclasses import replace
@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 from hook_plugins import (
     HOOK,
-    WRAPPERS,
     Priced,
     drawing,
     free,
     marked,
     new_wrapper,
-    old_wrapper,
     plugin_of,
     renderer_names,
     sources,
@@ -28,8 +26,7 @@ from profilerkit.process.containment import notes_of
 from profilerkit.testing import FakeModel
 
 
-@WRAPPERS
-def test_a_wrapper_sees_the_results_and_changes_them(manager: Manager, wrapping: Any) -> None:
+def test_a_wrapper_sees_the_results_and_changes_them(manager: Manager) -> None:
     seen: list[tuple[str, list[str]]] = []
 
     def change(results: list[Offer[Any]]) -> list[Any]:
@@ -40,7 +37,7 @@ def test_a_wrapper_sees_the_results_and_changes_them(manager: Manager, wrapping:
     manager.register(plugin_of(renderers=drawing("good", "bad")), name="two")
     manager.register(plugin_of(renderers=drawing("other")), name="one")
     assert sources() == [("one", "other"), ("two", "good"), ("two", "bad")]
-    wrapper = plugin_of(renderers=wrapping(change))
+    wrapper = plugin_of(renderers=new_wrapper(change))
     manager.register(wrapper, name="wraps")
     assert sources() == [("one", "other"), ("two", "good"), ("wraps", "added")]
     assert seen == [("one", ["other"]), ("two", ["good", "bad"])]
@@ -107,14 +104,11 @@ FAILING = [
 ]
 
 
-@pytest.mark.parametrize(("wrapping", "mark"), [(new_wrapper, "wrapper"), (old_wrapper, "hookwrapper")])
 @pytest.mark.parametrize(("make", "said"), FAILING, ids=[said for _, said in FAILING])
-def test_a_wrapper_that_fails_is_left_out_with_a_warning(
-    manager: Manager, wrapping: Any, mark: str, make: Any, said: str
-) -> None:
+def test_a_wrapper_that_fails_is_left_out_with_a_warning(manager: Manager, make: Any, said: str) -> None:
     manager.register(plugin_of(renderers=drawing("good")), name="good")
     outer = plugin_of(renderers=new_wrapper(lambda results: [*results, drawing("outer")()]))
-    manager.register(plugin_of(renderers=make(wrapping, {mark: True})), name="bad")
+    manager.register(plugin_of(renderers=make(new_wrapper, {"wrapper": True})), name="bad")
     manager.register(outer, name="outer")
     workaround = "profilerkit goes on without it; to do without it, leave out the code that registers it"
     message = f"wrapper of hook {HOOK} of plugin 'bad' of no package (registered by code) {said}; {workaround}"
@@ -122,17 +116,15 @@ def test_a_wrapper_that_fails_is_left_out_with_a_warning(
         assert sources() == [("good", "good"), ("outer", "outer")]
 
 
-def test_an_old_wrapper_that_makes_an_error_of_the_results_is_left_out(manager: Manager) -> None:
+def test_a_wrapper_of_the_old_kind_is_refused(manager: Manager) -> None:
     def wrapper() -> Any:
-        outcome = yield
-        outcome.force_exception(ValueError("not these"))
+        yield
 
-    manager.register(plugin_of(renderers=drawing("good")), name="good")
-    manager.register(plugin_of(renderers=hookimpl(wrapper, hookwrapper=True)), name="bad")
-    with pytest.warns(
-        PluginWarning, match="^wrapper of hook .* of plugin 'bad' .* raised ValueError: not these; profil"
+    with pytest.raises(
+        ValueError, match=r"^profilerkit_renderers is marked hookwrapper=True; mark it wrapper=True, and"
     ):
-        assert renderer_names() == ["good"]
+        manager.register(plugin_of(renderers=hookimpl(wrapper, hookwrapper=True)), name="old")
+    assert manager.get_plugin("old") is None
 
 
 def test_a_wrapper_of_what_is_only_told_may_return_anything(manager: Manager, recwarn: pytest.WarningsRecorder) -> None:
@@ -145,14 +137,9 @@ def test_a_wrapper_of_what_is_only_told_may_return_anything(manager: Manager, re
 
 
 @pytest.mark.filterwarnings("error::profilerkit.PluginWarning")
-@pytest.mark.parametrize("mark", ["wrapper", "hookwrapper"])
-def test_an_error_that_goes_through_a_wrapper_is_not_the_wrappers(manager: Manager, mark: str) -> None:
+def test_an_error_that_goes_through_a_wrapper_is_not_the_wrappers(manager: Manager) -> None:
     """The user made an error of the warning that another plugin's hook raised."""
     seen: list[str] = []
-
-    def old() -> Any:
-        outcome = yield
-        seen.append(type(outcome.exception).__name__)
 
     def new() -> Any:
         try:
@@ -162,19 +149,14 @@ def test_an_error_that_goes_through_a_wrapper_is_not_the_wrappers(manager: Manag
             raise
 
     manager.register(plugin_of(renderers=raising(OSError("disk full"))), name="bad")
-    manager.register(plugin_of(renderers=marked(new if mark == "wrapper" else old, **{mark: True})), name="wraps")
+    manager.register(plugin_of(renderers=marked(new, wrapper=True)), name="wraps")
     with pytest.raises(PluginWarning, match=r"^hook profilerkit_renderers of plugin 'bad' of .* raised OSError: disk"):
         renderer_names()
     assert seen == ["PluginWarning"]
 
 
 @pytest.mark.filterwarnings("error::profilerkit.PluginWarning")
-@pytest.mark.parametrize("mark", ["wrapper", "hookwrapper"])
-def test_a_wrapper_may_go_on_after_an_error(manager: Manager, mark: str) -> None:
-    def old() -> Any:
-        outcome = yield
-        outcome.force_result([drawing("instead")()])
-
+def test_a_wrapper_may_go_on_after_an_error(manager: Manager) -> None:
     def new() -> Any:
         try:
             return (yield)
@@ -182,13 +164,12 @@ def test_a_wrapper_may_go_on_after_an_error(manager: Manager, mark: str) -> None
             return [drawing("instead")()]
 
     manager.register(plugin_of(renderers=raising(OSError("disk full"))), name="bad")
-    manager.register(plugin_of(renderers=marked(new if mark == "wrapper" else old, **{mark: True})), name="wraps")
+    manager.register(plugin_of(renderers=marked(new, wrapper=True)), name="wraps")
     assert sources() == [("wraps", "instead")]
 
 
-@pytest.mark.parametrize("mark", ["wrapper", "hookwrapper"])
 @pytest.mark.parametrize("ending", ["passes on", "holds", "fails"])
-def test_an_interruption_goes_through_every_wrapper(manager: Manager, mark: str, ending: str) -> None:
+def test_an_interruption_goes_through_every_wrapper(manager: Manager, ending: str) -> None:
     cleaned: list[str] = []
 
     def finish() -> list[Any]:
@@ -196,12 +177,6 @@ def test_an_interruption_goes_through_every_wrapper(manager: Manager, mark: str,
         if ending == "fails":
             raise ValueError("in the middle")
         return []
-
-    def old() -> Any:
-        outcome = yield
-        made = finish()
-        if ending == "holds":
-            outcome.force_result(made)
 
     def new() -> Any:
         try:
@@ -213,7 +188,7 @@ def test_an_interruption_goes_through_every_wrapper(manager: Manager, mark: str,
             raise
 
     manager.register(plugin_of(renderers=raising(KeyboardInterrupt())), name="slow")
-    manager.register(plugin_of(renderers=marked(new if mark == "wrapper" else old, **{mark: True})), name="wraps")
+    manager.register(plugin_of(renderers=marked(new, wrapper=True)), name="wraps")
     with pytest.raises(KeyboardInterrupt) as caught, _warned(ending == "fails"):
         renderer_names()
     assert cleaned == [ending]
@@ -238,8 +213,7 @@ def raising_interrupt(results: Any) -> Any:
     raise KeyboardInterrupt
 
 
-@WRAPPERS
-def test_a_wrapper_changes_formulas(manager: Manager, priced: BackendInfo, wrapping: Any) -> None:
+def test_a_wrapper_changes_formulas(manager: Manager, priced: BackendInfo) -> None:
     calls: list[list[str]] = []
 
     def change(results: list[Offer[Any]]) -> list[Any]:
@@ -248,11 +222,10 @@ def test_a_wrapper_changes_formulas(manager: Manager, priced: BackendInfo, wrapp
         return [*kept, {"added": free}]
 
     def op_costs(backend: Any) -> Any:
-        return (yield from wrapping(change)())
+        return (yield from new_wrapper(change)())
 
-    mark = "wrapper" if wrapping is new_wrapper else "hookwrapper"
     both = plugin_of(op_costs=lambda: {"of both": free})
-    vars(both)["wrapping"] = marked(op_costs, specname="profilerkit_op_costs", **{mark: True})
+    vars(both)["wrapping"] = marked(op_costs, specname="profilerkit_op_costs", wrapper=True)
     manager.register(plugin_of(op_costs=lambda: {"good": free, "bad": free}), name="mine")
     manager.register(both, name="wraps")
     for _ in range(2):
