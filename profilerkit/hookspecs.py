@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .devices.info import DeviceInfo
     from .piping.function import ProfilerFunction
     from .piping.status import StatusKey
-    from .plugging.extension import EngineInfo, LoaderInfo, RendererInfo
+    from .plugging.extension import CommandInfo, EngineInfo, LoaderInfo, RendererInfo
     from .results.comparison import Comparison
     from .results.report import Report
 
@@ -69,6 +69,12 @@ def profilerkit_devices() -> Iterable[DeviceInfo]:
 @hookspec
 def profilerkit_engines() -> Iterable[EngineInfo]:
     """Return the engines that this plugin offers for audits, without importing what they need."""
+    raise NotImplementedError
+
+
+@hookspec
+def profilerkit_commands() -> Iterable[CommandInfo]:
+    """Return the commands that this plugin adds to ``profilerkit``, without importing them."""
     raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``profilerkit``. One file for each command, imported when it is run."""
+"""The command line: ``profilerkit``, with the commands that plugins offer."""
 
 from __future__ import annotations
 
@@ -10,43 +10,21 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any, NoReturn, TextIO
 
 import click
 
 from ..errors import ProfilerKitError, ProfilerKitWarning, by_likeness
 from ..foreign_text import on_terminal
+from ..plugging.commands import load_command, offered_commands
+from ..plugging.manager import own_plugins_only
 from ..process.clean_output import discard, encodable, results, results_alone, wants_color
 from ..process.containment import notes_of
-from .examples import COMPLETION, epilog
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main", "say"]
 
 #: Exit codes beside 0 (fine). The last is what shells give a program that was stopped with Ctrl-C.
 NOT_KEPT, USAGE, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
-
-#: Each command (in the module NAME_command), with what the help says of it before that is imported.
-COMMANDS = {
-    "profile": "Profile a model and print its report.",
-    "compare": "Compare models side by side; the first is the reference.",
-    "llm": "Predict the memory and time that serving a language model needs.",
-    "show": "Print a saved report or comparison, in any format.",
-    "diff": "Show what changed between two reports or models, layer by layer.",
-    "check": "Check a model against a budget; exit with 1 if it is exceeded.",
-    "devices": "List the devices that times can be predicted for, or show one.",
-    "calibrate": "Measure this machine, to predict times on it.",
-    "join": "Match a profile from any machine with a model's layers.",
-    "trace-script": "Print a script that records such a profile with torch alone.",
-    "audit": "Profile many models and store their reports.",
-    "history": "Show the values of a metric over commits, versions and machines.",
-    "regressions": "Show which counts and times of an audit changed.",
-    "export": "Write the reports of an audit to Parquet, JSON lines or CSV.",
-    "dashboard": "Write one page for all models of an audit.",
-    "list": "List what plugins offer, and the package each comes from.",
-    "doctor": "Show what is installed, and what each backend can do here.",
-}
-
 
 #: Settings by which frameworks keep their log lines to themselves, read when they are imported; a user's own stay.
 _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -55,20 +33,27 @@ _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
 _OWN_PROCESS = "own process"
 
 
-class _LazyGroup(click.Group):
-    """Imports a command when it is run; the help of the group needs none of them."""
+#: How a shell learns to complete commands, options, metrics, formats and the names of models.
+_COMPLETION = """\b
+Completion in bash; zsh_source and fish_source for the other shells:
+  eval "$(_PROFILERKIT_COMPLETE=bash_source profilerkit)"
+"""
+
+
+class _Commands(click.Group):
+    """The commands of all plugins, each imported when it is used; the help of the group needs none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(offered_commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        command = load_command(cmd_name)
+        if command is None:
             return None
-        command: click.Command = import_module(f".{cmd_name.replace('-', '_')}_command", __name__).command
-        command.epilog = epilog(cmd_name)
-        showing = command.get_help_option(ctx)
-        if showing is not None:
-            showing.callback = _show_help
+        command.epilog = _example_lines(offered_commands()[cmd_name].examples) or command.epilog
+        help_option = command.get_help_option(ctx)
+        if help_option is not None:
+            help_option.callback = _show_help
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -79,31 +64,45 @@ class _LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0][:1] != "-" and args[0] not in COMMANDS:
-            nearest = ", ".join(by_likeness(args[0], COMMANDS))
-            ctx.fail(f"No such command {args[0]!r}; there are, nearest first: {nearest}")
+        names = self.list_commands(ctx)
+        if args and args[0][:1] != "-" and args[0] not in names:
+            ctx.fail(f"No such command {args[0]!r}; there are, nearest first: {', '.join(by_likeness(args[0], names))}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, info.description) for name, info in offered_commands().items()])
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=COMPLETION)
+def _example_lines(examples: tuple[str, ...]) -> str:
+    r"""Return the examples of a command as click shows them, each in a line of its own."""
+    heading = f"Example{'s' if len(examples) > 1 else ''}:"
+    return "\n".join(("\b", heading, *(f"  {line}" for line in examples))) if examples else ""
+
+
+def _use_own_plugins(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        context.with_resource(own_plugins_only())
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_COMPLETION)
 @click.version_option(package_name="profilerkit", prog_name="profilerkit")
-@click.option("--no-plugins", is_flag=True, help="Ignore the plugins of other packages.")
+@click.option(
+    "--no-plugins",
+    is_flag=True,
+    is_eager=True,  # before a command is looked up
+    expose_value=False,
+    callback=_use_own_plugins,
+    help="Ignore the plugins of other packages.",
+)
 @click.option("--traceback", "traced", is_flag=True, help="Show the Python traceback of an error.")
 @click.pass_context
-def cli(context: click.Context, no_plugins: bool, traced: bool) -> None:
+def cli(context: click.Context, traced: bool) -> None:
     """Report the cost of a neural network: parameters, size, MACs, FLOPs, memory, time."""
     from ..plugging.loaded_files import modules_kept_visible
 
     context.obj = {"traceback": traced}
     context.with_resource(modules_kept_visible())
-    if no_plugins:
-        from ..plugging.offers import own_plugins_only
-
-        context.with_resource(own_plugins_only())
 
 
 def emit(text: str = "", bold: bool = False, colored: bool = False) -> None:

@@ -10,7 +10,7 @@ from ..hookspecs import hookimpl
 from ..piping.intrinsic import Inputs, NonzeroTrace, Trace, TrainingTrace
 from ..piping.options import RunOptionsKey, SamplingKey
 from ..piping.status import StatusKey
-from .extension import EngineInfo, LoaderInfo, RendererInfo
+from .extension import CommandInfo, EngineInfo, LoaderInfo, RendererInfo
 from .loaders import is_in_file, is_in_module, load_from_file, load_from_module
 
 if TYPE_CHECKING:
@@ -71,6 +71,13 @@ def profilerkit_engines() -> list[EngineInfo]:
         EngineInfo("local", _lazy("LocalEngine", "audits.local_engine"), "processes of this machine"),
         EngineInfo("ray", _lazy("RayEngine", "audits.ray_engine"), "a cluster of Ray", "profilerkit[ray]"),
     ]
+
+
+@hookimpl
+def profilerkit_commands() -> list[CommandInfo]:
+    """Return the commands of `profilerkit.cli`."""
+    commands: list[CommandInfo] = import_module("profilerkit.cli.commands").COMMANDS
+    return commands
 
 
 def _lazy(name: str, module: str) -> Callable[[], Any]:

@@ -1,12 +1,15 @@
-"""The descriptions of renderers and model loaders that a plugin offers: a name, and a function that loads it."""
+"""What a plugin offers by name, each with a function that loads it: renderers, model loaders, engines, commands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-__all__ = ["EngineInfo", "LoadedModel", "LoaderInfo", "Renderer", "RendererInfo"]
+if TYPE_CHECKING:
+    import click
+
+__all__ = ["CommandInfo", "EngineInfo", "LoadedModel", "LoaderInfo", "Renderer", "RendererInfo"]
 
 #: Called with a `Report` or `Comparison`, and by name with the options that are in its signature, such as ``details``.
 Renderer: TypeAlias = "Callable[..., Any]"
@@ -84,3 +87,20 @@ class EngineInfo:
     load: Callable[[], type[Any]]
     description: str = ""
     requirement: str = "profilerkit[audit]"
+
+
+@dataclass(frozen=True)
+class CommandInfo:
+    """A command by name: ``profilerkit NAME``.
+
+    Args:
+        name: What users type.
+        load: Imports the command and returns it, a ``click.Command``; called when the command is used.
+        description: What it does, a sentence for ``profilerkit --help``.
+        examples: Lines that users may type, shown below the command's help.
+    """
+
+    name: str
+    load: Callable[[], click.Command]
+    description: str
+    examples: tuple[str, ...] = ()

@@ -30,7 +30,8 @@ from profilerkit import (
     Report,
     hookimpl,
 )
-from profilerkit.cli import COMMANDS, cli, main
+from profilerkit.cli import cli, main
+from profilerkit.cli.commands import COMMANDS
 from profilerkit.cli.list_command import location_of
 from profilerkit.cost import Cost
 from profilerkit.plugging import offers as plugins
@@ -80,9 +81,9 @@ def run(*arguments: str) -> tuple[int, str]:
 def test_help_names_every_command() -> None:
     code, output = run("--help")
     assert code == 0, output
-    assert all(command in output for command in COMMANDS)
-    for command in COMMANDS:
-        assert run(command, "--help")[0] == 0
+    assert all(info.name in output for info in COMMANDS)
+    for info in COMMANDS:
+        assert run(info.name, "--help")[0] == 0
     assert run("no-such-command")[0] == 2
 
 

@@ -1,0 +1,70 @@
+"""Commands that plugins add to the command line."""
+
+from typing import Any
+
+import click
+from click.testing import CliRunner
+from plugin_fixtures import offering, raising
+
+from profilerkit import CommandInfo
+from profilerkit.cli import cli, emit
+from profilerkit.cli.commands import COMMANDS
+
+
+@click.command("weigh", help="Print a weight.")
+@click.option("--layers", type=int, default=1)
+def weigh(layers: int) -> None:
+    emit(f"{layers} layers")
+
+
+def info(name: str = "weigh", load: Any = lambda: weigh, *examples: str) -> CommandInfo:
+    return CommandInfo(name, load, f"What {name} does.", examples)
+
+
+EXAMPLE = info("weigh", lambda: weigh, "profilerkit weigh --layers 3")
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli, list(arguments))
+    return result.exit_code, result.output or str(result.exception)
+
+
+def test_a_command_of_a_package_is_used_like_ours(install: Any, core: None) -> None:
+    install(
+        "scales", "profilerkit-scales", commands=offering(info("weigh", lambda: weigh, "profilerkit weigh --layers 3"))
+    )
+    assert "  weigh         What weigh does.\n" in run("--help")[1]
+    assert run("weigh", "--layers", "3") == (0, "3 layers\n")
+    assert "Example:\n    profilerkit weigh --layers 3\n" in run("weigh", "--help")[1]
+    assert "nearest first: weigh, " in run("weight")[1]
+
+
+def test_a_command_is_imported_when_it_is_used(install: Any, core: None) -> None:
+    install("scales", commands=offering(info("weigh", raising(ImportError("no scales here")))))
+    assert run("--help")[0] == 0
+    code, output = run("weigh")
+    assert code == 1
+    assert output.startswith("command 'weigh' of plugin 'scales'")
+    assert "cannot be used (ImportError: no scales here" in output
+
+
+def test_what_is_no_command_is_said(install: Any, core: None) -> None:
+    install("scales", commands=offering(info("weigh", lambda: len)))
+    assert "its load returned <built-in function len>, which is no click.Command; " in run("weigh")[1]
+
+
+def test_two_plugins_with_one_command_are_an_error_of_that_command(install: Any, core: None) -> None:
+    install("scales", commands=offering(info("list")))
+    assert run("--help")[0] == 0
+    assert run("show", "--help")[0] == 0
+    assert "two plugins offer command 'list': " in run("list")[1]
+
+
+def test_without_plugins_there_are_our_commands(install: Any, core: None) -> None:
+    install("scales", "profilerkit-scales", commands=offering(info()))
+    code, output = run("--no-plugins", "--help")
+    assert code == 0
+    assert "weigh" not in output
+    assert all(f"  {command.name} " in output for command in COMMANDS)
+    assert run("--no-plugins", "weigh")[0] == 2
+    assert run("weigh")[0] == 0
