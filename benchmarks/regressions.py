@@ -24,8 +24,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from profilerkit.audits.machine_share import shared_part
-from profilerkit.audits.steps import MIN_NIGHTS, controlled, splits_of
+from profilerkit.audits.steps import MIN_NIGHTS, control_rate, find_share, find_splits
 
 Floats = NDArray[np.float64]
 BLOCK = 5
@@ -86,9 +85,9 @@ def alarms(fleet: list[Floats], until: int, window: int, rate: float, least: flo
     """Return the models that are reported in a night, each with the night of its step."""
     begin = max(0, until - window)
     seen = np.array([series[:until] for series in fleet])
-    unshared = seen - shared_part(seen - np.median(seen, axis=1, keepdims=True))
-    splits = [(model, split) for model, each in enumerate(unshared) for split in splits_of(each[begin:], until, each)]
-    rates = controlled([split.p for _, split in splits])
+    unshared = seen - find_share(seen - np.median(seen, axis=1, keepdims=True))
+    splits = [(model, split) for model, each in enumerate(unshared) for split in find_splits(each[begin:], until, each)]
+    rates = control_rate([split.p for _, split in splits])
     return [
         (model, begin + split.index)
         for (model, split), q in zip(splits, rates, strict=True)

@@ -15,7 +15,7 @@ import sysconfig
 from pathlib import Path
 
 from profilerkit.audits import Store, diff_runs
-from profilerkit.audits.run_diff import change_grid
+from profilerkit.audits.changes import draw_changes
 from profilerkit.render.console import grid_text
 
 AUDIT = "import sys; from profilerkit.cli import main; main(sys.argv[1:])"
@@ -48,7 +48,7 @@ def main() -> None:
     with Store.open(arguments.store, create=False) as store:
         result = diff_runs(store, "last~1", "last")
     if result.changes:
-        print(grid_text(change_grid(result.changes, f"{arguments.requirement} and the release of this environment")))
+        print(grid_text(draw_changes(result.changes, f"{arguments.requirement} and the release of this environment")))
     print(result.summary())
 
 

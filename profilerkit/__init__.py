@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         DeviceFileError,
         DeviceNotAvailableError,
         DeviceNotKnownError,
+        FailureCode,
         IncompleteStatusError,
         InputError,
         InvalidTraceError,
@@ -99,6 +100,7 @@ __all__ = [
     "DeviceNotKnownError",
     "ExternalProfilerFunction",
     "Failure",
+    "FailureCode",
     "ForwardPass",
     "IncompleteStatusError",
     "InputError",
@@ -162,7 +164,7 @@ _MODULES = module_of_each(
         ".errors": """
             ArgumentError ArgumentWarning BackendFailedError BackendNotFoundError
             BackendNotInstalledError BudgetError CostFormulaError DependencyCycleError
-            DeviceFileError DeviceNotAvailableError DeviceNotKnownError IncompleteStatusError
+            DeviceFileError DeviceNotAvailableError DeviceNotKnownError FailureCode IncompleteStatusError
             InputError InvalidTraceError MissingArgumentError ModelChangedWarning ModelFailedError
             NotOfferedError PlanError PluginFailedError PluginWarning ProfileFileError ProfilerBusyError
             ProfilerKitError ProfilerKitWarning RegistrationConflictError RegistrationWarning ReportFileError

@@ -5,7 +5,9 @@ Each message says what was requested, what was wrong, and what to do about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import errno
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
 from typing import Any
 
 from .error_text import error_line, shown
@@ -22,6 +24,7 @@ __all__ = [
     "DeviceFileError",
     "DeviceNotAvailableError",
     "DeviceNotKnownError",
+    "FailureCode",
     "IncompleteStatusError",
     "InputError",
     "InvalidTraceError",
@@ -48,6 +51,34 @@ __all__ = [
 
 #: How many of the nearest names an error shows.
 _NEAREST = 5
+
+
+class FailureCode(StrEnum):
+    """Why there is no value, or why the process of a model ended early: a word that programs can read.
+
+    It is set where the failure is known, and travels with the value to reports, stores and pages.
+    """
+
+    #: The limit on memory was reached, or the system refused memory.
+    MEMORY = "memory"
+    #: The time limit was reached.
+    TIMEOUT = "timeout"
+    #: The limit on threads was reached, or the system refused a thread.
+    THREADS = "threads"
+    #: The process was ended by a signal: a segmentation fault, an abort, a kill by the system.
+    SIGNAL = "signal"
+    #: The model left its process: ``os._exit``, ``sys.exit``.
+    EXIT = "exit"
+    #: The model closed the descriptor that results go through, or wrote to it.
+    CHANNEL = "channel"
+    #: The process that watches over the model was killed.
+    LOST = "lost"
+    #: A package that the model needs cannot be imported.
+    IMPORT = "import"
+    #: The model could not be loaded or profiled: an error of its code, wrong inputs, a name that does not exist.
+    MODEL = "model"
+    #: The engine of an audit could not run the model, such as a lost node of a cluster.
+    ENGINE = "engine"
 
 
 class ProfilerKitError(Exception):
@@ -266,3 +297,36 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     by_lowered = {each.lower(): each for each in reversed(list(names))}
     matches = difflib.get_close_matches(str(name).lower(), list(by_lowered), n=1, cutoff=0.6)
     return by_lowered[matches[0]] if matches else None
+
+
+#: What C++ code of frameworks says in a plain `RuntimeError` when the system refuses it memory or a thread: there is no
+#: type that tells.
+_NO_MEMORY = ("allocate memory", "unable to allocate", "out of memory", "bad_alloc", "resource_exhausted")
+_NO_THREAD = ("start new thread", "resource temporarily unavailable")
+
+
+def classify(error: BaseException) -> FailureCode:
+    """Return the code of an error that a model, or what loads it, has raised.
+
+    >>> classify(MemoryError()), classify(ModuleNotFoundError("no timm")), classify(KeyError("x"))
+    (<FailureCode.MEMORY: 'memory'>, <FailureCode.IMPORT: 'import'>, <FailureCode.MODEL: 'model'>)
+    """
+    for cause in _causes(error):
+        text = "" if isinstance(cause, ProfilerKitError) else str(cause).lower()
+        if isinstance(cause, BlockingIOError) or any(words in text for words in _NO_THREAD):
+            return FailureCode.THREADS
+        refused = isinstance(cause, OSError) and cause.errno == errno.ENOMEM
+        if refused or isinstance(cause, MemoryError) or any(words in text for words in _NO_MEMORY):
+            return FailureCode.MEMORY
+        if isinstance(cause, ImportError):
+            return FailureCode.IMPORT
+    return FailureCode.MODEL
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and the errors that it was raised from."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__

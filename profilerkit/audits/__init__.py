@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..process.lazy import lazy_names, module_of_each
 
 if TYPE_CHECKING:
+    from ..errors import FailureCode
     from ..plugging.extension import EngineInfo
     from .adding import add_report
     from .changes import Change
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from .history import History, Point, history
     from .plan import ModelEntry, Plan
     from .regressions import Regressions, Step, regressions
-    from .rows import End, Row, RowStatus, Value
+    from .rows import Row, RowStatus, Value
     from .run_budgets import Checked, check_run
     from .run_diff import RunDiff, diff_runs
     from .running import Audit, audit
@@ -25,9 +26,9 @@ __all__ = [
     "Audit",
     "Change",
     "Checked",
-    "End",
     "Engine",
     "EngineInfo",
+    "FailureCode",
     "History",
     "ModelEntry",
     "Plan",
@@ -52,6 +53,7 @@ __all__ = [
 
 _MODULES = module_of_each(
     {
+        "..errors": "FailureCode",
         "..plugging.extension": "EngineInfo",
         ".adding": "add_report",
         ".changes": "Change",
@@ -60,7 +62,7 @@ _MODULES = module_of_each(
         ".history": "History Point history",
         ".plan": "ModelEntry Plan",
         ".regressions": "Regressions Step regressions",
-        ".rows": "End Row RowStatus Value",
+        ".rows": "Row RowStatus Value",
         ".run_budgets": "Checked check_run",
         ".run_diff": "RunDiff diff_runs",
         ".running": "Audit audit",

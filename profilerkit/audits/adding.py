@@ -10,10 +10,9 @@ from pathlib import Path
 from platform import python_version
 
 from ..results.report import Report
-from .commits import commit_of
-from .machines import machine_digest, machine_facts
-from .plausibility import flags_of
-from .rows import End, Row, RowStatus, status_of, values_of
+from .machines import digest_machine, find_commit, read_machine
+from .plausibility import find_flags
+from .rows import Row, read_report
 from .store import Run, Store
 
 __all__ = ["add_report"]
@@ -30,35 +29,24 @@ def add_report(store: Store | str | PathLike[str], report: Report, spec: str | N
     if not isinstance(store, Store):
         with Store.open(store) as opened:
             return add_report(opened, report, spec)
-    facts = machine_facts()
-    digest = machine_digest(facts)
+    facts = read_machine()
+    machine, commit = digest_machine(facts), find_commit(Path.cwd())
     about = {"engine": "profile", "profilerkit": version("profilerkit"), "cases": 1}
-    run = store.begin_run(Run("", "", facts=about, machine=digest, commit=commit_of(Path.cwd())), facts)
-    row = store.add(_row(report, spec or report.name, digest, run), report)
-    store.end_run(run.run)
-    return row
-
-
-def _row(report: Report, spec: str, machine: str, run: Run) -> Row:
-    values = values_of(report)
-    status, reason = status_of(values)
-    settings = {"batch_size": report.batch_size, **dict(report.arguments)}
-    content = [spec, settings, list(values), report.fingerprint, dict(report.environment), machine]
-    return Row(
-        spec=spec,
-        key=hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest(),
-        status=status,
-        end=End.ERROR if status is RowStatus.FAILED else End.DONE,
-        reason=reason,
-        settings={name: value for name, value in settings.items() if value is not None},
-        values=values,
-        name=report.name,
-        backend=report.backend,
-        model_type=report.model_type,
-        fingerprint=report.fingerprint,
-        flags=flags_of(report),
+    run = store.begin_run(Run(facts=about, machine=machine, commit=commit), facts)
+    given = {"batch_size": report.batch_size, **report.arguments}
+    settings = {name: value for name, value in given.items() if value is not None}
+    measured = [spec, settings, list(report.statuses), report.fingerprint, dict(report.environment), machine]
+    row = read_report(
+        report,
+        spec=spec or report.name,
+        key=hashlib.sha256(json.dumps(measured, sort_keys=True, default=str).encode()).hexdigest(),
+        settings=settings,
+        flags=find_flags(report),
         machine=machine,
         versions={"python": python_version(), "profilerkit": version("profilerkit")},
         run=run.run,
-        commit=run.commit,
+        commit=commit,
     )
+    row = store.add(row, report)
+    store.end_run(run.run)
+    return row

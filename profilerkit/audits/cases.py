@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -14,19 +14,21 @@ from pathlib import Path
 from platform import python_version
 from typing import Any
 
+from ..backend import Backend
 from ..budgets.limits import Budget
-from ..errors import PlanError, nearest
+from ..errors import FailureCode, PlanError, nearest
+from ..isolation.child import risk
 from ..isolation.job import Job
 from ..isolation.limits import Limits
+from ..piping.registry import Registry
+from ..piping.status import Metric
 from ..plugging import offers
 from ..plugging.unloaded import names_of_functions
-from .listing import specs_of
-from .plan import ModelEntry, Plan, shape_of
-from .plan_lines import Lines
-from .risks import runs_the_model
-from .source_code import SourceCode, code_of, package_versions, preload_of
+from .listing import find_specs
+from .plan import ModelEntry, Plan, errors_at, read_shape
+from .source_code import SourceCode, find_versions, read_code
 
-__all__ = ["Case", "cases_of"]
+__all__ = ["Case", "is_run_for", "list_cases"]
 
 #: Settings that are arguments of functions under their own name.
 _ARGUMENTS = ("batch_size", "device", "mode", "compile", "autocast", "training", "num_threads")
@@ -43,6 +45,7 @@ class Case:
         entry: The entry of the plan that it comes from.
         metrics: What is computed; None for every metric. The metrics of the plan's budgets are among them.
         problem: Why it cannot be run, such as a library that is not installed; empty if it can.
+        failure: The code of the problem.
         timed: Whether something is measured that runs the model, so that the machine matters.
         code: The model's own code.
         data: The texts by which data and evaluation functions are loaded, each with the digest of its code.
@@ -57,6 +60,7 @@ class Case:
     entry: ModelEntry = field(default_factory=lambda: ModelEntry(("",)))
     metrics: tuple[str, ...] | None = None
     problem: str = ""
+    failure: FailureCode | None = None
     timed: bool = True
     code: SourceCode = field(default_factory=SourceCode)
     data: tuple[tuple[str, str], ...] = ()
@@ -105,7 +109,7 @@ class Case:
         shape = settings.get("input_shape")
         return Job(
             self.spec,
-            {"data_splits": entry.data, "input_shape": None if shape is None else shape_of(shape)},
+            {"data_splits": entry.data, "input_shape": None if shape is None else read_shape(shape)},
             functions=entry.evaluation,
             metrics=self.metrics,
             leave_out=entry.leave_out,
@@ -118,97 +122,116 @@ class Case:
         )
 
 
-def cases_of(plan: Plan) -> list[Case]:
+def list_cases(plan: Plan) -> list[Case]:
     """Return the cases of a plan in its order, each once.
 
     Raises `PlanError` for a pattern that matches nothing or whose matches are all left out, and for a metric that
     nothing computes.
     """
+    budgeted = Budget.of(plan.budgets).metrics if plan.budgets else ()
+    with errors_at(plan.where):
+        if not any(entry.evaluation for entry in plan.models):
+            _require_computed("budgets", budgeted)
+    budgeted = tuple(map(offers.name_of_metric, budgeted))
     cases: dict[str, Case] = {}
-    written = Budget.of(plan.budgets).metrics if plan.budgets else ()
-    budget = tuple(map(offers.name_of_metric, written))
-    evaluated = any(entry.evaluation for entry in plan.models)
-    for name in () if evaluated else written:
-        _require_metric(name, name, plan.lines)
-    for index, entry in enumerate(plan.models):
-        for name in () if entry.evaluation else entry.metrics or ():
-            _require_metric(name, "metrics", plan.lines, index)
-        of_entry = list(_of_entry(entry, plan, budget, index))
-        if not of_entry:
-            message = f"exclude leaves out every model of this entry: {', '.join(map(repr, entry.specs))}"
-            raise PlanError(plan.lines.at(message, "exclude", index))
-        for case in of_entry:
+    for entry in plan.models:
+        with errors_at(entry.where):
+            listed = list(_list_entry(entry, plan, budgeted))
+            if not listed:
+                raise PlanError(f"exclude leaves out every model of this entry: {', '.join(map(repr, entry.specs))}")
+        for case in listed:
             cases.setdefault(case.key(""), case)
     return list(cases.values())
 
 
-def _specs_of(pattern: str, plan: Plan, index: int) -> tuple[list[str], str]:
-    """Return what `specs_of` does; a pattern that matches nothing is an error with its line."""
-    try:
-        return specs_of(pattern, plan.folder)
-    except PlanError as error:
-        raise PlanError(plan.lines.at(str(error), "spec", index, text=pattern)) from error
-
-
-def _of_entry(entry: ModelEntry, plan: Plan, budget: tuple[str, ...], index: int) -> Iterator[Case]:
-    names = None if entry.metrics is None else tuple(dict.fromkeys((*entry.metrics, *budget)))
-    timed = runs_the_model(names, entry.leave_out) or bool(entry.evaluation)
+def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Iterator[Case]:
+    if not entry.evaluation:
+        _require_computed("metrics", entry.metrics or ())
+    names = None if entry.metrics is None else tuple(dict.fromkeys((*entry.metrics, *budgeted)))
+    timed = is_run_for(names, entry.leave_out) or bool(entry.evaluation)
     references = (*(() if entry.data is None else (entry.data,)), *entry.evaluation)
-    data = tuple((text, code_of(text, plan.folder).digest) for text in references)
+    data = tuple((text, read_code(text, plan.folder).digest) for text in references)
     for pattern in entry.specs:
-        specs, problem = _specs_of(pattern, plan, index)
-        for spec in specs:
+        listing = find_specs(pattern, plan.folder)
+        for spec in listing.specs:
             if any(fnmatchcase(spec, excluded) for excluded in entry.exclude):
                 continue
-            code = code_of(spec, plan.folder)
-            about: dict[str, Any] = {
-                "code": code,
-                "versions": _versions(code),
-                "warm": _preload(spec, code) if plan.warm else None,
-            }
+            code = read_code(spec, plan.folder)
+            versions, warm = _find_packages(code)
             for values in product(*entry.matrix.values()):
-                settings = dict(zip(entry.matrix, values, strict=True))
-                yield Case(spec, plan.folder, settings, entry, names, problem, timed, data=data, **about)
+                yield Case(
+                    spec,
+                    plan.folder,
+                    dict(zip(entry.matrix, values, strict=True)),
+                    entry,
+                    names,
+                    listing.problem,
+                    listing.failure,
+                    timed,
+                    code,
+                    data,
+                    versions,
+                    warm if plan.warm else None,
+                )
 
 
 @lru_cache(maxsize=1)
-def _measuring_packages() -> tuple[tuple[str, str], ...]:
+def _measuring_packages() -> dict[str, str]:
     """Return Python and the packages that count and measure: profilerkit, and those of its plugins."""
     names = {plugin.package for plugin in offers.installed_plugins() if plugin.package}
-    return (("python", python_version()), *sorted((name.lower(), version(name)) for name in {"profilerkit", *names}))
+    return {"python": python_version(), **{name.lower(): version(name) for name in sorted({"profilerkit", *names})}}
 
 
-def _versions(code: SourceCode) -> dict[str, str]:
-    """Return the versions that a row depends on; those of a backend's packages if the model's code imports one."""
+def _find_packages(code: SourceCode) -> tuple[dict[str, str], tuple[str, ...] | None]:
+    """Return the versions that a row depends on, and what may be imported before a process is forked.
+
+    An interpreter that has imported a framework which survives a fork is forked for its models; one that has imported
+    none is forked for every other model, which then imports its own.
+    """
     backends = [info for info in offers.backends() if not code.imports.isdisjoint(info.frameworks)]
-    versions = {**dict(_measuring_packages()), **dict(package_versions(code.imports))}
+    versions = {**_measuring_packages(), **dict(find_versions(code.imports))}
     for info in backends:
         try:
             versions |= {} if info.installed is None else info.installed()
         except ImportError:
             continue
-    return versions
-
-
-def _preload(spec: str, code: SourceCode) -> tuple[str, ...] | None:
-    """Return what may be imported before a fork: a framework that survives one, and what the loader names beside it.
-
-    An interpreter that has imported no framework is forked for every other model, which then imports its own.
-    """
-    backends = [info for info in offers.backends() if not code.imports.isdisjoint(info.frameworks)]
     modules = backends[0].preload if len(backends) == 1 else ()
-    return (*modules, *preload_of(spec)) if modules else modules
+    return versions, (*modules, *code.preload) if modules else modules
 
 
-def _require_metric(name: str, key: str, lines: Lines, index: int = -1) -> None:
+def _require_computed(key: str, metrics: Sequence[str]) -> None:
     """Raise `PlanError` for a metric that no plugin computes; ``key`` is the key of the plan that names it."""
-    names = {offer.item.NAME for offer in offers.offered_status_keys()}
-    if offers.name_of_metric(name) in names:
-        return
-    names |= names_of_functions()
-    if name in names:
-        return
-    likely = nearest(name, names)
-    help_text = "; `profilerkit list` lists the metrics" if likely is None else f"; did you mean {likely!r}?"
-    where = "metrics" if key == "metrics" else "budgets"
-    raise PlanError(lines.at(f"{where}: nothing computes {name!r}{help_text}", key, index, text=name))
+    names = {offer.item.NAME for offer in offers.offered_status_keys()} if metrics else set()
+    for metric in metrics:
+        if offers.name_of_metric(metric) in names:
+            continue
+        names |= names_of_functions()
+        if metric not in names:
+            likely = nearest(metric, names)
+            meant = "; `profilerkit list` lists the metrics" if likely is None else f"; did you mean {likely!r}?"
+            raise PlanError(f"{key}: nothing computes {metric!r}{meant}")
+
+
+# Metrics that run the model -------------------------------------------------------------------------------------------
+
+
+def is_run_for(metrics: Sequence[str] | None, leave_out: Sequence[str] = ()) -> bool:
+    """Return whether the model is run for one of the metrics, or for one of all that are computed by default.
+
+    A name that no plugin computes for every backend is taken for one that runs it.
+    """
+    registry, defaults = _make_registry()
+    names = defaults if metrics is None else metrics
+    return any(name not in registry or risk(name, registry) == 2 for name in names if name not in leave_out)
+
+
+def _make_registry() -> tuple[Registry, tuple[str, ...]]:
+    """Return a registry of what plugins offer for any backend, and the names that a report has by default."""
+    stand_in: Any = type("AnyBackend", (Backend,), {"name": "any"})
+    stand_in.__abstractmethods__ = frozenset()
+    registry, defaults = Registry(), []
+    for offer in offers.functions_offered(stand_in()):
+        registry.register(offer.item)
+        if not offer.item.ON_DEMAND:
+            defaults += [key.NAME for key in offer.item.bounded_keys() if isinstance(key, Metric)]
+    return registry, tuple(defaults)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .cases import Case
     from .outcomes import Outcome
 
-__all__ = ["Engine", "EngineInfo", "EngineOptions", "engine_named", "offered_engines"]
+__all__ = ["Engine", "EngineInfo", "EngineOptions", "find_engine", "list_engines"]
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ class Engine(ABC):
             self.options.started(case)
 
 
-def engine_named(name: str) -> type[Engine]:
+def find_engine(name: str) -> type[Engine]:
     """Return the class of an engine; raises `NotOfferedError` for an unknown name, and if its package is missing."""
-    offered = {info.name: info for info in offered_engines()}
-    if name not in offered:
+    engines = {info.name: info for info in list_engines()}
+    if name not in engines:
         raise NotOfferedError(
-            f"there is no engine {name!r}; there are, nearest first: {', '.join(by_likeness(name, offered))}"
+            f"there is no engine {name!r}; there are, nearest first: {', '.join(by_likeness(name, engines))}"
         )
-    info = offered[name]
+    info = engines[name]
     try:
         engine: type[Engine] = info.load()
         return engine
@@ -82,7 +82,7 @@ def engine_named(name: str) -> type[Engine]:
         ) from error
 
 
-def offered_engines() -> list[EngineInfo]:
+def list_engines() -> list[EngineInfo]:
     """Return the engines of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    engines = offers.offers("profilerkit_engines", EngineInfo)
-    return [offer.item for offer in offers.claimed_once("engine", engines)]
+    found = offers.offers("profilerkit_engines", EngineInfo)
+    return [offer.item for offer in offers.claimed_once("engine", found)]

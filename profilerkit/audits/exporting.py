@@ -1,8 +1,8 @@
 """Rows of a store in files: Parquet, JSON lines and CSV, each of which is read back unchanged.
 
-A line has the fields of a row, a column for the number of each metric (``value.macs``), all about the metrics as JSON,
-and the saved report. ``checksum_of_row`` is over all other columns, ``number`` and ``of`` count the lines: a file that
-was changed or cut off is an error when it is read, never a wrong number.
+A line has the row (`Row` as JSON) and the saved report, and beside them, for other programs, the main fields of the row
+and a column for the number of each metric (``value.macs``). ``number`` and ``of`` count the lines, and ``digest`` is
+that of all that is read back: a file that was changed or cut off is an error when it is read, never a wrong number.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import csv
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from io import StringIO
 from os import PathLike
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ..errors import ArgumentError, ReportFileError
 from ..foreign_text import on_terminal
@@ -22,26 +25,16 @@ from ..process.files import write_bytes, write_text
 from ..render.csv import is_formula
 from ..results.report import Report
 from ..results.saving import parse, resealed
-from .hiding import hidden
-from .rows import Row, row_of_values
+from .hiding import hide
+from .rows import Row, decode
 from .store import Store
 
-__all__ = ["FORMS", "export", "form_of", "read_export"]
+__all__ = ["SUFFIXES", "export", "read_export"]
 
-#: The forms by the suffixes of files.
-FORMS = {".parquet": "parquet", ".jsonl": "jsonl", ".csv": "csv"}
-#: Fields that are no text and no number: they are JSON in a column.
-_JSON = ("settings", "metrics", "flags", "conditions", "versions", "tries")
-_NUMBERS: dict[str, Callable[[str], Any]] = {"seconds": float, "peak_bytes": int, "attempt": int, "id": int}
-_COUNTING = ("number", "of")
-_VALUE = "value."
-
-
-def form_of(path: Path) -> str:
-    """Return the form of a file by its suffix; raises `ArgumentError` for another one."""
-    if path.suffix.lower() not in FORMS:
-        raise ArgumentError(f"{path.name!r}: the suffix names no export format; use one of {', '.join(FORMS)}")
-    return FORMS[path.suffix.lower()]
+SUFFIXES = (".parquet", ".jsonl", ".csv")
+#: What a line is read back from.
+_READ = ("number", "of", "row", "report")
+_COUNTS = ("number", "of", "attempt", "id", "peak_bytes")
 
 
 def export(store: Store, path: str | PathLike[str], run: str | None = None, private: bool = False) -> int:
@@ -51,80 +44,87 @@ def export(store: Store, path: str | PathLike[str], run: str | None = None, priv
     then has a new checksum. Raises `ArgumentError` for another suffix or a missing package, `OSError` if the file
     cannot be written.
     """
-    file = Path(path)
-    form = form_of(file)
+    file, suffix = Path(path), _require_suffix(path)
     rows = list(store.rows(run=run))
-    lines = [_line(store, row, number, len(rows), private) for number, row in enumerate(rows, start=1)]
-    {"parquet": _write_parquet, "jsonl": _write_jsonl, "csv": _write_csv}[form](file, lines)
+    lines = [_make_line(store, row, number, len(rows), private) for number, row in enumerate(rows, start=1)]
+    if suffix == ".jsonl":
+        write_text(file, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
+    elif suffix == ".csv":
+        text = StringIO()
+        writer = csv.DictWriter(text, _list_columns(lines), lineterminator="\r\n")
+        writer.writeheader()
+        writer.writerows({name: _escape(value) for name, value in line.items()} for line in lines)
+        write_text(file, text.getvalue())
+    else:
+        write_bytes(file, _pack_parquet(lines))
     return len(lines)
 
 
 def read_export(path: str | PathLike[str]) -> Iterator[tuple[Row, Report | None]]:
     """Yield the rows of a file of `export` with their reports; raises `ReportFileError` for one that was changed."""
     file = Path(path)
-    read = {"parquet": _read_parquet, "jsonl": _read_jsonl, "csv": _read_csv}[form_of(file)]
+    read = {".parquet": _read_parquet, ".jsonl": _read_jsonl, ".csv": _read_csv}[_require_suffix(path)]
     count = total = 0
-    for line in read(file):
-        count += 1
+    for count, line in enumerate(read(file), start=1):
         _require_whole(line, count, file)
         total = line["of"]
         report = None
         if line["report"]:
             parsed = parse(line["report"].encode(), f"the report in line {count} of {file}")
             report = parsed if isinstance(parsed, Report) else None
-        content = {name: json.loads(line[name]) if name in _JSON else line[name] for name in _row_columns(line)}
-        yield row_of_values(content), report
+        try:
+            yield decode(line["row"]), report
+        except msgspec.MsgspecError as error:
+            raise ReportFileError(f"{file}: row {count} is of another version of profilerkit: {error}") from error
     if count != total:
         raise ReportFileError(f"{file} has {count} rows of {total}: it was cut off")
 
 
-def _row_columns(line: Mapping[str, Any]) -> list[str]:
-    others = (*_COUNTING, "report", "checksum_of_row")
-    return [name for name in line if name not in others and not name.startswith(_VALUE)]
+def _require_suffix(path: str | PathLike[str]) -> str:
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        name = Path(path).name
+        raise ArgumentError(f"{name!r}: the suffix names no export format; use one of {', '.join(SUFFIXES)}")
+    return suffix
 
 
-def _line(store: Store, row: Row, number: int, total: int, private: bool) -> dict[str, Any]:
+def _make_line(store: Store, row: Row, number: int, total: int, private: bool) -> dict[str, Any]:
     content, report = row.to_dict(), store.report_json(row)
     text = "" if report is None else report.decode()
     if not private:
-        content = hidden(content)
+        content = hide(content)
         if text:
-            text = json.dumps(resealed(hidden(json.loads(text))), ensure_ascii=False)
-            content["checksum"] = json.loads(text)["checksum"]
-    values = content.pop("values")
-    line = {name: json.dumps(value, ensure_ascii=False) if name in _JSON else value for name, value in content.items()}
-    line |= {"report": text, "number": number, "of": total}
-    return {**line, "checksum_of_row": _checksum(line), **{f"{_VALUE}{name}": value for name, value in values.items()}}
+            hidden = resealed(hide(json.loads(text)))
+            text, content["checksum"] = json.dumps(hidden, ensure_ascii=False), hidden["checksum"]
+    line = {"number": number, "of": total, "row": json.dumps(content, ensure_ascii=False), "report": text}
+    plain = {name: value for name, value in content.items() if not isinstance(value, (dict, list, tuple))}
+    settings = json.dumps(content["settings"], ensure_ascii=False)
+    values = {f"value.{name}": value["value"] for name, value in content["values"].items()}
+    return {**plain, "settings": settings, **values, **line, "digest": _digest(line)}
 
 
-def _checksum(line: Mapping[str, Any]) -> str:
-    """Return the digest of a line; the columns of single values follow from its metrics and are not part of it."""
-    content = {name: value for name, value in line.items() if name != "checksum_of_row" and _VALUE not in name[:6]}
-    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+def _digest(line: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([line[name] for name in _READ]).encode()).hexdigest()
 
 
 def _require_whole(line: Mapping[str, Any], number: int, file: Path) -> None:
-    missing = [name for name in (*_COUNTING, "report", "checksum_of_row", *_JSON) if name not in line]
+    missing = [name for name in (*_READ, "digest") if name not in line]
     if missing:
         raise ReportFileError(f"{file} is no export of profilerkit: line {number} has no {', '.join(missing)}")
-    if line["checksum_of_row"] != _checksum(line):
-        raise ReportFileError(f"{file}: the checksum of row {number} does not fit: the file was changed")
+    if line["digest"] != _digest(line):
+        raise ReportFileError(f"{file}: the digest of row {number} does not fit: the file was changed")
     if line["number"] != number:
         raise ReportFileError(
             f"{file}: row {number} has the number {line['number']}: rows are missing, or in another order"
         )
 
 
-def _columns(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+def _list_columns(lines: list[dict[str, Any]]) -> list[str]:
     """Return the columns of all lines: metrics that only some models have are among them."""
     return list(dict.fromkeys(name for line in lines for name in line))
 
 
 # Forms ----------------------------------------------------------------------------------------------------------------
-
-
-def _write_jsonl(file: Path, lines: list[dict[str, Any]]) -> None:
-    write_text(file, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
 
 
 def _read_jsonl(file: Path) -> Iterator[dict[str, Any]]:
@@ -139,16 +139,6 @@ def _read_jsonl(file: Path) -> Iterator[dict[str, Any]]:
             yield line
 
 
-def _write_csv(file: Path, lines: list[dict[str, Any]]) -> None:
-    from io import StringIO
-
-    text = StringIO()
-    writer = csv.DictWriter(text, _columns(lines), lineterminator="\r\n")
-    writer.writeheader()
-    writer.writerows({name: _to_text(value) for name, value in line.items()} for line in lines)
-    write_text(file, text.getvalue())
-
-
 def _read_csv(file: Path) -> Iterator[dict[str, Any]]:
     previous = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     try:
@@ -156,61 +146,53 @@ def _read_csv(file: Path) -> Iterator[dict[str, Any]]:
             for texts in csv.DictReader(stream):
                 if None in texts or None in texts.values():
                     raise ReportFileError(f"{file}: a row has another number of columns: was it cut off?")
-                yield {name: _from_text(name, text) for name, text in texts.items()}
+                line = {name: _unescape(text) for name, text in texts.items()}
+                yield {
+                    name: int(text) if name in ("number", "of") and text.isdecimal() else text
+                    for name, text in line.items()
+                }
     finally:
         csv.field_size_limit(previous)
 
 
-def _to_text(value: Any) -> Any:
+def _escape(value: Any) -> Any:
     """Return the cell of a value; one that a terminal or a spreadsheet would obey is written behind an apostrophe."""
     if not isinstance(value, str) or not (is_formula(value) or value.startswith("'") or on_terminal(value) != value):
         return value
     return f"'{value.encode('unicode_escape').decode('ascii')}"
 
 
-def _from_text(name: str, text: str) -> Any:
-    kind = int if name in _COUNTING else _NUMBERS.get(name)
-    if text.startswith("'"):
-        text = text[1:].encode("ascii", "replace").decode("unicode_escape", "replace")  # the checksum tells
-    if kind is None:
+def _unescape(text: str) -> str:
+    if not text.startswith("'"):
         return text
-    return kind(text) if text else None
+    return text[1:].encode("ascii", "replace").decode("unicode_escape", "replace")  # the digest tells
 
 
-def _write_parquet(file: Path, lines: list[dict[str, Any]]) -> None:
-    arrow, parquet = _pyarrow()
-    columns = _columns(lines)
-    arrays = {name: [line.get(name) for line in lines] for name in columns}
-    types = {name: arrow.float64() if name.startswith(_VALUE) or name == "seconds" else None for name in columns}
-    types |= {name: arrow.int64() for name in ("peak_bytes", "attempt", "id", *_COUNTING)}
-    table = arrow.table(
-        {
-            name: arrow.array(
-                _floats(values) if name.startswith(_VALUE) else values, type=types.get(name) or arrow.string()
-            )
-            for name, values in arrays.items()
-        }
-    )
+def _pack_parquet(lines: list[dict[str, Any]]) -> bytes:
+    arrow, parquet = _import_arrow()
+    arrays = {}
+    for name in _list_columns(lines):
+        values = [line.get(name) for line in lines]
+        kind = arrow.int64() if name in _COUNTS else arrow.string()
+        if name.startswith("value.") or name == "seconds":
+            values, kind = [None if value is None else float(value) for value in values], arrow.float64()
+        arrays[name] = arrow.array(values, type=kind)
     sink = arrow.BufferOutputStream()
-    parquet.write_table(table, sink)
-    write_bytes(file, sink.getvalue().to_pybytes())
-
-
-def _floats(values: list[Any]) -> list[float | None]:
-    return [None if value is None else float(value) for value in values]
+    parquet.write_table(arrow.table(arrays), sink)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
 
 
 def _read_parquet(file: Path) -> Iterator[dict[str, Any]]:
-    arrow, parquet = _pyarrow()
+    arrow, parquet = _import_arrow()
     try:
-        content = parquet.ParquetFile(file)
-        for batch in content.iter_batches(batch_size=100):
+        for batch in parquet.ParquetFile(file).iter_batches(batch_size=100):
             yield from batch.to_pylist()
     except (arrow.ArrowInvalid, OSError) as error:
         raise ReportFileError(f"{file} is no Parquet file: {error}") from error
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def _import_arrow() -> tuple[Any, Any]:
     try:
         import pyarrow
         import pyarrow.parquet

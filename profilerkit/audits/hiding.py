@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["hidden", "hidden_text"]
+__all__ = ["hide", "hide_text"]
 
 #: Environment variables whose values are secrets, by words of their names.
 _SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|AUTH", re.IGNORECASE)
@@ -39,27 +39,27 @@ _COMMON_NAMES = frozenset(
 _NAMED_FACTS = ("host", "user")
 
 
-def hidden(content: Any) -> Any:
-    """Return values that JSON holds, with every text in them as `hidden_text` returns it; keys stay as they are.
+def hide(content: Any) -> Any:
+    """Return values that JSON holds, with every text in them as `hide_text` returns it; keys stay as they are.
 
     A mapping's ``host`` and ``user`` are left out.
 
-    >>> hidden({"host": "a", "reason": "no file /home/someone/nets/net.py", "values": [1, 2.5]})
+    >>> hide({"host": "a", "reason": "no file /home/someone/nets/net.py", "values": [1, 2.5]})
     {'reason': 'no file …/net.py', 'values': [1, 2.5]}
     """
     if isinstance(content, str):
-        return hidden_text(content)
+        return hide_text(content)
     if isinstance(content, Mapping):
-        return {key: hidden(value) for key, value in content.items() if key not in _NAMED_FACTS}
+        return {key: hide(value) for key, value in content.items() if key not in _NAMED_FACTS}
     if isinstance(content, (list, tuple)):
-        return [hidden(each) for each in content]
+        return [hide(item) for item in content]
     return content
 
 
-def hidden_text(text: str) -> str:
+def hide_text(text: str) -> str:
     r"""Return a text without secrets, names of this user and host, and the folders of absolute paths.
 
-    >>> hidden_text("postgresql://me:pw@db/x, token=abc, C:\\Users\\me\\net.py:12, 3 FLOPs/s, and/or")
+    >>> hide_text("postgresql://me:pw@db/x, token=abc, C:\\Users\\me\\net.py:12, 3 FLOPs/s, and/or")
     'postgresql://<secret>@db/x, token=<secret>, …/net.py:12, 3 FLOPs/s, and/or'
     """
     if not text:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+import msgspec
+
 from ..errors import ArgumentError, by_likeness
 from ..render.grids import Grid
-from .rows import Row, Value, value_to_dict
-from .series import Case, causes, is_exact, rows_of_model, series_of
+from .rows import Row, Value
+from .series import Case, find_causes, find_rows, group_by_case, is_exact, open_store
 from .store import Store
 
 __all__ = ["History", "Point", "history"]
@@ -31,10 +33,11 @@ class Point:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the point as values that JSON holds."""
-        names = ("created", "run", "commit", "machine", "attempt", "reason")
+        names = ("created", "run", "commit", "machine", "attempt", "status", "versions", "flags")
         about = {name: getattr(self.row, name) for name in names}
-        about |= {"status": self.row.status.value, "versions": dict(self.row.versions), "flags": list(self.row.flags)}
-        return {**about, **value_to_dict(self.value), "causes": list(self.causes), "moved": self.moved}
+        about |= {**msgspec.structs.asdict(self.value), "causes": self.causes, "moved": self.moved}
+        content: dict[str, Any] = msgspec.to_builtins(about)
+        return content
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,10 @@ class History:
     def grid(self) -> Grid:
         """Return the history as a table."""
         titles = ("Measured", "Commit", "Machine", self.metric, "", "Changed since the point before")
-        return Grid(str(self.case), titles, tuple(map(_cells, self.points)), numeric=frozenset({3}))
+        return Grid(str(self.case), titles, tuple(map(_list_cells, self.points)), numeric=frozenset({3}))
 
 
-def _cells(point: Point) -> tuple[str, ...]:
+def _list_cells(point: Point) -> tuple[str, ...]:
     row, value = point.row, point.value
     moment = row.created[:16].replace("T", " ")
     mark = "moved" if point.moved else "" if value.value is not None else value.completeness.value
@@ -78,28 +81,23 @@ def history(store: Store | str | PathLike[str], model: str, metric: str) -> list
 
     Raises `ArgumentError` for a model or a metric that the store has not, with the nearest ones.
     """
-    if not isinstance(store, Store):
-        with Store.open(store, create=False) as opened:
-            return history(opened, model, metric)
-    rows = rows_of_model(store, model)
+    with open_store(store) as opened:
+        rows = find_rows(opened, model)
     metrics = {name for row in rows for name in row.values}
     if metric not in metrics:
         nearest = ", ".join(by_likeness(metric, metrics)[:5]) or "none"
         raise ArgumentError(f"{model!r} has no metric {metric!r} in the store; the nearest are: {nearest}")
-    histories = (_history(case, metric, series) for case, series in series_of(rows).items())
-    return [each for each in histories if each.points]
+    series = {case: [row for row in rows if metric in row.values] for case, rows in group_by_case(rows).items()}
+    return [History(case, metric, _make_points(metric, rows)) for case, rows in series.items() if rows]
 
 
-def _history(case: Case, metric: str, rows: Sequence[Row]) -> History:
+def _make_points(metric: str, rows: Sequence[Row]) -> tuple[Point, ...]:
     points: list[Point] = []
     last: Value | None = None
     for row in rows:
-        value = row.values.get(metric)
-        if value is None:
-            continue
-        moved = None
+        value, moved = row.values[metric], None
         if value.value is not None and is_exact(metric, value):
             moved = None if last is None else value.value != last.value
             last = value
-        points.append(Point(row, value, causes(points[-1].row, row) if points else (), moved))
-    return History(case, metric, tuple(points))
+        points.append(Point(row, value, find_causes(points[-1].row, row) if points else (), moved))
+    return tuple(points)

@@ -3,22 +3,59 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from enum import Enum
 
-from ..errors import ProfilerKitError
+from ..errors import FailureCode, ProfilerKitError
 from ..isolation.processes import cpu_seconds
 from ..isolation.run import IsolatedRun, pump
 from ..isolation.starting import start_server
 from .cases import Case
 from .engine import Engine, EngineOptions
-from .machines import Busyness, machine_facts
-from .outcomes import Outcome, noise_of, outcome_of, outcome_without_run, quietest
-from .rows import End
-from .turns import State, may_go, may_start
+from .machines import Busyness, read_machine
+from .outcomes import Outcome, measure_noise, pick_quietest, read_outcome, without_run
 
-__all__ = ["LocalEngine", "usable_cores"]
+__all__ = ["LocalEngine", "State", "count_cores", "may_go", "may_start"]
+
+
+class State(Enum):
+    """What a model's process does."""
+
+    #: What needs no run of the model: loading, counting.
+    COUNTING = "counting"
+    #: It is stopped until it may have the machine.
+    WAITING = "waiting"
+    TIMING = "timing"
+
+
+def may_start(states: Sequence[tuple[State, str]], workers: int) -> bool:
+    """Return whether a further model may be started, from the states and devices of those that run.
+
+    Not while a CPU's times are measured, and not before those that wait have been measured if there are as many of them
+    as workers: each of them holds its memory.
+
+    >>> may_start([(State.COUNTING, "cpu")], 2), may_start([(State.WAITING, "cpu"), (State.WAITING, "cpu")], 2)
+    (True, False)
+    """
+    counting = sum(state is State.COUNTING for state, _ in states)
+    waiting = sum(state is State.WAITING for state, _ in states)
+    timed = any(state is State.TIMING and device == "cpu" for state, device in states)
+    return not timed and counting < workers and counting + waiting < 2 * workers and waiting < workers
+
+
+def may_go(device: str, states: Sequence[tuple[State, str]]) -> bool:
+    """Return whether a model that waits may be timed on its device: a CPU while nothing else runs, a GPU alone on it.
+
+    >>> may_go("cpu", [(State.WAITING, "cpu"), (State.COUNTING, "cpu")])
+    False
+    >>> may_go("cuda:0", [(State.WAITING, "cuda:0"), (State.COUNTING, "cpu"), (State.TIMING, "cuda:1")])
+    True
+    """
+    timing = [other for state, other in states if state is State.TIMING]
+    if device == "cpu":
+        return not timing and not any(state is State.COUNTING for state, _ in states)
+    return "cpu" not in timing and device not in timing
 
 
 @dataclass
@@ -27,11 +64,15 @@ class _Session:
 
     case: Case
     run: IsolatedRun
-    tries: list[Outcome] = field(default_factory=list)
+    tries: list[Outcome]
     state: State = State.COUNTING
     busyness: Busyness = field(default_factory=Busyness)
     cpu_before: float = 0.0
     beside: int = 0
+
+    def is_at_gate(self) -> bool:
+        """Return whether the process has arrived at its gate, and was not stopped there yet."""
+        return self.run.progress.waiting and self.state is not State.WAITING and not self.run.over
 
     def wait(self) -> None:
         """Stop the process at its gate, until it may have the machine."""
@@ -47,15 +88,11 @@ class _Session:
         self.run.send(go=True)
         self.run.let(run=True)
 
-    def outcome(self, machine: dict[str, str]) -> Outcome:
+    def finish(self, machine: dict[str, str]) -> Outcome:
         """Return what came of it, with how busy the machine was meanwhile."""
         total = None if self.run.ending is None else self.run.ending.cpu_seconds
         cpu = None if total is None else max(0.0, total - self.cpu_before)
-        return outcome_of(self.run, self.case, machine, self.busyness.conditions(cpu, self.beside))
-
-
-#: Cases that are run again, with their outcomes so far.
-_Again: TypeAlias = "list[tuple[Case, list[Outcome]]]"
+        return read_outcome(self.run, self.case, machine, self.busyness.conditions(cpu, self.beside))
 
 
 class LocalEngine(Engine):
@@ -68,46 +105,50 @@ class LocalEngine(Engine):
 
     def __init__(self, options: EngineOptions) -> None:
         super().__init__(options)
-        self.workers = options.workers or usable_cores()
-        self.machine = machine_facts()
+        self.workers = options.workers or count_cores()
+        self.machine = read_machine()
         self._cold: set[tuple[str, ...]] = set()
         self._sessions: list[_Session] = []
+        #: Cases that are run again, with their outcomes so far.
+        self._again: list[tuple[Case, list[Outcome]]] = []
 
     def run(self, cases: Iterable[Case]) -> Generator[Outcome, None, None]:
         """Run the cases, and yield each outcome when it is there."""
         waiting = iter(cases)
-        again: _Again = []
         more = True
         try:
-            while more or again or self._sessions:
-                more = yield from self._start(waiting, again, more)
-                self._let_go(more or bool(again))
-                pump([each.run for each in self._sessions], self._something_happened)
-                yield from self._finish(again)
+            while more or self._again or self._sessions:
+                more = yield from self._start(waiting, more)
+                self._give_turns(more or bool(self._again))
+                pump([session.run for session in self._sessions], self._has_news)
+                yield from self._finish()
         finally:
             for session in self._sessions:
                 session.run.close()
 
-    # Starting ---------------------------------------------------------------------------------------------------------
+    def _states(self) -> list[tuple[State, str]]:
+        return [(session.state, session.case.device) for session in self._sessions]
 
-    def _start(self, waiting: Iterator[Case], again: _Again, more: bool) -> Generator[Outcome, None, bool]:
+    def _start(self, waiting: Iterator[Case], more: bool) -> Generator[Outcome, None, bool]:
         """Start processes while there is room for them; returns whether there may be more cases."""
-        while (more or again) and may_start(self._states(), self.workers):
-            case, tries = again.pop() if again else (next(waiting, None), [])
+        while (more or self._again) and may_start(self._states(), self.workers):
+            case, tries = self._again.pop() if self._again else (next(waiting, None), [])
             if case is None:
                 return False
-            if case.problem:
-                yield outcome_without_run(case, self.machine, case.problem)
+            if case.failure is not None:
+                yield without_run(case, self.machine, case.failure, case.problem)
                 continue
             try:
-                self._sessions.append(_Session(case, self._process_of(case), tries))
+                self._sessions.append(_Session(case, self._start_process(case), tries))
             except (ProfilerKitError, OSError) as error:
                 reason = f"its process could not be started: {error}"
-                yield outcome_without_run(case, self.machine, reason, End.ENGINE)
-            self._count_neighbors()
+                yield without_run(case, self.machine, FailureCode.ENGINE, reason)
+            counting = [session for session in self._sessions if session.state is State.COUNTING]
+            for session in counting:
+                session.beside = max(session.beside, len(counting) - 1)
         return more
 
-    def _process_of(self, case: Case) -> IsolatedRun:
+    def _start_process(self, case: Case) -> IsolatedRun:
         self.started(case)
         warm = case.warm
         if warm is not None and warm not in self._cold:
@@ -119,45 +160,32 @@ class LocalEngine(Engine):
             return IsolatedRun(case.job(), case.limits, "spawn", quiet=True)
         return IsolatedRun(case.job(), case.limits, "forkserver", warm, quiet=True)
 
-    def _count_neighbors(self) -> None:
-        """Record for each model that is being counted how many others run."""
-        running = [each for each in self._sessions if each.state is State.COUNTING]
-        for session in running:
-            session.beside = max(session.beside, len(running) - 1)
+    def _has_news(self) -> bool:
+        return any(session.run.over or session.is_at_gate() for session in self._sessions)
 
-    # Running ----------------------------------------------------------------------------------------------------------
-
-    def _states(self) -> list[tuple[State, str]]:
-        return [(each.state, each.case.device) for each in self._sessions]
-
-    def _something_happened(self) -> bool:
-        return any(
-            each.run.over or (each.run.progress.waiting and each.state is not State.WAITING) for each in self._sessions
-        )
-
-    def _let_go(self, more: bool) -> None:
+    def _give_turns(self, more: bool) -> None:
         """Stop models that have arrived at their gate, and let one go if it may have the machine."""
         for session in self._sessions:
-            if session.run.progress.waiting and session.state is State.COUNTING and not session.run.over:
+            if session.is_at_gate() and session.state is State.COUNTING:
                 session.wait()
         for session in self._sessions:
             starting = more and may_start(self._states(), self.workers)
             if session.state is State.WAITING and not starting and may_go(session.case.device, self._states()):
                 session.go()
 
-    def _finish(self, again: _Again) -> Iterator[Outcome]:
+    def _finish(self) -> Iterator[Outcome]:
         """Yield the outcomes of processes that are over; those with noisy times are to be run again."""
-        over = [each for each in self._sessions if each.run.over]
-        self._sessions = [each for each in self._sessions if not each.run.over]
+        over = [session for session in self._sessions if session.run.over]
+        self._sessions = [session for session in self._sessions if not session.run.over]
         for session in over:
-            outcomes = [*session.tries, session.outcome(self.machine)]
-            if len(outcomes) <= self.options.repeats and noise_of(outcomes[-1]) is not None:
-                again.append((session.case, outcomes))
+            outcomes = [*session.tries, session.finish(self.machine)]
+            if len(outcomes) <= self.options.repeats and measure_noise(outcomes[-1]) is not None:
+                self._again.append((session.case, outcomes))
             else:
-                yield quietest(outcomes)
+                yield pick_quietest(outcomes)
 
 
-def usable_cores() -> int:
+def count_cores() -> int:
     """Return the number of cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""The machine of a row: its kind, within which times are compared, and how busy it was."""
+"""Where and of what a row was measured: the kind of machine, how busy it was, and the commit of the models."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,29 +15,30 @@ from typing import Any
 
 from ..process.environment import machine
 
-__all__ = ["Busyness", "machine_digest", "machine_facts"]
+__all__ = ["Busyness", "digest_machine", "find_commit", "read_machine"]
 
 #: What makes a machine one of a kind: neither its name nor the version of its kernel.
 _KIND = ("system", "architecture", "cpu", "cores", "usable_cores", "memory_bytes")
+#: Seconds that git may take.
+PATIENCE = 10
 
 
-def machine_facts() -> dict[str, str]:
+def read_machine() -> dict[str, str]:
     """Return the facts that times depend on, as text; the machine's name is not among them."""
     facts = {"system": platform.system(), "architecture": platform.machine(), **machine()}
     return {name: facts[name] for name in _KIND if name in facts}
 
 
-def machine_digest(facts: Mapping[str, str]) -> str:
+def digest_machine(facts: Mapping[str, str]) -> str:
     """Return the digest of a kind of machine: equal facts have an equal one.
 
-    >>> machine_digest({"cpu": "A", "cores": "2"}) == machine_digest({"cores": "2", "cpu": "A"})
+    >>> digest_machine({"cpu": "A", "cores": "2"}) == digest_machine({"cores": "2", "cpu": "A"})
     True
     """
-    content = json.dumps({name: facts[name] for name in sorted(facts)}, sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(dict(facts), sort_keys=True).encode()).hexdigest()[:16]
 
 
-def load_average() -> float | None:
+def _read_load() -> float | None:
     """Return the load of the machine over the last minute; None where the system does not tell."""
     try:
         return round(os.getloadavg()[0], 2)
@@ -44,13 +46,12 @@ def load_average() -> float | None:
         return None
 
 
-def busy_seconds() -> float | None:
+def _read_busy_seconds() -> float | None:
     """Return the processor time that all processes of the machine have taken since it was started."""
     try:
         numbers = Path("/proc/stat").read_text(encoding="utf-8").splitlines()[0].split()[1:]
         user, nice, system, _, _, *rest = map(int, numbers)
-        ticks = user + nice + system + sum(rest[:2])
-        return ticks / float(os.sysconf("SC_CLK_TCK"))
+        return (user + nice + system + sum(rest[:2])) / float(os.sysconf("SC_CLK_TCK"))
     except (OSError, ValueError, IndexError):
         return None
 
@@ -63,8 +64,8 @@ class Busyness:
     """
 
     start: float = field(default_factory=time.monotonic)
-    load_before: float | None = field(default_factory=load_average)
-    _busy_before: float | None = field(default_factory=busy_seconds)
+    load_before: float | None = field(default_factory=_read_load)
+    _busy_before: float | None = field(default_factory=_read_busy_seconds)
 
     def conditions(self, cpu_seconds: float | None, beside: int) -> dict[str, Any]:
         """Return the conditions of a row; ``beside`` is how many models of the audit ran at the same time.
@@ -72,15 +73,31 @@ class Busyness:
         ``busy`` is the share of all cores that others took, from 0 to 1; None where the system does not tell, or where
         the model's own processor time is not known.
         """
-        cores, after, busy = os.cpu_count() or 1, busy_seconds(), None
+        cores, after, busy = os.cpu_count() or 1, _read_busy_seconds(), None
         elapsed = time.monotonic() - self.start
         if after is not None and self._busy_before is not None and cpu_seconds is not None and elapsed > 0:
             others = after - self._busy_before - cpu_seconds
             busy = round(min(1.0, max(0.0, others / (elapsed * cores))), 3)
-        return {
-            "load_before": self.load_before,
-            "load_after": load_average(),
-            "cores": cores,
-            "busy": busy,
-            "beside": beside,
-        }
+        loads = {"load_before": self.load_before, "load_after": _read_load()}
+        return {**loads, "cores": cores, "busy": busy, "beside": beside}
+
+
+def find_commit(folder: Path) -> str:
+    """Return the commit of the repository that a folder lies in; "+" follows it if tracked files were changed since.
+
+    Empty if there is no repository, no commit or no git.
+    """
+    commit = _call_git(folder, "rev-parse", "HEAD")
+    changed = commit and _call_git(folder, "status", "--porcelain", "--untracked-files=no")
+    return f"{commit}+" if changed else commit
+
+
+def _call_git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False, text=True
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -11,7 +11,7 @@ from ..times.measurement import Measurement
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["flags_of"]
+__all__ = ["find_flags"]
 
 #: FLOPs that one core of a CPU cannot exceed in a second: two fused multiply-adds of 16 floats, or four of 8 (as with
 #: AVX-512 or AMX's matrix tiles at the low precisions, which are sixteen times faster), at 6 GHz.
@@ -24,7 +24,7 @@ ACCELERATOR_FLOPS = 5e16
 _NONZERO = ("macs", "flops", "total_params", "memory_footprint")
 
 
-def flags_of(report: Report, device: str = "cpu", dtype: str = "float32") -> tuple[str, ...]:
+def find_flags(report: Report, device: str = "cpu", dtype: str = "float32") -> tuple[str, ...]:
     """Return why values of a report are not plausible, a sentence each; none of a report that is fine.
 
     They are a zero count, a time of zero, a time that means more FLOPs in a second than the machine can do, and a

@@ -24,12 +24,12 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
+from ..errors import FailureCode
 from .cases import Case
 from .engine import Engine, EngineOptions
-from .machines import machine_facts
-from .outcomes import Outcome, outcome_without_run
+from .machines import read_machine
+from .outcomes import Outcome, without_run
 from .ray_connection import Connection
-from .rows import End
 
 __all__ = ["RayEngine"]
 
@@ -98,16 +98,15 @@ class RayEngine(Engine):
             case = next(waiting, None)
             if case is None:
                 return
-            problem = case.problem or _without_gpu(case)
+            problem = case.problem or _find_problem(case)
             if problem:
-                end = None if case.problem else End.ENGINE
-                yield outcome_without_run(case, machine_facts(), problem, end)
+                yield without_run(case, read_machine(), case.failure or FailureCode.ENGINE, problem)
                 continue
             self._submit(_Task(case), tasks)
 
     def _submit(self, task: _Task, tasks: dict[Any, _Task]) -> None:
         self.started(task.case)
-        task.cpus = _cpus_of(task.case)
+        task.cpus = _count_cpus(task.case)
         on_gpu = {} if task.case.device == "cpu" else {"num_gpus": 1}
         run = self._run.options(num_cpus=task.cpus, **on_gpu)
         tasks[run.remote(task.case, self.options.repeats, task.cpus)] = task
@@ -130,26 +129,29 @@ class RayEngine(Engine):
             if task.attempt <= LOST_NODES:
                 self._submit(replace(task, attempt=task.attempt + 1), tasks)
                 return None
-            return _failed(task, End.ENGINE, f"its node of the cluster was lost {task.attempt} times", error)
+            return _fail(task, FailureCode.ENGINE, f"its node of the cluster was lost {task.attempt} times", error)
         except OutOfMemoryError as error:
-            return _failed(task, End.MEMORY, "the cluster ended it, since its node had no memory left", error)
+            return _fail(task, FailureCode.MEMORY, "the cluster ended it, since its node had no memory left", error)
         except WorkerCrashedError as error:
-            return _failed(task, End.LOST, "the worker of the cluster that watches over the model was killed", error)
+            return _fail(
+                task, FailureCode.LOST, "the worker of the cluster that watches over the model was killed", error
+            )
         except RayError as error:
-            return _failed(task, End.ENGINE, "the cluster could not run it", error)
+            return _fail(task, FailureCode.ENGINE, "the cluster could not run it", error)
         if outcome is None:
             self._submit(task, tasks)
             return None
         return replace(outcome, case=task.case)
 
 
-def _failed(task: _Task, end: End, reason: str, error: Exception) -> Outcome:
+def _fail(task: _Task, code: FailureCode, reason: str, error: Exception) -> Outcome:
     """Return the outcome of a task that brought none; it is not tried again."""
-    detail = " ".join(str(error).split())[-300:] if end is End.ENGINE else " ".join(str(error).split())[:300]
-    return outcome_without_run(task.case, machine_facts(), f"{reason}: {detail}", end)
+    text = " ".join(str(error).split())
+    detail = text[-300:] if code is FailureCode.ENGINE else text[:300]
+    return without_run(task.case, read_machine(), code, f"{reason}: {detail}")
 
 
-def _cpus_of(case: Case) -> float:
+def _count_cpus(case: Case) -> float:
     """Return how many CPUs a case claims: all of a node if it is timed on a CPU, and of the largest if they differ."""
     return max([1.0, *_node_cpus()]) if _timed_on_cpu(case) else 1
 
@@ -162,7 +164,7 @@ def _node_cpus() -> list[float]:
     return [float(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
 
 
-def _without_gpu(case: Case) -> str:
+def _find_problem(case: Case) -> str:
     """Return why a case cannot run on this cluster, which would wait for a GPU for ever; empty if it can."""
     if case.device == "cpu" or any(node["Resources"].get("GPU") for node in ray.nodes() if node["Alive"]):
         return ""
@@ -182,7 +184,7 @@ def _run_on_node(case: Case, repeats: int, cpus: float) -> Outcome | None:
 
     if _timed_on_cpu(case) and cpus < _cpus_here():
         return None
-    with _threads_as_on_the_node():
+    with _keep_threads():
         return next(LocalEngine(EngineOptions(workers=1, repeats=repeats)).run([case]))
 
 
@@ -193,7 +195,7 @@ def _cpus_here() -> float:
 
 
 @contextmanager
-def _threads_as_on_the_node() -> Iterator[None]:
+def _keep_threads() -> Iterator[None]:
     """Leave out the number of threads that Ray sets for a task, unless the node was started with one.
 
     A framework reads it once, when it is imported: that of the first task would hold for all later ones of a warm
@@ -205,7 +207,7 @@ def _threads_as_on_the_node() -> Iterator[None]:
     except OSError:  # no Linux
         environment = [name.encode() + b"="]
     value = os.environ.get(name)
-    if value is None or any(each.startswith(name.encode() + b"=") for each in environment):
+    if value is None or any(entry.startswith(name.encode() + b"=") for entry in environment):
         yield
         return
     del os.environ[name]

@@ -1,6 +1,6 @@
 """Regressions: exact changes of counts, and steps in times, over all models and metrics of a store.
 
-Times are compared within one kind of machine. What all models of a night have in common (`machine_share`, of how far
+Times are compared within one kind of machine. What all models of a night have in common (`steps.find_share`, of how far
 each is from its own median) is taken out of each series and searched for steps itself: a step in it is one of the
 machine, or of what all models share, and not of a model. The rate of false discoveries is controlled over all of
 them.
@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from .changes import Change, changes_between, verdict_of
-from .machine_share import shared_part
+from ..render.grids import Grid
+from .changes import Change, compare_rows, judge_move
 from .rows import Row, Value
-from .series import Case, causes, is_exact, run_named, series_of
-from .steps import MIN_NIGHTS, Split, controlled, splits_of
+from .series import Case, find_causes, find_run, group_by_case, is_exact, open_store
+from .steps import MIN_NIGHTS, control_rate, find_share, find_splits
 from .store import Store
 
-__all__ = ["Regressions", "Step", "regressions"]
+__all__ = ["Regressions", "Step", "draw_steps", "regressions"]
 
 #: So many of the newest nights tell how alike consecutive nights are; those of the window are searched.
 _REMEMBERED = 400
@@ -92,12 +92,12 @@ class Regressions:
     @property
     def worse(self) -> bool:
         """Whether a count or a time of a model became worse, or a value was lost."""
-        verdicts = (*(each.verdict for each in self.changes), *(each.verdict for each in self.steps))
-        return not {"worse", "lost"}.isdisjoint(verdicts)
+        verdicts = {change.verdict for change in self.changes} | {step.verdict for step in self.steps}
+        return not verdicts.isdisjoint({"worse", "lost"})
 
     def to_dict(self) -> dict[str, Any]:
         """Return all as values that JSON holds."""
-        lists = {name: [each.to_dict() for each in getattr(self, name)] for name in ("changes", "steps", "machines")}
+        lists = {name: [move.to_dict() for move in getattr(self, name)] for name in ("changes", "steps", "machines")}
         return {**lists, "series": self.series, "notes": list(self.notes)}
 
 
@@ -126,7 +126,7 @@ class _Search:
             return {}
         specs = {case.spec for case in self.nights}
         table = [[median(distances[run].get(spec, [math.nan])) for run in runs] for spec in sorted(specs)]
-        return dict(zip(runs, map(float, shared_part(np.array(table))), strict=True))
+        return dict(zip(runs, map(float, find_share(np.array(table))), strict=True))
 
     def order(self) -> list[str]:
         """Return the nights of all models, the oldest first."""
@@ -149,7 +149,7 @@ def regressions(
         rate: The rate of false discoveries among the steps in times, over all models, metrics and machines.
         min_change: Smaller steps in times are not reported: 0.02 is 2 %.
         window: How many of the newest nights of a series of times are searched.
-        since: A run, by `run_named`: changes of rows that are older than its beginning are not reported.
+        since: A run, by `find_run`: changes of rows that are older than its beginning are not reported.
 
     Raises `ArgumentError` for a rate or a change outside of 0 to 1, a window of fewer than 8 nights, an unknown run.
     """
@@ -158,28 +158,28 @@ def regressions(
             raise ArgumentError(f"{name}={value!r}: give a number from 0 to 1, such as 0.05")
     if window < MIN_NIGHTS:
         raise ArgumentError(f"window={window!r}: a step is looked for in {MIN_NIGHTS} nights at the least")
-    if not isinstance(store, Store):
-        with Store.open(store, create=False) as opened:
-            return regressions(opened, rate=rate, min_change=min_change, window=window, since=since)
-    begin = "" if since is None else run_named(store, since).started
-    series = series_of(store.rows(all_attempts=True))
-    changes = [change for rows in series.values() for change in _changes(rows, store, begin)]
-    changes.sort(key=lambda change: change.new.created)
-    searches, notes = _searches(series, window)
-    steps = [step for search in searches for step in _steps(search, notes)]
-    rates = controlled([step.p for step in steps])
-    steps = [
-        _described(replace(step, q=q), store)
-        for step, q in zip(steps, rates, strict=True)
-        if q <= rate and abs(step.change) >= min_change and step.new.created >= begin
-    ]
-    of_models = tuple(step for step in steps if step.case is not None)
-    of_machines = tuple(step for step in steps if step.case is None)
-    count = sum(len(search.nights) for search in searches)
-    return Regressions(tuple(changes), of_models, of_machines, count, tuple(notes))
+    with open_store(store) as opened:
+        begin = "" if since is None else find_run(opened, since).started
+        series = group_by_case(opened.rows(all_attempts=True))
+        changes = [change for rows in series.values() for change in _find_changes(rows, opened, begin)]
+        searches, notes = _make_searches(series, window)
+        steps = [step for search in searches for step in _search(search, notes)]
+        rates = control_rate([step.p for step in steps])
+        steps = [
+            _describe(replace(step, q=q), opened)
+            for step, q in zip(steps, rates, strict=True)
+            if q <= rate and abs(step.change) >= min_change and step.new.created >= begin
+        ]
+    return Regressions(
+        tuple(sorted(changes, key=lambda change: change.new.created)),
+        tuple(step for step in steps if step.case is not None),
+        tuple(step for step in steps if step.case is None),
+        sum(len(search.nights) for search in searches),
+        tuple(notes),
+    )
 
 
-def _changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]:
+def _find_changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]:
     """Yield the exact changes of a case, each value beside the last one before it."""
     newest: dict[str, Row] = {}
     lost: set[str] = set()
@@ -194,10 +194,10 @@ def _changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]:
             (lost.add if value.value is None else lost.discard)(metric)
         if row.created >= begin:
             for before, metrics in by_row.values():
-                yield from changes_between(before, row, store, metrics)
+                yield from compare_rows(before, row, store, metrics)
 
 
-def _searches(series: Mapping[Case, list[Row]], window: int) -> tuple[list[_Search], list[str]]:
+def _make_searches(series: Mapping[Case, list[Row]], window: int) -> tuple[list[_Search], list[str]]:
     searches: dict[tuple[str, str], _Search] = {}
     flagged = not_positive = short = 0
     for case, rows in series.items():
@@ -230,13 +230,13 @@ def _searches(series: Mapping[Case, list[Row]], window: int) -> tuple[list[_Sear
     return [search for search in searches.values() if search.nights], notes
 
 
-def _steps(search: _Search, notes: list[str]) -> Iterator[Step]:
+def _search(search: _Search, notes: list[str]) -> Iterator[Step]:
     """Yield the candidates of all series of a search, and of what they have in common."""
     common = search.common()
     if common:
         rows = {run: row for nights in search.nights.values() for run, row in nights.items()}
         ordered = {run: rows[run] for run in common}
-        yield from _of_series(search, None, ordered, [common[run] for run in ordered])
+        yield from _find_steps(search, None, ordered, [common[run] for run in ordered])
     else:
         notes.append(
             f"{search.metric} on machine {search.machine[:8] or '-'}: fewer than {MIN_MODELS} models a night, so that "
@@ -244,22 +244,38 @@ def _steps(search: _Search, notes: list[str]) -> Iterator[Step]:
         )
     for case, nights in search.nights.items():
         values = [value - common.get(run, 0.0) for run, value in search.logs(case).items()]
-        yield from _of_series(search, case, nights, values)
+        yield from _find_steps(search, case, nights, values)
 
 
-def _of_series(search: _Search, case: Case | None, nights: Nights, values: list[float]) -> Iterator[Step]:
+def _find_steps(search: _Search, case: Case | None, nights: Nights, values: list[float]) -> Iterator[Step]:
     rows = list(nights.values())[-search.window :]
-    for split in splits_of(values[-search.window :], history=values):
+    for split in find_splits(values[-search.window :], history=values):
+        change = math.exp(split.after - split.before) - 1
         old, new = rows[split.index - 1], rows[split.index]
-        yield Step(case, search.metric, search.machine, _ratio(split), split.p, 1.0, "moved", old, new)
+        yield Step(case, search.metric, search.machine, change, split.p, 1.0, "moved", old, new)
 
 
-def _ratio(split: Split) -> float:
-    return math.exp(split.after - split.before) - 1
-
-
-def _described(step: Step, store: Store) -> Step:
+def _describe(step: Step, store: Store) -> Step:
     """Return a step with its verdict, and what else changed at that night."""
     unit = step.new.values[step.metric].unit
-    verdict = verdict_of(Value(1.0, unit), Value(1.0 + step.change, unit), store.report(step.new), step.metric)
-    return replace(step, verdict=verdict, causes=causes(step.old, step.new))
+    verdict = judge_move(Value(1.0, unit), Value(1.0 + step.change, unit), store.report(step.new), step.metric)
+    return replace(step, verdict=verdict, causes=find_causes(step.old, step.new))
+
+
+def draw_steps(steps: tuple[Step, ...], title: str) -> Grid:
+    """Return steps as a table."""
+    rows = tuple(
+        (
+            "all models" if step.case is None else str(step.case),
+            step.metric,
+            step.verdict,
+            f"{100 * step.change:+.1f} %",
+            f"{step.q:.2g}",
+            step.new.created[:16].replace("T", " "),
+            step.machine[:8],
+            "; ".join(step.causes),
+        )
+        for step in steps
+    )
+    titles = ("Model", "Metric", "", "Step", "q", "First seen", "Machine", "What else changed")
+    return Grid(title, titles, rows, numeric=frozenset({3, 4}))

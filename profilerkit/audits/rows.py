@@ -1,21 +1,24 @@
 """A row of an audit: one model with one setting, what was measured of it, and why what is missing is missing.
 
-Rows are plain data. The store keeps them, exports and the page show them; nothing here runs or writes anything.
+A row is one struct: the same in memory, in the store (`encode` and `decode`), in JSON and in exports.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
+from ..errors import FailureCode
 from ..piping.status import INAPPLICABLE, Completeness, is_number
 from ..results.report import Report, StatusRecord
 from ..times.measurement import Measurement
 
-__all__ = ["End", "Row", "RowStatus", "Value", "row_of_values", "status_of", "values_of"]
+__all__ = ["Row", "RowStatus", "Value", "decode", "encode", "judge", "read_report"]
 
 
 class RowStatus(StrEnum):
@@ -29,32 +32,7 @@ class RowStatus(StrEnum):
     FAILED = "failed"
 
 
-class End(StrEnum):
-    """The way in which the process of a model ended: a word that programs can read; ``reason`` says it in words."""
-
-    #: The process came to its end.
-    DONE = "done"
-    TIMEOUT = "timeout"
-    MEMORY = "memory"
-    THREADS = "threads"
-    #: A signal: a segmentation fault, an abort, a kill by the system.
-    SIGNAL = "signal"
-    #: The model left the process: ``os._exit``, ``sys.exit``.
-    EXIT = "exit"
-    #: The model closed the descriptor that results go through, or wrote to it.
-    CHANNEL = "channel"
-    #: The process that watches over the model was killed.
-    LOST = "lost"
-    #: The model could not be loaded or profiled: an error of its code, wrong inputs, a name that does not exist.
-    ERROR = "error"
-    #: A package that the model needs is not installed.
-    MISSING_PACKAGE = "missing package"
-    #: The engine could not run it, such as a lost node of a cluster.
-    ENGINE = "engine"
-
-
-@dataclass(frozen=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """One metric of a row.
 
     Args:
@@ -70,12 +48,12 @@ class Value:
         shown: The value as text for people, with its unit.
     """
 
-    value: float | None
+    value: int | float | None
     unit: str = ""
     completeness: Completeness = Completeness.COMPLETE
     reason: str = ""
-    low: float | None = None
-    high: float | None = None
+    low: int | float | None = None
+    high: int | float | None = None
     samples: int = 0
     noise: float | None = None
     shown: str = ""
@@ -83,45 +61,50 @@ class Value:
     @classmethod
     def of(cls, record: StatusRecord) -> Value:
         """Return the value of a report's record."""
-        about: dict[str, Any] = {"unit": record.base_unit, "completeness": record.completeness, "shown": record.shown}
-        reason = "; ".join(record.missing)
-        if isinstance(record.value, Measurement):
-            low, high = map(_finite, record.value.interval)
-            samples, noise = len(record.value.samples), _finite(record.value.noise)
-            median = _finite(record.value.median)
-            return cls(median, reason=reason, low=low, high=high, samples=samples, noise=noise, **about)
-        ends = record.ends
-        low, high = (None, None) if ends is None else (ends.low, ends.high)
-        number = record.value if is_number(record.value) and math.isfinite(record.value) else None
-        return cls(number, reason=reason, low=low, high=high, **about)
+        value, numbers = record.value, dict[str, Any]()
+        if isinstance(value, Measurement):
+            numbers = {"value": value.median, "low": value.interval[0], "high": value.interval[1], "noise": value.noise}
+        elif is_number(value):
+            numbers = {"value": value}
+            numbers |= {} if record.ends is None else {"low": record.ends.low, "high": record.ends.high}
+        return cls(
+            **{"value": None, **{name: _plain(number) for name, number in numbers.items()}},
+            unit=record.base_unit,
+            completeness=record.completeness,
+            reason="; ".join(record.missing),
+            samples=len(value.samples) if isinstance(value, Measurement) else 0,
+            shown=record.shown,
+        )
 
     @property
-    def measured(self) -> bool:
+    def is_measured(self) -> bool:
         """Whether it was measured, so that it differs from run to run and from machine to machine."""
         return self.samples > 0
 
     @property
-    def applies(self) -> bool:
+    def is_applicable(self) -> bool:
         """Whether the metric has a meaning for the model; without one its absence is no gap."""
         return self.completeness is not Completeness.UNAVAILABLE or not self.reason.startswith(INAPPLICABLE)
 
 
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
+def _plain(number: Any) -> Any:
+    """Return a number as JSON holds it, with every digit; None for what is not finite."""
+    if number is None or not math.isfinite(number):
+        return None
+    return float(number) if isinstance(number, float) else int(number)
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One model with one setting, as it was measured once.
 
     Args:
         spec: The text by which the model was loaded: ``net.py:build``, ``hf:bert``.
         key: What was measured, as a digest: equal for the same spec, code, package versions, settings and environment.
         status: How much of what was requested there is.
-        end: The way in which the process ended.
+        failure: Why it failed, as a code that programs can read; None if it did not. ``reason`` says it in words.
         reason: Why the status is not complete, in words; empty if it is.
-        settings: The point of the matrix, as JSON holds it: ``input_shape``, ``batch_size``, ``dtype``, ``device``,
-            run options; what the plan does not say is absent.
+        settings: The point of the matrix: ``input_shape``, ``batch_size``, ``dtype``, ``device``, run options; what the
+            plan does not say is absent.
         values: The metrics, by name.
         name: The name of the model in its report.
         backend: The backend; "unknown" if the model was not built.
@@ -151,23 +134,23 @@ class Row:
     spec: str
     key: str
     status: RowStatus
-    end: End = End.DONE
+    failure: FailureCode | None = None
     reason: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    values: Mapping[str, Value] = field(default_factory=dict)
+    settings: dict[str, Any] = {}
+    values: dict[str, Value] = {}
     name: str = ""
     backend: str = "unknown"
     model_type: str = "unknown"
     fingerprint: str = ""
     flags: tuple[str, ...] = ()
-    conditions: Mapping[str, Any] = field(default_factory=dict)
+    conditions: dict[str, Any] = {}
     machine: str = ""
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = {}
     code: str = ""
     commit: str = ""
     seconds: float = 0.0
     peak_bytes: int | None = None
-    tries: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    tries: dict[str, tuple[float, ...]] = {}
     attempt: int = 1
     run: str = ""
     created: str = ""
@@ -179,55 +162,51 @@ class Row:
         return self.values[metric].value
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the row as values that JSON holds; ``values`` are plain numbers, ``metrics`` have all about them."""
-        content = {name: getattr(self, name) for name in (each.name for each in fields(self)) if name != "values"}
-        content |= {"status": self.status.value, "end": self.end.value, "flags": list(self.flags)}
-        content["tries"] = {name: list(medians) for name, medians in self.tries.items()}
-        values = {name: value.value for name, value in self.values.items()}
-        metrics = {name: value_to_dict(value) for name, value in self.values.items()}
-        return {**content, "values": values, "metrics": metrics}
+        """Return the row as values that JSON holds."""
+        return _to_builtins(self)
 
 
-def value_to_dict(value: Value) -> dict[str, Any]:
-    """Return all about a value as JSON holds it."""
-    return {**asdict(value), "completeness": value.completeness.value}
+_DECODER = msgspec.json.Decoder(Row)
 
 
-def row_of_values(content: Mapping[str, Any]) -> Row:
-    """Return the row of what `Row.to_dict` returned, or of its JSON.
+def _to_builtins(struct: msgspec.Struct) -> dict[str, Any]:
+    content: dict[str, Any] = msgspec.to_builtins(struct, enc_hook=str)
+    return content
 
-    >>> import json
-    >>> row = Row("net.py:build", "ab", RowStatus.COMPLETE, values={"macs": Value(48, "MACs")})
-    >>> row_of_values(json.loads(json.dumps(row.to_dict()))) == row
+
+def encode(struct: msgspec.Struct) -> str:
+    """Return a row, or another struct, as JSON; half of a surrogate pair, which no file holds, is a question mark."""
+    return json.dumps(_to_builtins(struct), ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+def decode(text: str | bytes) -> Row:
+    r"""Return the row of its JSON; raises `msgspec.DecodeError` for what is none.
+
+    >>> row = Row("net.py:build", "ab", RowStatus.COMPLETE, reason="\x00", values={"macs": Value(2**70 + 1, "MACs")})
+    >>> decode(encode(row)) == row
     True
     """
-    names = {each.name for each in fields(Row)}
-    plain = {name: value for name, value in content.items() if name in names}
-    plain |= {
-        "status": RowStatus(content["status"]),
-        "end": End(content["end"]),
-        "flags": tuple(content["flags"]),
-        "tries": {name: tuple(medians) for name, medians in content["tries"].items()},
-        "values": {
-            name: Value(**{**each, "completeness": Completeness(each["completeness"])})
-            for name, each in content["metrics"].items()
-        },
-    }
-    return Row(**plain)
+    return _DECODER.decode(text)
 
 
-def values_of(report: Report) -> dict[str, Value]:
-    """Return the metrics of a report as the values of a row."""
-    return {key: Value.of(record) for key, record in report.statuses.items()}
+def read_report(report: Report, **about: Any) -> Row:
+    """Return the row of a report, with further fields; ``failure`` is that of its values, the most telling one."""
+    values = {name: Value.of(record) for name, record in report.statuses.items()}
+    status, reason = judge(values)
+    codes = [code for code in (record.failure for record in report.statuses.values()) if code is not None]
+    telling = next((code for code in codes if code is not FailureCode.MODEL), FailureCode.MODEL)
+    failure = telling if status is RowStatus.FAILED else None
+    facts = {name: getattr(report, name) for name in ("name", "backend", "model_type", "fingerprint")}
+    return Row(**{"status": status, "failure": failure, "reason": reason, "values": values, **facts, **about})
 
 
-def status_of(values: Mapping[str, Value]) -> tuple[RowStatus, str]:
+def judge(values: Mapping[str, Value]) -> tuple[RowStatus, str]:
     """Return the status of a row and its reason, from its values: the worst completeness among them.
 
     The reason names the values with it, and has the reason of the first of them. What does not apply to the model is no
     gap, unless nothing does.
     """
-    values = {name: value for name, value in values.items() if value.applies} or values
+    values = {name: value for name, value in values.items() if value.is_applicable} or values
     for completeness in (Completeness.FAILED, Completeness.UNAVAILABLE, Completeness.PARTIAL):
         concerned = {name: value for name, value in values.items() if value.completeness is completeness}
         if concerned:

@@ -6,19 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
+from typing import Any
 from xml.etree import ElementTree as ET
 
-from ..budgets import Budget, Finding, Limit, Verdict, check
+from ..budgets import Budget, Finding, Verdict, check
 from ..budgets.forms import as_junit, as_text
 from ..errors import BudgetError
 from ..render.grids import Grid, visible
 from ..render.markdown import escaped, table
 from ..results.report import Report
 from .rows import Row
-from .series import Case, run_named
+from .series import Case, find_run, open_store
 from .store import Store
 
-__all__ = ["FORMS", "Checked", "check_run"]
+__all__ = ["FORMS", "Checked", "check_run", "find_exceeded"]
 
 
 @dataclass(frozen=True)
@@ -57,58 +58,65 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
     Raises `BudgetError` if there is no budget, or for a limit of layers that no model of the run has; `ArgumentError`
     for a run that the store has not.
     """
-    if not isinstance(store, Store):
-        with Store.open(store, create=False) as opened:
-            return check_run(opened, run, budget)
-    named = run_named(store, run)
-    limits = budget if budget is not None else _planned(named.plan.get("budgets"))
-    findings = {Case.of(row): _findings(row, store.report(row), limits) for row in store.rows(run=named.run)}
-    checked = {finding.limit for each in findings.values() for finding in each}
+    with open_store(store) as opened:
+        found = find_run(opened, run)
+        limits = budget if budget is not None else _read_budgets(found.plan.get("budgets"))
+        findings = {Case.of(row): _check_row(row, opened.report(row), limits) for row in opened.rows(run=found.run)}
+    checked = {finding.limit for several in findings.values() for finding in several}
     unmatched = [str(limit) for limit in limits.limits if limit not in checked]
     if unmatched and findings:
         raise BudgetError(f"no model of the run has a layer that these limits match: {'; '.join(unmatched)}")
-    return Checked(named.run, findings)
+    return Checked(found.run, findings)
 
 
-def _planned(budgets: object) -> Budget:
+def find_exceeded(store: Store | str | PathLike[str], run: str, budgets: Mapping[str, Any]) -> list[str]:
+    """Return a line for each limit of a plan's budgets that a row of a run does not keep."""
+    if not budgets:
+        return []
+    budget = Budget.of(budgets)
+    with open_store(store) as opened:
+        findings = [
+            (row, finding) for row in opened.rows(run=run) for finding in _check_row(row, opened.report(row), budget)
+        ]
+    failed = (f"{row.spec}: {finding.detail}" for row, finding in findings if finding.verdict is Verdict.FAILED)
+    return list(dict.fromkeys(failed))
+
+
+def _read_budgets(budgets: object) -> Budget:
     if not isinstance(budgets, Mapping) or not budgets:
         raise BudgetError("the plan of the run has no budgets: give a budget, such as macs = '<= 5 G'")
     return Budget.of(budgets)
 
 
-def _findings(row: Row, report: Report | None, budget: Budget) -> tuple[Finding, ...]:
+def _check_row(row: Row, report: Report | None, budget: Budget) -> tuple[Finding, ...]:
+    """Return what each limit says of a row; a limit for layers that the model does not have is not for it."""
     findings: list[Finding] = []
     for limit in budget.limits:
-        if report is None:
-            findings.append(_failed(limit, f"nothing was computed: {row.reason}"))
-            continue
         try:
+            if report is None:
+                raise BudgetError(f"nothing was computed: {row.reason}")
             findings += check(report, Budget((limit,)))
         except BudgetError as error:
-            if limit.pattern is None:
-                findings.append(_failed(limit, str(error)))
+            if report is None or limit.pattern is None:
+                findings.append(Finding(limit, limit.pattern or limit.key, Verdict.FAILED, str(error)))
     return tuple(findings)
 
 
-def _failed(limit: Limit, detail: str) -> Finding:
-    return Finding(limit, limit.pattern or limit.key, Verdict.FAILED, detail)
-
-
-def _summary(checked: Checked) -> str:
+def _summarize(checked: Checked) -> str:
     counts = ", ".join(f"{count} {verdict.value}" for verdict, count in checked.counts.items())
     return f"{len(checked.findings)} models, {sum(checked.counts.values())} limits: {counts or 'none checked'}"
 
 
-def _text(checked: Checked) -> str:
+def _draw_text(checked: Checked) -> str:
     blocks = [
         as_text(findings, str(case))
         for case, findings in checked.findings.items()
         if any(finding.verdict is not Verdict.PASSED for finding in findings)
     ]
-    return "\n\n".join([*blocks, _summary(checked)])
+    return "\n\n".join([*blocks, _summarize(checked)])
 
 
-def _markdown(checked: Checked) -> str:
+def _draw_markdown(checked: Checked) -> str:
     """Return a table of what is not kept; what is kept is counted in the last line."""
     rows = tuple(
         (str(case), finding.verdict.value, str(finding.limit), finding.detail, "; ".join(finding.responsible))
@@ -117,10 +125,10 @@ def _markdown(checked: Checked) -> str:
         if finding.verdict is not Verdict.PASSED
     )
     grid = Grid(f"Budgets of run {checked.run[:12]}", ("Model", "Verdict", "Limit", "Value", "Responsible"), rows)
-    return "\n\n".join([f"### {escaped(grid.title)}", *([table(grid)] if rows else []), _summary(checked)]) + "\n"
+    return "\n\n".join([f"### {escaped(grid.title)}", *([table(grid)] if rows else []), _summarize(checked)]) + "\n"
 
 
-def _junit(checked: Checked) -> str:
+def _draw_junit(checked: Checked) -> str:
     """Return a test suite for each model, as `profilerkit.budgets.forms` has it."""
     total: Counter[str] = Counter(dict.fromkeys(("tests", "failures", "errors", "skipped"), 0))
     suites = ET.Element("testsuites")
@@ -135,4 +143,8 @@ def _junit(checked: Checked) -> str:
 
 
 #: The forms by name, for the command line.
-FORMS: dict[str, Callable[[Checked], str]] = {"console": _text, "markdown": _markdown, "junit": _junit}
+FORMS: dict[str, Callable[[Checked], str]] = {
+    "console": _draw_text,
+    "markdown": _draw_markdown,
+    "junit": _draw_junit,
+}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from ..render.grids import Grid
-from .changes import Change, changes_between
+from .changes import Change, compare_rows
 from .rows import Row
-from .series import Case, is_exact, run_named
+from .series import Case, find_run, is_exact, open_store
 from .store import Run, Store
 
-__all__ = ["RunDiff", "change_grid", "diff_runs"]
+__all__ = ["RunDiff", "diff_runs"]
 
 
 @dataclass(frozen=True)
@@ -65,44 +63,31 @@ def diff_runs(store: Store | str | PathLike[str], old: str, new: str) -> RunDiff
 
     Raises `ArgumentError` for a run that the store has not.
     """
-    if not isinstance(store, Store):
-        with Store.open(store, create=False) as opened:
-            return diff_runs(opened, old, new)
-    before, after = run_named(store, old), run_named(store, new)
-    mine, theirs = _cases(store, before), _cases(store, after)
-    changes: list[Change] = []
-    same = timed = 0
-    for case in (case for case in theirs if case in mine):
-        changes += changes_between(mine[case], theirs[case], store)
-        equal, measured = _counted(mine[case], theirs[case])
-        same, timed = same + equal, timed + measured
-    removed = tuple(case for case in mine if case not in theirs)
-    added = tuple(case for case in theirs if case not in mine)
-    return RunDiff(before, after, tuple(changes), same, timed, removed, added)
+    with open_store(store) as opened:
+        runs = find_run(opened, old), find_run(opened, new)
+        before, after = ({Case.of(row): row for row in opened.rows(run=run.run)} for run in runs)
+        both = [case for case in after if case in before]
+        changes = [change for case in both for change in compare_rows(before[case], after[case], opened)]
+    counted = [_count_equal(before[case], after[case]) for case in both]
+    return RunDiff(
+        *runs,
+        changes=tuple(changes),
+        same=sum(equal for equal, _ in counted),
+        timed=sum(timed for _, timed in counted),
+        removed=tuple(case for case in before if case not in after),
+        added=tuple(case for case in after if case not in before),
+    )
 
 
-def _cases(store: Store, run: Run) -> Mapping[Case, Row]:
-    return {Case.of(row): row for row in store.rows(run=run.run)}
-
-
-def _counted(old: Row, new: Row) -> tuple[int, int]:
+def _count_equal(old: Row, new: Row) -> tuple[int, int]:
     """Return how many exact values are equal, and how many were measured in both."""
-    equal = measured = 0
+    equal = timed = 0
     for metric, value in new.values.items():
         before = old.values.get(metric)
         if before is None or before.value is None or value.value is None:
             continue
-        if not (is_exact(metric, value) and is_exact(metric, before)):
-            measured += 1
-        else:
+        if is_exact(metric, value) and is_exact(metric, before):
             equal += before.value == value.value and before.completeness is value.completeness
-    return equal, measured
-
-
-def change_grid(changes: tuple[Change, ...], title: str) -> Grid:
-    """Return changes as a table."""
-    rows = [
-        (str(each.case), each.metric, each.verdict, each.shown(), "; ".join(each.layers), "; ".join(each.causes))
-        for each in changes
-    ]
-    return Grid(title, ("Model", "Metric", "", "Value", "Layers", "What else changed"), tuple(rows))
+        else:
+            timed += 1
+    return equal, timed

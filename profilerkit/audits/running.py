@@ -5,29 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
-from ..errors import ArgumentError
+from msgspec.structs import replace
+
+from ..errors import ArgumentError, FailureCode
 from ..process.cached import cached_property
-from .cases import Case, cases_of
-from .commits import commit_of
-from .engine import Engine, EngineOptions, engine_named
-from .machines import machine_digest, machine_facts
-from .outcomes import Outcome
+from .cases import Case, list_cases
+from .engine import EngineOptions, find_engine
+from .machines import digest_machine, find_commit, read_machine
 from .plan import Plan
-from .rows import End, Row, RowStatus
+from .rows import Row, RowStatus
 from .store import Run, Store
 
-__all__ = ["RERUN", "Audit", "Finished", "Watch", "audit", "default_store"]
+__all__ = ["RERUN", "Audit", "Finished", "Watch", "audit"]
 
 #: What is run again although it is in the store.
 RERUN = ("failed", "all")
-#: Ends that say nothing about a model: its process could not be run or watched. Such a case is always run again.
-NOT_OF_THE_MODEL = (End.ENGINE, End.LOST)
+#: Failures that say nothing about a model: its process could not be run or watched. Such a case is always run again.
+NOT_OF_THE_MODEL = (FailureCode.ENGINE, FailureCode.LOST)
 
 
 class Watch:
@@ -92,76 +91,64 @@ class Audit:
     def __post_init__(self) -> None:
         if self.rerun is not None and self.rerun not in RERUN:
             raise ArgumentError(f"rerun={self.rerun!r}: give 'failed', 'all', or None for what is missing alone")
-        self.url = str(default_store(self.plan) if self.store is None else self.store)
+        self.url = str(self.plan.folder / f"{self.plan.name}.db" if self.store is None else self.store)
 
     @cached_property
-    def cases(self) -> list[Case]:
-        """All cases of the plan."""
-        return cases_of(self.plan)
+    def cases(self) -> dict[str, Case]:
+        """All cases of the plan, by their keys."""
+        location = find_engine(self.engine).location(digest_machine(self.machine))
+        return {case.key(location): case for case in list_cases(self.plan)}
 
     @cached_property
-    def machine(self) -> Mapping[str, str]:
+    def machine(self) -> dict[str, str]:
         """The facts of this machine."""
-        return machine_facts()
-
-    @cached_property
-    def location(self) -> str:
-        """Where cases are timed, as their keys have it."""
-        return engine_named(self.engine).location(machine_digest(self.machine))
+        return read_machine()
 
     def run(self) -> Finished:
         """Run what is missing, and store each row when it is there.
 
         If this is interrupted or killed, the rows so far are in the store; the next run goes on from there.
         """
-        kind: type[Engine] = engine_named(self.engine)
-        cases = self.cases
+        keys = {id(case): key for key, case in self.cases.items()}
         with Store.open(self.url) as store, store.exclusive():
-            reused, pending = self.split(store, cases)
-            run = store.begin_run(self._described(), self.machine)
+            reused, pending = self.split(store)
+            run = store.begin_run(self._describe(), self.machine)
             store.reuse(run.run, [row.id for row in reused if row.id is not None])
             counts = Counter(row.status.value for row in reused)
             options = EngineOptions(self.plan.workers, self.plan.repeats, self.address, self.watch.started)
-            self.watch.began(len(cases), len(reused))
-            with self._ending(store, run), closing(kind(options).run(pending)) as outcomes:
+            self.watch.began(len(self.cases), len(reused))
+            engine = find_engine(self.engine)(options)
+            with _ending(store, run), closing(engine.run(pending)) as outcomes:
                 for outcome in outcomes:
-                    row = self._stored(store, run, outcome)
+                    row = replace(outcome.row, key=keys[id(outcome.case)], run=run.run, commit=run.commit)
+                    row = store.add(row, outcome.report, outcome.machine)
                     counts[row.status.value] += 1
                     self.watch.ended(outcome.case, row)
         return Finished(run.run, self.url, dict(counts), len(pending), len(reused))
 
-    def split(self, store: Store, cases: list[Case]) -> tuple[list[Row], list[Case]]:
+    def split(self, store: Store) -> tuple[list[Row], list[Case]]:
         """Return the rows of cases that are in the store, and the cases that are to be run."""
-        keys = [case.key(self.location) for case in cases]
-        latest = {} if self.rerun == "all" else store.latest(keys)
-        latest = {key: row for key, row in latest.items() if row.end not in NOT_OF_THE_MODEL}
+        latest = {} if self.rerun == "all" else store.latest(self.cases)
+        reused = {key: row for key, row in latest.items() if row.failure not in NOT_OF_THE_MODEL}
         if self.rerun == "failed":
-            latest = {key: row for key, row in latest.items() if row.status is not RowStatus.FAILED}
-        pending = [case for case, key in zip(cases, keys, strict=True) if key not in latest]
-        return list(latest.values()), pending
+            reused = {key: row for key, row in reused.items() if row.status is not RowStatus.FAILED}
+        return list(reused.values()), [case for key, case in self.cases.items() if key not in reused]
 
-    def _stored(self, store: Store, run: Run, outcome: Outcome) -> Row:
-        row = replace(outcome.row, key=outcome.case.key(self.location), run=run.run, commit=run.commit)
-        return store.add(row, outcome.report, outcome.machine)
-
-    def _described(self) -> Run:
+    def _describe(self) -> Run:
         facts = {"engine": self.engine, "profilerkit": version("profilerkit"), "cases": len(self.cases)}
-        about: dict[str, Any] = {"plan": self.plan.to_dict(), "machine": machine_digest(self.machine)}
-        return Run("", "", facts=facts, commit=commit_of(self.plan.folder), **about)
-
-    @contextmanager
-    def _ending(self, store: Store, run: Run) -> Iterator[None]:
-        try:
-            yield
-        except KeyboardInterrupt:
-            store.end_run(run.run, "interrupted")
-            raise
-        store.end_run(run.run)
+        about: dict[str, Any] = {"plan": self.plan.to_dict(), "machine": digest_machine(self.machine)}
+        return Run(facts=facts, commit=find_commit(self.plan.folder), **about)
 
 
-def default_store(plan: Plan) -> Path:
-    """Return the file of a plan's store: beside the plan, with its name."""
-    return plan.folder / f"{plan.name}.db"
+@contextmanager
+def _ending(store: Store, run: Run) -> Iterator[None]:
+    """Write the end of a run, unless it ends by an error or is killed."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        store.end_run(run.run, "interrupted")
+        raise
+    store.end_run(run.run)
 
 
 def audit(

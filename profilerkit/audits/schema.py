@@ -1,25 +1,18 @@
-"""The tables of a store, for SQLAlchemy Core: the newest schema, which the migrations arrive at.
+"""The tables of a store, for SQLAlchemy.
 
-Every table is append-only: rows are inserted and never changed or deleted. A run therefore has its beginning in
+Every table is append-only: lines are inserted and never changed or deleted. A run therefore has its beginning in
 ``runs`` and its end in ``run_ends``; a row that is measured again is a further row with a higher ``attempt``.
-
-- ``machines``: the kinds of machine, each once.
-- ``runs``: one line for each ``profilerkit audit``, and one for each ``profilerkit profile --store``.
-- ``run_ends``: how a run ended; a run without a line was killed, or runs still.
-- ``rows``: one model with one setting, measured once (`profilerkit.audits.rows.Row`).
-- ``measured``: the metrics of each row.
-- ``reports``: the saved reports, compressed, each once.
-- ``run_rows``: which rows a run consists of: those that it measured, and those that were there already.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Column,
-    Double,
+    Connection,
     ForeignKey,
-    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -27,14 +20,20 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    inspect,
+    select,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 
-__all__ = ["machines", "measured", "metadata", "reports", "rows", "run_ends", "run_rows", "runs"]
+from ..errors import StoreError
 
+__all__ = ["create", "insert_new", "is_created", "machines", "reports", "rows", "run_ends", "run_rows", "runs"]
+
+#: The version of the tables; each one that was released has its own.
+VERSION = 1
 metadata = MetaData()
 
-#: SQLite counts up by itself only a column of the type INTEGER.
-_ROW_ID = BigInteger().with_variant(Integer, "sqlite")
+version = Table("profilerkit_store", metadata, Column("version", Integer, primary_key=True))
 
 machines = Table(
     "machines",
@@ -47,12 +46,9 @@ runs = Table(
     "runs",
     metadata,
     Column("run", String(64), primary_key=True),
-    Column("started", String(40), nullable=False, comment="ISO 8601, UTC"),
-    Column("plan", Text, nullable=False, comment="JSON of the plan as it was read"),
-    Column("facts", Text, nullable=False, comment="JSON: engine, command, profilerkit, number of cases"),
-    Column("machine", String(64), ForeignKey("machines.machine"), nullable=False),
-    Column("commit", String(64), nullable=False),
-    Index("runs_started", "started"),
+    Column("started", String(40), nullable=False, index=True, comment="ISO 8601, UTC"),
+    Column("content", Text, nullable=False, comment="JSON of profilerkit.audits.Run"),
+    comment="one line for each `profilerkit audit`, and for each `profilerkit profile --store`",
 )
 
 run_ends = Table(
@@ -61,6 +57,7 @@ run_ends = Table(
     Column("run", String(64), ForeignKey("runs.run"), primary_key=True),
     Column("ended", String(40), nullable=False),
     Column("outcome", String(20), nullable=False, comment="done or interrupted"),
+    comment="a run without a line was killed, or runs still",
 )
 
 reports = Table(
@@ -70,61 +67,56 @@ reports = Table(
     Column("content", LargeBinary, nullable=False, comment="what Report.save writes, compressed by zlib"),
 )
 
+#: SQLite counts up by itself only a column of the type INTEGER.
+_ROW_ID = BigInteger().with_variant(Integer, "sqlite")
+
 rows = Table(
     "rows",
     metadata,
     Column("id", _ROW_ID, primary_key=True, autoincrement=True),
     Column("key", String(64), nullable=False),
     Column("attempt", Integer, nullable=False),
-    Column("run", String(64), ForeignKey("runs.run"), nullable=False),
-    Column("spec", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("backend", String(100), nullable=False),
-    Column("model_type", Text, nullable=False),
-    Column("fingerprint", Text, nullable=False),
-    Column("status", String(20), nullable=False, comment="complete, partial or failed"),
-    Column("end", String(20), nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("settings", Text, nullable=False, comment="JSON"),
-    Column("flags", Text, nullable=False, comment="JSON: a list of texts"),
-    Column("conditions", Text, nullable=False, comment="JSON"),
-    Column("versions", Text, nullable=False, comment="JSON"),
-    Column("tries", Text, nullable=False, comment="JSON"),
-    Column("code", String(64), nullable=False),
-    Column("commit", String(64), nullable=False),
-    Column("machine", String(64), ForeignKey("machines.machine"), nullable=False),
-    Column("seconds", Double, nullable=False),
-    Column("peak_bytes", BigInteger),
-    Column("created", String(40), nullable=False),
-    Column("checksum", String(64), nullable=False, comment="of the report, empty if there is none"),
-    UniqueConstraint("key", "attempt", name="rows_key_attempt"),
-    Index("rows_spec", "spec"),
-    Index("rows_run", "run"),
-)
-
-measured = Table(
-    "measured",
-    metadata,
-    Column("row", _ROW_ID, ForeignKey("rows.id"), primary_key=True),
-    Column("metric", String(200), primary_key=True),
-    Column("index", Integer, nullable=False, comment="the place of the metric in its report"),
-    Column("value", Double, comment="for searching and sorting; counts beyond 2**53 are rounded here"),
-    Column("exact", Text, nullable=False, comment="JSON of the value, with every digit of a count"),
-    Column("unit", String(40), nullable=False),
-    Column("completeness", String(20), nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("low", Text, nullable=False, comment="JSON"),
-    Column("high", Text, nullable=False, comment="JSON"),
-    Column("samples", Integer, nullable=False),
-    Column("noise", Double),
-    Column("shown", Text, nullable=False),
-    Index("measured_metric", "metric"),
+    Column("spec", Text, nullable=False, index=True),
+    Column("content", Text, nullable=False, comment="JSON of profilerkit.audits.Row"),
+    UniqueConstraint("key", "attempt"),
 )
 
 run_rows = Table(
     "run_rows",
     metadata,
     Column("run", String(64), ForeignKey("runs.run"), primary_key=True),
-    Column("row", _ROW_ID, ForeignKey("rows.id"), primary_key=True),
-    Index("run_rows_row", "row"),
+    Column("row", _ROW_ID, ForeignKey("rows.id"), primary_key=True, index=True),
+    comment="the rows of a run: those that it measured, and those that were there already",
 )
+
+
+def is_created(connection: Connection) -> bool:
+    """Return whether a database has the tables of a store; `StoreError` for those of something else."""
+    present = set(inspect(connection).get_table_names()) & set(metadata.tables)
+    if not present:
+        return False
+    found = connection.execute(select(version.c.version)).scalar() if version.name in present else None
+    if found is None:
+        raise StoreError(
+            f"the database has tables {', '.join(sorted(present))}, and is no store of profilerkit; use another one"
+        )
+    if found != VERSION:
+        raise StoreError(
+            f"the store has version {found}, and this profilerkit reads version {VERSION}; use the profilerkit that "
+            "wrote it, or another store"
+        )
+    return True
+
+
+def create(connection: Connection) -> None:
+    """Make the tables of a store, unless another process has made them meanwhile."""
+    if not is_created(connection):
+        metadata.create_all(connection)
+        connection.execute(version.insert().values(version=VERSION))
+
+
+def insert_new(connection: Connection, table: Table, **values: Any) -> Any:
+    """Insert a line; returns its primary key, or None if there is one like it already."""
+    dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
+    key = next(iter(table.primary_key.columns))
+    return connection.execute(dialect.insert(table).values(**values).on_conflict_do_nothing().returning(key)).scalar()

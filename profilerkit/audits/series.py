@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from os import PathLike
 from typing import Any
 
 from ..errors import ArgumentError, by_likeness
-from .risks import runs_the_model
+from .cases import is_run_for
 from .rows import Row, Value
 from .store import Run, Store
 
-__all__ = ["Case", "causes", "is_exact", "rows_of_model", "run_named", "series_of"]
+__all__ = ["Case", "find_causes", "find_rows", "find_run", "group_by_case", "is_exact", "open_store"]
 
 _LAST = re.compile(r"last(?:~(\d+))?")
 
@@ -30,7 +32,7 @@ class Case:
     @classmethod
     def of(cls, row: Row) -> Case:
         """Return the case of a row."""
-        return cls(row.spec, json.dumps(dict(row.settings), sort_keys=True))
+        return cls(row.spec, json.dumps(row.settings, sort_keys=True, default=str))
 
     def __str__(self) -> str:
         settings: Mapping[str, Any] = json.loads(self.settings)
@@ -38,10 +40,20 @@ class Case:
         return f"{self.spec} ({text})" if text else self.spec
 
 
-def series_of(rows: Iterable[Row]) -> dict[Case, list[Row]]:
-    """Return the rows of each case, the oldest first."""
+@contextmanager
+def open_store(store: Store | str | PathLike[str]) -> Iterator[Store]:
+    """Open a store to read it; one that is open already stays so."""
+    if isinstance(store, Store):
+        yield store
+    else:
+        with Store.open(store, create=False) as opened:
+            yield opened
+
+
+def group_by_case(rows: Iterable[Row]) -> dict[Case, list[Row]]:
+    """Return the rows of each case, the oldest first; the cases in the order in which they first occur in time."""
     series: dict[Case, list[Row]] = {}
-    for row in sorted(rows, key=lambda each: (each.created, each.id or 0)):
+    for row in sorted(rows, key=lambda row: (row.created, row.id or 0, row.attempt)):
         series.setdefault(Case.of(row), []).append(row)
     return series
 
@@ -51,15 +63,15 @@ def is_exact(metric: str, value: Value) -> bool:
 
     What was measured, and each metric that runs the model, differs from run to run.
     """
-    return not value.measured and not _runs(metric)
+    return not value.is_measured and not _is_run_for(metric)
 
 
 @lru_cache(maxsize=1000)
-def _runs(metric: str) -> bool:
-    return runs_the_model((metric,))
+def _is_run_for(metric: str) -> bool:
+    return is_run_for((metric,))
 
 
-def causes(before: Row, after: Row) -> tuple[str, ...]:
+def find_causes(before: Row, after: Row) -> tuple[str, ...]:
     """Return what else differs between two rows of a case: versions of packages, code, commit, kind of machine."""
     versions = sorted({*before.versions, *after.versions})
     changed = [
@@ -76,25 +88,23 @@ def causes(before: Row, after: Row) -> tuple[str, ...]:
     return tuple(changed)
 
 
-def rows_of_model(store: Store, model: str) -> list[Row]:
+def find_rows(store: Store, model: str) -> list[Row]:
     """Return all rows of a model, each attempt: by spec, by a pattern of specs, or by the name in its report.
 
     Raises `ArgumentError` for a model that the store has not, with the nearest specs.
     """
-    exact = list(store.rows(spec=model, all_attempts=True))
-    if exact:
-        return exact
-    names = {row.spec: row.name for row in store.rows(all_attempts=True, values=False)}
-    specs = [spec for spec, name in names.items() if fnmatchcase(spec, model) or name == model]
+    rows = list(store.rows(spec=model, all_attempts=True)) or list(store.rows(all_attempts=True))
+    names = {row.spec: row.name for row in rows}
+    specs = {spec for spec, name in names.items() if spec == model or fnmatchcase(spec, model) or name == model}
     if not specs:
         nearest = ", ".join(by_likeness(model, names)[:5])
         raise ArgumentError(
             f"the store has no model {model!r}; {f'the nearest are: {nearest}' if nearest else 'it has no rows'}"
         )
-    return [row for spec in specs for row in store.rows(spec=spec, all_attempts=True)]
+    return [row for row in rows if row.spec in specs]
 
 
-def run_named(store: Store, name: str) -> Run:
+def find_run(store: Store, name: str) -> Run:
     """Return a run by its identifier, by the beginning of it, or by its age: ``last``, ``last~1`` the one before.
 
     Raises `ArgumentError` if there is none, or if several begin so.

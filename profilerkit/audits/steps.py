@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MIN_NIGHTS", "Split", "controlled", "correlation_of", "splits_of"]
+__all__ = ["MIN_NIGHTS", "Split", "control_rate", "estimate_correlation", "find_share", "find_splits"]
 
 #: A step needs this many nights on each side.
 MIN_SIZE = 3
@@ -48,7 +48,7 @@ class Split:
     after: float
 
 
-def splits_of(
+def find_splits(
     values: Sequence[float] | Floats, seed: int = 0, history: Sequence[float] | Floats | None = None
 ) -> list[Split]:
     """Return the candidates for steps in a series, in order; the best one is always among them.
@@ -57,11 +57,11 @@ def splits_of(
     than `MIN_NIGHTS` values, or of equal ones, has none. ``history`` is the series with the nights before it, by which
     the correlation of consecutive nights is estimated.
     """
-    series = _clipped(np.asarray(values, float))
+    series = _clip(np.asarray(values, float))
     if len(series) < MIN_NIGHTS or not np.ptp(series):
         return []
     generator = np.random.default_rng(seed)
-    correlation = correlation_of(values if history is None else history)
+    correlation = estimate_correlation(values if history is None else history)
     cuts: dict[int, float] = {}
     parts = [(0, len(series), 0.0)]
     while parts:
@@ -69,8 +69,8 @@ def splits_of(
         part = series[start:end]
         if len(part) < MIN_NIGHTS or not np.ptp(part):
             continue
-        index = start + _best_split(part)
-        p = max(above, _p_value(part, generator, correlation))
+        index = start + _find_best(part)
+        p = max(above, _estimate_p(part, generator, correlation))
         if above and p > _LEVEL:
             continue
         cuts[index] = p
@@ -81,10 +81,10 @@ def splits_of(
     return [Split(cut, cuts[cut], levels[i], levels[i + 1]) for i, cut in enumerate(ends[1:-1])]
 
 
-def controlled(p_values: Sequence[float]) -> list[float]:
+def control_rate(p_values: Sequence[float]) -> list[float]:
     """Return for each p-value the rate of false discoveries at which it counts, by Benjamini and Hochberg (1995).
 
-    >>> controlled([0.01, 0.02, 0.9])
+    >>> control_rate([0.01, 0.02, 0.9])
     [0.03, 0.03, 0.9]
     """
     from scipy.stats import false_discovery_control
@@ -92,13 +92,13 @@ def controlled(p_values: Sequence[float]) -> list[float]:
     return [] if not p_values else [round(float(q), 12) for q in false_discovery_control(p_values)]
 
 
-def correlation_of(values: Sequence[float] | Floats) -> float:
+def estimate_correlation(values: Sequence[float] | Floats) -> float:
     """Return the correlation of consecutive nights; 0.0 where it cannot be told from none, at most 0.9.
 
     It is estimated by medians of differences between nights, one and about two weeks apart, after the plainest steps
     are taken out, which would pass for correlation in a short series.
     """
-    series = _clipped(_without_plain_steps(np.asarray(values, float)))
+    series = _clip(_remove_plain_steps(np.asarray(values, float)))
     count = len(series)
     if count < 2 * _FAR[0]:
         return 0.0
@@ -109,7 +109,7 @@ def correlation_of(values: Sequence[float] | Floats) -> float:
     return min(correlation, _MOST_CORRELATION) if correlation > _TOLD / np.sqrt(count) else 0.0
 
 
-def _without_plain_steps(series: Floats) -> Floats:
+def _remove_plain_steps(series: Floats) -> Floats:
     """Return the distances to the level of each part between the plainest steps, which are far beyond the usual change.
 
     A step is told by three nights on each side, so that an odd night is none. Few are taken out, since a machine whose
@@ -135,7 +135,7 @@ def _usual_distance(series: Floats, nights: int) -> float:
     return float(np.median(np.abs(series[nights:] - series[:-nights])))
 
 
-def _clipped(series: Floats) -> Floats:
+def _clip(series: Floats) -> Floats:
     center = np.median(series) if len(series) else 0.0
     deviation = 1.4826 * float(np.median(np.abs(series - center))) if len(series) else 0.0
     if not deviation:
@@ -143,14 +143,14 @@ def _clipped(series: Floats) -> Floats:
     return np.clip(series, center - _CLIPPED * deviation, center + _CLIPPED * deviation)
 
 
-def _best_split(part: Floats) -> int:
+def _find_best(part: Floats) -> int:
     import ruptures
 
     search = ruptures.Binseg(model="l2", min_size=MIN_SIZE, jump=1).fit(part)
     return int(search.predict(n_bkps=1)[0])
 
 
-def _shares(rows: Floats) -> Floats:
+def _compute_shares(rows: Floats) -> Floats:
     """Return for each row the largest share of its least-squares cost that one split takes away."""
     count = rows.shape[-1]
     centered = rows - rows.mean(axis=-1, keepdims=True)
@@ -161,7 +161,7 @@ def _shares(rows: Floats) -> Floats:
     return shares
 
 
-def _autoregressions(size: int, count: int, correlation: float, generator: np.random.Generator) -> Floats:
+def _draw_noise(size: int, count: int, correlation: float, generator: np.random.Generator) -> Floats:
     """Return rows of Gaussian noise in which consecutive values have a correlation."""
     from scipy.signal import lfilter
 
@@ -171,17 +171,55 @@ def _autoregressions(size: int, count: int, correlation: float, generator: np.ra
     return rows
 
 
-def _p_value(part: Floats, generator: np.random.Generator, correlation: float) -> float:
+def _estimate_p(part: Floats, generator: np.random.Generator, correlation: float) -> float:
     """Return the p-value of the best split of a part, among series without a step that are drawn."""
-    share = float(_shares(part)) * (1 - 1e-9)
+    share = float(_compute_shares(part)) * (1 - 1e-9)
     exceeding = drawn = 0
     size = 50
     while exceeding < _EXCEEDING and drawn < _PERMUTATIONS:
         if correlation:
-            rows = _autoregressions(size, len(part), correlation, generator)
+            rows = _draw_noise(size, len(part), correlation, generator)
         else:
             rows = generator.permuted(np.broadcast_to(part, (size, len(part))), axis=1)
-        exceeding += int((_shares(rows) >= share).sum())
+        exceeding += int((_compute_shares(rows) >= share).sum())
         drawn += size
         size = _AT_ONCE
     return (exceeding + 1) / (drawn + 1)
+
+
+# The machine's share of a night --------------------------------------------------------------------------------------
+
+#: So many of the steadiest models weigh the same.
+EQUALS = 3
+
+
+def find_share(deviations: Floats) -> Floats:
+    """Return what the models of each night have in common: the weighted median; nan for a night without any.
+
+    ``deviations`` has a row for each model: how far each night is from the model's own level, nan where it was not
+    measured. Steady models weigh most: a plain median brings the noise of unsteady models into the series of steady
+    ones. Each model weighs as the inverse of its usual change from night to night, and the three steadiest weigh the
+    same, so that no single model is the machine.
+
+    >>> find_share(np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [9.0, -9.0, 9.0]])).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    weights = _weigh(deviations)
+    order = np.argsort(deviations, axis=0)  # nan comes last
+    ordered = np.take_along_axis(deviations, order, axis=0)
+    heights = np.cumsum(np.where(np.isnan(ordered), 0.0, weights[order]), axis=0)
+    half = (heights >= heights[-1] / 2).argmax(axis=0)
+    share: Floats = ordered[half, np.arange(deviations.shape[1])]
+    return share
+
+
+def _weigh(deviations: Floats) -> Floats:
+    """Return the weight of each model; equal ones if none changes from night to night."""
+    rows = [row[~np.isnan(row)] for row in deviations]
+    changes = np.array([_usual_distance(row, 1) if len(row) > 1 else np.inf for row in rows])
+    finite = np.sort(changes[np.isfinite(changes)])
+    if not len(finite):
+        return np.ones(len(changes))
+    least = max(float(finite[min(EQUALS, len(finite)) - 1]), float(np.finfo(float).tiny) ** 0.5)
+    weights: Floats = 1.0 / np.maximum(changes, least)
+    return weights

@@ -28,9 +28,9 @@ def _form(context: click.Context, parameter: click.Parameter, value: str) -> str
 
 def _engine(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """Check the name of an engine now, and not when the plan is read."""
-    from ..audits.engine import offered_engines
+    from ..audits.engine import list_engines
 
-    names = [info.name for info in offered_engines()]
+    names = [info.name for info in list_engines()]
     if value not in names and not context.resilient_parsing:
         raise click.BadParameter(f"{value!r}: there are, nearest first: {', '.join(by_likeness(value, names))}")
     return value
@@ -105,10 +105,10 @@ def command(
     try:
         audit = _audit(plan, quiet or dry_run, options)
         if dry_run:
-            from ..audits.estimating import estimate, estimate_text
+            from ..audits.estimating import describe, estimate
 
             estimated = estimate(audit)
-            emit(json.dumps(estimated.to_dict(), indent=1) if form == "json" else estimate_text(estimated))
+            emit(json.dumps(estimated.to_dict(), indent=1) if form == "json" else describe(estimated))
             return
         finished = _run(audit)
     except (PlanError, ArgumentError) as error:
@@ -126,9 +126,9 @@ def _run(audit: Audit) -> Finished:
     try:
         return audit.run()
     except KeyboardInterrupt:
-        from ..audits.store import without_password
+        from ..audits.store import hide_password
 
-        address = without_password(audit.url)
+        address = hide_password(audit.url)
         say(f"\nInterrupted: the rows so far are in {address}; the same command goes on from there.")
         sys.exit(INTERRUPTED)
 
@@ -176,16 +176,16 @@ def _show(finished: Finished, form: str, quiet: bool) -> None:
             previous = json.dumps(row.to_dict(), ensure_ascii=False)
         emit(f"{previous}\n]" if previous else "]")
         return
-    from ..audits.summary import summary
+    from ..audits.summary import summarize
 
-    emit(summary(finished))
+    emit(summarize(finished))
 
 
 def _end(audit: Audit, finished: Finished, strict: bool) -> None:
     """Leave with 1 where a budget of the plan is exceeded, or with ``strict`` a row is not complete."""
-    from ..audits.summary import exceeded
+    from ..audits.run_budgets import find_exceeded
 
-    over = exceeded(audit.plan, finished)
+    over = find_exceeded(finished.store, finished.run, audit.plan.budgets)
     for line in over:
         say(f"Over budget: {line}")
     if over or (strict and finished.counts.get("complete", 0) < sum(finished.counts.values())):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import IO, TYPE_CHECKING, Any
 
-from ..audits.durations import duration
+from ..audits.estimating import format_duration
 from ..audits.rows import Row, RowStatus
 from ..audits.running import Watch
 from ..foreign_text import on_terminal
@@ -69,7 +69,7 @@ class PlainLines(Counts):
         super().ended(case, row)
         settings = " ".join(f"{name}={value}" for name, value in row.settings.items())
         reason = f": {shortened(row.reason)}" if row.reason else ""
-        left = "" if self.seconds_left is None else f", {duration(self.seconds_left)} left"
+        left = "" if self.seconds_left is None else f", {format_duration(self.seconds_left)} left"
         number = f"[{self.reused + self.done}/{self.total}{left}]"
         self._write(f"{number} {row.status.value} {row.spec}{f' {settings}' if settings else ''}{reason}")
 
@@ -116,7 +116,7 @@ class TerminalLine(Counts):
 
     def text(self) -> str:
         """Return the line."""
-        left = "" if self.seconds_left is None else f", {duration(self.seconds_left)} left"
+        left = "" if self.seconds_left is None else f", {format_duration(self.seconds_left)} left"
         return f"{len(self.running)} running, {self.reused + self.done}/{self.total} done, {self.failed} failed{left}"
 
     def _draw(self) -> None:

@@ -31,14 +31,15 @@ def show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict:
     """Print what moved between two runs; with ``strict`` leave with 1 if something became worse."""
     _require(form, "diff")
     with errors_of_stores("--diff"):
-        from ..audits.run_diff import change_grid, diff_runs
+        from ..audits.changes import draw_changes
+        from ..audits.run_diff import diff_runs
 
         result = diff_runs(store, *runs)
     if form == "json":
         text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False)
     else:
         title = f"Runs {result.old.run[:12]} and {result.new.run[:12]}"
-        grid = [shown_grid(change_grid(result.changes, title), form)] if result.changes else []
+        grid = [shown_grid(draw_changes(result.changes, title), form)] if result.changes else []
         text = "\n\n".join([*grid, result.summary()])
     if not quiet:
         emit(text)

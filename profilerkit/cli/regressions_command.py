@@ -12,8 +12,7 @@ from . import NOT_KEPT, emit
 from .stores import FORMS, errors_of_stores, form_option, shown_grid, store_option
 
 if TYPE_CHECKING:
-    from ..audits.regressions import Regressions, Step
-    from ..render.grids import Grid
+    from ..audits.regressions import Regressions
 
 __all__ = ["command"]
 
@@ -44,34 +43,12 @@ def command(strict: bool, form: str, **options: Any) -> None:
 
 
 def _text(result: Regressions, form: str) -> str:
-    from ..audits.run_diff import change_grid
+    from ..audits.changes import draw_changes
+    from ..audits.regressions import draw_steps
 
-    blocks = []
-    if result.changes:
-        blocks.append(shown_grid(change_grid(result.changes, "Counts that moved"), form))
+    grids = [draw_changes(result.changes, "Counts that moved")] if result.changes else []
     for title, steps in (("All models moved together: the machine", result.machines), ("Times", result.steps)):
-        if steps:
-            blocks.append(shown_grid(_grid(title, steps), form))
+        grids += [draw_steps(steps, title)] if steps else []
     searched = f"{len(result.changes)} counts moved; {result.series} series of times were searched, with "
     searched += f"{len(result.steps)} steps of models and {len(result.machines)} of machines"
-    return "\n\n".join([*blocks, "\n".join([searched, *result.notes])])
-
-
-def _grid(title: str, steps: tuple[Step, ...]) -> Grid:
-    from ..render.grids import Grid
-
-    rows = tuple(
-        (
-            "all models" if step.case is None else str(step.case),
-            step.metric,
-            step.verdict,
-            f"{100 * step.change:+.1f} %",
-            f"{step.q:.2g}",
-            step.new.created[:16].replace("T", " "),
-            step.machine[:8],
-            "; ".join(step.causes),
-        )
-        for step in steps
-    )
-    titles = ("Model", "Metric", "", "Step", "q", "First seen", "Machine", "What else changed")
-    return Grid(title, titles, rows, numeric=frozenset({3, 4}))
+    return "\n\n".join([*(shown_grid(grid, form) for grid in grids), "\n".join([searched, *result.notes])])

@@ -7,12 +7,12 @@ a small file. Texts go through `profilerkit.audits.hiding` unless the page is pr
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ..audits.hiding import hidden_text
-from ..audits.rows import Row, Value
+from ..audits.hiding import hide_text
+from ..audits.rows import Row
 from ..audits.store import Run
 from ..piping.quantity import Scale, scale_value
 from ..piping.status import Comparative, Completeness, Metric
@@ -22,93 +22,107 @@ from ..render.grids import visible
 from ..render.page_parts import packed
 from .subjects import Subject
 
-__all__ = ["page_data"]
+__all__ = ["make_page_data"]
 
 Text = Callable[[str], str]
 
 _SCALES = {"B": Scale.IEC, "s": Scale.TIME, "%": Scale.NONE}
 
 
-def page_data(
+def make_page_data(
     subjects: Sequence[Subject], runs: Sequence[Run], machines: Mapping[str, Mapping[str, str]], private: bool
 ) -> dict[str, Any]:
     """Return the content of the page; ``subjects`` are its rows, in their order."""
-    text = _shown if private else lru_cache(maxsize=None)(_hidden)
-    kinds = _kinds()
-    numbers = {run.run: index for index, run in enumerate(runs)}
-    versions = _Distinct()
+    context = _Context(runs, machines, private)
     newest = [subject.newest for subject in subjects]
-    columns = _columns(newest, text)
-    columns["machine"] = packed([_machine(row.machine, machines, text) for row in newest])
-    columns["run"] = packed([numbers.get(row.run, -1) for row in newest])
-    columns["versions"] = packed([versions.index_of(row.versions) for row in newest])
+    metrics = list(dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values))
+    kinds = {offer.item.NAME: offer.item for offer in offers.offered_status_keys() if issubclass(offer.item, Metric)}
+    columns = {name: packed([read(row) for row in newest]) for name, read in context.readers().items()}
+    columns |= {name: [getattr(row, name) for row in newest] for name in ("seconds", "peak_bytes")}
+    columns["busy"] = [row.conditions.get("busy") for row in newest]
     histories = {
-        index: _history(subject, numbers, versions, text)
-        for index, subject in enumerate(subjects)
-        if len(subject.rows) > 1
+        place: context.describe_history(subject) for place, subject in enumerate(subjects) if len(subject.rows) > 1
     }
     return {
         "count": len(subjects),
         "ids": [subject.id for subject in subjects],
         "columns": columns,
-        "metrics": [_metric(name, newest, kinds, text) for name in _names(subjects)],
+        "metrics": [_describe_metric(name, newest, kinds.get(name), context.text) for name in metrics],
         "histories": histories,
-        "versions": versions.values,
-        "runs": [_run(run, machines, text) for run in runs],
+        "versions": list(map(json.loads, context.versions)),
+        "runs": list(map(context.describe_run, runs)),
     }
 
 
-def _hidden(text: str) -> str:
-    return visible(hidden_text(" ".join(text.split())))
+class _Context:
+    """What rows refer to: runs, machines and versions, each once on the page; and how their texts are shown."""
+
+    def __init__(self, runs: Sequence[Run], machines: Mapping[str, Mapping[str, str]], private: bool) -> None:
+        def show(text: str) -> str:
+            line = " ".join(text.split())
+            return visible(line if private else hide_text(line))
+
+        self.text = lru_cache(maxsize=None)(show)
+        self.places = {run.run: place for place, run in enumerate(runs)}
+        self.machines = {machine: self.text(_describe_machine(facts)) for machine, facts in machines.items()}
+        #: The versions of rows as JSON, each with its number.
+        self.versions: dict[str, int] = {}
+
+    def readers(self) -> dict[str, Callable[[Row], Any]]:
+        """Return for each column of texts the function that reads it from a row."""
+        text = self.text
+        return {
+            "spec": lambda row: text(row.spec),
+            "name": lambda row: text(row.name),
+            "backend": lambda row: text(row.backend),
+            "status": lambda row: row.status.value,
+            "failure": lambda row: row.failure or "",
+            "reason": lambda row: text(row.reason),
+            "flags": lambda row: text("; ".join(row.flags)),
+            "settings": lambda row: text(_describe_settings(row.settings)),
+            "model_type": lambda row: text(row.model_type),
+            "commit": lambda row: text(_shorten_commit(row.commit)),
+            "created": lambda row: _shorten_moment(row.created),
+            "machine": lambda row: self.machines.get(row.machine) or row.machine[:8],
+            "run": lambda row: self.places.get(row.run, -1),
+            "versions": self.number_versions,
+        }
+
+    def number_versions(self, row: Row) -> int:
+        """Return the number of the versions of a row, equal for equal ones."""
+        return self.versions.setdefault(json.dumps(row.versions, sort_keys=True), len(self.versions))
+
+    def describe_history(self, subject: Subject) -> dict[str, Any]:
+        """Return every measurement of a subject, column by column."""
+        rows = subject.rows
+        return {
+            "at": [_shorten_moment(row.created) for row in rows],
+            "run": [self.places.get(row.run, -1) for row in rows],
+            "status": [row.status.value for row in rows],
+            "commit": [self.text(_shorten_commit(row.commit)) for row in rows],
+            "versions": [self.number_versions(row) for row in rows],
+            "code": _number([row.code for row in rows]),
+            "machine": _number([row.machine for row in rows]),
+            "values": _list_values(subject),
+        }
+
+    def describe_run(self, run: Run) -> dict[str, Any]:
+        """Return what the page says of a run."""
+        return {
+            "run": run.run[:12],
+            "started": _shorten_moment(run.started),
+            "ended": _shorten_moment(run.ended),
+            "outcome": run.outcome or "not ended",
+            "commit": self.text(_shorten_commit(run.commit)),
+            "machine": self.machines.get(run.machine) or run.machine[:8],
+            "profilerkit": self.text(str(run.facts.get("profilerkit", ""))),
+        }
 
 
-def _shown(text: str) -> str:
-    return visible(" ".join(text.split()))
-
-
-class _Distinct:
-    """Mappings, each once, and the index of each."""
-
-    def __init__(self) -> None:
-        self.values: list[dict[str, str]] = []
-        self._indices: dict[str, int] = {}
-
-    def index_of(self, value: Mapping[str, str]) -> int:
-        text = json.dumps(value, sort_keys=True)
-        if text not in self._indices:
-            self._indices[text] = len(self.values)
-            self.values.append(dict(value))
-        return self._indices[text]
-
-
-# Columns --------------------------------------------------------------------------------------------------------------
-
-
-def _columns(rows: Sequence[Row], text: Text) -> dict[str, Any]:
-    texts: dict[str, Callable[[Row], str]] = {
-        "spec": lambda row: row.spec,
-        "name": lambda row: row.name,
-        "backend": lambda row: row.backend,
-        "status": lambda row: row.status.value,
-        "end": lambda row: row.end.value,
-        "reason": lambda row: row.reason,
-        "flags": lambda row: "; ".join(row.flags),
-        "settings": lambda row: settings_text(row.settings),
-        "model_type": lambda row: row.model_type,
-        "commit": lambda row: _commit(row.commit),
-        "created": lambda row: row.created[:19].replace("T", " "),
-    }
-    columns: dict[str, Any] = {name: packed([text(get(row)) for row in rows]) for name, get in texts.items()}
-    columns["seconds"] = [row.seconds for row in rows]
-    columns["peak_bytes"] = [row.peak_bytes for row in rows]
-    columns["busy"] = [row.conditions.get("busy") for row in rows]
-    return columns
-
-
-def settings_text(settings: Mapping[str, Any]) -> str:
+def _describe_settings(settings: Mapping[str, Any]) -> str:
     """Return the point of a matrix in a line.
 
-    >>> settings_text({"batch_size": 8, "input_shape": [3, 4], "autocast": True})
+    >>> _describe_settings({"batch_size": 8, "input_shape": [3, 4], "autocast": True})
     'batch_size 8, input_shape [3, 4], autocast true'
     """
     return ", ".join(
@@ -116,66 +130,35 @@ def settings_text(settings: Mapping[str, Any]) -> str:
     )
 
 
-def _commit(commit: str) -> str:
+def _shorten_moment(moment: str) -> str:
+    return moment[:19].replace("T", " ")
+
+
+def _shorten_commit(commit: str) -> str:
     """Return a commit as it is written in short; a "+" at its end, for files that were changed since, stays."""
-    return f"{commit[:12]}+" if commit.endswith("+") and len(commit) > 12 else commit[:12]
+    return commit[:12] + "+" * (len(commit) > 12 and commit.endswith("+"))
 
 
-def _machine(machine: str, machines: Mapping[str, Mapping[str, str]], text: Text) -> str:
-    facts = machines.get(machine, {})
-    words = [_fact(name, value, facts) for name, value in facts.items() if name not in ("host", "user")]
-    return text(", ".join(filter(None, words)) or machine[:8])
+def _describe_machine(facts: Mapping[str, str]) -> str:
+    """Return a machine as people write it; a fact that repeats another is left out."""
+    words = []
+    for name, value in facts.items():
+        if name == "memory_bytes" and value.isdecimal():
+            words.append(f"{scale_value(int(value), 'B', Scale.IEC)} of memory")
+        elif name == "cores":
+            words.append(f"{value} core" if value == "1" else f"{value} cores")
+        elif name == "usable_cores":
+            words += [f"{value} of them usable"] if value != facts.get("cores") else []
+        elif name not in ("host", "user"):
+            words.append(value if name in ("system", "architecture", "cpu") else f"{name} {value}")
+    return ", ".join(words)
 
 
-def _fact(name: str, value: str, facts: Mapping[str, str]) -> str:
-    """Return a fact of a machine as people write it; empty for one that repeats another."""
-    if name == "memory_bytes" and value.isdecimal():
-        return f"{scale_value(int(value), 'B', Scale.IEC)} of memory"
-    if name == "cores":
-        return f"{value} core" if value == "1" else f"{value} cores"
-    if name == "usable_cores":
-        return "" if value == facts.get("cores") else f"{value} of them usable"
-    return value if name in ("system", "architecture", "cpu") else f"{name} {value}"
-
-
-def _run(run: Run, machines: Mapping[str, Mapping[str, str]], text: Text) -> dict[str, Any]:
-    return {
-        "run": run.run[:12],
-        "started": run.started[:19].replace("T", " "),
-        "ended": run.ended[:19].replace("T", " "),
-        "outcome": run.outcome or "not ended",
-        "commit": text(_commit(run.commit)),
-        "machine": _machine(run.machine, machines, text),
-        "profilerkit": text(str(run.facts.get("profilerkit", ""))),
-    }
-
-
-# Metrics --------------------------------------------------------------------------------------------------------------
-
-
-def _names(subjects: Iterable[Subject]) -> list[str]:
-    """Return the metrics of all rows; those that some models lack are among them."""
-    return list(dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values))
-
-
-def _kinds() -> dict[str, tuple[Scale, Comparative]]:
-    """Return how each metric that plugins offer is scaled, and which of its values are better."""
-    items = [offer.item for offer in offers.offered_status_keys()]
-    return {item.NAME: (item.SCALE, item.COMPARATIVE) for item in items if issubclass(item, Metric)}
-
-
-def _metric(
-    name: str, rows: Sequence[Row], kinds: Mapping[str, tuple[Scale, Comparative]], text: Text
-) -> dict[str, Any]:
+def _describe_metric(name: str, rows: Sequence[Row], kind: type[Metric] | None, text: Text) -> dict[str, Any]:
     values = [row.values.get(name) for row in rows]
     unit = next((value.unit for value in values if value is not None and value.unit), "")
-    scale, comparative = kinds.get(name, (_SCALES.get(unit, Scale.SI), Comparative.RECIPROCAL))
-    incomplete = {
-        index: [value.completeness.value if value.applies else "does not apply", text(value.reason)]
-        for index, value in enumerate(values)
-        if value is not None and value.completeness is not Completeness.COMPLETE
-    }
-    measured = any(value is not None and value.measured for value in values)
+    scale = _SCALES.get(unit, Scale.SI) if kind is None else kind.SCALE
+    comparative = Comparative.RECIPROCAL if kind is None else kind.COMPARATIVE
     content: dict[str, Any] = {
         "name": name,
         "title": title_of(name),
@@ -183,33 +166,24 @@ def _metric(
         "scale": scale.value,
         "more": not comparative.prefers_lower and comparative is not Comparative.NONE,
         "values": [None if value is None else value.value for value in values],
-        "incomplete": incomplete,
+        "incomplete": {
+            place: [value.completeness.value if value.is_applicable else "does not apply", text(value.reason)]
+            for place, value in enumerate(values)
+            if value is not None and value.completeness is not Completeness.COMPLETE
+        },
     }
-    if measured:
-        content["intervals"] = [_interval(value) for value in values]
-    return content
+    intervals = [[value.low, value.high] if value is not None and value.is_measured else None for value in values]
+    return {**content, "intervals": intervals} if any(intervals) else content
 
 
-def _interval(value: Value | None) -> list[float | None] | None:
-    return None if value is None or not value.measured else [value.low, value.high]
-
-
-def _numbered(texts: Sequence[str]) -> list[int]:
+def _number(values: Sequence[str]) -> list[int]:
     """Return a number for each text, equal for equal ones: the page says whether they differ, and not what they are."""
-    numbers = {text: index for index, text in enumerate(dict.fromkeys(texts))}
-    return [numbers[text] for text in texts]
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(value, len(numbers)) for value in values]
 
 
-def _history(subject: Subject, numbers: Mapping[str, int], versions: _Distinct, text: Text) -> dict[str, Any]:
-    rows = subject.rows
-    names = dict.fromkeys(name for row in rows for name in row.values)
-    series = {name: [None if name not in row.values else row.values[name].value for row in rows] for name in names}
-    return {
-        "at": [row.created[:19].replace("T", " ") for row in rows],
-        "run": [numbers.get(row.run, -1) for row in rows],
-        "status": [row.status.value for row in rows],
-        "commit": [text(_commit(row.commit)) for row in rows],
-        "versions": [versions.index_of(row.versions) for row in rows],
-        **{name: _numbered([getattr(row, name) for row in rows]) for name in ("code", "machine")},
-        "values": {name: each[0] if len(set(each)) == 1 else each for name, each in series.items()},
-    }
+def _list_values(subject: Subject) -> dict[str, Any]:
+    """Return the values of each metric, row by row; one number for a metric that never moved."""
+    names = dict.fromkeys(name for row in subject.rows for name in row.values)
+    series = {name: [row.values[name].value if name in row.values else None for row in subject.rows] for name in names}
+    return {name: values[0] if len(set(values)) == 1 else values for name, values in series.items()}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..audits.rows import Row
+from ..audits.series import group_by_case
 
-__all__ = ["Subject", "subjects_of"]
+__all__ = ["Subject", "group_rows"]
 
 
 @dataclass(frozen=True)
@@ -30,21 +30,13 @@ class Subject:
         return self.rows[-1]
 
 
-def subjects_of(rows: Iterable[Row]) -> list[Subject]:
-    """Return the subjects of rows, in the order in which each first occurs."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(json.dumps([row.spec, row.settings], sort_keys=True, default=str), []).append(row)
+def group_rows(rows: Iterable[Row]) -> list[Subject]:
+    """Return the subjects of rows, in the order in which each was first measured."""
     subjects = []
-    for text, group in groups.items():
-        measured = any(value.measured for row in group for value in row.values.values())
-        machines = dict.fromkeys(row.machine for row in group) if measured else ("",)
-        for machine in machines:
-            chosen = sorted((row for row in group if machine in ("", row.machine)), key=_moment)
-            digest = hashlib.sha256(f"{text}{machine}".encode()).hexdigest()[:12]
-            subjects.append(Subject(digest, tuple(chosen)))
+    for case, series in group_by_case(rows).items():
+        is_measured = any(value.is_measured for row in series for value in row.values.values())
+        for machine in dict.fromkeys(row.machine for row in series) if is_measured else ("",):
+            chosen = tuple(row for row in series if machine in ("", row.machine))
+            digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
+            subjects.append(Subject(digest, chosen))
     return subjects
-
-
-def _moment(row: Row) -> tuple[str, int, int]:
-    return row.created, row.id or 0, row.attempt

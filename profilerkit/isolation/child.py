@@ -19,7 +19,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, ProfilerKitError, ProfilerKitWarning, UnknownStatusError
+from ..errors import InputError, ProfilerKitError, ProfilerKitWarning, UnknownStatusError, classify
 from .channel import Channel
 from .job import Job, read_job
 from .turns import taking_turns
@@ -95,8 +95,9 @@ def serve(channel: Channel, job: Job) -> None:
 
 
 def error_message(error: Exception) -> dict[str, Any]:
-    """Return an error as a message: its type, its text, and the other arguments of its type."""
-    message: dict[str, Any] = {"type": type(error).__name__, "text": str(error)[:20_000]}
+    """Return an error as a message: its type, its text, its code, and the other arguments of its type."""
+    text = str(error)[:20_000]
+    message: dict[str, Any] = {"type": type(error).__name__, "text": text, "failure": classify(error).value}
     if isinstance(error, UnknownStatusError):
         message |= {"name": error.name, "known": list(error.names), "owner": error.owner}
     return message

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import errors
-from ..errors import ModelFailedError, ProfilerKitWarning, UnknownStatusError
+from ..errors import FailureCode, ModelFailedError, ProfilerKitWarning, UnknownStatusError
 from ..results.report import Report
 from ..results.saving import parse
 from ..times.sampling import Sampling
@@ -31,7 +31,7 @@ _OTHER_ERRORS: dict[str, type[Exception]] = {
 class Progress:
     """The progress of a job, as its process reported it.
 
-    ``report`` is the latest report, with a record for every metric that will be computed. ``pending`` are the metrics
+    ``report`` is what `read_report` has read, with a record for each metric. ``pending`` are the metrics
     that have no result yet, and ``doing`` those of them that are being computed. ``joint`` are the measurements that a
     process makes in turn with others. ``waiting`` says that it waits for its turn to compute ``turn``; with a plan in
     ``ready`` it waits for the request of a sample. The process's warnings are kept in ``warned``, and issued here too
@@ -49,14 +49,16 @@ class Progress:
     times_ready: int = 0
     sample: float | None = None
     error: Exception | None = None
+    failure: FailureCode = FailureCode.MODEL
     done: bool = False
     quiet: bool = False
     warned: list[str] = field(default_factory=list)
+    _content: bytes | None = None
 
     def take(self, kind: bytes, content: bytes) -> None:
         """Process a message."""
         if kind == REPORT:
-            self._take_report(content)
+            self._content = content
             return
         for name, value in decoded(content).items():
             take = _TAKES.get(name)
@@ -64,7 +66,11 @@ class Progress:
                 raise ChannelError(f"a message says {name!r:.40}")
             take(self, value)
 
-    def _take_report(self, content: bytes) -> None:
+    def read_report(self) -> None:
+        """Read the latest report that was sent; each one has all that those before it have."""
+        if self._content is None:
+            return
+        content, self._content = self._content, None
         try:
             report = parse(content, "what the process sent")
         except errors.ReportFileError as error:
@@ -88,6 +94,10 @@ class Progress:
 
     def _take_error(self, value: Any) -> None:
         self.error = _error_of(value)
+        code = _text(value.get("failure", FailureCode.MODEL))
+        if code not in set(FailureCode):
+            raise ChannelError(f"the code of a failure is {code!r:.40}")
+        self.failure = FailureCode(code)
 
     def _take_done(self, value: Any) -> None:
         self.done, self.doing = True, []

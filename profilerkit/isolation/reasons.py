@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from ..errors import FailureCode
 from ..piping.status import Completeness, Metric, Outcome
 from .limits import Limits, shown_bytes
 from .supervisor import Ending
@@ -16,7 +17,7 @@ from .supervisor import Ending
 if TYPE_CHECKING:
     from ..results.report import Report, StatusRecord
 
-__all__ = ["Fate", "kind_of", "reason_of", "report_before", "with_reason"]
+__all__ = ["Fate", "code_of", "reason_of", "report_before", "with_reason"]
 
 _SIGNALS = {
     "SIGSEGV": "segmentation fault",
@@ -40,13 +41,13 @@ _OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocat|out of memory|cannot
 class Fate:
     """The known facts about a process that ended early.
 
-    ``kind`` is "timeout" if the caller's time limit was reached, "channel" if the descriptor of the results was closed
-    or written to (``detail`` says how), "lost" if the supervisor itself was killed, and None otherwise.
+    ``code`` is TIMEOUT if the caller's time limit was reached, CHANNEL if the descriptor of the results was closed or
+    written to (``detail`` says how), LOST if the supervisor itself was killed, and None otherwise.
     """
 
     ending: Ending | None
     limits: Limits
-    kind: str | None = None
+    code: FailureCode | None = None
     detail: str = ""
     stage: str = ""
     doing: tuple[str, ...] = ()
@@ -61,19 +62,21 @@ def reason_of(fate: Fate) -> str:
     return f"{_cause(fate)} while {_work(fate)}{location}{quoted}"
 
 
-def kind_of(fate: Fate) -> str:
-    """Return the cause in a word: "timeout", "memory", "threads", "channel", "lost", "asked", "signal" or "exit".
-
-    The order is that of `reason_of`; a process that was refused memory and gave up is of "memory" too.
-    """
+def code_of(fate: Fate) -> FailureCode:
+    """Return the cause as a code, in the order of `reason_of`; a process that was refused memory is of MEMORY too."""
     ending = fate.ending or Ending()
-    if fate.kind == "timeout" or ending.why in ("memory", "threads"):
-        return "timeout" if fate.kind == "timeout" else str(ending.why)
-    if fate.kind in ("channel", "lost", "asked"):
-        return fate.kind
-    if fate.limits.memory is not None and _OUT_OF_MEMORY.search(fate.stderr[-4000:]):
-        return "memory"
-    return "signal" if ending.signal is not None else "exit"
+    if fate.code is not FailureCode.TIMEOUT and ending.why in ("memory", "threads"):
+        return FailureCode(ending.why)
+    if fate.code is not None:
+        return fate.code
+    if _ran_out_of_memory(fate):
+        return FailureCode.MEMORY
+    return FailureCode.EXIT if ending.signal is None else FailureCode.SIGNAL
+
+
+def _ran_out_of_memory(fate: Fate) -> bool:
+    """Return whether a process that ended by itself says on its standard error that it was refused memory."""
+    return fate.limits.memory is not None and _OUT_OF_MEMORY.search(fate.stderr[-4000:]) is not None
 
 
 def _work(fate: Fate) -> str:
@@ -85,18 +88,18 @@ def _work(fate: Fate) -> str:
 
 def _cause(fate: Fate) -> str:
     ending, limits = fate.ending or Ending(), fate.limits
-    if fate.kind == "timeout":
+    if fate.code is FailureCode.TIMEOUT:
         return f"the process was ended at its time limit of {limits.timeout:g} s"
     if ending.why == "memory":
         return _memory(ending, limits)
     if ending.why == "threads":
         seen = f", having {ending.threads:,}," if ending.threads else ""
         return f"the process was ended at its limit of {limits.max_threads:,} threads{seen}"
-    if fate.kind == "channel":
+    if fate.code is FailureCode.CHANNEL:
         return f"the model closed the descriptor that results go through, or wrote to it ({fate.detail}),"
-    if fate.kind == "lost":
+    if fate.code is FailureCode.LOST:
         return "the process that watches over the model was killed"
-    return _own_end(ending, limits, fate.stderr)
+    return _own_end(fate, ending)
 
 
 def _memory(ending: Ending, limits: Limits) -> str:
@@ -110,7 +113,7 @@ def _memory(ending: Ending, limits: Limits) -> str:
     return f"the process was ended at its memory limit of {shown_bytes(limit)}{seen}"
 
 
-def _own_end(ending: Ending, limits: Limits, stderr: str) -> str:
+def _own_end(fate: Fate, ending: Ending) -> str:
     if ending.signal is not None:
         name = _name_of(ending.signal)
         more = f" ({_SIGNALS[name]})" if name in _SIGNALS else ""
@@ -121,8 +124,8 @@ def _own_end(ending: Ending, limits: Limits, stderr: str) -> str:
         sentence = f"the process left by itself with exit code {ending.code}"
     else:
         sentence = "the process ended"
-    if limits.memory is not None and _OUT_OF_MEMORY.search(stderr[-4000:]):
-        return f"{sentence}, out of memory under its limit of {shown_bytes(limits.memory)},"
+    if _ran_out_of_memory(fate):
+        return f"{sentence}, out of memory under its limit of {shown_bytes(fate.limits.memory or 0)},"
     return sentence
 
 
@@ -158,7 +161,7 @@ def _last_lines(stderr: str) -> str:
 # Reports --------------------------------------------------------------------------------------------------------------
 
 
-def with_reason(report: Report, pending: Sequence[str], doing: Sequence[str], reason: str) -> Report:
+def with_reason(report: Report, pending: Sequence[str], doing: Sequence[str], reason: str, code: FailureCode) -> Report:
     """Return a report with a reason for each missing metric: those that were computed failed, others were not reached.
 
     If none was being computed yet, all of them failed.
@@ -175,6 +178,7 @@ def with_reason(report: Report, pending: Sequence[str], doing: Sequence[str], re
             value=None,
             completeness=Completeness.FAILED if failed else Completeness.UNAVAILABLE,
             missing=(reason if failed else f"not reached: {short}",),
+            failure=code if failed else None,
         )
     without_record = tuple(f"{key} failed: {reason}" for key in pending if key not in records)
     note = () if pending else (f"after everything was computed {reason}",)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import selectors
 import signal
 import socket
@@ -14,8 +13,7 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any
 
-from ..errors import ModelFailedError
-from ..piping.status import Completeness
+from ..errors import FailureCode, ModelFailedError
 from ..results.report import Report, StatusRecord
 from . import processes
 from .channel import MESSAGE, ChannelError, FrameReader, decoded, frame
@@ -23,7 +21,7 @@ from .job import Job
 from .limits import Limits, shown_bytes
 from .messages import Progress
 from .output import BoundedOutput
-from .reasons import Fate, kind_of, reason_of, report_before, with_reason
+from .reasons import Fate, code_of, reason_of, report_before, with_reason
 from .starting import start
 from .supervisor import Ending
 
@@ -35,8 +33,6 @@ PATIENCE = 8.0
 SECOND_SIGN = 0.5
 _PIECE = 2**18
 _STDERR_READ = 20_000
-_NO_MEMORY = re.compile(r"MemoryError|bad_alloc|can't allocate|cannot allocate|unable to allocate|out of memory", re.I)
-_NO_THREAD = re.compile(r"can't start new thread|resource temporarily unavailable", re.I)
 
 
 class Clock:
@@ -87,7 +83,7 @@ class IsolatedRun:
         self.progress = Progress(quiet=quiet)
         self.over = False
         self.ending: Ending | None = None
-        self._kind: str | None = None
+        self._code: FailureCode | None = None
         self._detail = ""
         self._memory_by = ""
         self._session: int | None = None
@@ -146,7 +142,7 @@ class IsolatedRun:
                 self.progress.take(kind, content)
         except ChannelError as error:
             self._started.channel.close()
-            self._end_for("channel", str(error))
+            self._end_for(FailureCode.CHANNEL, str(error))
             return False
         if not piece:
             self._started.channel.close()
@@ -169,13 +165,16 @@ class IsolatedRun:
             processes.send_signal(self._pidfd, signal.SIGCONT if run else signal.SIGSTOP)
             self._stopped = not run
 
-    def _end_for(self, kind: str, detail: str = "") -> None:
+    def _end_for(self, code: FailureCode, detail: str = "") -> None:
         """End the process, and record the reason."""
-        if self._kind is None and self.ending is None:
-            self._kind, self._detail = kind, detail
+        if self._code is None and self.ending is None:
+            self._code, self._detail = code, detail
+        self._end(dump=code is FailureCode.TIMEOUT)
+
+    def _end(self, dump: bool = False) -> None:
         if self._patience_until is None:
             self._patience_until = time.monotonic() + PATIENCE
-            self._started.send(end=True, dump=kind == "timeout")
+            self._started.send(end=True, dump=dump)
 
     # Time -------------------------------------------------------------------------------------------------------
 
@@ -196,10 +195,10 @@ class IsolatedRun:
         if self._patience_until is not None:
             self._finish()
         elif self._closed_until is not None and self._closed_until <= time.monotonic():
-            self._end_for("channel", "it was closed")
+            self._end_for(FailureCode.CHANNEL, "it was closed")
         else:
             self.let(run=True)  # so that it can say where it is
-            self._end_for("timeout")
+            self._end_for(FailureCode.TIMEOUT)
 
     def _finish(self) -> None:
         """Record that the process is over, after the rest of its output was read."""
@@ -212,8 +211,12 @@ class IsolatedRun:
         self.over = True
         for output in self._outputs:
             output.finish()
+        try:
+            self.progress.read_report()
+        except ChannelError as error:
+            self._code, self._detail = self._code or FailureCode.CHANNEL, str(error)
         if self.ending is None:
-            self._kind = self._kind or "lost"
+            self._code = self._code or FailureCode.LOST
             processes.end_tree(lambda: processes.marked(self._started.marker, self._session))
         self._started.close()
         if self._pidfd is not None:
@@ -223,7 +226,7 @@ class IsolatedRun:
     def close(self) -> None:
         """End the process if it still runs, and wait until all of it has ended."""
         if not self.over:
-            self._end_for("asked")
+            self._end()
             pump([self], lambda: self.over)
 
     @property
@@ -237,10 +240,15 @@ class IsolatedRun:
         return self._clock.seconds
 
     @property
-    def early_end(self) -> str:
-        """What ended the process before it was done, in a word; empty if it came to its end. See `reasons.kind_of`."""
-        done = self.progress.done and not self.progress.pending and self.progress.error is None
-        return "" if done or self.progress.error is not None else kind_of(self._fate())
+    def failure(self) -> FailureCode | None:
+        """Why there is no report, or why the process ended before it was done; None if it came to its end."""
+        if self.progress.error is not None:
+            return self.progress.failure
+        return None if self._is_complete() else code_of(self._fate())
+
+    def _is_complete(self) -> bool:
+        progress = self.progress
+        return progress.done and not progress.pending and progress.report is not None
 
     # What came of it --------------------------------------------------------------------------------------------
 
@@ -248,21 +256,22 @@ class IsolatedRun:
         """Return the report; raises the errors that `profilerkit.profile` would have raised."""
         progress = self.progress
         if progress.error is not None:
-            raise self._error_under_limit(progress.error)
-        if progress.done and not progress.pending and progress.report is not None:
-            return self._finished(progress.report)
+            raise self._with_limits(progress.error, progress.failure)
+        if progress.report is None:
+            report, pending = report_before(self.job.called, self.job.metrics)
+        else:
+            report, pending = self._under_limits(progress.report), progress.pending
+        if self._is_complete():
+            return self._finished(report)
         reason = reason_of(self._fate())
         if self.job.strict:
             raise ModelFailedError(f"{self.job.called}: {reason}")
-        report, pending = progress.report, progress.pending
-        if report is None:
-            report, pending = report_before(self.job.called, self.job.metrics)
-        return self._finished(with_reason(report, pending, progress.doing, reason))
+        return self._finished(with_reason(report, pending, progress.doing, reason, code_of(self._fate())))
 
     def _fate(self) -> Fate:
         stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
         doing = tuple(self.progress.doing)
-        return Fate(self.ending, self.limits, self._kind, self._detail, self.progress.stage, doing, stderr)
+        return Fate(self.ending, self.limits, self._code, self._detail, self.progress.stage, doing, stderr)
 
     def _finished(self, report: Report) -> Report:
         ending = self.ending or Ending()
@@ -271,33 +280,35 @@ class IsolatedRun:
             notes.append(f"{ending.left_behind} processes that the model had started were ended when it was done")
         if ending.survivors:
             notes.append(f"{ending.survivors} processes that the model had started could not be ended")
-        records = {key: self._under_limit(record) for key, record in report.statuses.items()}
         environment = {**report.environment, "isolation": self._described()}
-        return replace(report, statuses=records, notes=tuple(notes), environment=environment)
+        return replace(report, notes=tuple(notes), environment=environment)
+
+    def _under_limits(self, report: Report) -> Report:
+        """Return a report in which values that failed for lack of memory or threads have the limits in their reason."""
+        return replace(report, statuses={key: self._under_limit(record) for key, record in report.statuses.items()})
 
     def _under_limit(self, record: StatusRecord) -> StatusRecord:
-        """Return a record that failed for lack of memory or threads, with the limits in its reason."""
-        if record.completeness is not Completeness.FAILED or not record.missing:
+        limits = self._limits_of(record.failure)
+        if not limits or not record.missing:
             return record
         first, *others = record.missing
-        return replace(record, missing=(f"{first}{self._limits_of(first)}", *others))
+        return replace(record, missing=(f"{first}{limits}", *others))
 
-    def _error_under_limit(self, error: Exception) -> Exception:
+    def _with_limits(self, error: Exception, code: FailureCode) -> Exception:
         """Return an error of loading for lack of memory or threads, with the limits in its message."""
-        limits = self._limits_of(str(error))
+        limits = self._limits_of(code)
         if limits and len(error.args) == 1:
             error.args = (f"{error}{limits}",)
         return error
 
-    def _limits_of(self, reason: str) -> str:
-        """Return in brackets the limits that a reason is about; empty if it is about none, or names them itself."""
+    def _limits_of(self, code: FailureCode | None) -> str:
+        """Return in brackets the limits that a failure is about; empty if it is about none."""
         limits = []
-        if self.limits.memory is not None and (_NO_MEMORY.search(reason) or _NO_THREAD.search(reason)):
+        if self.limits.memory is not None and code in (FailureCode.MEMORY, FailureCode.THREADS):
             limits.append(f"{shown_bytes(self.limits.memory)} of memory")
-        if self.limits.max_threads is not None and _NO_THREAD.search(reason):
+        if self.limits.max_threads is not None and code is FailureCode.THREADS:
             limits.append(f"{self.limits.max_threads:,} threads")
-        named = "its limit of" in reason or "memory limit of" in reason or "the process was limited to" in reason
-        return f" (the process was limited to {' and '.join(limits)})" if limits and not named else ""
+        return f" (the process was limited to {' and '.join(limits)})" if limits else ""
 
     def _described(self) -> str:
         parts = [f"a process of its own ({self.start_method})"]

@@ -43,12 +43,13 @@ def require_rows(table: Table, where: str) -> None:
     for names in _TOGETHER:
         if any(name in table.columns for name in names):
             _require_columns(table, names, where)
+    rows = list(table)
     for column in table.columns:
         expected = _expected(column)
         if expected is None:
             continue
         kind, fits = expected
-        for index, row in enumerate(table):
+        for index, row in enumerate(rows):
             if not fits(row[column]):
                 raise ValueError(f"{where}.rows[{index}].{column} is {short(row[column])}, {kind}")
 
@@ -99,7 +100,8 @@ def _require_values(table: Table, columns: Iterable[str], where: str) -> None:
 
 
 def _require_columns(table: Table, names: Iterable[str], where: str) -> None:
-    missing = [name for name in names if len(table) and name not in table.columns]
+    columns = table.columns
+    missing = [name for name in names if columns and name not in columns]
     if missing:
         raise ValueError(f"{where}.columns has no {missing[0]!r}")
 

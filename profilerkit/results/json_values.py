@@ -50,8 +50,8 @@ def to_plain(value: Any) -> Any:
 
 
 def _rows(kind: str, table: Table) -> dict[str, Any]:
-    rows = [[_cell(row.get(column)) for column in table.columns] for row in table]
-    return {"type": kind, "columns": [*table.columns], "rows": rows}
+    columns = list(table.columns)
+    return {"type": kind, "columns": columns, "rows": [[_cell(row.get(column)) for column in columns] for row in table]}
 
 
 def _cell(value: Any) -> Any:

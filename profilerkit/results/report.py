@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from ..arguments.checking import status_name
 from ..error_text import shown
-from ..errors import UnknownStatusError
+from ..errors import FailureCode, UnknownStatusError, classify
 from ..piping.quantity import Scale
 from ..piping.status import Comparative, Completeness, Metric, Outcome, StatusKey
 from ..times.layer_times import LayerTimeTable
@@ -48,6 +48,7 @@ class StatusRecord:
         note: A remark about the value, such as the device and the settings of a measurement.
         scale: Which prefixes ``unit`` takes.
         bounds: The lower and the upper bound of a partial number, both included; None for a bound that is unknown.
+        failure: Why the value failed, as a code that programs can read; None if it did not.
     """
 
     key: str
@@ -63,6 +64,7 @@ class StatusRecord:
     note: str = ""
     scale: Scale = Scale.NONE
     bounds: Bounds | None = None
+    failure: FailureCode | None = None
 
     @property
     def ends(self) -> Bounds | None:
@@ -85,10 +87,8 @@ class StatusRecord:
             raise
         except Exception as error:
             reason = f"{type(metric).__name__} cannot be shown: {type(error).__name__}: {error}"
-            outcome = Outcome(None, Completeness.FAILED, (reason,), error)
-            return cls(
-                metric.NAME, metric.NAME, "", None, "", "", Comparative.NONE, outcome.completeness, outcome.missing
-            )
+            nothing = (metric.NAME, metric.NAME, "", None, "", "", Comparative.NONE)
+            return cls(*nothing, Completeness.FAILED, (reason,), failure=classify(error))
 
     @classmethod
     def _of(cls, metric: Metric, outcome: Outcome) -> StatusRecord:
@@ -106,7 +106,14 @@ class StatusRecord:
             note=outcome.note,
             scale=metric.SCALE,
             bounds=outcome.bounds,
+            failure=_failure(outcome),
         )
+
+
+def _failure(outcome: Outcome) -> FailureCode | None:
+    if outcome.completeness is not Completeness.FAILED:
+        return None
+    return FailureCode.MODEL if outcome.error is None else classify(outcome.error)
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from ..arguments.checking import checked
-from ..errors import ReportFileError
+from ..errors import FailureCode, ReportFileError
 from ..piping.quantity import Scale
 from ..piping.status import Comparative, Completeness, is_number
 from ..process.files import write_text
@@ -56,6 +56,7 @@ class _Status(msgspec.Struct, forbid_unknown_fields=True):
     note: str
     low: Any = msgspec.UNSET
     high: Any = msgspec.UNSET
+    failure: FailureCode | None = None
 
 
 class _Memory(msgspec.Struct, forbid_unknown_fields=True):
@@ -158,6 +159,7 @@ def _status(record: StatusRecord) -> dict[str, Any]:
         "note": record.note,
         "low": to_plain(ends.low),
         "high": to_plain(ends.high),
+        **({} if record.failure is None else {"failure": record.failure.value}),
     }
 
 

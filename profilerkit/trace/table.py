@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -47,6 +47,9 @@ class Table(Sequence[Mapping[str, Any]]):
 
     def __getitem__(self, index: Any) -> Any:
         return type(self)(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        return iter(self._rows)
 
     def __eq__(self, other: object) -> bool:
         return self._rows == other._rows if type(other) is type(self) else NotImplemented

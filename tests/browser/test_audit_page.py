@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from audit_rows import fill
 from browsing import Open, browser, column, visit
+from msgspec.structs import replace
 from playwright.sync_api import Page
 
 from profilerkit.audits import Row, RowStatus, Run, Store, Value

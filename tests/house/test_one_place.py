@@ -184,9 +184,9 @@ def test_the_root_is_that_of_the_project() -> None:
 REMEMBERED = {
     "profilerkit/audits/cases.py": {"_measuring_packages"},  # takes nothing
     "profilerkit/audits/hiding.py": {"_environment_secrets", "_names"},  # takes nothing
-    "profilerkit/audits/listing.py": {"_listed"},  # names of loaders
-    "profilerkit/audits/series.py": {"_runs"},  # names of metrics, at most 1000
-    "profilerkit/audits/source_code.py": {"_digest_at", "_distributions", "package_versions"},  # paths, at most 1000
+    "profilerkit/audits/listing.py": {"_list_library"},  # names of loaders
+    "profilerkit/audits/series.py": {"_is_run_for"},  # names of metrics, at most 1000
+    "profilerkit/audits/source_code.py": {"_digest_at", "_distributions", "find_versions"},  # paths, at most 1000
     "profilerkit/times/conditions.py": {"_name_of", "_resource"},  # the number of this process; takes nothing
     "profilerkit/times/median.py": {"median_interval"},  # samples, 32 of them
     "profilerkit_torch/trace/known_values.py": {"_nature"},  # operators, which torch itself keeps

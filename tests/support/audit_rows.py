@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+
+from msgspec.structs import replace
 
 from profilerkit import Completeness
-from profilerkit.audits import End, Row, RowStatus, Run, Store, Value
-from profilerkit.audits.schema import measured, rows, run_rows
-from profilerkit.audits.stored import row_values, value_rows
+from profilerkit.audits import FailureCode, Row, RowStatus, Run, Store, Value
+from profilerkit.audits.rows import encode
+from profilerkit.audits.schema import insert_new, rows, run_rows
 
 BACKENDS = ("torch", "tensorflow", "onnx", "jax")
 FAILURE = "the process was ended by the signal SIGSEGV"
@@ -25,12 +25,12 @@ def planted(count: int, run: str, factor: int = 1, torch: str = "2.12") -> Itera
             "total_params": Value(number * 104729 % count + 1),
             "memory_footprint": Value(float(2**20 + number * 3571 % count), "B"),
         }
-        reason, end = "", End.DONE
+        reason, end = "", None
         if status is RowStatus.PARTIAL:
             reason = "macs partial: aten.odd (2 calls)"
             values["macs"] = replace(values["macs"], completeness=Completeness.PARTIAL, reason="aten.odd (2 calls)")
         if status is RowStatus.FAILED:
-            reason, end = FAILURE, End.SIGNAL
+            reason, end = FAILURE, FailureCode.SIGNAL
             values = {name: Value(None, each.unit, Completeness.FAILED, FAILURE) for name, each in values.items()}
         yield Row(
             f"zoo:model_{number:05d}",
@@ -64,13 +64,7 @@ def fill(store: Store, count: int, times: int = 1) -> list[str]:
 
 def insert(store: Store, several: list[Row]) -> None:
     """Insert rows as `Store.add` does, all in one transaction."""
-    with store._writing() as connection:
-        lines: list[dict[str, Any]] = []
-        links = []
+    with store._write() as connection:
         for row in several:
-            key = connection.execute(rows.insert().values(**row_values(row))).inserted_primary_key
-            number = int(key[0]) if key else 0
-            lines += value_rows(replace(row, id=number))
-            links.append({"run": row.run, "row": number})
-        connection.execute(measured.insert(), lines)
-        connection.execute(run_rows.insert(), links)
+            number = insert_new(connection, rows, key=row.key, attempt=row.attempt, spec=row.spec, content=encode(row))
+            connection.execute(run_rows.insert().values(run=row.run, row=number))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from profilerkit import Completeness, Report, profile
-from profilerkit.audits import End, Row, RowStatus, Run, Store, Value
+from profilerkit.audits import FailureCode, Row, RowStatus, Run, Store, Value
 from profilerkit_numpy.layers import Sequential, activation, dense
 
 __all__ = ["add_nights", "begun", "count_row", "moment", "network_report", "noisy"]
@@ -42,7 +42,7 @@ def count_row(run: str, night: int, spec: str, report: Report | None, **fields: 
     if report is None:
         reason = "the process was killed"
         values = {"macs": Value(None, "MACs", Completeness.FAILED, reason)}
-        fields = {"end": End.SIGNAL, "reason": reason, **fields}
+        fields = {"failure": FailureCode.SIGNAL, "reason": reason, **fields}
     status = RowStatus.FAILED if report is None else RowStatus.COMPLETE
     about = {"values": values, "run": run, "machine": "m", "created": moment(night), "commit": f"c{night}", **fields}
     return Row(spec, f"{spec}-{night}-{run}"[:64], status, **about)

@@ -27,7 +27,7 @@ function condition(word) {
 }
 
 const haystack = Array.from({ length: rows.count }, (_, row) =>
-  ["spec", "name", "backend", "settings", "status", "end", "reason", "model_type"].map((key) => rows.text[key][row]).join("\n").toLowerCase(),
+  ["spec", "name", "backend", "settings", "status", "failure", "reason", "model_type"].map((key) => rows.text[key][row]).join("\n").toLowerCase(),
 );
 
 /** The rows that match what is typed, and the status that is pressed. */

@@ -18,7 +18,7 @@ class OneModel {
       el("button", { type: "button", class: "quiet", onclick: () => choose(-1) }, "Close"),
     );
     const status = rows.text.status[row];
-    const facts = ["backend", "model_type", "name", "settings", "end", "created", "machine", "commit"].map((key) => [TITLES[key], rows.text[key][row]]);
+    const facts = ["backend", "model_type", "name", "settings", "failure", "created", "machine", "commit"].map((key) => [TITLES[key], rows.text[key][row]]);
     facts.push(["Took", quantity(rows.text.seconds[row], "s", "time")]);
     const peak = rows.text.peak_bytes[row];
     if (isNumber(peak)) facts.push(["Peak of the process", quantity(peak, "B", "iec")]);

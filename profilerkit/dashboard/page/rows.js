@@ -3,11 +3,11 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const unpacked = (values) => (Array.isArray(values) ? values : values.at.map((place) => values.of[place]));
 
-const TITLES = { spec: "Model", status: "Status", backend: "Backend", settings: "Settings", reason: "Reason", name: "Name", model_type: "Class", end: "Ended by", created: "Created", machine: "Machine", commit: "Commit", seconds: "Took", peak_bytes: "Peak of the process", busy: "Machine busy" };
+const TITLES = { spec: "Model", status: "Status", backend: "Backend", settings: "Settings", reason: "Reason", name: "Name", model_type: "Class", failure: "Failure", created: "Created", machine: "Machine", commit: "Commit", seconds: "Took", peak_bytes: "Peak of the process", busy: "Machine busy" };
 /** The columns in their order around the metrics; the last ones are not shown at first. */
 const BEFORE = ["spec", "status", "reason", "backend"];
 const AFTER = ["settings", "seconds", "peak_bytes"];
-const MORE = ["name", "model_type", "end", "created", "machine", "commit", "busy"];
+const MORE = ["name", "model_type", "failure", "created", "machine", "commit", "busy"];
 const NUMBERS = { seconds: ["s", "time"], peak_bytes: ["B", "iec"], busy: ["", "none"] };
 
 const rows = {

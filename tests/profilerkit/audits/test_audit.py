@@ -12,7 +12,7 @@ import pytest
 from audited import MACS, PARAMS, many, plan, write_nets
 
 from profilerkit import ArgumentError, NotOfferedError, Report
-from profilerkit.audits import End, Row, RowStatus, Run, Store, audit
+from profilerkit.audits import FailureCode, Row, RowStatus, Run, Store, audit
 from profilerkit.audits.running import Audit, Watch
 from profilerkit.isolation import processes
 
@@ -43,17 +43,17 @@ def by_spec(rows: Any) -> dict[str, Row]:
     return {row.spec.rpartition(":")[2]: row for row in rows}
 
 
-@pytest.mark.parametrize("end", list(End))
-def test_a_row_is_reused_unless_the_engine_failed(end: End, tmp_path: Path) -> None:
+@pytest.mark.parametrize("failure", [None, *FailureCode])
+def test_a_row_is_reused_unless_the_engine_failed(failure: FailureCode | None, tmp_path: Path) -> None:
     """A lost cluster or a deleted temporary folder says nothing about a model; a crash or a time-out does."""
     zoo = Audit(many(tmp_path, 1), tmp_path / "zoo.db")
-    (case,) = zoo.cases
-    status = RowStatus.COMPLETE if end is End.DONE else RowStatus.FAILED
+    ((key, case),) = zoo.cases.items()
+    status = RowStatus.COMPLETE if failure is None else RowStatus.FAILED
     with Store.open(zoo.url) as store:
-        run = store.begin_run(Run("", ""), {})
-        store.add(Row(case.spec, case.key(zoo.location), status, end, "why", run=run.run))
-        reused, pending = zoo.split(store, zoo.cases)
-    of_the_engine = end in (End.ENGINE, End.LOST)
+        run = store.begin_run(Run(), {})
+        store.add(Row(case.spec, key, status, failure, "why", run=run.run))
+        reused, pending = zoo.split(store)
+    of_the_engine = failure in (FailureCode.ENGINE, FailureCode.LOST)
     assert (len(reused), len(pending)) == ((0, 1) if of_the_engine else (1, 0))
 
 
@@ -67,15 +67,14 @@ def test_every_model_is_a_row_and_what_is_there_is_not_run_again(tmp_path: Path)
     assert (finished.measured, finished.reused, dict(finished.counts)) == (7, 0, {"complete": 2, "failed": 5})
     for number in (1, 2):
         row = rows[f"net_0{number}"]
-        assert (row.status, row.end, row.reason) == (RowStatus.COMPLETE, End.DONE, "")
+        assert (row.status, row.failure, row.reason) == (RowStatus.COMPLETE, None, "")
         assert (row["macs"], row["total_params"]) == (MACS[number], PARAMS[number])
-    ends = {name: rows[name].end for name in names[2:]}
-    assert ends == {
-        "crash": End.EXIT,
-        "hang": End.TIMEOUT,
-        "missing": End.MISSING_PACKAGE,
-        "breaks": End.ERROR,
-        "nowhere": End.ERROR,
+    assert {name: rows[name].failure for name in names[2:]} == {
+        "crash": FailureCode.EXIT,
+        "hang": FailureCode.TIMEOUT,
+        "missing": FailureCode.IMPORT,
+        "breaks": FailureCode.MODEL,
+        "nowhere": FailureCode.MODEL,
     }
     assert "left by itself with exit code 7 while loading the model" in rows["crash"].reason
     assert "its time limit of 10 s while loading the model, in hang" in rows["hang"].reason
@@ -128,10 +127,10 @@ def test_a_changed_model_is_measured_again_and_no_other(tmp_path: Path) -> None:
 def test_settings_metrics_and_machines_have_keys_of_their_own(tmp_path: Path) -> None:
     write_nets(tmp_path, 1)
     entry = {"spec": "nets.py:net_01"}
-    from profilerkit.audits.cases import cases_of
+    from profilerkit.audits.cases import list_cases
 
     def key(machine: str = "m", **more: Any) -> str:
-        (case,) = cases_of(plan(tmp_path, {**entry, **more}))
+        (case,) = list_cases(plan(tmp_path, {**entry, **more}))
         return case.key(machine)
 
     assert key() == key() == key(timeout=7) == key(machine="other"), "a count is the same on every machine"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from profilerkit import ArgumentError, Report, ReportFileError, profile
-from profilerkit.audits import End, Row, RowStatus, Run, Store, Value, add_report, export, hiding, read_export
-from profilerkit.audits.hiding import hidden_text
+from profilerkit.audits import FailureCode, Row, RowStatus, Run, Store, Value, add_report, export, hiding, read_export
+from profilerkit.audits.hiding import hide_text
 from profilerkit_numpy.layers import Sequential, dense
 
 FORMS = (".parquet", ".jsonl", ".csv")
@@ -32,7 +32,17 @@ def store(tmp_path: Path) -> Iterator[Store]:
             "tries": {"t": (0.5, 1.0)},
         }
         opened.add(
-            Row("nets/é.py:b", "k", RowStatus.FAILED, End.ERROR, reason, values=values, machine="m", run=run, **content)
+            Row(
+                "nets/é.py:b",
+                "k",
+                RowStatus.FAILED,
+                FailureCode.MODEL,
+                reason,
+                values=values,
+                machine="m",
+                run=run,
+                **content,
+            )
         )
         yield opened
 
@@ -78,7 +88,7 @@ def test_a_file_that_was_changed_or_cut_off_is_an_error(store: Store, tmp_path: 
     export(store, file)
     text = file.read_text()
     for changed, message in (
-        (text.replace('"failed"', '"complete"'), "the checksum of row 2 does not fit"),
+        (text.replace('\\"failed\\"', '\\"complete\\"'), "the digest of row 2 does not fit"),
         (text.splitlines()[0] + "\n", "has 1 rows of 2: it was cut off"),
         (text[:-20], "line 2 is no JSON"),
         ("".join(reversed(text.splitlines(keepends=True))), "row 1 has the number 2"),
@@ -114,7 +124,7 @@ def test_another_suffix(store: Store, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_hidden_by_its_form(text: str, expected: str) -> None:
-    assert hidden_text(text) == expected
+    assert hide_text(text) == expected
 
 
 def test_names_and_secrets_of_this_machine_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,9 +134,7 @@ def test_names_and_secrets_of_this_machine_are_hidden(monkeypatch: pytest.Monkey
     hiding._names.cache_clear()
     hiding._environment_secrets.cache_clear()
     try:
-        assert (
-            hidden_text("jdoe@greenmachine says correct-horse-battery; jdoes") == "<name>@<name> says <secret>; jdoes"
-        )
+        assert hide_text("jdoe@greenmachine says correct-horse-battery; jdoes") == "<name>@<name> says <secret>; jdoes"
     finally:
         monkeypatch.undo()
         hiding._names.cache_clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profilerkit.audits.operators_moved import operators_by_layer, operators_moved
+from profilerkit.audits.changes import compare_operators, sum_operators
 from profilerkit_numpy.layers import Sequential, dense
 
 SIDES = ("a.rotary", "b.rotary")
@@ -34,7 +34,7 @@ def test_operators_that_moved(
     """Layers are matched by their paths in either report; operators of other layers are not looked at."""
     mine = {(SIDES[0], name): value for name, value in before.items()} | {("other", "exp"): (1, 9)}
     theirs = {(SIDES[1], name): value for name, value in after.items()}
-    assert operators_moved(mine, theirs, SIDES) == expected
+    assert compare_operators(mine, theirs, SIDES) == expected
 
 
 def test_the_operators_of_a_report() -> None:
@@ -42,6 +42,6 @@ def test_the_operators_of_a_report() -> None:
     from profilerkit import profile
 
     report = profile(Sequential(dense(4, 8)), input_shape=(4,), metrics=["macs"])
-    sums = operators_by_layer(report, "macs")
+    sums = sum_operators(report, "macs")
     assert [value for value in sums.values() if value[1]] == [(1, 32)]
     assert {layer for layer, _ in sums} <= {row["path"] for row in report.layers or ()}

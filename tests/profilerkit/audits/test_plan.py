@@ -12,9 +12,8 @@ from audited import plan, write_nets
 
 from profilerkit import PlanError
 from profilerkit.audits import Plan
-from profilerkit.audits.cases import cases_of
-from profilerkit.audits.listing import specs_of
-from profilerkit.audits.plan_lines import Lines
+from profilerkit.audits.cases import list_cases
+from profilerkit.audits.listing import find_specs
 from profilerkit.plugging import offers
 
 LEAST = 'metrics = ["macs"]\ntimeout = 30\nmemory = "4 GiB"\n[[models]]\nspec = "net.py:build"\ninput_shape = [8]\n'
@@ -47,34 +46,49 @@ def test_the_same_in_python(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (LEAST.replace("timeout", "timout"), r"zoo\.toml, line 2: unknown key 'timout'; did you mean 'timeout'\?"),
-        (LEAST + "batchsize = 1\n", r"zoo\.toml, line 7: unknown key 'batchsize'; did you mean 'batch_size'\?"),
-        (LEAST + '[[models]]\nspec = "b"\nspce = "c"\n', r"line 9: unknown key 'spce'; did you mean 'spec'\?"),
-        (LEAST + "batch_size = [1, 0]\n", r"line 7: batch_size=0: give a whole number from 1"),
-        (LEAST.replace("30", "-1"), r"line 2: timeout=-1: give a number of seconds above zero"),
-        (LEAST.replace("4 GiB", "4 GB!"), r"line 3: memory='4 GB!': give a number of bytes, or a text"),
+        (LEAST.replace("timeout", "timout"), r"zoo\.toml: unknown key 'timout'; did you mean 'timeout'\?"),
+        (
+            LEAST + "batchsize = 1\n",
+            r"zoo\.toml, model 1 \(net\.py:build\): unknown key 'batchsize'; did you mean 'batch_size'\?",
+        ),
+        (
+            LEAST + '[[models]]\nspec = "b"\nspce = "c"\n',
+            r"zoo\.toml, model 2 \(b\): unknown key 'spce'; did you mean 'spec'\?",
+        ),
+        (LEAST + "batch_size = [1, 0]\n", r"model 1 \(net\.py:build\): batch_size=0: give a whole number from 1"),
+        (LEAST.replace("30", "-1"), r"model 1 \(net\.py:build\): timeout=-1: give a number of seconds above zero"),
+        (
+            LEAST.replace("4 GiB", "4 GB!"),
+            r"model 1 \(net\.py:build\): memory='4 GB!': give a number of bytes, or a text",
+        ),
         (
             LEAST.replace("[8]", '"x"'),
-            r"line 6: input_shape: 'x' is no shape; .*; or a list, \[3, 224, 224\]",
+            r"model 1 \(net\.py:build\): input_shape: 'x' is no shape; .*; or a list, \[3, 224, 224\]",
         ),
-        (LEAST.replace('["macs"]', "[]"), r"line 1: metrics is empty"),
+        (LEAST.replace('["macs"]', "[]"), r"model 1 \(net\.py:build\): metrics is empty"),
         (LEAST + "batch_size = 1\nbatch_sizes = [2]\n", "batch_size and batch_sizes are the same setting"),
-        (LEAST + '[budgets]\nmacs = "<= 5 zz"\nflops = "hm"\n', r"line 9: flops = 'hm' is no limit"),
+        (LEAST + '[budgets]\nmacs = "<= 5 zz"\nflops = "hm"\n', r"zoo\.toml: flops = 'hm' is no limit"),
         (LEAST.replace("[[models]]", "[[model]]"), r"unknown key 'model'; did you mean 'models'\?"),
         ("metrics = ['macs']\n", "has no models"),
         ("[[models]]\ndevice = 'cpu'\n", "a model has no spec"),
-        ("workers = 0\n" + LEAST, r"line 1: workers=0: give a whole number from 1"),
+        ("workers = 0\n" + LEAST, r"zoo\.toml: workers=0: give a whole number from 1"),
         ("= 3", "is no TOML"),
-        ("warm = 'yes'\n" + LEAST, r"line 1: warm='yes': give True or False"),
-        (LEAST + "workers = 2\n", r"line 7: 'workers' does not belong in a model; write it at the top of the plan"),
+        ("warm = 'yes'\n" + LEAST, r"zoo\.toml: warm='yes': give True or False"),
+        (
+            LEAST + "workers = 2\n",
+            r"model 1 \(net\.py:build\): 'workers' does not belong in a model; write it at the top of the plan",
+        ),
         (
             "exclude = ['x']\n" + LEAST,
-            r"line 1: 'exclude' does not belong in a plan; write it in a \[\[models\]\] table",
+            r"zoo\.toml: 'exclude' does not belong in a plan; write it in a \[\[models\]\] table",
         ),
-        (LEAST.replace("[[models]]", "[models]"), r"line 4: models is one table; .* double brackets, \[\[models\]\]"),
+        (
+            LEAST.replace("[[models]]", "[models]"),
+            r"zoo\.toml: models is one table; .* double brackets, \[\[models\]\]",
+        ),
     ],
 )
-def test_a_mistake_is_an_error_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+def test_a_mistake_is_an_error_with_its_place(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=message):
         Plan.load(written(tmp_path, text))
 
@@ -84,17 +98,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         Plan.load(tmp_path / "none.toml")
 
 
-def test_lines_of_keys_in_tables() -> None:
-    lines = Lines(
-        "f", "a = 1\n[[models]]\nspec = 'x'\narguments = {num = 2}\n[[models]]\nspec = 'y'\n[budgets]\nspec = 1"
-    )
-    assert [lines.line("spec", index) for index in (-1, 0, 1)] == [8, 3, 6]
-    assert lines.line("num", 0) == 4
-    assert lines.line("nothing") is None
-
-
 def settings_of(folder: Path, *entries: dict[str, Any], **top: Any) -> list[tuple[str, dict[str, Any]]]:
-    return [(case.spec, dict(case.settings)) for case in cases_of(plan(folder, *entries, **top))]
+    return [(case.spec, dict(case.settings)) for case in list_cases(plan(folder, *entries, **top))]
 
 
 def test_the_matrix_is_the_product_of_its_settings(tmp_path: Path) -> None:
@@ -116,11 +121,11 @@ def test_equal_cases_are_one(tmp_path: Path) -> None:
 def test_patterns_of_functions_and_of_files(tmp_path: Path) -> None:
     write_nets(tmp_path, 3, "\ndef _hidden():\n    raise AssertionError\n")
     (tmp_path / "other.py").write_text("def build(): ...\nraise SystemExit('a pattern must not run the file')\n")
-    assert specs_of("nets.py:net_*", tmp_path)[0] == [f"nets.py:net_0{number}" for number in (1, 2, 3)]
-    assert specs_of("*.py:build", tmp_path)[0] == ["other.py:build"]
+    assert list(find_specs("nets.py:net_*", tmp_path).specs) == [f"nets.py:net_0{number}" for number in (1, 2, 3)]
+    assert list(find_specs("*.py:build", tmp_path).specs) == ["other.py:build"]
     for name in ("b.onnx", "a.onnx"):
         (tmp_path / name).touch()
-    assert specs_of("*.onnx", tmp_path)[0] == ["a.onnx", "b.onnx"]
+    assert list(find_specs("*.onnx", tmp_path).specs) == ["a.onnx", "b.onnx"]
     excluded = settings_of(tmp_path, {"spec": "nets.py:net_*", "exclude": ["*_02", "*_03"]})
     assert [spec for spec, _ in excluded] == ["nets.py:net_01"]
 
@@ -128,16 +133,16 @@ def test_patterns_of_functions_and_of_files(tmp_path: Path) -> None:
 def test_a_pattern_without_a_match_says_the_nearest(tmp_path: Path) -> None:
     write_nets(tmp_path, 2)
     with pytest.raises(PlanError, match=r"'nets\.py:nut_\*' matches no model; the nearest are: nets\.py:net"):
-        specs_of("nets.py:nut_*", tmp_path)
+        find_specs("nets.py:nut_*", tmp_path)
     with pytest.raises(PlanError, match="'hff:' cannot list its models; these can: hf"):
-        specs_of("hff:b*", tmp_path)
+        find_specs("hff:b*", tmp_path)
 
 
 def test_a_metric_that_nothing_computes_is_an_error_of_the_plan(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"nothing computes 'mcas'; did you mean 'macs'\?"):
-        cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["mcas"]))
+        list_cases(plan(tmp_path, {"spec": "a.py:b"}, metrics=["mcas"]))
     with pytest.raises(PlanError, match=r"nothing computes 'zzqq'; `profilerkit list` lists the metrics$"):
-        cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["zzqq"]))
+        list_cases(plan(tmp_path, {"spec": "a.py:b"}, metrics=["zzqq"]))
 
 
 def test_a_metric_that_a_plugin_computes_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,14 +152,14 @@ def test_a_metric_that_a_plugin_computes_may_be_named(tmp_path: Path, monkeypatc
     of_budget = plan(tmp_path, {"spec": "a.py:b"}, budgets={"largest_layer": "<= 90"})
     for read in (of_metric, of_budget):
         with pytest.raises(PlanError, match="nothing computes 'largest_layer'"):
-            cases_of(read)
+            list_cases(read)
     offers.manager().register(importlib.import_module("profilerkit_largest_layer"), "largest")
     try:
         for read in (of_metric, of_budget):
-            (case,) = cases_of(read)
+            (case,) = list_cases(read)
             assert "largest_layer" in (case.metrics or ())
         with pytest.raises(PlanError, match=r"nothing computes 'largest_layr'; did you mean 'largest_layer'\?"):
-            cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["largest_layr"]))
+            list_cases(plan(tmp_path, {"spec": "a.py:b"}, metrics=["largest_layr"]))
     finally:
         offers.forget()
         sys.modules.pop("profilerkit_largest_layer")
@@ -165,66 +170,78 @@ def test_a_metric_that_a_plugin_computes_may_be_named(tmp_path: Path, monkeypatc
     [
         (
             LEAST.replace('"macs"', '"MACs"'),
-            r"zoo\.toml, line 1: metrics: nothing computes 'MACs'; did you mean 'macs'\?",
+            r"zoo\.toml, model 1 \(net\.py:build\): metrics: nothing computes 'MACs'; did you mean 'macs'\?",
         ),
-        (LEAST + 'metrics = ["flops",\n "mcas"]\n', r"zoo\.toml, line 8: metrics: nothing computes 'mcas'"),
+        (
+            LEAST + 'metrics = ["flops",\n "mcas"]\n',
+            r"zoo\.toml, model 1 \(net\.py:build\): metrics: nothing computes 'mcas'",
+        ),
         (
             LEAST + '[budgets]\nmacz = "<= 5 G"\n',
-            r"zoo\.toml, line 8: budgets: nothing computes 'macz'; did you mean 'macs'",
+            r"zoo\.toml: budgets: nothing computes 'macz'; did you mean 'macs'",
         ),
-        (LEAST.replace("net.py:build", "nets.py:nut_*"), r"zoo\.toml, line 5: 'nets\.py:nut_\*' matches no model"),
+        (
+            LEAST.replace("net.py:build", "nets.py:nut_*"),
+            r"zoo\.toml, model 1 \(nets\.py:nut_\*\): 'nets\.py:nut_\*' matches no model",
+        ),
         (
             LEAST.replace("net.py:build", "zoo/*.onnx"),
-            r"line 5: 'zoo/\*\.onnx' matches no model; there is no such file",
+            r"model 1 \(zoo/\*\.onnx\): 'zoo/\*\.onnx' matches no model; there is no such file",
         ),
-        (LEAST + 'exclude = ["net*"]\n', r"zoo\.toml, line 7: exclude leaves out every model .*: 'net\.py:build'"),
+        (
+            LEAST + 'exclude = ["net*"]\n',
+            r"zoo\.toml, model 1 \(net\.py:build\): exclude leaves out every model .*: 'net\.py:build'",
+        ),
     ],
 )
-def test_a_mistake_that_is_found_when_models_are_listed_has_its_line_too(
+def test_a_mistake_that_is_found_when_models_are_listed_has_its_place_too(
     text: str, message: str, tmp_path: Path
 ) -> None:
     write_nets(tmp_path, 2)
     with pytest.raises(PlanError, match=message):
-        cases_of(Plan.load(written(tmp_path, text)))
+        list_cases(Plan.load(written(tmp_path, text)))
 
 
 def test_a_budget_may_have_another_name_of_a_metric(tmp_path: Path) -> None:
-    (case,) = cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["macs"], budgets={"latency": "<= 1 s"}))
+    (case,) = list_cases(plan(tmp_path, {"spec": "a.py:b"}, metrics=["macs"], budgets={"latency": "<= 1 s"}))
     assert case.metrics == ("macs", "execution_time")
 
 
 def test_budgets_of_the_users_own_metrics(tmp_path: Path) -> None:
     """Nothing that is installed computes ``accuracy``; the evaluation of the plan may."""
     entry = {"spec": "a.py:b", "evaluation": "data.py:accuracy"}
-    (case,) = cases_of(plan(tmp_path, entry, metrics=["macs"], budgets={"accuracy": ">= 90 %"}))
+    (case,) = list_cases(plan(tmp_path, entry, metrics=["macs"], budgets={"accuracy": ">= 90 %"}))
     assert case.metrics == ("macs", "accuracy")
 
 
 def test_patterns_of_the_functions_of_a_module(tmp_path: Path) -> None:
     (tmp_path / "zoo").mkdir()
     write_nets(tmp_path / "zoo", 2, "\nraise SystemExit('a pattern must not import the module')\n")
-    assert specs_of("zoo.nets:net_*", tmp_path)[0] == ["zoo.nets:net_01", "zoo.nets:net_02"]
+    assert list(find_specs("zoo.nets:net_*", tmp_path).specs) == ["zoo.nets:net_01", "zoo.nets:net_02"]
     # A module that is installed, in a package: it has these two public classes, the second an error.
-    assert specs_of("json.decoder:JSOND*", tmp_path)[0] == ["json.decoder:JSONDecodeError", "json.decoder:JSONDecoder"]
+    assert list(find_specs("json.decoder:JSOND*", tmp_path).specs) == [
+        "json.decoder:JSONDecodeError",
+        "json.decoder:JSONDecoder",
+    ]
     with pytest.raises(PlanError, match=r"'zoo\.nets:nut_\*' matches no model; the nearest are: zoo\.nets:net"):
-        specs_of("zoo.nets:nut_*", tmp_path)
+        find_specs("zoo.nets:nut_*", tmp_path)
     with pytest.raises(PlanError, match=r"'zoo\.none:' cannot list its models"):
-        specs_of("zoo.none:*", tmp_path)
+        find_specs("zoo.none:*", tmp_path)
 
 
 def test_the_metrics_of_budgets_are_computed(tmp_path: Path) -> None:
-    (case,) = cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["macs"], budgets={"model_size": "<= 1 KiB"}))
+    (case,) = list_cases(plan(tmp_path, {"spec": "a.py:b"}, metrics=["macs"], budgets={"model_size": "<= 1 KiB"}))
     assert case.metrics == ("macs", "model_size")
 
 
 def test_what_is_imported_once_for_all_models_of_a_library(tmp_path: Path) -> None:
     """transformers is imported once for all configurations; Keras' framework may not be copied at all."""
     entries = {"specs": ["hf:bert", "torchvision:resnet18", "keras:ResNet50"]}
-    warm = {case.spec: case.warm for case in cases_of(plan(tmp_path, entries, metrics=["macs"]))}
+    warm = {case.spec: case.warm for case in list_cases(plan(tmp_path, entries, metrics=["macs"]))}
     assert warm["hf:bert"] == ("torch", "transformers.modeling_utils", "transformers.models.auto.modeling_auto")
     assert warm["torchvision:resnet18"] == ("torch",)
     assert warm["keras:ResNet50"] is None or "transformers.modeling_utils" not in warm["keras:ResNet50"]
-    (cold,) = cases_of(plan(tmp_path, {"spec": "hf:bert"}, metrics=["macs"], warm=False))
+    (cold,) = list_cases(plan(tmp_path, {"spec": "hf:bert"}, metrics=["macs"], warm=False))
     assert cold.warm is None
 
 

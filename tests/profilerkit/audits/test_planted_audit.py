@@ -12,7 +12,7 @@ import planted
 import pytest
 from audited import plan
 
-from profilerkit.audits import End, Row, RowStatus, audit
+from profilerkit.audits import FailureCode, Row, RowStatus, audit
 from profilerkit.isolation import processes
 
 pytestmark = [
@@ -24,24 +24,24 @@ MODELS = Path(planted.__file__)
 LIMITS: dict[str, Any] = {"timeout": 4, "memory": "256 MiB", "max_threads": 200}
 #: The end of each model under `LIMITS`, and a pattern of its reason.
 EXPECTED = {
-    "endless_loop": (End.TIMEOUT, r"its time limit of 4 s while computing execution_time, .*in for_ever"),
-    "segfault": (End.SIGNAL, r"SIGSEGV \(segmentation fault\) while computing execution_time"),
-    "aborts": (End.SIGNAL, r"SIGABRT \(abort\)"),
-    "leaves": (End.EXIT, r"left by itself with exit code 7 while computing execution_time"),
-    "leaves_with_code_0": (End.EXIT, r"left by itself with exit code 0"),
-    "allocates_100_gb": (End.MEMORY, r"its memory limit of 256 MiB"),
-    "allocates_100_gb_at_once": (End.MEMORY, r"limited to 256 MiB of memory"),
+    "endless_loop": (FailureCode.TIMEOUT, r"its time limit of 4 s while computing execution_time, .*in for_ever"),
+    "segfault": (FailureCode.SIGNAL, r"SIGSEGV \(segmentation fault\) while computing execution_time"),
+    "aborts": (FailureCode.SIGNAL, r"SIGABRT \(abort\)"),
+    "leaves": (FailureCode.EXIT, r"left by itself with exit code 7 while computing execution_time"),
+    "leaves_with_code_0": (FailureCode.EXIT, r"left by itself with exit code 0"),
+    "allocates_100_gb": (FailureCode.MEMORY, r"its memory limit of 256 MiB"),
+    "allocates_100_gb_at_once": (FailureCode.MEMORY, r"limited to 256 MiB of memory"),
     "needs_100_gb_to_be_built": (
-        End.MEMORY,
+        FailureCode.MEMORY,
         r"(?i)unable to allocate .* \(the process was limited to 256 MiB of memory\)$",
     ),
-    "bomb_of_threads": (End.THREADS, r"its limit of 200 threads, having [\d,]+"),
-    "left_behind_and_hangs": (End.TIMEOUT, r"its time limit of 4 s"),
-    "closes_descriptors": (End.CHANNEL, r"closed the descriptor that results go through"),
-    "kills_its_watcher": (End.LOST, r"the process that watches over the model was killed"),
-    "raises": (End.ERROR, r"KeyError: 'half-way'"),
-    "cannot_be_built": (End.ERROR, r"no such thing"),
-    "endless_trace": (End.TIMEOUT, r"its time limit of 4 s while computing macs"),
+    "bomb_of_threads": (FailureCode.THREADS, r"its limit of 200 threads, having [\d,]+"),
+    "left_behind_and_hangs": (FailureCode.TIMEOUT, r"its time limit of 4 s"),
+    "closes_descriptors": (FailureCode.CHANNEL, r"closed the descriptor that results go through"),
+    "kills_its_watcher": (FailureCode.LOST, r"the process that watches over the model was killed"),
+    "raises": (FailureCode.MODEL, r"KeyError: 'half-way'"),
+    "cannot_be_built": (FailureCode.MODEL, r"no such thing"),
+    "endless_trace": (FailureCode.TIMEOUT, r"its time limit of 4 s while computing macs"),
 }
 #: Those that have their parameters alone by the time they end, and those that have nothing.
 PARAMS_ALONE, NOTHING = {"endless_trace"}, {"cannot_be_built", "needs_100_gb_to_be_built"}
@@ -76,8 +76,8 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_planted_model_is_a_row_with_its_reason_and_what_was_counted(name: str, rows: dict[str, Row]) -> None:
     row = rows[name]
-    end, reason = EXPECTED[name]
-    assert (row.status, row.end) == (RowStatus.FAILED, end), row.reason
+    failure, reason = EXPECTED[name]
+    assert (row.status, row.failure) == (RowStatus.FAILED, failure), row.reason
     assert re.search(reason, row.reason), row.reason
     assert row["execution_time"] is None
     params = None if name in NOTHING else planted.PARAMS
@@ -89,7 +89,7 @@ def test_a_planted_model_is_a_row_with_its_reason_and_what_was_counted(name: str
 def test_a_model_that_comes_to_its_end_is_complete(name: str, rows: dict[str, Row]) -> None:
     row = rows[name]
     trapped = name in TRAPPED
-    assert row.end is End.DONE
+    assert row.failure is None
     assert row.status is (RowStatus.PARTIAL if trapped else RowStatus.COMPLETE)
     assert row.reason == ("macs partial: Trap (1 call)" if trapped else ""), "no formula counts the trap"
     assert (row["total_params"], row["macs"]) == (planted.PARAMS, planted.MACS)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from profilerkit import Completeness, Measurement, Report, profile
-from profilerkit.audits.plausibility import ACCELERATOR_FLOPS, CORE_FLOPS, flags_of
-from profilerkit.audits.turns import State, may_go, may_start
+from profilerkit.audits.local_engine import State, may_go, may_start
+from profilerkit.audits.plausibility import ACCELERATOR_FLOPS, CORE_FLOPS, find_flags
 from profilerkit_numpy.layers import Sequential, dense
 
 
@@ -25,16 +25,16 @@ def with_value(report: Report, key: str, value: Any, **fields: Any) -> Report:
 
 
 def test_a_report_that_is_fine_has_no_flags(fine: Report) -> None:
-    assert flags_of(fine) == ()
+    assert find_flags(fine) == ()
 
 
 def test_a_zero_is_flagged_unless_something_is_said_to_be_missing(fine: Report) -> None:
-    assert flags_of(with_value(fine, "macs", 0)) == ("macs: it is 0, and is reported as complete",)
-    assert flags_of(with_value(fine, "macs", 0, completeness=Completeness.PARTIAL)) == ()
+    assert find_flags(with_value(fine, "macs", 0)) == ("macs: it is 0, and is reported as complete",)
+    assert find_flags(with_value(fine, "macs", 0, completeness=Completeness.PARTIAL)) == ()
 
 
 def test_a_time_of_zero(fine: Report) -> None:
-    (flag,) = flags_of(with_value(fine, "execution_time", Measurement((0.0, 0.0, 0.0))))
+    (flag,) = find_flags(with_value(fine, "execution_time", Measurement((0.0, 0.0, 0.0))))
     assert flag == "execution_time: its median is 0.0, and no measurement is zero or less"
 
 
@@ -49,13 +49,13 @@ def test_a_time_of_zero(fine: Report) -> None:
 def test_more_flops_in_a_second_than_the_device_can_do(device: str, dtype: str, ceiling: float, fine: Report) -> None:
     timed = with_value(fine, "execution_time", Measurement((1e-3,) * 3))
     below, above = (with_value(timed, "flops", int(ceiling * 1e-3 * factor)) for factor in (0.99, 1.01))
-    assert flags_of(below, device, dtype) == ()
-    (flag,) = flags_of(above, device, dtype)
+    assert find_flags(below, device, dtype) == ()
+    (flag,) = find_flags(above, device, dtype)
     assert "FLOP/s, beyond the" in flag
 
 
 def test_a_throughput_without_a_batch(fine: Report) -> None:
-    (flag,) = flags_of(replace(fine, batch_size=None))
+    (flag,) = find_flags(replace(fine, batch_size=None))
     assert flag.startswith("throughput: samples in a second of inputs whose batch size is not known")
 
 

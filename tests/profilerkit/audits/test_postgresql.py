@@ -9,18 +9,14 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
 from audited import many
 
 from profilerkit import Completeness, profile
-from profilerkit.audits import End, Row, RowStatus, Run, Store, Value, audit
-from profilerkit.audits.schema import metadata
+from profilerkit.audits import FailureCode, Row, RowStatus, Run, Store, Value, audit
 from profilerkit_numpy.layers import Sequential, dense
 
 pytest.importorskip("psycopg")
@@ -60,13 +56,11 @@ def test_a_row_and_its_report_come_back(server: str) -> None:
     with Store.open(server) as store:
         run = store.begin_run(Run("", "", plan={"a": "\x00"}, machine="m"), {"cpu": "A"}).run
         about: dict[str, Any] = {"values": values, "machine": "m", "run": run}
-        added = store.add(Row("a:b", "k", RowStatus.FAILED, End.SIGNAL, "é\x00", **about), report)
+        added = store.add(Row("a:b", "k", RowStatus.FAILED, FailureCode.SIGNAL, "é\x00", **about), report)
         (read,) = store.rows(run=run)
-        clean = {**values, "flops": replace(values["flops"], reason="NUL \ufffd")}
-        assert read == replace(added, values=clean, reason="é\ufffd")
+        assert read == added
+        assert (read.values, read.reason) == (values, "é\x00")
         assert store.report(read) == report
-        with store._engine.connect() as connection:
-            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     assert "audits@" in store.url
 
 

@@ -20,7 +20,7 @@ import pytest
 from audited import MACS, plan, write_nets
 
 from profilerkit import NotOfferedError
-from profilerkit.audits import End, Row, RowStatus, Store, audit
+from profilerkit.audits import FailureCode, Row, RowStatus, Store, audit
 from profilerkit.audits.running import Watch
 
 ray: Any = pytest.importorskip("ray")
@@ -153,8 +153,8 @@ def test_models_that_misbehave_are_rows_and_nothing_is_tried_again(cluster: Any,
     finished = audit(zoo, engine="ray", address=cluster.address)
     rows = by_name(finished.rows())
     assert len(list(finished.rows())) == 6
-    ends = {name: rows[name].end for name in ("crash", "hungry", "hang")}
-    assert ends == {"crash": End.EXIT, "hungry": End.MEMORY, "hang": End.TIMEOUT}
+    ends = {name: rows[name].failure for name in ("crash", "hungry", "hang")}
+    assert ends == {"crash": FailureCode.EXIT, "hungry": FailureCode.MEMORY, "hang": FailureCode.TIMEOUT}
     assert sorted(name for name, _ in built(tmp_path)) == ["crash", "hang", "hungry"], "each of them once"
     assert [rows[name]["macs"] for name in names[:3]] == [MACS[1], MACS[2], MACS[3]]
     with Store.open(tmp_path / "audit.db", create=False) as store:
@@ -256,7 +256,7 @@ def test_a_task_that_ray_ends_for_lack_of_memory_is_a_row_and_not_tried_again(
         watch=Count(),
     )
     (row,) = finished.rows()
-    assert (row.status, row.end, starts) == (RowStatus.FAILED, End.MEMORY, ["nets.py:gated_1"]), row.reason
+    assert (row.status, row.failure, starts) == (RowStatus.FAILED, FailureCode.MEMORY, ["nets.py:gated_1"]), row.reason
     assert row.reason.startswith("the cluster ended it, since its node had no memory left: ")
     assert len(built(tmp_path)) <= 1
     require_ended([process for _, process in built(tmp_path)])

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from audited import plan, write_nets
+from msgspec.structs import replace
 
 from profilerkit.audits import Row, RowStatus, Value, audit
 from profilerkit.audits.cases import Case
-from profilerkit.audits.outcomes import Outcome, quietest
+from profilerkit.audits.outcomes import Outcome, pick_quietest
 from profilerkit.isolation import processes
 
 TORCH = """
@@ -29,13 +29,13 @@ def outcome(median: float, noise: float, status: RowStatus = RowStatus.COMPLETE)
 
 def test_the_quietest_run_counts_and_the_medians_of_all_are_kept() -> None:
     runs = [outcome(1.0, 0.3), outcome(2.0, 0.1), outcome(3.0, 0.2)]
-    best = quietest(runs)
+    best = pick_quietest(runs)
     assert best.row == replace(runs[1].row, tries={"execution_time": (1.0, 2.0, 3.0)})
-    assert quietest(runs[:1]).row.tries == {}, "there was one run"
+    assert pick_quietest(runs[:1]).row.tries == {}, "there was one run"
 
 
-def test_a_run_that_failed_is_not_the_quietest() -> None:
-    assert quietest([outcome(1.0, 0.3), outcome(2.0, 0.0, RowStatus.FAILED)]).row["execution_time"] == 1.0
+def test_a_run_that_failed_is_not_the_pick_quietest() -> None:
+    assert pick_quietest([outcome(1.0, 0.3), outcome(2.0, 0.0, RowStatus.FAILED)]).row["execution_time"] == 1.0
 
 
 @pytest.mark.heavy

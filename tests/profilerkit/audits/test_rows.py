@@ -6,7 +6,7 @@ import pytest
 
 from profilerkit import Completeness
 from profilerkit.audits import RowStatus, Value
-from profilerkit.audits.rows import status_of
+from profilerkit.audits.rows import judge
 
 COUNTED = Value(48, "MACs")
 MEANINGLESS = Value(None, completeness=Completeness.UNAVAILABLE, reason="does not apply to this model: no weights")
@@ -25,10 +25,10 @@ MISSING = Value(None, completeness=Completeness.UNAVAILABLE, reason="the backend
     ],
 )
 def test_the_status_is_the_worst_of_what_applies(values: dict[str, Value], status: RowStatus, reason: str) -> None:
-    found, text = status_of(values)
+    found, text = judge(values)
     assert (found, text.startswith(reason)) == (status, True)
     assert bool(text) == bool(reason)
 
 
 def test_only_what_has_no_meaning_does_not_apply() -> None:
-    assert [each.applies for each in (COUNTED, MEANINGLESS, MISSING)] == [True, False, True]
+    assert [each.is_applicable for each in (COUNTED, MEANINGLESS, MISSING)] == [True, False, True]

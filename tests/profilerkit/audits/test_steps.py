@@ -9,14 +9,14 @@ from stores import noisy
 
 pytest.importorskip("ruptures")
 
-from profilerkit.audits.steps import controlled, correlation_of, splits_of
+from profilerkit.audits.steps import control_rate, estimate_correlation, find_splits
 
 pytestmark = pytest.mark.heavy
 
 
 def test_a_step_is_at_the_night_where_it_was_planted() -> None:
     values = [*noisy(20, 0.01, 1, 1.0), *noisy(10, 0.01, 2, 1.1)]
-    (split,) = splits_of(values)
+    (split,) = find_splits(values)
     assert split.index == 20
     assert split.p < 0.001
     assert split.after / split.before == pytest.approx(1.1, rel=0.01)
@@ -24,14 +24,14 @@ def test_a_step_is_at_the_night_where_it_was_planted() -> None:
 
 def test_two_steps_are_two() -> None:
     values = [*noisy(20, 0.005, 11, 1.0), *noisy(20, 0.005, 12, 1.1), *noisy(20, 0.005, 14, 1.0)]
-    assert [split.index for split in splits_of(values) if split.p < 0.01] == [20, 40]
+    assert [split.index for split in find_splits(values) if split.p < 0.01] == [20, 40]
 
 
 def test_p_values_of_noise_are_those_of_noise() -> None:
     """Of 200 series without a step about 20 have a p-value of at most 0.1: between 8 and 35 with 99.9 %."""
     small = 0
     for seed in range(200):
-        splits = splits_of(noisy(30, 0.01, seed, 1.0), seed)
+        splits = find_splits(noisy(30, 0.01, seed, 1.0), seed)
         small += min(split.p for split in splits) <= 0.1
     assert 8 <= small <= 35
 
@@ -39,12 +39,12 @@ def test_p_values_of_noise_are_those_of_noise() -> None:
 def test_one_odd_night_is_no_step() -> None:
     values = noisy(30, 0.01, 4, 1.0)
     values[15] = 3.0
-    assert all(split.p > 0.01 for split in splits_of(values))
+    assert all(split.p > 0.01 for split in find_splits(values))
 
 
 @pytest.mark.parametrize("values", [[], [1.0] * 40, noisy(7, 0.01, 1)])
 def test_short_and_constant_series_have_none(values: list[float]) -> None:
-    assert splits_of(values) == []
+    assert find_splits(values) == []
 
 
 def test_rates_are_those_of_benjamini_and_hochberg() -> None:
@@ -52,9 +52,9 @@ def test_rates_are_those_of_benjamini_and_hochberg() -> None:
     p_values = [random.Random(7).random() for _ in range(20)]
     ordered = sorted(p_values)
     expected = [min(p * 20 / (k + 1) for k, p in enumerate(ordered) if k >= rank) for rank in range(20)]
-    rates = controlled(p_values)
+    rates = control_rate(p_values)
     assert [rates[p_values.index(p)] for p in ordered] == pytest.approx(expected)
-    assert controlled([]) == []
+    assert control_rate([]) == []
 
 
 def drifting(nights: int, correlation: float, seed: int) -> list[float]:
@@ -72,23 +72,23 @@ def test_a_drift_is_no_step() -> None:
     Permutations alone, which a history of independent nights leads to, take most of the series for steps.
     """
     series = [drifting(365, 0.7, seed) for seed in range(12)]
-    small = sum(min(split.p for split in splits_of(each[-60:], history=each)) <= 0.1 for each in series)
+    small = sum(min(split.p for split in find_splits(each[-60:], history=each)) <= 0.1 for each in series)
     independent = noisy(365, 0.01, 5)
-    permuted = sum(min(split.p for split in splits_of(each[-60:], history=independent)) <= 0.1 for each in series)
+    permuted = sum(min(split.p for split in find_splits(each[-60:], history=independent)) <= 0.1 for each in series)
     assert small <= 5
     assert permuted > 5
 
 
-def test_the_correlation_of_nights() -> None:
+def test_the_estimate_correlation_nights() -> None:
     """Of independent nights it is 0.0 but for one series in many; it is about that of the nights that were drawn."""
-    assert sum(correlation_of(noisy(60, 0.01, seed)) > 0 for seed in range(100)) <= 4
-    estimates = sorted(correlation_of(drifting(365, 0.6, seed)) for seed in range(21))
+    assert sum(estimate_correlation(noisy(60, 0.01, seed)) > 0 for seed in range(100)) <= 4
+    estimates = sorted(estimate_correlation(drifting(365, 0.6, seed)) for seed in range(21))
     assert estimates[10] == pytest.approx(0.6, abs=0.12)
-    assert correlation_of([1.0] * 40) == 0.0
-    assert correlation_of(noisy(15, 0.01, 1)) == 0.0, "so few nights do not tell"
+    assert estimate_correlation([1.0] * 40) == 0.0
+    assert estimate_correlation(noisy(15, 0.01, 1)) == 0.0, "so few nights do not tell"
 
 
 @pytest.mark.parametrize("places", [(20,), (20, 40), (15, 30, 45)])
 def test_plain_steps_are_no_correlation(places: tuple[int, ...]) -> None:
     values = [value * 1.1 ** sum(night >= place for place in places) for night, value in enumerate(noisy(60, 0.01, 3))]
-    assert correlation_of(values) == 0.0
+    assert estimate_correlation(values) == 0.0

@@ -12,7 +12,7 @@ from recorded_sqlite import FULL, IO_ERROR, Call, Disk, Recorder, available
 from stores import count_row, network_report
 
 from profilerkit import StoreError
-from profilerkit.audits import Run, Store, sqlite_files
+from profilerkit.audits import Run, Store
 
 pytestmark = pytest.mark.skipif(not available(), reason="the library of sqlite3 cannot be reached from here")
 
@@ -20,14 +20,6 @@ ROWS = 3
 REPORT = network_report(4, 8, 2)
 #: By hand: 4 x 8 + 8 x 2 multiply-accumulates.
 MACS = 48
-
-
-@pytest.fixture(params=["delete", "wal"])
-def journal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each journal that stores are kept with, whatever suits this disk and this version of SQLite."""
-    mode = str(request.param)
-    monkeypatch.setattr(sqlite_files, "journal_mode", lambda path: mode)
-    return mode
 
 
 def add(store: Store, run: str, number: int) -> None:
@@ -90,7 +82,7 @@ def gone_on_with(path: Path, once_more: bool) -> int:
 
 
 @pytest.mark.parametrize("step", [25, pytest.param(1, marks=pytest.mark.slow)])
-def test_no_loss_of_power_loses_a_row_or_leaves_half_of_one(step: int, journal: str, tmp_path: Path) -> None:
+def test_no_loss_of_power_loses_a_row_or_leaves_half_of_one(step: int, tmp_path: Path) -> None:
     """After every call, with what was not synchronised lost, torn, or there in part; and the audit can go on.
 
     Of the hundreds of states each is looked at, or one of ``step``.
@@ -113,9 +105,7 @@ def test_no_loss_of_power_loses_a_row_or_leaves_half_of_one(step: int, journal: 
 
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("result", [FULL, IO_ERROR])
-def test_a_call_that_fails_is_an_error_and_the_store_goes_on(
-    step: int, journal: str, result: int, tmp_path: Path
-) -> None:
+def test_a_call_that_fails_is_an_error_and_the_store_goes_on(step: int, result: int, tmp_path: Path) -> None:
     """Each call in turn, or one of ``step``, fails once while a row is added, as of a full disk or a broken one."""
     with Recorder(tmp_path) as recorder:
         with Store.open(tmp_path / "runs.db") as store:
@@ -127,7 +117,7 @@ def test_a_call_that_fails_is_an_error_and_the_store_goes_on(
         failed = 0
         for place in range(0, count, step):
             with Store.open(tmp_path / "runs.db") as store:
-                rows = len(list(store.rows(values=False)))
+                rows = len(list(store.rows()))
                 left = [place]
 
                 def fail(call: Call, left: list[int] = left) -> int:
@@ -141,7 +131,7 @@ def test_a_call_that_fails_is_an_error_and_the_store_goes_on(
                     failed += 1
                     assert result != FULL or "make room and run the same command again" in str(error)
                 recorder.fail = lambda call: 0
-                if len(list(store.rows(values=False))) == rows:
+                if len(list(store.rows())) == rows:
                     add(store, run, rows)
                 assert require_whole(store, tmp_path / "runs.db") == rows + 1
         assert failed > 1

@@ -16,7 +16,7 @@ from profilerkit import StoreError
 from profilerkit.audits import Row, RowStatus, Store, read_export
 from profilerkit.audits.cases import Case
 from profilerkit.audits.running import Finished
-from profilerkit.audits.summary import summary
+from profilerkit.audits.summary import summarize
 from profilerkit.cli import main
 from profilerkit.cli.audit_progress import PlainLines, TerminalLine, watch
 from profilerkit.isolation import processes
@@ -56,7 +56,8 @@ def test_rows_as_json_and_the_summary(zoo: Path, capsys: pytest.CaptureFixture[s
     assert run("audit", zoo, "--format", "json") == 0
     captured = capsys.readouterr()
     rows = {row["spec"]: row for row in json.loads(captured.out)}
-    assert rows["nets.py:net_02"]["values"] == {"macs": MACS[2], "total_params": PARAMS[2]}
+    values = {name: value["value"] for name, value in rows["nets.py:net_02"]["values"].items()}
+    assert values == {"macs": MACS[2], "total_params": PARAMS[2]}
     assert {(row["status"], row["reason"]) for row in rows.values()} == {("complete", "")}
     assert "2 cases, 0 of them in the store already" in captured.err
     assert re.search(r"\[2/2, 0 s left\] complete nets\.py:net_0", captured.err)
@@ -93,7 +94,7 @@ def test_budgets_and_strict_make_the_exit_code_1(zoo: Path, capsys: pytest.Captu
         (["zoo.toml", "--engine", "lokal"], "'lokal': there are, nearest first: local"),
         (["zoo.toml", "--format", "yaml"], "'yaml': there are console, json"),
         (["none.toml"], "cannot read the plan none.toml: No such file"),
-        (["bad.toml"], "bad.toml, line 1: unknown key 'metrik'; did you mean 'metrics'?"),
+        (["bad.toml"], "bad.toml: unknown key 'metrik'; did you mean 'metrics'?"),
         (["zoo.toml", "--store", "mysql://x/y"], "a store in mysql is not offered"),
     ],
 )
@@ -119,7 +120,7 @@ def test_an_interrupted_audit_says_where_its_rows_are(zoo: Path, capsys: pytest.
 def test_passwords_of_stores_are_not_printed() -> None:
     finished = Finished("a" * 32, "postgresql://me:pa/s:s@w@host/runs", {"complete": 1}, 1, 0)
     with mock.patch.object(Finished, "rows", lambda self: iter(())):
-        text = summary(finished)
+        text = summarize(finished)
     assert text.endswith("in postgresql://me:***@host/runs")
     with pytest.raises(StoreError, match=r"'postgresql://me:\*\*\*@host:port/runs' is no URL of a store"):
         Store.open("postgresql://me:secret@host:port/runs")

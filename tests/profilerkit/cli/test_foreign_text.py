@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from audited import MACS, write_nets
 from drawn_reports import TEACHER
@@ -118,7 +119,8 @@ def test_an_audit_shows_and_exports_no_commands(tmp_path: Path, capsys: pytest.C
     assert OBEYED.findall(text) == []
     with Store.open(tmp_path / "zoo.db", create=False) as store:
         rows = {row.spec: row for row in store.rows()}
-        odd = replace(rows["nets.py:evil"], id=None, key="k" * 64, spec="=cmd|' /C calc'!A1", reason=f"'{EVIL}")
+        about = {"id": None, "key": "k" * 64, "spec": "=cmd|' /C calc'!A1", "reason": f"'{EVIL}"}
+        odd = msgspec.structs.replace(rows["nets.py:evil"], **about)
         store.add(odd, None)
         export(store, tmp_path / "rows.csv", private=True)
         stored = sorted(store.rows(), key=lambda row: row.spec)

@@ -12,7 +12,7 @@ import pytest
 from drawn_reports import STUDENT, TEACHER
 
 from profilerkit import ArgumentError, Comparison, StoreError, cli
-from profilerkit.audits.sqlite_files import locked
+from profilerkit.audits.sqlite_files import lock
 from profilerkit.isolation import processes
 from profilerkit.process.clean_output import standard_descriptors
 from profilerkit.process.progress import track
@@ -72,7 +72,7 @@ def test_a_store_in_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(Path, "open", fails)
     with (
         pytest.raises(StoreError, match=r"the store .*zoo\.db cannot be written: Read-only file system; use one in"),
-        locked(tmp_path / "zoo.db"),
+        lock(tmp_path / "zoo.db"),
     ):
         pass
 

@@ -7,17 +7,17 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from audit_rows import fill, planted
+from msgspec.structs import replace
 
 from profilerkit import ArgumentError, Completeness, profile
 from profilerkit.audits import Row, RowStatus, Run, Store, Value
 from profilerkit.dashboard import render, write
-from profilerkit.dashboard.subjects import subjects_of
+from profilerkit.dashboard.subjects import group_rows
 from profilerkit.render.html import render as to_html
 from profilerkit_numpy.layers import Sequential, dense
 
@@ -79,18 +79,18 @@ def test_times_of_two_machines_are_two_rows() -> None:
     timed = {"execution_time": Value(0.5, "s", samples=12)}
     base = Row("net.py:build", "k", RowStatus.COMPLETE, values=timed, machine="a", created="2026-01-01")
     rows = [base, replace(base, machine="b"), replace(base, values={}, status=RowStatus.FAILED, created="2026-01-02")]
-    assert [[row.machine for row in subject.rows] for subject in subjects_of(rows)] == [["a", "a"], ["b"]]
+    assert [[row.machine for row in subject.rows] for subject in group_rows(rows)] == [["a", "a"], ["b"]]
     counted = [replace(row, values={"macs": Value(1, "MACs")}) for row in rows]
-    (subject,) = subjects_of(counted)
+    (subject,) = group_rows(counted)
     assert len(subject.rows) == 3
     assert subject.newest.status is RowStatus.FAILED
 
 
 def test_the_id_of_a_row_stays_when_its_code_and_versions_change() -> None:
     base = Row("net.py:build", "k", RowStatus.COMPLETE, settings={"batch_size": 1})
-    (before,) = subjects_of([base])
-    (after,) = subjects_of([replace(base, key="other", versions={"torch": "3"}, code="c", machine="b")])
-    (other,) = subjects_of([replace(base, settings={"batch_size": 2})])
+    (before,) = group_rows([base])
+    (after,) = group_rows([replace(base, key="other", versions={"torch": "3"}, code="c", machine="b")])
+    (other,) = group_rows([replace(base, settings={"batch_size": 2})])
     assert before.id == after.id != other.id
 
 

@@ -155,11 +155,14 @@ def test_a_plan_is_read() -> None:
 def test_a_report_is_read_as_from_a_file() -> None:
     report = Report("net", "numpy", "a.B", {})
     progress = Progress()
+    progress.take(REPORT, b"an earlier one, which nobody reads any more")
     progress.take(REPORT, to_json(report).encode())
+    progress.read_report()
     assert progress.report == report
     for content in (b"{}", b"\x80\x04pickled", to_json(report).replace('"net"', '"ten"').encode()):
         with pytest.raises(ChannelError, match="what the process sent is not a report of profilerkit"):
             progress.take(REPORT, content)
+            progress.read_report()
 
 
 ERRORS: list[Exception] = [
@@ -178,6 +181,16 @@ def test_an_error_is_raised_as_what_it_was(error: Exception) -> None:
     progress.take(MESSAGE, json.dumps({"error": error_message(error)}).encode())
     assert type(progress.error) is type(error)
     assert str(progress.error) == str(error)
+
+
+def test_an_error_has_its_code() -> None:
+    """The code is told where the error is, by its type; in the parent there is its message alone."""
+    for error, code in ((MemoryError(), "memory"), (ImportError("no x"), "import"), (KeyError("x"), "model")):
+        progress = Progress()
+        progress.take(MESSAGE, json.dumps({"error": error_message(error)}).encode())
+        assert progress.failure == code
+    with pytest.raises(ChannelError, match="the code of a failure is 'sabotage'"):
+        Progress().take(MESSAGE, b'{"error": {"type": "ValueError", "text": "", "failure": "sabotage"}}')
 
 
 @pytest.mark.parametrize("name", ["SystemExit", "KeyboardInterrupt", "os.system", "ProfilerKitWarning", "OSError"])

@@ -104,7 +104,7 @@ def test_what_needs_no_run_is_said_first_and_each_function_when_it_is_done() -> 
 
 def test_an_error_is_said_and_the_process_is_done() -> None:
     said = served(Job(planted.cannot_be_built))
-    assert words(said, "error") == [{"type": "KeyError", "text": "'no such thing'"}]
+    assert words(said, "error") == [{"type": "KeyError", "text": "'no such thing'", "failure": "model"}]
     assert said[-1] == {"done": True}
     unknown = words(served(Job(planted.fine, metrics=("mac",))), "error")[0]
     assert (unknown["type"], unknown["known"][0]) == ("UnknownStatusError", "macs")
