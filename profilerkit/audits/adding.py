@@ -33,8 +33,8 @@ def add_report(store: Store | str | PathLike[str], report: Report, spec: str | N
     machine, commit = digest_machine(facts), find_commit(Path.cwd())
     about = {"engine": "profile", "profilerkit": version("profilerkit"), "cases": 1}
     run = store.begin_run(Run(facts=about, machine=machine, commit=commit), facts)
-    given = {"batch_size": report.batch_size, **report.arguments}
-    settings = {name: value for name, value in given.items() if value is not None}
+    arguments = {"batch_size": report.batch_size, **report.arguments}
+    settings = {name: value for name, value in arguments.items() if value is not None}
     measured = [spec, settings, list(report.statuses), report.fingerprint, dict(report.environment), machine]
     row = read_report(
         report,

@@ -84,5 +84,5 @@ def find_engine(name: str) -> type[Engine]:
 
 def list_engines() -> list[EngineInfo]:
     """Return the engines of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    found = offers.offers("profilerkit_engines", EngineInfo)
-    return [offer.item for offer in offers.claimed_once("engine", found)]
+    engines = offers.offers("profilerkit_engines", EngineInfo)
+    return [offer.item for offer in offers.claimed_once("engine", engines)]

@@ -62,22 +62,22 @@ def estimate(audit: Audit) -> Estimate:
     Models that are counted share the cores; those that are timed run one after the other.
     """
     cases, url = list(audit.cases.values()), parse_url(audit.url)
-    pending, known = cases, dict[str, float]()
+    pending, longest = cases, dict[str, float]()
     if url.get_backend_name() != "sqlite" or Path(str(url.database)).exists():
         with Store.open(audit.url, create=False) as store:
             pending = audit.split(store)[1]
             for spec in {case.spec for case in pending}:
                 seconds = [row.seconds for row in store.rows(spec=spec)]
-                known |= {spec: max(seconds)} if seconds else {}
+                longest |= {spec: max(seconds)} if seconds else {}
     ids = {id(case) for case in pending}
     stored = tuple(case for case in cases if id(case) not in ids)
     workers = audit.plan.workers or count_cores()
-    earlier = [known[case.spec] for case in pending if case.spec in known]
+    earlier = [longest[case.spec] for case in pending if case.spec in longest]
     usual = sum(earlier) / len(earlier) if earlier else None
-    expected = None if usual is None else _spread(pending, lambda case: known.get(case.spec, usual), workers)
+    expected = None if usual is None else _spread(pending, lambda case: longest.get(case.spec, usual), workers)
     is_limited = all(case.limits.timeout is not None for case in pending)
     most = _spread(pending, lambda case: case.limits.timeout or 0.0, workers) if is_limited else None
-    return Estimate(audit.url, tuple(pending), stored, expected, most, len(earlier), known)
+    return Estimate(audit.url, tuple(pending), stored, expected, most, len(earlier), longest)
 
 
 def _spread(cases: Iterable[Case], seconds: Callable[[Case], float], workers: int) -> float:

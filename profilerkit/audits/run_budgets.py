@@ -59,14 +59,14 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
     for a run that the store has not.
     """
     with open_store(store) as opened:
-        found = find_run(opened, run)
-        limits = budget if budget is not None else _read_budgets(found.plan.get("budgets"))
-        findings = {Case.of(row): _check_row(row, opened.report(row), limits) for row in opened.rows(run=found.run)}
+        chosen = find_run(opened, run)
+        limits = budget if budget is not None else _read_budgets(chosen.plan.get("budgets"))
+        findings = {Case.of(row): _check_row(row, opened.report(row), limits) for row in opened.rows(run=chosen.run)}
     checked = {finding.limit for several in findings.values() for finding in several}
     unmatched = [str(limit) for limit in limits.limits if limit not in checked]
     if unmatched and findings:
         raise BudgetError(f"no model of the run has a layer that these limits match: {'; '.join(unmatched)}")
-    return Checked(found.run, findings)
+    return Checked(chosen.run, findings)
 
 
 def find_exceeded(store: Store | str | PathLike[str], run: str, budgets: Mapping[str, Any]) -> list[str]:

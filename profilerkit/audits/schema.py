@@ -95,14 +95,14 @@ def is_created(connection: Connection) -> bool:
     present = set(inspect(connection).get_table_names()) & set(metadata.tables)
     if not present:
         return False
-    found = connection.execute(select(version.c.version)).scalar() if version.name in present else None
-    if found is None:
+    number = connection.execute(select(version.c.version)).scalar() if version.name in present else None
+    if number is None:
         raise StoreError(
             f"the database has tables {', '.join(sorted(present))}, and is no store of profilerkit; use another one"
         )
-    if found != VERSION:
+    if number != VERSION:
         raise StoreError(
-            f"the store has version {found}, and this profilerkit reads version {VERSION}; use the profilerkit that "
+            f"the store has version {number}, and this profilerkit reads version {VERSION}; use the profilerkit that "
             "wrote it, or another store"
         )
     return True

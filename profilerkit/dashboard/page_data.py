@@ -41,7 +41,7 @@ def make_page_data(
     columns |= {name: [getattr(row, name) for row in newest] for name in ("seconds", "peak_bytes")}
     columns["busy"] = [row.conditions.get("busy") for row in newest]
     histories = {
-        place: context.describe_history(subject) for place, subject in enumerate(subjects) if len(subject.rows) > 1
+        number: context.describe_history(subject) for number, subject in enumerate(subjects) if len(subject.rows) > 1
     }
     return {
         "count": len(subjects),
@@ -63,7 +63,7 @@ class _Context:
             return visible(line if private else hide_text(line))
 
         self.text = lru_cache(maxsize=None)(show)
-        self.places = {run.run: place for place, run in enumerate(runs)}
+        self.places = {run.run: number for number, run in enumerate(runs)}
         self.machines = {machine: self.text(_describe_machine(facts)) for machine, facts in machines.items()}
         #: The versions of rows as JSON, each with its number.
         self.versions: dict[str, int] = {}
@@ -167,8 +167,8 @@ def _describe_metric(name: str, rows: Sequence[Row], kind: type[Metric] | None, 
         "more": not comparative.prefers_lower and comparative is not Comparative.NONE,
         "values": [None if value is None else value.value for value in values],
         "incomplete": {
-            place: [value.completeness.value if value.is_applicable else "does not apply", text(value.reason)]
-            for place, value in enumerate(values)
+            number: [value.completeness.value if value.is_applicable else "does not apply", text(value.reason)]
+            for number, value in enumerate(values)
             if value is not None and value.completeness is not Completeness.COMPLETE
         },
     }

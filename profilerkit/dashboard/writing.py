@@ -61,7 +61,7 @@ def render(store: Store, run: str | None = None, private: bool = False) -> str:
 
 def _find_subjects(store: Store, run: str | None) -> list[Subject]:
     """Return the subjects of a store; of a run those that it has, with their history up to it."""
-    runs = [known.run for known in store.runs()]
+    runs = [stored.run for stored in store.runs()]
     if run is not None and run not in runs:
         nearest = ", ".join(by_likeness(run, runs)[:3])
         raise ArgumentError(f"there is no run {run!r} in the store; the nearest are: {nearest or 'none, it is empty'}")

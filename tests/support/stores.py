@@ -32,7 +32,7 @@ def network_report(*widths: int) -> Report:
 def begun(store: Store, night: int, machine: str = "m", plan: Mapping[str, Any] | None = None) -> str:
     """Begin the run of a night; returns its identifier, ``run-NIGHT-MACHINE``."""
     name = f"run-{night:03d}-{machine}"
-    run = Run(name, moment(night), plan=plan or {}, machine=machine, commit=f"c{night}")
+    run = Run(name, moment(night), plan=dict(plan or {}), machine=machine, commit=f"c{night}")
     return store.begin_run(run, {"cpu": machine}).run
 
 
