@@ -143,7 +143,7 @@ def _xplane_protobuf() -> Any:
 
 
 def session_runs() -> bool:
-    """Say whether a profiler session runs: a function says it, or in TensorFlow 2.16 a flag."""
+    """Say whether a profiler session runs: a function says it, or in TensorFlow 2.18 a flag."""
     enabled: Any = profiler_trace.enabled
     return bool(enabled() if callable(enabled) else enabled)
 

@@ -103,7 +103,7 @@ def test_a_running_session_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("runs", [True, False])
 def test_a_session_is_told_by_a_flag_too(runs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """TensorFlow 2.16 has no function that says whether one runs."""
+    """TensorFlow 2.18 has no function that says whether one runs."""
     monkeypatch.setattr(vars(events)["profiler_trace"], "enabled", runs)
     assert events.session_runs() is runs
     monkeypatch.setattr(vars(events)["profiler_trace"], "enabled", lambda: runs)
