@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from .arguments.checking import checked, status_names
+from .arguments.checks import BATCH_SIZE, FLAG, NAMES
 from .arguments.foreign import foreign_hint
-from .backend import Backend, DeviceLike
+from .arguments.names import status_names
+from .backend import DEVICE, Backend, DeviceLike
 from .error_text import shown
 from .errors import ArgumentError
 from .piping.function import ProfilerFunction
@@ -70,7 +71,7 @@ def profile(
     made_with = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
     arguments |= arguments_given(batch_size=batch_size, device=device)
     require_no_foreign_input(arguments, inputs, input_shape, data_splits)
-    strict, static, names = checked("strict", strict), checked("static", static), status_names("metrics", metrics)
+    strict, static, names = FLAG("strict", strict), FLAG("static", static), status_names("metrics", metrics)
     profiler = make_profiler(
         model,
         functions=read_functions(functions),
@@ -78,7 +79,7 @@ def profile(
         name=name,
         **made_with,
     )
-    return profiler.compute_report(names, arguments, strict=strict, static=static, once=True, caller=profile)
+    return profiler._compute_report(names, arguments, strict=strict, static=static, once=True, caller=profile)
 
 
 def compare(
@@ -120,13 +121,13 @@ def compare(
     models = [reference, *others]
     if len(models) < 2:
         raise TypeError("compare() needs a reference and at least one other model: compare(teacher, student, inputs=x)")
-    shown_names = checked("names", names)
+    shown_names = NAMES("names", names)
     if shown_names is not None and len(shown_names) != len(models):
         raise ArgumentError(f"names has {len(shown_names)} entries for {len(models)} models; give one for each")
     made_with = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
     arguments |= arguments_given(batch_size=batch_size, device=device)
     require_no_foreign_input(arguments, inputs, input_shape, data_splits)
-    strict, static, requested = checked("strict", strict), checked("static", static), status_names("metrics", metrics)
+    strict, static, requested = FLAG("strict", strict), FLAG("static", static), status_names("metrics", metrics)
     unwanted, further = status_names("leave_out", leave_out), read_functions(functions)
     duplicates = [name for name, value in {**made_with, "leave_out": unwanted or None}.items() if value is not None]
     if duplicates and all(isinstance(model, Profiler) for model in models):
@@ -172,4 +173,5 @@ def read_functions(functions: Any) -> list[ProfilerFunction]:
 
 def arguments_given(**arguments: Any) -> dict[str, Any]:
     """Return those arguments that are not None, read before a backend is looked for."""
-    return {name: checked(name, value) for name, value in arguments.items() if value is not None}
+    checks = {"batch_size": BATCH_SIZE, "device": DEVICE}
+    return {name: checks[name](name, value) for name, value in arguments.items() if value is not None}

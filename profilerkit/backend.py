@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
-from .arguments.checking import checked
-from .arguments.rules import of_kind
+from .arguments.checks import FLAG, Check, at_least, instance, is_named, text
 from .error_text import shown
 from .errors import ArgumentError, NotOfferedError
 from .inputs import DataLoader, ForwardPass, ModelInputs, TensorSpec
@@ -24,7 +23,10 @@ from .trace.records import ModelTrace
 __all__ = [
     "API_VERSION",
     "AS_IT_IS",
+    "BACKEND",
+    "DEVICE",
     "OLDEST_API_VERSION",
+    "RUN_CHECKS",
     "Backend",
     "BackendInfo",
     "Device",
@@ -47,7 +49,13 @@ class Device(Enum):
         return next((member for member in cls if isinstance(value, str) and member.value == value.lower()), None)
 
 
-of_kind("device", Device)
+def _read_device(value: Any) -> Any:
+    if not (isinstance(value, (str, Enum)) or is_named("device", value)):
+        raise ValueError
+    return Device(value.lower()) if isinstance(value, str) and value.lower() in ("cpu", "gpu") else value
+
+
+DEVICE = Check("Device.CPU, Device.GPU or the framework's own name, such as 'cuda:1'", _read_device, optional=True)
 
 #: The names of the kinds of devices, for editors.
 _Kind: TypeAlias = Literal["cpu", "gpu"]
@@ -79,8 +87,8 @@ class RunOptions:
     mode: str | None = None
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            object.__setattr__(self, name, checked(name, value))
+        for name, check in RUN_CHECKS.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
 
     @property
     def requested(self) -> dict[str, Any]:
@@ -99,7 +107,25 @@ class RunOptions:
         return ", ".join(descriptions[name] for name in self.requested)
 
 
-of_kind("run_options", RunOptions)
+def _read_compile(value: Any) -> Any:
+    return value if isinstance(value, (str, Mapping)) else FLAG.read(value)
+
+
+def _read_autocast(value: Any) -> Any:
+    return value if isinstance(value, (str, type)) or is_named("dtype", value) else FLAG.read(value)
+
+
+#: What the arguments of `RunOptions` may be.
+RUN_CHECKS = {
+    "training": FLAG,
+    "compile": Check(
+        "True, the name of a compiler such as 'inductor', or a mapping of arguments", _read_compile, optional=True
+    ),
+    "autocast": Check("True, or a dtype such as torch.bfloat16 or 'bfloat16'", _read_autocast, optional=True),
+    "num_threads": at_least(1, "a whole number from 1, or None to leave them as they are").or_none(),
+    "device": DEVICE,
+    "mode": text("the name of one of the backend's modes, such as 'eager'").or_none(),
+}
 
 #: The defaults: run a model for inference, on the device where it is.
 AS_IT_IS = RunOptions()
@@ -224,7 +250,7 @@ class Backend(ABC):
         return {}
 
 
-of_kind("backend", Backend)
+BACKEND = instance((Backend, str), "an instance of a Backend, or the name of one").or_none()
 
 
 #: The version of the interface between backends and the library; it rises when existing backends must be changed.

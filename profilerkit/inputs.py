@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .arguments.checking import checked, require_shallow
-from .arguments.rules import MOST
-from .arguments.structures import map_leaves
+from .arguments.checks import FLAG, MOST, Check, to_call
+from .arguments.structures import map_leaves, require_shallow
 from .error_text import shown
 from .errors import ArgumentError, InputError
 from .process.progress import track
@@ -24,7 +23,9 @@ from .process.restoring import interruptible
 from .unfinished import require_finished
 
 __all__ = [
+    "LOADER",
     "TARGET_KEYS",
+    "TRANSFORM",
     "DataLoader",
     "ForwardPass",
     "ModelInputPattern",
@@ -294,7 +295,7 @@ class ForwardPass:
                 f"{type(self).__name__} with expecting_common_inputs=False must override create_random_model_inputs"
             )
         self.pattern = None if model_input_pattern is None else ModelInputPattern(model_input_pattern)
-        self.expecting_common_inputs = checked("expecting_common_inputs", expecting_common_inputs)
+        self.expecting_common_inputs = FLAG("expecting_common_inputs", expecting_common_inputs)
 
     def extract_model_inputs(self, batch: Any) -> Any:
         """Return the model's inputs in a batch: anything that `ModelInputs.of` reads."""
@@ -379,6 +380,24 @@ class DataLoader:
         raise InputError("the data split has no batches; give one with at least one")
 
 
+def _read_splits(value: Any) -> Any:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise ValueError
+    return value
+
+
+def _read_loader(value: Any) -> Any:
+    if isinstance(value, (str, bytes, type)) or not (isinstance(value, Iterable) or hasattr(value, "__getitem__")):
+        raise TypeError
+    return value
+
+
+SPLITS = Check("loaders by name: data_splits={'train': loader}", _read_splits)
+#: What evaluation functions take.
+LOADER = Check("a loader: an iterable of batches, with at least one sample", _read_loader)
+TRANSFORM = to_call("a function of inputs and targets that returns both").or_none()
+
+
 def wrap_splits(
     data_splits: Mapping[str, Any],
     forward_pass: ForwardPass | Mapping[str, ForwardPass] | None,
@@ -386,7 +405,7 @@ def wrap_splits(
     forward_pass_class: type[ForwardPass],
 ) -> dict[str, DataLoader]:
     """Return the native loaders wrapped, by name; ``forward_pass`` is one for all splits, or a mapping by split."""
-    data_splits = checked("data_splits", data_splits)
+    data_splits = SPLITS("data_splits", data_splits)
     if not (forward_pass is None or isinstance(forward_pass, (ForwardPass, Mapping))):
         raise ArgumentError(f"forward_pass={shown(forward_pass)}: give a ForwardPass, or one by split")
     default = forward_pass_class(model_input_pattern=(0, "_"))

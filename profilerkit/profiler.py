@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from .arguments.checking import checked, status_names
-from .arguments.rules import of_kind
+from .arguments.checks import FLAG, Check, instance, mapping, text
+from .arguments.levels import logging_level
+from .arguments.names import status_names
 from .backend import Backend
 from .inputs import DataLoader, ForwardPass, wrap_splits
 from .piping.computation import Computation, Remembered
@@ -41,6 +42,14 @@ _UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
 P = TypeVar("P", bound="Profiler")
 
 
+def _read_level(value: Any) -> Any:
+    logging_level(value)
+    return value
+
+
+_LEVEL = Check("a level of logging, such as 'info'", _read_level, optional=True)
+
+
 class Profiler:
     """Computes the status keys of one model with the functions that are registered for them.
 
@@ -69,7 +78,7 @@ class Profiler:
     ) -> None:
         self._opened = OpenedModel.of(model, backend, self.backend_class)
         self.model, self.backend = self._opened.model, self._opened.backend
-        self.name = checked("name", name) or self.backend.model_name(self.model)
+        self.name = text("a text that is not empty").or_none()("name", name) or self.backend.model_name(self.model)
         self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
         for function in (ComputeRunOptions(), ComputeSampling(), ComputeTrainingTrace(), ComputeNonzeroTrace()):
@@ -112,7 +121,7 @@ class Profiler:
         registration without it, earlier or later. Two functions with it for one key raise `RegistrationConflictError`.
         A function whose arguments cannot be passed by name raises `TypeError`.
         """
-        self._registry.register(function, checked("override", override))
+        self._registry.register(function, FLAG("override", override))
         return function
 
     def register_defaults(self: P, *, leave_out: str | Iterable[str] = ()) -> P:
@@ -159,7 +168,7 @@ class Profiler:
         says why.
         """
         name = self._registry[name].key.NAME  # an unknown name is said before a misspelt argument
-        recompute = checked("recompute", recompute)
+        recompute = FLAG("recompute", recompute)
         arguments = read_arguments(arguments, [self._registry])
         with whole_call(), kept_apart(self.backend):
             status = self._computation(arguments, recompute).status(name)
@@ -169,8 +178,8 @@ class Profiler:
 
     def compute(self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **arguments: Any) -> None:
         """Compute the named status keys, keeping failures on them unless ``strict``; arguments as in `profile`."""
-        requested, arguments = self._request(names, arguments, checked("strict", strict))
-        self._compute_all(requested, arguments, checked("recompute", recompute), strict)
+        requested, arguments = self._request(names, arguments, FLAG("strict", strict))
+        self._compute_all(requested, arguments, FLAG("recompute", recompute), strict)
 
     def compute_each(
         self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **arguments: Any
@@ -179,8 +188,8 @@ class Profiler:
 
         Between two keys, while the caller's code runs, the process is as the caller has it.
         """
-        requested, arguments = self._request(names, arguments, checked("strict", strict))
-        return self._compute_in_steps(requested, arguments, checked("recompute", recompute), strict)
+        requested, arguments = self._request(names, arguments, FLAG("strict", strict))
+        return self._compute_in_steps(requested, arguments, FLAG("recompute", recompute), strict)
 
     def compute_network_status(
         self,
@@ -197,13 +206,13 @@ class Profiler:
         is raised, and a partial or unavailable value raises `IncompleteStatusError`. With a ``print_mode`` ("debug",
         "info", ...) the result is logged by the logger ``profilerkit`` at that level.
         """
-        print_mode, short_print = checked("print_mode", print_mode), checked("short_print", short_print)
+        print_mode, short_print = _LEVEL("print_mode", print_mode), FLAG("short_print", short_print)
         self.compute(self.status_keys(), recompute=recompute, strict=strict, **arguments)
         if print_mode:
             self.display_status(print_mode=print_mode, short_print=short_print)
         return self.status_to_dict()
 
-    def compute_report(
+    def _compute_report(
         self,
         names: Iterable[str] | None,
         arguments: Mapping[str, Any],
@@ -320,9 +329,9 @@ class Profiler:
 
         The models take turns while they are timed. A metric that only one of them has is printed too.
         """
-        print_mode, short_print = checked("print_mode", print_mode), checked("short_print", short_print)
-        pair = [checked("other", other), self]
-        comparison = compare_profilers(pair, None, arguments, recompute=checked("recompute", recompute), strict=strict)
+        print_mode, short_print = _LEVEL("print_mode", print_mode), FLAG("short_print", short_print)
+        pair = [_OTHER("other", other), self]
+        comparison = compare_profilers(pair, None, arguments, recompute=FLAG("recompute", recompute), strict=strict)
         if print_mode:
             log(comparison, print_mode, short_print)
         return comparison
@@ -331,9 +340,9 @@ class Profiler:
         """Print the computed values, beside those of the reference ``other``; ``short_print=False`` adds layers."""
         from .results.comparison import Comparison
 
-        reference = None if other is None else checked("other", other)._report()
+        reference = None if other is None else _OTHER("other", other)._report()
         result = self._report() if reference is None else Comparison(reference, (self._report(),))
-        log(result, print_mode, checked("short_print", short_print))
+        log(result, print_mode, FLAG("short_print", short_print))
 
     def layer_times(self, model: Any = None) -> LayerTimer:
         """Return a context manager that times the layers of the model, or of another model, while its block runs.
@@ -422,7 +431,7 @@ class Profiler:
         `UnknownStatusError`, and nothing changes.
         """
         loaded: dict[str, Remembered] = {}
-        for name, value in checked("status_dict", status_dict).items():
+        for name, value in mapping("values by name: {'macs': 100}")("status_dict", status_dict).items():
             binding = self._registry[name]
             if to_value and value is None:
                 continue
@@ -444,7 +453,7 @@ class Profiler:
         return f"{type(self).__name__}({self.name!r}, backend={self.backend.name!r}, functions=[{functions}])"
 
 
-of_kind("other", Profiler)
+_OTHER = instance(Profiler, "another Profiler to compare with")
 
 
 def make_profiler(

@@ -92,13 +92,13 @@ def _checked(
     retries: int,
 ) -> tuple[Report, str]:
     """Return the report, and a message if the budget is broken; a baseline in a file is recorded if requested."""
-    from .arguments.checking import checked
+    from .arguments.checks import at_least
     from .budgets import Budget
     from .budgets.baselines import read_baseline, record_baseline
     from .budgets.forms import as_text
     from .budgets.retrying import broken, checked_with_retries
 
-    retries = checked("retries", retries)
+    retries = at_least(0, "how often to measure again, zero or more times, such as 2")("retries", retries)
     asked = Budget.of(limits)
     in_file = request.path.parent / baseline if isinstance(baseline, (str, PathLike)) else None
     if in_file is not None and request.config.getoption("budget_update"):

@@ -14,11 +14,11 @@ import jax
 import numpy as np
 
 from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
-from profilerkit.arguments.checking import checked
 from profilerkit.arguments.structures import map_leaves, transformed
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.keras_layers import ends_in_sigmoid, is_keras
 from profilerkit.error_text import shown
+from profilerkit.inputs import LOADER, TRANSFORM
 from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
 
 from .data import as_tensor
@@ -41,7 +41,7 @@ def scored_batches(
         raise ArgumentError(
             f"model={shown(model)}: give a function, a module of Flax or Equinox, a Keras model on JAX, or a JaxModel"
         )
-    data_loader, transform = checked("data_loader", data_loader), checked("transform", transform)
+    data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
     loader = data_loader if isinstance(data_loader, DataLoader) else DataLoader(data_loader)
     yield _scored_batches(model, loader, resolve_device(subject_of(model), device), transform)
 

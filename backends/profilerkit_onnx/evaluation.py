@@ -14,10 +14,10 @@ import numpy as np
 from onnx import ModelProto
 
 from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
-from profilerkit.arguments.checking import checked
 from profilerkit.arguments.structures import map_leaves, transformed
 from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
+from profilerkit.inputs import LOADER, TRANSFORM
 from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
 
 from .data import as_tensor
@@ -40,7 +40,7 @@ def scored_batches(
     proto = opened(model)
     if not isinstance(proto, ModelProto):
         raise ArgumentError(f"model={shown(model)}: give an onnx.ModelProto, or the path of a .onnx file")
-    data_loader, transform = checked("data_loader", data_loader), checked("transform", transform)
+    data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
     loader = data_loader if isinstance(data_loader, DataLoader) else DataLoader(data_loader)
     yield _scored_batches(proto, loader, resolve_device(device), transform)
 

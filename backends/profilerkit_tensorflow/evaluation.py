@@ -17,11 +17,11 @@ import numpy as np
 import tensorflow as tf
 
 from profilerkit import DataLoader, InputError, ModelInputs
-from profilerkit.arguments.checking import checked
 from profilerkit.arguments.structures import map_leaves, transformed
 from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
 from profilerkit.errors import ProfilerKitError
+from profilerkit.inputs import LOADER, TRANSFORM
 from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
 
 from .data import TFDataLoader, as_tensor, is_tensor
@@ -92,7 +92,7 @@ def _outputs(
     run: CompiledCall, data_loader: Iterable[Any], device: DeviceLike, transform: Transform | None
 ) -> Iterator[tuple[Any, Any, int]]:
     """Yield the model's output, the target and the number of samples of each batch."""
-    data_loader, transform = checked("data_loader", data_loader), checked("transform", transform)
+    data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
     target_device = resolve_device(run.model, device)
     loader = data_loader if isinstance(data_loader, DataLoader) else TFDataLoader(data_loader)
     if isinstance(loader, TFDataLoader) and loader.endless:

@@ -14,11 +14,11 @@ import torch
 from torch import nn
 
 from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
-from profilerkit.arguments.checking import checked
 from profilerkit.arguments.structures import map_leaves, transformed
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.keras_layers import ends_in_sigmoid, is_keras
 from profilerkit.error_text import shown
+from profilerkit.inputs import LOADER, TRANSFORM
 from profilerkit.process.restoring import whole_call
 from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
 
@@ -38,7 +38,7 @@ def scored_batches(
     """Run the model over a loader in inference mode, and restore it."""
     if not isinstance(model, nn.Module):
         raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
-    data_loader, transform = checked("data_loader", data_loader), checked("transform", transform)
+    data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
     target_device = resolve_device(model, device)
     loader = data_loader if isinstance(data_loader, DataLoader) else TorchDataLoader(data_loader, _default_pass())
     with whole_call(), preserved(model, tensor_values=True), torch.no_grad():

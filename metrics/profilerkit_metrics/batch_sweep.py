@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from profilerkit import (
     InputError,
@@ -15,7 +15,7 @@ from profilerkit import (
     Profiler,
     TracingError,
 )
-from profilerkit.arguments.checking import checked
+from profilerkit.arguments.checks import BATCH_SIZES, Check
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.error_text import error_line
 from profilerkit.errors import WithoutValuesError
@@ -69,6 +69,7 @@ class ComputeBatchSweep(JointFunction):
     """
 
     KEYS = (BatchSweep,)
+    CHECKS: ClassVar[Mapping[str, Check]] = {"batch_sizes": BATCH_SIZES}
     COMPUTED_WITH = ("batch_sizes",)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
@@ -107,7 +108,7 @@ class ComputeBatchSweep(JointFunction):
 
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the sweeps of several models: at each size they are measured in turn."""
-        sizes = checked("batch_sizes", calls[0]["batch_sizes"])
+        sizes = BATCH_SIZES("batch_sizes", calls[0]["batch_sizes"])
         rows: list[list[dict[str, Any]]] = [[] for _ in calls]
         failed: dict[int, Exception] = {}
         for size in sizes:

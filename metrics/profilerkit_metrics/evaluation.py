@@ -22,7 +22,7 @@ from profilerkit import (
     StatusKey,
     Unavailable,
 )
-from profilerkit.arguments.checking import checked
+from profilerkit.arguments.checks import Check, several, text
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.error_text import shown
 from profilerkit.inputs import DataLoader
@@ -107,6 +107,16 @@ class InferenceTime(Seconds):
     SOURCE = "profilerkit's own definition"
 
 
+def _read_secondary(value: Any) -> tuple[Any, ...]:
+    metrics = tuple(several(value))
+    if not all(isinstance(getattr(metric, "NAME", None), str) for metric in metrics):
+        raise TypeError
+    return metrics
+
+
+_SECONDARY = Check("metrics of further entries: secondary=[DynamicEvalMetric('top-5')]", _read_secondary)
+
+
 class ComputeEvalMetric(ExternalProfilerFunction):
     """Runs an evaluation function over a data split.
 
@@ -140,7 +150,7 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         self.key = key
         self.default_split = default_split
         self.metric = EvalMetric(unit_name, _compared_by(comparative, better, func), description, label=key)
-        self.secondary: tuple[DynamicEvalMetric, ...] = checked("secondary", secondary)
+        self.secondary: tuple[DynamicEvalMetric, ...] = _SECONDARY("secondary", secondary)
 
     def get_bounded_status_keys(self) -> tuple[StatusKey, ...]:
         """Return the main metric, `InferenceTime` and the secondary metrics."""
@@ -156,7 +166,12 @@ class ComputeEvalMetric(ExternalProfilerFunction):
     ) -> ComputeEvalMetric:
         """Return the same function with one more secondary metric; its unit is the main one's unless it is given."""
         unit = self.metric.UNIT if unit_name is None else unit_name
-        added = DynamicEvalMetric(checked("key", key), unit, description, _compared_by(comparative, better, self.func))
+        added = DynamicEvalMetric(
+            text("the name of an entry, such as 'top-5'")("key", key),
+            unit,
+            description,
+            _compared_by(comparative, better, self.func),
+        )
         return ComputeEvalMetric(
             self.func,
             self.key,

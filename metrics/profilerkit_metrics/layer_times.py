@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 from profilerkit import Noted, Partial, ProfilerFunction, Unavailable
+from profilerkit.arguments.checks import FLAG, Check, at_least
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
 from profilerkit.protocols import TimesLayers, offered
@@ -41,6 +43,7 @@ class ComputeLayerTimes(ProfilerFunction):
     """Times every layer: with the layers inside it, and its own work alone. Computed only if requested by name."""
 
     KEYS = (LayerTimes,)
+    CHECKS: ClassVar[Mapping[str, Check]] = {"passes": at_least(1), "backward": FLAG}
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
 

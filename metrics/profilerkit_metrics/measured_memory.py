@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from profilerkit import Noted, Partial, ProfilerFunction
+from profilerkit.arguments.checks import FLAG, Check
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
 from profilerkit.protocols import MeasuresMemory, offered
@@ -36,6 +38,7 @@ class ComputeMeasuredMemory(ProfilerFunction):
     """Measures the memory of a forward pass on its device. Computed only if requested by name."""
 
     KEYS = (MeasuredMemory,)
+    CHECKS: ClassVar[Mapping[str, Check]] = {"include_weights": FLAG}
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from profilerkit import (
     Metric,
@@ -13,6 +14,7 @@ from profilerkit import (
     ProfilerFunction,
     Scale,
 )
+from profilerkit.arguments.checks import FLAG, PATH, Check, at_least
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.inputs import ModelInputs
@@ -54,6 +56,7 @@ class ComputeOperatorTable(ProfilerFunction):
     """Times every operator of every layer by the framework's own profiler. Computed only if requested by name."""
 
     KEYS = (OperatorTable,)
+    CHECKS: ClassVar[Mapping[str, Check]] = {"passes": at_least(1), "backward": FLAG, "export": PATH.or_none()}
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
 

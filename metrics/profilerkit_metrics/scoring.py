@@ -7,6 +7,7 @@ samples, also if the last batch is shorter.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from profilerkit import InputError
-from profilerkit.arguments.checking import checked
+from profilerkit.arguments.checks import Check, at_least, between, several, to_call
 from profilerkit.backend import DeviceLike
 
 from .scoring_notes import note
@@ -82,11 +83,23 @@ def accuracy(batches: Iterable[ScoredBatch], threshold: float | None = None) -> 
     return 100.0 - missclass(batches, threshold)
 
 
+def _read_guesses(value: Any) -> tuple[int, ...]:
+    single = isinstance(value, int) or getattr(value, "shape", None) == ()
+    guesses = tuple(map(at_least(1).read, [value] if single else several(value)))
+    if not guesses:
+        raise ValueError
+    return guesses
+
+
+_GUESSES = Check("a number of guesses from 1, or several such as (1, 5)", _read_guesses)
+_THRESHOLD = between(-math.inf, math.inf, "a number to compare a single score with").or_none()
+
+
 class _Misses:
     """Counts wrong predictions, by both thresholds as long as it is not known which one is right."""
 
     def __init__(self, threshold: float | None) -> None:
-        self._threshold: float | None = checked("threshold", threshold)
+        self._threshold: float | None = _THRESHOLD("threshold", threshold)
         self._total = 0
         self._wrong = 0
         #: Of single scores that are not known to be probabilities or logits: wrong ones above 0.5, and above 0.
@@ -202,7 +215,7 @@ class LossEvaluation:
     better = "lower"
 
     def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
-        self.loss_fn = checked("loss_fn", loss_fn)
+        self.loss_fn = to_call("a function of outputs and targets")("loss_fn", loss_fn)
         self.__name__ = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
 
     def __call__(
@@ -225,7 +238,7 @@ class GetTopk:
 
     def __init__(self, batches: Batches, topk: int | Sequence[int] = (1, 5)) -> None:
         self._batches = batches
-        self.topk: tuple[int, ...] = checked("topk", topk)
+        self.topk: tuple[int, ...] = _GUESSES("topk", topk)
 
     def __call__(
         self,

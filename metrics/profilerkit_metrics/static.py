@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from profilerkit import Noted, ProfilerFunction, Unavailable
+from profilerkit.arguments.checks import FLAG, Check
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
@@ -177,6 +179,7 @@ class ComputeSize(ProfilerFunction):
     """Computes what the model needs in memory: its size, and the peak while it runs."""
 
     KEYS = (ModelSize, MemoryFootprint)
+    CHECKS: ClassVar[Mapping[str, Check]] = {"include_weights": FLAG}
 
     def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
         """Return both in bytes; ``include_weights`` is that of `ComputeComplexity`."""
@@ -189,6 +192,7 @@ class ComputeComplexity(ProfilerFunction):
     """Computes all static metrics at once: parameters, size, MACs, FLOPs, memory footprint, layers."""
 
     KEYS = (TotalParams, TrainableParams, ModelSize, Macs, Flops, MemoryFootprint, LayerwiseSummary, LayerwiseData)
+    CHECKS: ClassVar[Mapping[str, Check]] = {"include_weights": FLAG}
 
     def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
         """Return every static metric by name.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from statistics import median
 from typing import Any, ClassVar
 
 from profilerkit import Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
+from profilerkit.arguments.checks import Check, instance
 from profilerkit.piping.quantity import scale_value
 from profilerkit.times.steps import WatchedSteps
 
@@ -115,6 +117,11 @@ class ComputeWatchedSteps(ProfilerFunction):
     """Returns the times of the steps that `Profiler.watch` measured. Computed only if requested by name."""
 
     KEYS = (StepTime, ForwardTime, BackwardTime, OptimizerTime, OtherTime, StepMemory)
+    CHECKS: ClassVar[Mapping[str, Check]] = {
+        "watched": instance(
+            WatchedSteps, "the steps of a training loop, which Profiler.watch gives to functions"
+        ).or_none()
+    }
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
     REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = (

@@ -1,1 +1,1 @@
-"""The rules of arguments: which values each may have, and how they are read."""
+"""Checks of arguments: which values a parameter may have, and how they are read."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..error_text import shown
 from ..errors import ArgumentError
-from .checking import checked
+from .checks import ONE_BATCH_SIZE
 
 __all__ = ["shapes_of_text"]
 
@@ -27,7 +27,7 @@ def shapes_of_text(texts: Iterable[str]) -> Any:
         name, _, rest = text.rpartition("=")
         sizes, _, dtype = rest.partition(":")
         try:
-            shape = tuple(checked("batch_size", int(size), "batch_size of one") for size in sizes.split(","))
+            shape = tuple(ONE_BATCH_SIZE("batch_size", int(size)) for size in sizes.split(","))
         except ValueError:
             raise ArgumentError(f"{shown(text)} is no shape; {_instead_of(text)}") from None
         if name.strip():

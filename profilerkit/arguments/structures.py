@@ -8,9 +8,12 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ..error_text import shown
-from ..errors import InputError
+from ..errors import ArgumentError, InputError
 
-__all__ = ["is_tensor", "map_leaves", "transformed"]
+__all__ = ["is_tensor", "map_leaves", "require_shallow", "transformed"]
+
+#: The most levels of nesting that lists, tuples and mappings may have.
+DEEPEST = 100
 
 
 def transformed(transform: Callable[[Any, Any], Any], inputs: Any, targets: Any) -> tuple[Any, Any]:
@@ -78,3 +81,19 @@ def _like(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
     except Exception:  # a mapping that cannot be changed; the model gets a plain dictionary
         return items
     return result
+
+
+def require_shallow(name: str, value: Any) -> None:
+    """Raise `ArgumentError` for lists, tuples and mappings that are nested too deeply, or contain themselves."""
+    level: list[Any] = [value]
+    for _ in range(DEEPEST + 1):
+        items: dict[int, Any] = {}
+        for container in level:
+            if isinstance(container, (list, tuple, dict)):
+                items |= {id(item): item for item in (container.values() if isinstance(container, dict) else container)}
+        level = [item for item in items.values() if isinstance(item, (list, tuple, dict))]
+        if not level:
+            return
+    raise ArgumentError(
+        f"{name}={shown(value)} is nested more than {DEEPEST} levels deep; give a structure with fewer levels"
+    )

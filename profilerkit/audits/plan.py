@@ -15,18 +15,23 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..arguments.checking import checked, status_names
-from ..arguments.rules import RULES
+from ..arguments.checks import FLAG, ONE_BATCH_SIZE, PATH
+from ..arguments.names import status_names
 from ..arguments.shape_text import shapes_of_text
+from ..backend import BACKEND
 from ..budgets.limits import Budget
 from ..error_text import shown
 from ..errors import ArgumentError, PlanError, ProfilerKitError, by_likeness, nearest
 from ..inputs import parse_input_shape
 from ..isolation.limits import Limits
+from ..piping.intrinsic import INTRINSIC
+from ..piping.options import BUNDLES
 from ..plugging.offers import name_of_metric
 
 __all__ = ["ModelEntry", "Plan", "errors_at", "read_shape"]
 
+#: What the settings of a model and the arguments of functions may be.
+_CHECKS = {name: check for function in (*BUNDLES, *INTRINSIC) for name, check in function.CHECKS.items()}
 #: Settings of the matrix, each with the name under which it takes a list of values besides; all but the shape take a
 #: list under their own name too, because a shape is a list itself.
 MATRIX = {
@@ -114,7 +119,7 @@ class Plan:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Plan:
         """Read a TOML file; raises `PlanError`, which names the model and the key, for what is no plan."""
-        file = Path(checked("path", path))
+        file = Path(PATH("path", path))
         try:
             content = tomllib.loads(file.read_text(encoding="utf-8"))
         except OSError as error:
@@ -155,7 +160,7 @@ class Plan:
                 raise ArgumentError('the plan has no models; write [[models]] and below it spec = "net.py:build"')
             workers = _check_number("workers", content.get("workers"), least=1)
             repeats = _check_number("repeats", content.get("repeats", 2), least=0)
-            warm = checked("warm", content.get("warm", True), "strict")
+            warm = FLAG("warm", content.get("warm", True))
         common = {key: value for key, value in content.items() if key in _COMMON}
         models = tuple(_read_entry(entry, common, where, number) for number, entry in enumerate(entries, start=1))
         return cls(models, Path(folder or Path.cwd()), name, budgets, workers, warm, repeats or 0, where)
@@ -201,13 +206,13 @@ def _read_entry(entry: Any, common: Mapping[str, Any], where: str, number: int) 
             exclude=_check_texts("exclude", entry.get("exclude", ())),
             matrix=dict(_read_matrix(values)),
             sampling={name: _check(name, values[name]) for name in SAMPLING if name in values},
-            arguments={name: checked(name, value) if name in RULES else value for name, value in arguments.items()},
+            arguments={name: _CHECKS[name](name, value) if name in _CHECKS else value for name, value in arguments.items()},
             metrics=_check_names("metrics", values.get("metrics")),
             leave_out=_check_names("leave_out", values.get("leave_out")) or (),
             data=None if data is None else _check_text("data", data),
             evaluation=_check_texts("evaluation", values.get("evaluation", ())),
-            backend=checked("backend", values.get("backend")),
-            trust=checked("trust", values.get("trust", False)),
+            backend=BACKEND("backend", values.get("backend")),
+            trust=FLAG("trust", values.get("trust", False)),
             limits=Limits.read(**{name: values.get(name) for name in LIMITS}),
             where=where,
         )
@@ -236,9 +241,9 @@ def _check(name: str, value: Any) -> Any:
         return value
     if name == "dtype":
         return _check_text("dtype", value)
-    if name not in RULES:
+    if name not in _CHECKS:
         return value
-    value = checked(name, value, "batch_size of one" if name == "batch_size" else None)
+    value = ONE_BATCH_SIZE(name, value) if name == "batch_size" else _CHECKS[name](name, value)
     return value.value if isinstance(value, Enum) else value
 
 

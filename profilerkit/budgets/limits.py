@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..arguments.checking import checked
+from ..arguments.checks import PATH
 from ..error_text import shown
 from ..errors import ArgumentError, BudgetError
 
@@ -146,7 +146,7 @@ class Budget:
         import tomllib
 
         try:
-            content = tomllib.loads(Path(checked("path", path)).read_text(encoding="utf-8"))
+            content = tomllib.loads(Path(PATH("path", path)).read_text(encoding="utf-8"))
         except RecursionError as error:
             raise BudgetError(f"the budget {path} is nested too deep to be read; write limits as text") from error
         except OSError as error:

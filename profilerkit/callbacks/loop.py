@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..arguments.checking import checked
 from ..profiler import Profiler
 from ..results.report import Report
+from ..times.steps import STEPS
 from ..times.watching import Watch
 
 __all__ = ["LoopWatch"]
@@ -22,7 +22,7 @@ class LoopWatch:
     """
 
     def __init__(self, at_step: int | Iterable[int] = 5, inputs: Any = None) -> None:
-        self._at_step = checked("at_step", at_step)
+        self._at_step = STEPS("at_step", at_step)
         self._inputs = inputs
         self._watched: Watch | None = None
         self._runs = self._paused = False

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import by_rule, require_writable
+from ..backend import RUN_CHECKS
+from .options import checked_by, require_writable
 
 if TYPE_CHECKING:
     from ..prediction import Calibration
@@ -34,7 +35,7 @@ _DISAGREEING = 25.0
 @click.option(
     "--num-threads",
     type=click.IntRange(min=1),
-    callback=by_rule("num_threads"),
+    callback=checked_by(RUN_CHECKS["num_threads"]),
     help="Threads of an operator; the file is for models that run on as many.",
 )
 @click.option("--compiled", is_flag=True, help="Also run the networks compiled; some minutes more.")

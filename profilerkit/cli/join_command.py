@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..arguments.checks import DEPTH, TOP
 from ..errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfileFileError, ProfilerKitError
 from . import MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
 from .measuring import loaded_model
-from .options import by_rule, console_or_json, output_option, parse_shapes, require_writable
+from .options import checked_by, console_or_json, output_option, parse_shapes, require_writable
 from .output import cannot_write
 
 if TYPE_CHECKING:
@@ -46,12 +47,12 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 )
 @click.option("--trust", is_flag=True, help="Also load files that may run code, such as pickled models.")
 @click.option(
-    "--depth", type=click.IntRange(min=0), callback=by_rule("depth"), help="Show the layers down to this depth."
+    "--depth", type=click.IntRange(min=0), callback=checked_by(DEPTH), help="Show the layers down to this depth."
 )
 @click.option(
     "--top",
     type=click.IntRange(min=1),
-    callback=by_rule("top"),
+    callback=checked_by(TOP),
     help="Show only this many layers, those with the most time of their own.",
 )
 @console_or_json

@@ -100,7 +100,7 @@ class Request:
     def report(self, profiler: Profiler) -> Report:
         """Return the report of a profiler that nothing else is requested of."""
         metrics = self.metric or None
-        return profiler.compute_report(metrics, self.arguments, strict=self.strict, static=self.static, once=True)
+        return profiler._compute_report(metrics, self.arguments, strict=self.strict, static=self.static, once=True)
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 
 import click
 
-from ..arguments.checking import checked
-from ..arguments.rules import RULES
+from ..arguments.checks import DEPTH, ONE_BATCH_SIZE, TOP, Check
 from ..arguments.shape_text import shapes_of_text
+from ..backend import RUN_CHECKS
 from ..errors import ArgumentError, NotOfferedError
 from ..process.clean_output import results_alone
 from ..process.files import obstacle
+from ..times.sampling import SAMPLING_CHECKS
 
 __all__ = [
     "console_or_json",
@@ -48,20 +49,20 @@ def parse_shapes(values: tuple[str, ...]) -> Any:
         raise click.BadParameter(str(error), param_hint="--input-shape") from None
 
 
-def by_rule(argument: str) -> Callable[..., Any]:
-    """Return a callback that holds a value to the rule that the argument of that name has everywhere."""
+def checked_by(check: Check) -> Callable[..., Any]:
+    """Return a callback that checks a value as the function does that takes it."""
 
     def read(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         try:
-            return None if value is None else checked(argument, value)
+            return None if value is None else check(parameter.name or "", value)
         except ArgumentError:
-            raise click.BadParameter(f"{value!r}: give {RULES[argument].expected}") from None
+            raise click.BadParameter(f"{value!r}: give {check.expected}") from None
 
     return read
 
 
 def _positive(text: str) -> int:
-    size: int = checked("batch_size", int(text), "batch_size of one")
+    size: int = ONE_BATCH_SIZE("batch_size", int(text))
     return size
 
 
@@ -225,13 +226,13 @@ measuring_options = _several(
     click.option(
         "--max-seconds",
         type=click.FloatRange(min=0, min_open=True),
-        callback=by_rule("max_seconds"),
+        callback=checked_by(SAMPLING_CHECKS["max_seconds"]),
         help="Most seconds for the measurement of each time.",
     ),
     click.option(
         "--num-threads",
         type=click.IntRange(min=1),
-        callback=by_rule("num_threads"),
+        callback=checked_by(RUN_CHECKS["num_threads"]),
         help="Threads of an operator while times are measured; 1 gives the steadiest times.",
     ),
 )
@@ -281,13 +282,13 @@ output_options = _several(
     click.option(
         "--depth",
         type=click.IntRange(min=-1),
-        callback=by_rule("depth"),
+        callback=checked_by(DEPTH),
         help="Show the layers down to this depth; -1 for the innermost ones.",
     ),
     click.option(
         "--top",
         type=click.IntRange(min=1),
-        callback=by_rule("top"),
+        callback=checked_by(TOP),
         help="Show only this many layers, those with the most MACs, and rows of each table.",
     ),
     click.option(

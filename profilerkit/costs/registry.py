@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..arguments.checking import checked
+from ..arguments.checks import FLAG
 from ..error_text import shown
 from ..errors import ArgumentError, RegistrationConflictError
 from ..process.restoring import undone_in_child
@@ -94,7 +94,7 @@ class CostRegistry:
             return lambda function: self.register(key, function, override=override, kind=kind, name=name)
         called = name or str(key)
         self.require_formula(formula, kind, called)
-        override = checked("override", override)
+        override = FLAG("override", override)
         earlier = self.get(key)
         if not override and earlier is not None:
             raise RegistrationConflictError(

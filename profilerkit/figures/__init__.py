@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.checking import argument_hint, checked
+from ..arguments.checks import text
+from ..arguments.names import argument_hint
 from ..errors import ArgumentError, by_likeness
 from .batch_sweep import batch_sweep
 from .ceilings import Ceilings
@@ -53,7 +54,7 @@ def draw(result: Report | Comparison, kind: str, **options: Any) -> Any:
     Raises `ArgumentError` for an unknown kind or option, `ValueError` if the report lacks what the figure shows, and
     `ImportError` if matplotlib is missing.
     """
-    if checked("kind", kind) not in KINDS:
+    if text("the name of a kind of figure, such as 'icicle'")("kind", kind) not in KINDS:
         raise ArgumentError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, KINDS))}")
     parameters = inspect.signature(KINDS[kind]).parameters
     for name in sorted(options.keys() - parameters.keys()):

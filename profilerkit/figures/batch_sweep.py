@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.checking import checks_arguments
 from ..piping.quantity import Scale
 from ..results.checked_tables import short
 from .canvas import COLOURS, finished, legend_above, new_figure, plain, reports_of, titled, unit_for, why_missing
@@ -19,7 +18,6 @@ __all__ = ["batch_sweep"]
 _Rows = Sequence[Mapping[str, Any]]
 
 
-@checks_arguments
 def batch_sweep(result: Report | Comparison) -> Any:
     """Return a figure of the throughput and the execution time at each batch size; each model has a line.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..arguments.checking import checked
+from ..arguments.checks import positive
 from ..devices.catalog import device as device_named
 from ..devices.info import DeviceInfo
 from ..errors import ArgumentError
@@ -40,11 +40,10 @@ class Ceilings:
     cached_bytes_per_second: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("flops_per_second", "bytes_per_second"):
-            object.__setattr__(self, name, checked(name, getattr(self, name)))
-        if self.cached_bytes_per_second is not None:
-            rate = checked("cached_bytes_per_second", self.cached_bytes_per_second, "bytes_per_second")
-            object.__setattr__(self, "cached_bytes_per_second", rate)
+        checks = {"flops_per_second": positive("67e12"), "bytes_per_second": positive("3.35e12")}
+        checks["cached_bytes_per_second"] = checks["bytes_per_second"].or_none()
+        for name, check in checks.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
 
     def roof(self, intensity: float) -> float:
         """Return the most FLOPs in a second at so many FLOPs for each byte, with the bytes in a cache if that is known.

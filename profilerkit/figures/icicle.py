@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..arguments.checking import checks_arguments
+from ..arguments.checks import COLUMNS, DEPTH
 from ..render.columns import Column
 from ..trace.depths import deepest_of
 from ..trace.layer_view import children_of
@@ -37,7 +37,6 @@ class Box(NamedTuple):
     layers: int = 1
 
 
-@checks_arguments
 def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = None) -> Any:
     """Return a figure of the layers as nested boxes, each as high as its share of a column of `Report.layerwise`.
 
@@ -58,6 +57,7 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
             more than two models.
         ImportError: matplotlib is missing.
     """
+    by, depth = COLUMNS("by", by), DEPTH("depth", depth)
     reports = one_or_two(result, "icicle")
     pictures = [_picture(report, by, depth) for report in reports]
     column = Column.of(by)

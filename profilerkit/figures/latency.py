@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.checking import checks_arguments
+from ..arguments.checks import Check, between, several, text
 from ..piping.quantity import scale_value
 from ..times.measurement import Measurement
 from ..times.percentiles import is_supported, samples_needed
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 __all__ = ["latency"]
 
 
-@checks_arguments
+_PERCENT = between(0, 100, "a number from 0 to 100")
+_PERCENTILES = Check(
+    "numbers from 0 to 100: percentiles=(90, 99)", lambda value: tuple(map(_PERCENT.read, several(value)))
+)
+
+
 def latency(
     result: Report | Comparison, metric: str = "execution_time", percentiles: Sequence[float] = (90, 99)
 ) -> Any:
@@ -39,6 +44,8 @@ def latency(
         ValueError: a report has no samples of this metric.
         ImportError: matplotlib is missing.
     """
+    metric = text("the name of a metric, such as 'throughput'")("metric", metric)
+    percentiles = _PERCENTILES("percentiles", percentiles)
     reports = reports_of(result)
     records = [_measured(report, metric) for report in reports]
     values: list[Measurement] = [record.value for record in records]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.checking import checks_arguments
+from ..arguments.checks import COLUMNS, DEPTH, FLAG, TOP
 from ..render.columns import Column
 from ..results.comparison import Comparison
 from ..trace.records import LayerTable
@@ -32,7 +32,6 @@ __all__ = ["layer_bars"]
 _Bars = tuple[str, ...]
 
 
-@checks_arguments
 def layer_bars(
     result: Report | Comparison,
     by: str | Sequence[str] | None = None,
@@ -59,6 +58,7 @@ def layer_bars(
             two models, or is drawn by several columns or by types.
         ImportError: matplotlib is missing.
     """
+    by, top, depth, types = COLUMNS("by", by), TOP("top", top), DEPTH("depth", depth), FLAG("types", types)
     reports = one_or_two(result, "layer_bars")
     if isinstance(result, Comparison):
         if types:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.checking import checks_arguments
+from ..arguments.checks import FLAG
 from ..piping.quantity import Scale, scale_value
 from .canvas import COLOURS, finished, label_of, legend_above, new_figure, one_report, plain, titled, unit_for
 
@@ -23,7 +23,6 @@ _ABOVE, _BELOW = 6, 1
 _FREE, _WEIGHTS_SHOWN = 0.22, 0.1
 
 
-@checks_arguments
 def memory_timeline(report: Report, include_weights: bool = True, broken: bool | None = None) -> Any:
     """Return a figure of the bytes alive after each operator, with the operator and the layer at the peak.
 
@@ -40,6 +39,7 @@ def memory_timeline(report: Report, include_weights: bool = True, broken: bool |
         ValueError: the report has no memory timeline: the model was not traced, or raised an error.
         ImportError: matplotlib is missing.
     """
+    include_weights = FLAG("include_weights", include_weights)
     report = one_report(report, "memory_timeline")
     memory = report.memory
     if memory is None or not memory.live_bytes:

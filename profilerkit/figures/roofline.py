@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..arguments.checking import checks_arguments
+from ..arguments.checks import TOP
 from ..piping.quantity import Scale, format_number, scale_value
 from ..trace.layer_table import LayerTable
 from .canvas import COLOURS, GREY, counted, finished, label_of, layers_of, new_figure, one_report, plain, require_column
@@ -46,7 +46,6 @@ class Point(NamedTuple):
         return self.flops / self.seconds
 
 
-@checks_arguments
 def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> Any:
     """Return a figure with a dot for each layer: FLOPs per second of its own forward time against FLOPs per byte.
 
@@ -66,6 +65,7 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
         ValueError: the report has no operators or no times of layers, or no layer has FLOPs, bytes and a time.
         ImportError: matplotlib is missing.
     """
+    top = TOP("top", top)
     report = one_report(report, "roofline")
     predicted, kind = _predicted(report)
     points, left_out = _points(report, predicted)

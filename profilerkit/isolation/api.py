@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..api import Names, arguments_given, read_functions
-from ..arguments.checking import checked, checked_all
-from ..backend import Backend, DeviceLike
+from ..arguments.checks import FLAG, NAMES, Check, text
+from ..backend import BACKEND, Backend, DeviceLike
 from ..errors import ArgumentError
 from ..piping.function import ProfilerFunction
 from ..plugging import offers
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     pass
 
 __all__ = ["isolated", "isolated_comparison", "run_jobs"]
+
+_MODULES = Check("names of modules: preload=['torch']", lambda value: tuple(NAMES.read(value)))
 
 
 def isolated(
@@ -87,14 +89,14 @@ def isolated(
         tuple(read_functions(functions)),
         names_of("metrics", metrics),
         names_of("leave_out", leave_out) or (),
-        checked("name", name),
-        checked("backend", backend),
-        checked("strict", strict),
-        checked_all({**kwargs, **arguments_given(batch_size=batch_size, device=device)}),
-        trust=checked("trust", trust),
+        text("a text that is not empty").or_none()("name", name),
+        BACKEND("backend", backend),
+        FLAG("strict", strict),
+        {**kwargs, **arguments_given(batch_size=batch_size, device=device)},
+        trust=FLAG("trust", trust),
     )
     limits = Limits.read(timeout, memory, max_threads)
-    report = run_jobs([job], limits, start_method, checked("preload", preload))[0]
+    report = run_jobs([job], limits, start_method, _MODULES("preload", preload))[0]
     offers.announce(report)
     return report
 
@@ -128,21 +130,21 @@ def isolated_comparison(
     """
     if len(models) < 2:
         raise TypeError("isolated_comparison() needs a reference and at least one other model")
-    names = checked("names", names)
+    names = NAMES("names", names)
     if names is not None and len(names) != len(models):
         raise ArgumentError(f"names has {len(names)} entries for {len(models)} models; give one for each")
     data = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits}
-    arguments = checked_all({**kwargs, **arguments_given(batch_size=batch_size, device=device)})
+    arguments = {**kwargs, **arguments_given(batch_size=batch_size, device=device)}
     further = tuple(read_functions(functions))
     selection = (
         names_of("metrics", metrics),
         names_of("leave_out", leave_out) or (),
         None,
-        checked("backend", backend),
+        BACKEND("backend", backend),
     )
-    flags = {"strict": checked("strict", strict), "trust": checked("trust", trust)}
+    flags = {"strict": FLAG("strict", strict), "trust": FLAG("trust", trust)}
     jobs = [Job(model, data, further, *selection, arguments=arguments, **flags) for model in models]
-    reports = run_jobs(jobs, Limits.read(timeout, memory, max_threads), start_method, checked("preload", preload))
+    reports = run_jobs(jobs, Limits.read(timeout, memory, max_threads), start_method, _MODULES("preload", preload))
     comparison = side_by_side(reports, names)
     offers.announce(comparison)
     return comparison

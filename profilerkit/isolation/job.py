@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ..arguments.checking import status_names
+from ..arguments.names import status_names
 from ..errors import InputError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-from ..arguments.checking import checked
+from ..arguments.checks import at_least, positive
 from ..error_text import shown
 from ..errors import ArgumentError
 
@@ -48,7 +48,7 @@ def usual_threads() -> int:
 
 def parse_timeout(value: Any) -> float:
     """Return a time limit in seconds; raises `InputError` unless it is a finite number above zero."""
-    return float(checked("timeout", value))
+    return float(positive("30", "a number of seconds")("timeout", value))
 
 
 def parse_memory(value: Any) -> int:
@@ -86,7 +86,7 @@ def _bytes_of(value: Any) -> int | None:
 
 def parse_threads(value: Any) -> int:
     """Return the most threads of all processes together; raises `InputError` unless it is a positive integer."""
-    return int(checked("max_threads", value))
+    return int(at_least(1)("max_threads", value))
 
 
 def shown_bytes(size: float) -> str:

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, NoReturn, TypeAlias, get_args
 
-from ..arguments.checking import checked
+from ..arguments.checks import text
 from ..error_text import shown
 from ..errors import ArgumentError, InputError, NotOfferedError, by_likeness
 from ..process.clean_output import standard_descriptors
@@ -101,7 +101,7 @@ class _Ends:
 
 def require_possible(method: str, limits: Limits, preload: tuple[str, ...] = ()) -> None:
     """Raise an error for an unknown start method, or for a limit that this system cannot enforce."""
-    if checked("start_method", method) not in METHODS:
+    if text("one of 'spawn', 'forkserver' and 'fork'")("start_method", method) not in METHODS:
         raise ArgumentError(
             f"start_method={method!r}; there are, nearest first: {', '.join(by_likeness(method, METHODS))}"
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
-from ..arguments.checking import checked
+from ..arguments.checks import FLAG
 from ..backend import Backend
 from ..devices.catalog import device as device_named
 from ..devices.info import DeviceInfo, dtype_name
@@ -70,7 +70,7 @@ def join(
     if inputs is None and input_shape is None:
         input_shape, batch_size = _sizes(file, batch_size)
     profiler = make_profiler(model, inputs=inputs, input_shape=input_shape, backend=backend, name=name)
-    is_training = _is_training(file) if training is None else bool(checked("training", training))
+    is_training = _is_training(file) if training is None else bool(FLAG("training", training))
     arguments: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
     trace: ModelTrace = profiler.compute_status("training_trace" if is_training else "trace", **arguments)
     if trace.failure is not None:

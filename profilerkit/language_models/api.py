@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from ..arguments.checking import checked
+from ..arguments.checks import BATCH_SIZE, FLAG, at_least
 from ..backend import Backend
 from ..devices import DeviceInfo
 from ..devices import device as device_of
@@ -90,8 +90,8 @@ def llm(
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
     numbers = {"prompt": prompt, "new": new, "devices": devices, "block_size": block_size}
     numbers |= {"prefill_tokens": prefill_tokens, "repetitions": repetitions}
-    counts = {key: checked(key, value, "passes") for key, value in numbers.items()}
-    reserve, batches = _share(reserve), checked("batch_size", batch)
+    counts = {key: at_least(1)(key, value) for key, value in numbers.items()}
+    reserve, batches = _share(reserve), BATCH_SIZE("batch_size", batch)
     batches = batches if isinstance(batches, tuple) else (batches,)
     formats = [None if each is None else weight_format(str(each)) for each in _each(weights)]
     targets = [None if each is None else device_of(each) for each in _each(device)]
@@ -100,7 +100,7 @@ def llm(
         with collector_paused():  # it would go through all objects many times while modules are imported
             followed = _Followed(model, _dtype(kind), backend, name, trust)
             facts = followed.facts(counts["prompt"], counts["new"])
-        measured = followed.generated(counts, batches[0]) if checked("measure", measure, "strict") else None
+        measured = followed.generated(counts, batches[0]) if FLAG("measure", measure) else None
         for target, requested in product(targets, formats):
             weight = requested or facts.stored
             cost = StepCost(
@@ -121,7 +121,7 @@ def kv_bytes(
     """
     followed = _Followed(model, _dtype(dtype), backend, None, False)
     sizes = {"context": context, "batch": batch, "block_size": block_size}
-    return followed.cache(**{key: checked(key, value, "passes") for key, value in sizes.items()})[0]
+    return followed.cache(**{key: at_least(1)(key, value) for key, value in sizes.items()})[0]
 
 
 def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: Any = None) -> int:
@@ -130,7 +130,7 @@ def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: 
     It is the slope at that length: 0 for a state-space model, and less where windows are full.
     """
     followed = _Followed(model, _dtype(dtype), backend, None, False)
-    return followed.cache(checked("context", context, "passes"), 1, 1)[1]
+    return followed.cache(at_least(1)("context", context), 1, 1)[1]
 
 
 class _Followed:

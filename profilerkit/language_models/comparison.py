@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from ..arguments.checking import checked
+from ..arguments.checks import PATH
 from ..process.clean_output import printable
 from ..process.files import write_text
 from .report import LanguageModelReport
@@ -37,7 +37,7 @@ class LanguageModelComparison:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""
-        target = checked("path", path)
+        target = PATH("path", path)
         write_text(target, self.to_html() if str(target).endswith(".html") else json_text(self.to_dict()))
 
     def plot(self, kind: str = "cache_memory") -> Any:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.checking import checked
+from ..arguments.checks import PATH, at_least
 from ..devices import DeviceInfo
 from ..process.clean_output import printable
 from ..process.files import write_text
@@ -100,7 +100,7 @@ class LanguageModelReport:
     def _cache(self, context: int, batch: int) -> tuple[CacheBytes, int]:
         if self.cache_after is None:
             raise ValueError("a report that was copied or loaded has no model; call profilerkit.kv_bytes(model, ...)")
-        return self.cache_after(checked("context", context, "passes"), checked("batch", batch, "passes"))
+        return self.cache_after(at_least(1)("context", context), at_least(1)("batch", batch))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as values that JSON can hold, in base units: counts, bytes, seconds."""
@@ -162,7 +162,7 @@ class LanguageModelReport:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""
-        target = checked("path", path)
+        target = PATH("path", path)
         write_text(target, self.to_html() if str(target).endswith(".html") else json_text(self.to_dict()))
 
     def plot(self, kind: str = "cache_memory") -> Any:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..arguments.checking import checked
+from ..arguments.checks import at_least
 from ..devices import DeviceInfo
 from ..errors import ArgumentError, InputError
 from ..process.cached import cached_property
@@ -93,7 +93,7 @@ class StepCost:
 
         Raises `InputError` if the model does not take so many tokens.
         """
-        batch, new_tokens = checked("batch", batch, "passes"), checked("new_tokens", new_tokens, "passes")
+        batch, new_tokens = at_least(1)("batch", batch), at_least(1)("new_tokens", new_tokens)
         if not isinstance(cached, int) or isinstance(cached, bool) or cached < 0:
             raise ArgumentError(f"cached={cached!r}: give a whole number from 0")
         require_context(self.facts, new_tokens + cached)

@@ -16,7 +16,6 @@ from dataclasses import replace
 from inspect import Parameter
 from typing import Any
 
-from ..arguments.checking import first_of_several
 from ..errors import (
     DependencyCycleError,
     IncompleteStatusError,
@@ -34,7 +33,7 @@ from ..trace.records import ModelTrace
 from .cross_check import contradiction_of, with_trace
 from .function import ProfilerFunction, describe
 from .intrinsic import Trace
-from .registry import PROVIDED, Binding, Registry
+from .registry import PROVIDED, Binding, Registry, first_of_several
 from .remembered import Remembered, Resolved
 from .returned import outcomes_of
 from .status import (

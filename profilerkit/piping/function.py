@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
 from typing import Any, ClassVar, TypeAlias
 
-from ..arguments.checking import checked
+from ..arguments.checks import Check, to_call
 from ..error_text import shown
 from .status import StatusKey
 
@@ -54,6 +54,8 @@ class ProfilerFunction(ABC):
     COMPUTED_WITH: ClassVar[tuple[str, ...]] = ()
     #: Whether it uses the model only through methods of the backend, which restore the model themselves.
     ONLY_THROUGH_BACKEND: ClassVar[bool] = False
+    #: What arguments of the caller may be, by the names of parameters of ``__call__``.
+    CHECKS: ClassVar[Mapping[str, Check]] = {}
     #: The status keys that it adds to the report of a watched training loop; see `Profiler.watch`.
     REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = ()
 
@@ -140,7 +142,7 @@ class ExternalProfilerFunction(ProfilerFunction):
     """
 
     def __init__(self, func: Callable[..., Any], *status_keys: KeyLike) -> None:
-        self.func = checked("func", func)
+        self.func = to_call("a function of the model and the data")("func", func)
         self.status_keys = status_keys
         try:
             listed = list(inspect.signature(func).parameters.values())

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any
+from typing import Any, ClassVar
 
-from ..arguments.checking import checked, require_shallow
+from ..arguments.checks import BATCH_SIZE, ONE_BATCH_SIZE, Check, several, text, to_call
+from ..arguments.structures import require_shallow
 from ..backend import Backend
 from ..backend_kit.failures import backend_failed, raised_by_backend
+from ..error_text import shown
 from ..errors import ArgumentError, InputError, ModelFailedError, ProfilerKitError
 from ..inputs import DataLoader, ModelInputs, NoInputs, TensorSpec, parse_input_shape
 from ..protocols import CountsNonzero, Trains, declared_by, fitted, offered
@@ -168,10 +170,19 @@ def _length(tensor: Any) -> int | None:
         return None
 
 
+#: A function that is called in place of the model.
+CALL = to_call("a function of the model and its inputs, such as lambda model, x: model.f(x)").or_none()
+
+
 class ComputeInputs(ProfilerFunction):
     """Finds what to call the model with: example inputs, else the first batch of a split, else what it declares."""
 
     KEYS = (Inputs,)
+    CHECKS: ClassVar[Mapping[str, Check]] = {
+        "batch_size": BATCH_SIZE,
+        "split": text("the name of a data split, such as 'test'").or_none(),
+        "call": CALL,
+    }
 
     def __init__(self, source: InputSource | None = None) -> None:
         self.source = source
@@ -202,7 +213,7 @@ class ComputeInputs(ProfilerFunction):
                 model, x: model.generate(x)``.
         """
         try:
-            call = checked("call", call)
+            call = CALL("call", call)
             made = self._build(model, backend, data_splits, batch_size, split)
             inputs = fitted(backend, model, made)
             inputs.note, inputs.are_random = made.note, made.are_random
@@ -219,7 +230,7 @@ class ComputeInputs(ProfilerFunction):
         split: str | None,
     ) -> ModelInputs:
         if batch_size is not None:
-            batch_size = checked("batch_size", batch_size, "batch_size of one")
+            batch_size = ONE_BATCH_SIZE("batch_size", batch_size)
         if self.source is not None:
             return self.source.build(backend, batch_size, model)
         if data_splits:
@@ -253,10 +264,22 @@ def split_named(data_splits: Mapping[str, DataLoader], name: str) -> DataLoader:
     return data_splits[name]
 
 
+_LAYERS = 'classes of layers, their names or patterns of paths: ignore=[nn.Dropout, "Conv2d", "encoder.layers.*"]'
+
+
+def _read_ignored(value: Any) -> Any:
+    layers = [value] if isinstance(value, (type, str)) else several(value)
+    for layer in layers:
+        if not (isinstance(layer, type) or (isinstance(layer, str) and layer)):
+            raise ArgumentError(f"ignore has {shown(layer)}; give {_LAYERS}")
+    return layers
+
+
 class ComputeTrace(ProfilerFunction):
     """Traces the model once; all static metrics are views of the result."""
 
     KEYS = (Trace,)
+    CHECKS: ClassVar[Mapping[str, Check]] = {"ignore": Check(_LAYERS, _read_ignored)}
     ONLY_THROUGH_BACKEND = True
 
     def __init__(self, inputs: ComputeInputs) -> None:

@@ -7,11 +7,12 @@ A function that times a model names ``run_options`` and ``sampling``; the caller
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from ..backend import DeviceLike, RunOptions
+from ..arguments.checks import Check, instance
+from ..backend import RUN_CHECKS, DeviceLike, RunOptions
 from ..errors import InputError
-from ..times.sampling import Sampling
+from ..times.sampling import SAMPLING_CHECKS, Sampling
 from .function import ArgumentBundle
 from .status import StatusKey
 
@@ -34,6 +35,10 @@ class ComputeRunOptions(ArgumentBundle):
     """Puts together how the model is run."""
 
     KEYS = (RunOptionsKey,)
+    CHECKS: ClassVar[Mapping[str, Check]] = {
+        **RUN_CHECKS,
+        "run_options": instance(RunOptions, "an instance of RunOptions, or its arguments by name: compile=True"),
+    }
 
     def __call__(
         self,
@@ -64,6 +69,11 @@ class ComputeSampling(ArgumentBundle):
     """Puts together how times are sampled."""
 
     KEYS = (SamplingKey,)
+    CHECKS: ClassVar[Mapping[str, Check]] = {
+        **SAMPLING_CHECKS,
+        "drop_first": SAMPLING_CHECKS["warmup"],
+        "sampling": instance(Sampling, "an instance of Sampling, or its arguments by name: num_iters=20"),
+    }
 
     def __call__(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter
 from typing import Any
 
-from ..arguments.checking import checked
+from ..arguments.checks import FLAG
 from ..error_text import shown
 from ..errors import ArgumentError
 from ..trace.completeness import TracePart
@@ -115,7 +115,7 @@ def metric(
         "DERIVED_FROM": _part(derived_from),
         **_facts(facts),
     }
-    demanded, described = checked("on_demand", on_demand), _text("description", description)
+    demanded, described = FLAG("on_demand", on_demand), _text("description", description)
 
     def make(func: Callable[..., Any]) -> PlainMetric:
         _require_pipeable(name, func)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import Any
 
-from ..arguments.checking import argument_hint, checked_all, first_of_several, status_name
+from ..arguments.checks import BATCH_SIZE
 from ..arguments.foreign import foreign_hint
-from ..arguments.rules import SEVERAL
+from ..arguments.names import argument_hint, status_name
 from ..error_text import shown
 from ..errors import (
     ArgumentError,
@@ -224,10 +224,11 @@ class Registry:
         requested = [self[name].key.NAME for name in (self.names() if names is None else names)]
         read = first_of_several(arguments)
         asking = [function for function in self.functions() if not read.keys().isdisjoint(function.COMPUTED_WITH)]
-        for name, several in SEVERAL.items():
-            readers = {argument for function in asking for argument in function.COMPUTED_WITH}
-            if several.argument in read and several.argument not in readers:
-                raise ArgumentError(f"{name}={arguments.get(name)!r}: {several.unread}")
+        if "batch_sizes" in read and not any("batch_sizes" in function.COMPUTED_WITH for function in asking):
+            raise ArgumentError(
+                f"batch_size={arguments.get('batch_size')!r}: several batch sizes are for a function that takes "
+                "'batch_sizes', and none is registered; register one, or give one batch size"
+            )
         return list(dict.fromkeys([*requested, *(name for each in asking for name in self._held_by(each))]))
 
     def _held_by(self, function: ProfilerFunction) -> list[str]:
@@ -358,7 +359,7 @@ def read_arguments(
 ) -> dict[str, Any]:
     """Return the arguments that functions of the registries take, those that are well known as plain values.
 
-    Raises `ArgumentError` for a value that breaks a rule of `profilerkit.arguments`. An argument that no function takes
+    Raises `ArgumentError` for a value that the checks of the functions refuse. An argument that no function takes
     is most often a typo: a warning says what is meant, with ``strict`` an `ArgumentError`. The
     parameters of ``caller``, the function that the user has called, are among what can be meant.
     """
@@ -375,7 +376,22 @@ def read_arguments(
         warnings.warn(message, ArgumentWarning, stacklevel=_level_of_user())
     for registry in registries:
         registry.require_once(kwargs)
-    return checked_all({name: value for name, value in kwargs.items() if name in taken})
+    functions = [function for registry in registries for function in registry.functions()]
+    checks = {name: check for function in functions for name, check in function.CHECKS.items()}
+    read = {name: value for name, value in kwargs.items() if name in taken}
+    return {name: checks[name](name, value) if name in checks else value for name, value in read.items()}
+
+
+def first_of_several(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a caller's arguments with the first of several batch sizes, and with all of them as ``batch_sizes``.
+
+    >>> first_of_several({"batch_size": (8, 1), "split": "test"})
+    {'batch_sizes': (8, 1), 'batch_size': 8, 'split': 'test'}
+    """
+    sizes = BATCH_SIZE("batch_size", arguments.get("batch_size"))
+    if not isinstance(sizes, tuple):
+        return dict(arguments)
+    return {"batch_sizes": sizes, **arguments, "batch_size": sizes[0]}
 
 
 def reaching_arguments(
@@ -387,7 +403,7 @@ def reaching_arguments(
     The batch size and the device belong to every request: a report states them.
     """
     reaching = {name for registry, names in requested for name in registry.reaching(names)}
-    unused = sorted(arguments.keys() - reaching - SEVERAL.keys() - {"device"})
+    unused = sorted(arguments.keys() - reaching - {"batch_size", "device"})
     options = {name for name in reaching - {*PROVIDED} if all(name not in registry for registry, _ in requested)}
     for name in unused:
         takers = {key for registry, _ in requested for key in registry.keys_that_take(name)}

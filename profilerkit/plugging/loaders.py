@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.checking import checked
+from ..arguments.checks import text
 from ..errors import (
     BackendNotInstalledError,
     InputError,
@@ -37,7 +37,7 @@ def load_model(spec: str, trust: bool = False) -> Any:
     Raises `InputError` for a text that no loader accepts or that names no model, and `ModelFailedError` if the code
     that is loaded raises, `BackendNotInstalledError` if it imports a framework that is not installed.
     """
-    offer = find_loader(checked("spec", spec))
+    offer = find_loader(text("a text that says where a model is, such as 'package.module:name'")("spec", spec))
     try:
         with path_restored(), contained(offer.plugin, f"model loader {offer.item.name!r}"):
             return offer.item.load(spec, trust=trust) if _takes_trust(offer.item.load) else offer.item.load(spec)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arguments.checking import checked
 from ..arguments.structures import is_tensor
-from ..backend import Backend
+from ..backend import BACKEND, Backend
 from ..error_text import shown
 from ..protocols import OpensModels, implements
 from . import offers
@@ -20,7 +19,7 @@ def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | 
     ``kind`` is the class of the backend if none is given; without it, the backend is found from the model. Raises
     `TypeError` if the backend does not accept the model.
     """
-    resolved = _resolved(model, checked("backend", backend), kind)
+    resolved = _resolved(model, BACKEND("backend", backend), kind)
     if implements(resolved, OpensModels):
         model = resolved.opened(model)
     if not resolved.accepts(model):

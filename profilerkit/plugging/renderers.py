@@ -8,7 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.checking import argument_hint, checked, checked_all
+from ..arguments.checks import COLUMNS, DEPTH, FLAG, TOP, text
+from ..arguments.names import argument_hint
 from ..error_text import shown
 from ..errors import ArgumentError, NotOfferedError, by_likeness
 from ..process.containment import contained, plugin_error_text
@@ -26,8 +27,13 @@ __all__ = ["SUFFIXES", "form_of", "render", "renderer"]
 #: Suffixes of files that are not the name of their form.
 SUFFIXES = {"txt": "console", "md": "markdown", "tex": "latex", "htm": "html"}
 
-#: The options of profilerkit's own renderers; each renderer takes some of them.
-OPTIONS = frozenset({"details", "depth", "top", "changes", "by", "color", "configuration"})
+#: The options of profilerkit's own renderers, and what they may be; each renderer takes some of them.
+OPTIONS = {
+    **dict.fromkeys(("details", "changes", "color", "configuration"), FLAG),
+    "depth": DEPTH,
+    "top": TOP,
+    "by": COLUMNS,
+}
 
 
 def renderer(form: str, *, is_text: bool = True) -> Renderer:
@@ -55,7 +61,7 @@ def suffixes_like(path: str | PathLike[str]) -> list[str]:
 
 
 def _offered(form: str, is_text: bool) -> Offer[RendererInfo]:
-    form = checked("form", form)
+    form = text("the name of a renderer, such as 'console'")("form", form)
     offered = [offer for offer in offers("profilerkit_renderers", RendererInfo) if offer.item.is_text is is_text]
     named = claimed_once("renderer", [offer for offer in offered if offer.item.name == form])
     if not named:
@@ -95,11 +101,11 @@ def render(result: Report | Comparison, form: str = "console", **options: Any) -
     offer = _offered(form, is_text=True)
     draw = _loaded(offer)
     taken = inspect.signature(draw).parameters
-    for name in sorted(options.keys() - taken.keys() - OPTIONS):
-        option_names = OPTIONS | {*list(taken)[1:]}
+    for name in sorted(options.keys() - taken.keys() - OPTIONS.keys()):
+        option_names = {*OPTIONS, *list(taken)[1:]}
         raise ArgumentError(f"no renderer takes an option {name!r}; {argument_hint(name, option_names, {})}")
-    checked_options = checked_all({name: value for name, value in options.items() if name in OPTIONS})
-    arguments = {name: value for name, value in {**options, **checked_options}.items() if name in taken}
+    read = {name: OPTIONS[name](name, value) if name in OPTIONS else value for name, value in options.items()}
+    arguments = {name: value for name, value in read.items() if name in taken}
     with contained(offer.plugin, f"renderer {form!r}", wrapped=True):
         text: str = draw(result, **arguments)
     return text

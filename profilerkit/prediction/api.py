@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arguments.checking import checked
+from ..arguments.checks import FLAG
 from ..backend import Backend
 from ..devices.catalog import device
 from ..devices.info import DeviceInfo
@@ -52,6 +52,6 @@ def predict(
     where = device(on)
     profiler = make_profiler(model, inputs=inputs, input_shape=input_shape, backend=backend)
     arguments: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
-    key = "training_trace" if checked("training", training) else "trace"
+    key = "training_trace" if FLAG("training", training) else "trace"
     trace: ModelTrace = profiler.compute_status(key, **arguments)
     return predict_trace(trace, where, dtype=dtype, compiled=compiled)

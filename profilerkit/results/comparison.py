@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..arguments.checking import status_name
+from ..arguments.names import status_name
 from ..error_text import shown
 from ..errors import ArgumentError, UnknownStatusError
 from ..piping.status import Comparative, StatusKey, is_number

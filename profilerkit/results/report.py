@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
-from ..arguments.checking import status_name
+from ..arguments.names import status_name
 from ..error_text import shown
 from ..errors import FailureCode, UnknownStatusError, classify
 from ..piping.quantity import Scale

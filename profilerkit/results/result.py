@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ..arguments.checking import checked
+from ..arguments.checks import PATH
 from ..error_text import shown
 from ..errors import ArgumentError
 from ..plugging.renderers import form_of, render, renderer, suffixes_like
@@ -57,7 +57,7 @@ class Result:
 
         Only JSON files can be loaded again. A suffix that names no format raises `ArgumentError`.
         """
-        path = checked("path", path)
+        path = PATH("path", path)
         form = form_of(path) if Path(path).suffix else "json"
         if form is None:
             raise ArgumentError(

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from ..arguments.checking import checked
+from ..arguments.checks import PATH
 from ..errors import FailureCode, ReportFileError
 from ..piping.quantity import Scale
 from ..piping.status import Comparative, Completeness, is_number
@@ -108,7 +108,7 @@ def to_json(result: Report | Comparison) -> str:
 
 def save(result: Report | Comparison, path: str | PathLike[str]) -> None:
     """Write a report or comparison to a file: the whole of it, or nothing."""
-    write_text(checked("path", path), to_json(result))
+    write_text(PATH("path", path), to_json(result))
 
 
 def _body(report: Report) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def load(path: str | PathLike[str]) -> Report | Comparison:
     Raises `ReportFileError` for anything else: it says which field is wrong, and what was expected there.
     """
     try:
-        content = Path(checked("path", path)).read_bytes()
+        content = Path(PATH("path", path)).read_bytes()
     except OSError as error:
         raise ReportFileError(f"cannot read {os.fspath(path)}: {error.strerror or error}") from error
     return parse(content, os.fspath(path))

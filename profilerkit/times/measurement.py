@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import stdev
 from typing import Any
 
-from ..arguments.checking import checked
-from ..arguments.rules import of_kind
+from ..arguments.checks import Check, between, inside, one_number, several
 from ..errors import ArgumentError
 from .conditions import Conditions
 from .median import MedianInterval, median_interval
@@ -22,6 +21,21 @@ __all__ = ["PERCENTILES", "Measurement", "Ratio"]
 
 #: The percentiles that have a name of their own.
 PERCENTILES = (50, 90, 95, 99)
+
+
+def _read_samples(value: Any) -> tuple[float, ...]:
+    """Return samples; raises `ValueError` if one is NaN. A rate whose time was zero is infinite, and is accepted."""
+    samples = value if type(value) is tuple else tuple(several(value))
+    if not {float, int}.issuperset(map(type, samples)):
+        samples = tuple(float(one_number(sample)) for sample in samples)
+    if any(map(math.isnan, samples)):
+        raise ValueError
+    return samples
+
+
+_SAMPLES = Check("numbers in the base unit, none of which is NaN", _read_samples)
+#: The probability of an interval.
+CONFIDENCE = inside(0, 1, "a probability between 0 and 1, such as 0.95")
 
 
 @dataclass(frozen=True)
@@ -46,9 +60,9 @@ class Measurement:
     conditions: Conditions | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "samples", checked("samples", self.samples))
-        object.__setattr__(self, "warmup", checked("warmup", self.warmup, "samples"))
-        object.__setattr__(self, "confidence", checked("confidence", self.confidence))
+        object.__setattr__(self, "samples", _SAMPLES("samples", self.samples))
+        object.__setattr__(self, "warmup", _SAMPLES("warmup", self.warmup))
+        object.__setattr__(self, "confidence", CONFIDENCE("confidence", self.confidence))
         if not self.samples:
             raise ArgumentError("samples=(): a Measurement needs at least one sample")
 
@@ -114,7 +128,7 @@ class Measurement:
 
     def percentile(self, percent: float) -> float:
         """Return the sample below which ``percent`` per cent of the samples lie, interpolated linearly."""
-        return _percentile(self.samples, checked("percent", percent))
+        return _percentile(self.samples, between(0, 100, "a number from 0 to 100")("percent", percent))
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -275,7 +289,11 @@ class Measurement:
         return self.map(lambda sample: operation(sample, number))
 
 
-of_kind("reference", Measurement)
+def _read_amount(value: Any) -> Any:
+    return value if isinstance(value, Measurement) else float(one_number(value))
+
+
+_AMOUNT = Check("a number or a Measurement", _read_amount)
 
 
 def _percentile(samples: Sequence[float], percent: float) -> float:
@@ -335,7 +353,7 @@ class Ratio:
     @classmethod
     def of(cls, reference: float | Measurement, other: float | Measurement) -> Ratio:
         """Return ``other`` divided by ``reference``, from the pairs if the two were sampled in turn."""
-        reference, other = checked("reference", reference), checked("other", other, "reference")
+        reference, other = _AMOUNT("reference", reference), _AMOUNT("other", other)
         if isinstance(reference, Measurement) and isinstance(other, Measurement) and reference.taken_with(other):
             return _paired_ratio(reference, other)
         (ref_low, ref_high), (low, high) = _bounds(reference), _bounds(other)

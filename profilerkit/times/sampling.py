@@ -12,14 +12,13 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import count
 
-from ..arguments.checking import checked
-from ..arguments.rules import RULES, of_kind
+from ..arguments.checks import at_least, positive
 from ..process.collector import collector_paused
 from .conditions import Watch
-from .measurement import Measurement, Ratio
+from .measurement import CONFIDENCE, Measurement, Ratio
 from .median import agree
 from .run import Run, several
 from .turns import conductor
@@ -55,12 +54,20 @@ class Sampling:
     seed: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            if each.name in RULES:
-                object.__setattr__(self, each.name, checked(each.name, getattr(self, each.name)))
+        for name, check in SAMPLING_CHECKS.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
 
 
-of_kind("sampling", Sampling)
+_CALLS = at_least(0, "zero or more calls, or None to let the times settle").or_none()
+#: What the arguments of `Sampling` may be; ``drop_first`` is another name of ``warmup``.
+SAMPLING_CHECKS = {
+    "num_iters": at_least(1, "a whole number from 1: at least one iteration is needed to measure").or_none(),
+    "warmup": _CALLS,
+    "relative_precision": positive("0.02 for 2 %"),
+    "max_seconds": positive("1.5"),
+    "min_samples": at_least(1, "a whole number from 1: at least one sample is needed to measure anything"),
+    "confidence": CONFIDENCE,
+}
 
 
 def measure(call: Callable[[], object], sampling: Sampling | None = None) -> Measurement:

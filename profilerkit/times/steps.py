@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..arguments.rules import of_kind
+from ..arguments.checks import Check, at_least, several
 from ..inputs import ModelInputs
 from .layer_times import LayerTime
 
-__all__ = ["StepRecord", "StepRecorder", "WatchedSteps"]
+__all__ = ["STEPS", "StepRecord", "StepRecorder", "WatchedSteps"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,18 @@ class WatchedSteps:
         return f"{which}, the loop ended after {self.loop_steps} step{'s' if self.loop_steps != 1 else ''}{hint}"
 
 
-of_kind("watched", WatchedSteps)
+def _read_steps(value: Any) -> tuple[int, ...]:
+    """Return step numbers in ascending order, each once."""
+    single = not isinstance(value, Iterable) or getattr(value, "shape", None) == ()
+    return tuple(sorted({at_least(0).read(step) for step in ([value] if single else several(value))}))
+
+
+#: The steps of a loop that are measured.
+STEPS = Check(
+    "the number of a step, counted from 0, or several: at_step=(5, 6, 7); None to use start() and stop()",
+    _read_steps,
+    optional=True,
+)
 
 
 class StepRecorder(ABC):

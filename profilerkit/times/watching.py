@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.checking import checked, status_names
-from .steps import StepRecord, StepRecorder, WatchedSteps
+from ..arguments.names import status_names
+from .steps import STEPS, StepRecord, StepRecorder, WatchedSteps
 
 if TYPE_CHECKING:
     from ..profiler import Profiler
@@ -28,7 +28,7 @@ class Watch:
     """
 
     def __init__(self, profiler: Profiler, recorder: StepRecorder, at_step: int | Iterable[int] | None = 5) -> None:
-        self.asked: tuple[int, ...] = checked("at_step", at_step) or ()
+        self.asked: tuple[int, ...] = STEPS("at_step", at_step) or ()
         self._profiler, self._recorder = profiler, recorder
         self._records: dict[int, StepRecord] = {}
         self._in_loop = self._measuring = False

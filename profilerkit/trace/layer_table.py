@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..arguments.checking import checked
+from ..arguments.checks import COLUMNS, DEPTH, at_least
 from ..error_text import shown
 from ..errors import ArgumentError, by_likeness
 from .depths import deepest_of
@@ -55,7 +55,7 @@ class LayerTable(Table):
         left out. A depth of -1 is the innermost layers too, and a depth beyond the
         deepest layers is that of the deepest.
         """
-        k, by, depth = checked("k", k), checked("by", by) or self._most_wanted(), self._reached(depth)
+        k, by, depth = at_least(0)("k", k), COLUMNS("by", by) or self._most_wanted(), self._reached(depth)
         if self._rows and by not in self._rows[0]:
             numbers = [name for name in self.columns if any(isinstance(row[name], (int, float)) for row in self._rows)]
             listing = ", ".join(by_likeness(by, numbers))
@@ -71,7 +71,7 @@ class LayerTable(Table):
 
     def _reached(self, depth: int | None) -> int | None:
         """Return the depth that a caller means: None for the innermost layers, and the deepest for one beyond it."""
-        depth = checked("depth", depth)
+        depth = DEPTH("depth", depth)
         return None if depth in (None, -1) else min(depth, deepest_of(self._rows))
 
     def by_type(self, depth: int | None = None) -> LayerTable:
@@ -82,7 +82,7 @@ class LayerTable(Table):
         sums are those of the columns that the table has both ways, ``macs`` and ``own_macs`` for one. Weights that
         layers share count for each type.
         """
-        depth = checked("depth", depth)
+        depth = DEPTH("depth", depth)
         reached = self._reached(depth)
         rows = self._rows if depth is None else [row for row in self._rows if _is_at(row, reached)]
         return self._by_type(rows, exclusive=depth is None)
@@ -114,7 +114,7 @@ class LayerTable(Table):
             k: How many types to rank at each depth.
             depth: The deepest layers to look at; None and -1 for the innermost. Too large a depth is the innermost too.
         """
-        k, depth = checked("k", k), checked("depth", depth)
+        k, depth = at_least(0)("k", k), DEPTH("depth", depth)
         levels: dict[int, list[_Row]] = {}
         for row in self._rows:
             levels.setdefault(row.get("depth") or 0, []).append(row)

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..arguments.checking import checked
+from ..arguments.checks import DEPTH, PATH, TOP
 from ..process.cached import cached_property
 from ..process.clean_output import printable
 
@@ -73,7 +73,7 @@ class Table(Sequence[Mapping[str, Any]]):
             top: The largest number of rows. A longer table shows those with the most time or work. None: all rows.
             depth: The largest depth to show, in a table of layers. None and -1: all depths.
         """
-        text: str = _drawing().table_text(self, checked("top", top), checked("depth", depth))
+        text: str = _drawing().table_text(self, TOP("top", top), DEPTH("depth", depth))
         return text
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -81,7 +81,7 @@ class Table(Sequence[Mapping[str, Any]]):
 
         Any other suffix raises `ArgumentError`.
         """
-        _drawing().save(self, Path(checked("path", path)))
+        _drawing().save(self, Path(PATH("path", path)))
 
     def __str__(self) -> str:
         return printable(self.to_text())

@@ -126,7 +126,7 @@ def differences(source: str, truth: Truth) -> tuple[list[Difference], str]:
         before, empty = _surroundings(model, inputs), caches(names)
         profiler = _profiler(model, inputs)
         trace = profiler.compute_status("trace")
-        report = profiler.compute_report(["macs", "flops", "total_params", "trainable_params"], {})
+        report = profiler._compute_report(["macs", "flops", "total_params", "trainable_params"], {})
         found += _counts(report, trace, truth)
         found += _harm(before, _surroundings(model, inputs))
         if truth.step is not None:

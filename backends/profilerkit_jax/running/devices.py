@@ -8,8 +8,7 @@ from typing import Any
 import jax
 
 from profilerkit import Device, DeviceNotAvailableError
-from profilerkit.arguments.checking import checked
-from profilerkit.backend import DeviceLike
+from profilerkit.backend import DEVICE, DeviceLike
 from profilerkit.devices.here import described, processor
 from profilerkit.devices.info import DeviceInfo
 
@@ -38,7 +37,7 @@ def resolve_device(subject: Subject | None, device: DeviceLike) -> str:
 
     Raises `DeviceNotAvailableError` for a device that JAX does not have in this process.
     """
-    device = checked("device", device)
+    device = DEVICE("device", device)
     if device is None:
         return _short(_device_of(subject))
     here = devices_here()

@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 from profilerkit import Device, DeviceNotAvailableError, NotOfferedError
-from profilerkit.arguments.checking import checked
-from profilerkit.backend import DeviceLike
+from profilerkit.backend import DEVICE, DeviceLike
 
 from .runtime import onnxruntime
 
@@ -37,7 +36,7 @@ def resolve_device(device: DeviceLike) -> str:
     A provider's full name, "CUDAExecutionProvider", is taken as well. Raises `DeviceNotAvailableError` for what the
     installed onnxruntime cannot run on.
     """
-    device = checked("device", device)
+    device = DEVICE("device", device)
     here = providers_here()
     if device is Device.GPU and "cuda" not in here:
         raise DeviceNotAvailableError(

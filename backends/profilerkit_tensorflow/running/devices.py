@@ -8,8 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import Device, DeviceNotAvailableError
-from profilerkit.arguments.checking import checked
-from profilerkit.backend import DeviceLike
+from profilerkit.backend import DEVICE, DeviceLike
 from profilerkit.devices.here import described, processor
 from profilerkit.devices.info import DeviceInfo
 
@@ -37,7 +36,7 @@ def resolve_device(model: Any, device: DeviceLike) -> str:
     The string is short: ``"/CPU:0"``, ``"/GPU:1"``. Raises `DeviceNotAvailableError` for a device that does not exist
     here.
     """
-    device = checked("device", device)
+    device = DEVICE("device", device)
     if device is None:
         return device_of(model)
     here = [_short(named) for logical in tf.config.list_logical_devices() if (named := _NAME.fullmatch(logical.name))]

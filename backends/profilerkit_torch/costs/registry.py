@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast, overload
 import torch
 from torch import nn
 
-from profilerkit.arguments.checking import checked
+from profilerkit.arguments.checks import mapping
 from profilerkit.backend_kit.keras_layers import is_shipped
 from profilerkit.costs import UNCOUNTED, Cost, CostRegistry, Formula, Shape
 from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS
@@ -128,7 +128,7 @@ def override(formulas: Mapping[Any, Callable[..., Cost]]) -> Iterator[None]:
     >>> with costs.override({"aten::mm": lambda a, b, *, out: costs.Cost.of_macs(a.numel * b[-1] // 2)}):
     ...     pass
     """
-    formulas = checked("formulas", formulas)
+    formulas = mapping("a mapping from operators or classes of modules to formulas")("formulas", formulas)
     named = {(_module_class if isinstance(key, type) else _operator_name)(key): formulas[key] for key in formulas}
     with COSTS.override(named, kind=lambda key: "module" if isinstance(key, type) else "operator"):
         yield

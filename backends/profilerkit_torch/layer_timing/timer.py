@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from profilerkit import ArgumentError
-from profilerkit.arguments.checking import checked
+from profilerkit.arguments.checks import at_least
 from profilerkit.error_text import shown
 from profilerkit.process.restoring import restored
 from profilerkit.times.layer_times import LayerTime, LayerTimer
@@ -71,7 +71,7 @@ class TorchLayerTimer(LayerTimer):
         clock: HostClock | EventClock | None = None,
         overhead: Overhead | None = None,
     ) -> None:
-        keep = checked("keep", keep)
+        keep = at_least(1, "a whole number from 1: at least one pass must be kept to tell its times")("keep", keep)
         if not isinstance(model, nn.Module):
             raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
         require_no_tracing()

@@ -11,8 +11,7 @@ import torch
 from torch import nn
 
 from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs, WithoutValuesError
-from profilerkit.arguments.checking import checked
-from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
+from profilerkit.backend import AS_IT_IS, DEVICE, DeviceLike, RunOptions
 from profilerkit.backend_kit.failures import failure_of
 from profilerkit.devices.here import described, processor
 from profilerkit.devices.info import DeviceInfo, Figure
@@ -59,7 +58,7 @@ def resolve_device(model: nn.Module | Inventory, device: DeviceLike) -> torch.de
 
     Raises `DeviceNotAvailableError` for one that does not exist here.
     """
-    device = checked("device", device)
+    device = DEVICE("device", device)
     if device is None:
         return Inventory.of(model).device
     if device is Device.CPU:

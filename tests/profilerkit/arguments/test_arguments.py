@@ -21,8 +21,7 @@ from profilerkit import (
     compare,
     profile,
 )
-from profilerkit.arguments.checking import checked, checks_arguments
-from profilerkit.arguments.rules import MOST, RULES
+from profilerkit.arguments.checks import BATCH_SIZE, MOST, TOP, positive
 from profilerkit.error_text import shown
 from profilerkit.figures import draw
 from profilerkit.piping.status import Completeness
@@ -89,7 +88,7 @@ def test_an_invalid_argument_is_reported_before_anything_runs(
 def test_an_argument_error_is_an_input_value_and_type_error() -> None:
     for kind in (InputError, ValueError, TypeError):
         with pytest.raises(kind, match="batch_size=0"):
-            checked("batch_size", 0)
+            BATCH_SIZE("batch_size", 0)
 
 
 @pytest.mark.parametrize(
@@ -123,22 +122,27 @@ def test_numpy_scalars_are_numbers(model: FakeModel, backend: FakeBackend, size:
     report = profile(model, X, backend=backend, batch_size=size, **arguments)
     assert report["macs"] == 4 * 300, "of several sizes the first"
     assert report.arguments["max_seconds"] == "0.01"
-    assert type(checked("batch_size", np.int64(4))) is int
-    assert type(checked("max_seconds", np.float32(0.5))) is float
+    assert type(BATCH_SIZE("batch_size", np.int64(4))) is int
+    assert type(positive("1.5")("max_seconds", np.float32(0.5))) is float
 
 
 @pytest.mark.parametrize("value", [np.bool_(True), np.array([4]), np.float64(4.0), np.zeros((2, 2)), 2**31, b"4"])
 def test_values_that_only_look_like_whole_numbers(value: Any) -> None:
     with pytest.raises(ArgumentError, match="top="):
-        checked("top", value)
-    assert checked("top", MOST) == MOST
+        TOP("top", value)
+    assert TOP("top", MOST) == MOST
 
 
-def test_every_rule_describes_a_valid_value_and_refuses_an_object() -> None:
-    for name, rule in RULES.items():
-        assert rule.expected[:1].islower() or rule.expected.startswith(("True", "Device")), name
+def test_every_check_describes_a_valid_value_and_refuses_an_object(make_profiler: MakeProfiler) -> None:
+    functions = make_profiler(FakeModel()).register_defaults()._registry.functions()
+    checks = {name: check for function in functions for name, check in function.CHECKS.items()}
+    assert {"batch_size", "device", "num_iters", "passes", "include_weights", "ignore"} <= checks.keys()
+    for name, check in checks.items():
+        assert check.expected[:1].islower() or check.expected.startswith(("True", "Device")), name
         with pytest.raises(ArgumentError):
-            checked(name, object())
+            check(name, object())
+    for function in functions:
+        assert {*function.CHECKS} - {"run_options", "sampling"} <= {*function.parameters()}, "beside a parameter"
 
 
 def test_metrics_are_requested_by_class(model: FakeModel, make_profiler: MakeProfiler, backend: FakeBackend) -> None:
@@ -241,16 +245,6 @@ def test_wrong_options_of_figures_and_tables(model: FakeModel, backend: FakeBack
     ):
         with pytest.raises(ArgumentError, match=message):
             call()
-
-
-def test_the_decorator_checks_positional_arguments_too() -> None:
-    @checks_arguments
-    def take(report: Any, top: Any = 3, other: Any = None) -> Any:
-        return top
-
-    assert (take(1), take(1, np.int64(2)), take(1, top=5)) == (3, 2, 5)
-    with pytest.raises(ArgumentError, match="top=0"):
-        take(1, 0)
 
 
 # Values ---------------------------------------------------------------------------------------------------------------

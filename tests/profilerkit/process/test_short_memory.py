@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from profilerkit.arguments.checking import checked
+from profilerkit.arguments.checks import at_least
 from profilerkit.piping.status import Outcome
-from profilerkit.plugging.guards import _Guard
+from profilerkit.plugging.guards import _Implementation
 from profilerkit.plugging.sources import PluginInfo, answer_of
 from profilerkit.results.report import StatusRecord
 from profilerkit_metrics import TotalParams
@@ -30,14 +30,14 @@ class Shy(TotalParams):
 
 def test_an_argument_is_not_refused() -> None:
     with pytest.raises(MemoryError):
-        checked("num_iters", Size())
+        at_least(1)("num_iters", Size())
 
 
 def test_a_plugin_is_not_left_out() -> None:
     with pytest.raises(MemoryError):
         answer_of(SOME, "its loader", _fail)
     with pytest.raises(MemoryError):
-        _Guard("profilerkit_backends", SOME, _fail).warn(MemoryError())
+        _Implementation("profilerkit_backends", SOME, _fail, is_wrapper=False).call()
 
 
 def test_a_value_is_not_lost() -> None:

@@ -24,8 +24,8 @@ from profilerkit import (
     hookimpl,
     profile,
 )
-from profilerkit.arguments.checking import first_of_several
 from profilerkit.errors import ModelFailedError
+from profilerkit.piping.registry import first_of_several
 from profilerkit.plugging.offers import manager
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.batch_sweep import BatchSweep
@@ -200,10 +200,12 @@ def test_inputs_that_cannot_be_resized() -> None:
 
 
 def test_several_batch_sizes_that_nobody_would_read() -> None:
-    with pytest.raises(InputError, match=r"batch_size=\(1, 8\): several batch sizes are for .*'batch_sweep'"):
+    with pytest.raises(
+        InputError, match=r"batch_size=\(1, 8\): several batch sizes are for a function that takes 'batch_sizes'"
+    ):
         profiled((1, 8), leave_out="batch_sweep")
     profiler = Profiler(model(), inputs=FakeTensor((2, 3)), backend=FakeBackend())
-    with pytest.raises(InputError, match=r"register ComputeBatchSweep\(\), or give one batch size"):
+    with pytest.raises(InputError, match="none is registered; register one, or give one batch size"):
         profiler.compute_network_status(batch_size=(1, 8))
 
 
@@ -264,7 +266,7 @@ def test_an_unknown_name_is_said_before_several_sizes_that_nobody_reads() -> Non
 
 def test_the_main_path_does_not_know_the_sweep() -> None:
     """Nor does a profile enter `profilerkit.profiler` more often than to make a profiler, and to compute with it."""
-    for name in ("profiler", "api", "comparing", "isolation.child", "piping.registry", "piping.computation"):
+    for name in ("profiler", "api", "isolation.child", "piping.registry", "piping.computation"):
         assert "times.batch_sweep" not in inspect.getsource(import_module(f"profilerkit.{name}")), name
     entered: list[str] = []
 
@@ -280,4 +282,4 @@ def test_the_main_path_does_not_know_the_sweep() -> None:
         profiled(4)
     finally:
         sys.setprofile(before)
-    assert entered == ["_equipped", "_computed_report"]
+    assert entered == ["make_profiler", "_compute_report"]

@@ -1,0 +1,245 @@
+"""Checks of arguments: each stands beside the parameter that it is for, and says what the parameter may be.
+
+A check is called with the name and the value of an argument, before anything runs. It returns the plain Python value,
+for a numpy scalar or a tensor without dimensions too. A value that is not expected raises `ArgumentError`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..error_text import shown
+from ..errors import ArgumentError
+
+__all__ = [
+    "BATCH_SIZE",
+    "BATCH_SIZES",
+    "COLUMNS",
+    "DEPTH",
+    "FLAG",
+    "MOST",
+    "NAMES",
+    "ONE_BATCH_SIZE",
+    "PATH",
+    "TOP",
+    "Check",
+    "at_least",
+    "between",
+    "inside",
+    "instance",
+    "is_named",
+    "mapping",
+    "one_number",
+    "positive",
+    "several",
+    "text",
+    "to_call",
+]
+
+#: The largest whole number that is accepted: frameworks count samples and threads in 32 bits.
+MOST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Check:
+    """What an argument may be.
+
+    >>> at_least(1)("passes", 8)
+    8
+
+    Attributes:
+        expected: A valid value in words that follow "give" in an error message.
+        read: Returns the plain value; for one that is not valid it raises, whatever it likes.
+        optional: Whether None is valid too.
+    """
+
+    expected: str
+    read: Callable[[Any], Any]
+    optional: bool = False
+
+    def __call__(self, name: str, value: Any) -> Any:
+        """Return the plain value of an argument; raises `ArgumentError` for one that is not valid."""
+        if value is None and self.optional:
+            return None
+        try:
+            return self.read(value)
+        except (ArgumentError, MemoryError):
+            raise
+        except Exception:  # whatever the value is and does
+            raise ArgumentError(f"{name}={shown(value)}: give {self.expected}") from None
+
+    def or_none(self) -> Check:
+        """Return the check for a parameter that may be None too."""
+        return replace(self, optional=True)
+
+
+# Numbers --------------------------------------------------------------------------------------------------------------
+
+
+def at_least(least: int, expected: str | None = None) -> Check:
+    """Return the check of a whole number."""
+
+    def read(value: Any) -> int:
+        number = operator.index(one_number(value))
+        if not least <= number <= MOST:
+            raise ValueError
+        return number
+
+    return Check(expected or f"a whole number from {least}", read)
+
+
+def positive(example: str, what: str = "a number") -> Check:
+    """Return the check of a number above zero."""
+    return _number(f"{what} above zero, such as {example}", lambda number: number > 0)
+
+
+def between(low: float, high: float, expected: str) -> Check:
+    """Return the check of a number from one bound to the other."""
+    return _number(expected, lambda number: low <= number <= high)
+
+
+def inside(low: float, high: float, expected: str) -> Check:
+    """Return the check of a number between two bounds, neither of which is valid itself."""
+    return _number(expected, lambda number: low < number < high)
+
+
+def _number(expected: str, fits: Callable[[float], bool]) -> Check:
+    def read(value: Any) -> float:
+        number = float(one_number(value))
+        if not (math.isfinite(number) and fits(number)):
+            raise ValueError
+        return value if type(value) in (int, float) else number
+
+    return Check(expected, read)
+
+
+def one_number(value: Any) -> Any:
+    """Return a value that is a single number; raises `ValueError` for others, a bool (an int to Python) among them."""
+    is_text = isinstance(value, (bool, str, bytes, bytearray, type))
+    if is_text or tuple(getattr(value, "shape", ())) or "bool" in str(getattr(value, "dtype", "")):
+        raise ValueError
+    return value
+
+
+#: The names of the Boolean dtype in numpy, torch and TensorFlow.
+_BOOLEANS = ("bool", "torch.bool", "<dtype: 'bool'>")
+
+
+def _read_flag(value: Any) -> bool:
+    if not isinstance(value, bool) and (str(getattr(value, "dtype", "")) not in _BOOLEANS or tuple(value.shape)):
+        raise ValueError
+    return bool(value)
+
+
+FLAG = Check("True or False", _read_flag)
+
+
+# Texts and objects ----------------------------------------------------------------------------------------------------
+
+
+def text(expected: str) -> Check:
+    """Return the check of a text that is not empty."""
+    return Check(expected, _read_text)
+
+
+def _read_text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError
+    return value
+
+
+def to_call(expected: str) -> Check:
+    """Return the check of a function."""
+
+    def read(value: Any) -> Any:
+        if not callable(value):
+            raise TypeError
+        return value
+
+    return Check(expected, read)
+
+
+def mapping(expected: str) -> Check:
+    """Return the check of values by name."""
+    return instance(Mapping, expected)
+
+
+def instance(kind: type | tuple[type, ...], expected: str) -> Check:
+    """Return the check of an object of a class."""
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise TypeError
+        return value
+
+    return Check(expected, read)
+
+
+def is_named(word: str, value: Any) -> bool:
+    """Return whether the name of a value's class contains a word: each framework has its own devices and dtypes."""
+    return not isinstance(value, type) and word in type(value).__name__.lower()
+
+
+def _read_path(value: Any) -> Any:
+    name = os.fspath(value)
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise ValueError
+    return value
+
+
+PATH = Check("the path of a file", _read_path)
+
+
+# Several values -------------------------------------------------------------------------------------------------------
+
+
+def several(value: Any) -> list[Any]:
+    """Return the elements of a collection; raises `ValueError` for a text, a mapping or a class."""
+    if isinstance(value, (str, bytes, bytearray, Mapping, type)):
+        raise ValueError
+    return list(value)
+
+
+NAMES = Check("a list of texts, one for each model", lambda value: list(map(_read_text, several(value))), optional=True)
+
+#: What tables, renderers and figures of layers take alike.
+TOP = at_least(1, "a whole number from 1, or None for all layers").or_none()
+DEPTH = at_least(-1, "a whole number from 0, -1 for the innermost layers, or None for any depth").or_none()
+COLUMNS = Check(
+    "the name of a column, such as 'params', or several",
+    lambda value: value if isinstance(value, str) else tuple(map(_read_text, several(value))),
+    optional=True,
+)
+
+ONE_BATCH_SIZE = at_least(1)
+
+
+def _read_batch_sizes(value: Any) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(ONE_BATCH_SIZE("batch_size", size) for size in several(value)))
+
+
+def _read_batch_size(value: Any) -> Any:
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes)) or getattr(value, "shape", None) == ():
+        return ONE_BATCH_SIZE("batch_size", value)
+    sizes = _read_batch_sizes(value)
+    if not sizes:
+        raise ArgumentError(
+            f"batch_size is empty: give {ONE_BATCH_SIZE.expected}, or several of them: batch_size=(1, 8, 32)"
+        )
+    return sizes
+
+
+def _read_sizes_of_sweep(value: Any) -> tuple[int, ...]:
+    sizes = _read_batch_sizes(value)
+    if not sizes:
+        raise ValueError
+    return sizes
+
+
+BATCH_SIZE = Check("a whole number from 1, or several: batch_size=(1, 8, 32)", _read_batch_size, optional=True)
+BATCH_SIZES = Check("whole numbers from 1: batch_sizes=(1, 8, 32)", _read_sizes_of_sweep)
