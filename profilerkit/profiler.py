@@ -160,7 +160,7 @@ class Profiler:
 
     # Computing ---------------------------------------------------------------------------------------------------
 
-    def compute_status(self, name: str, recompute: bool = False, **arguments: Any) -> Any:
+    def compute_status(self, name: str | type[StatusKey], recompute: bool = False, **arguments: Any) -> Any:
         """Return the value of a status key, computed from ``arguments`` or remembered from the same ones.
 
         Raises `UnknownStatusError` for a name that no function is registered for, `MissingArgumentError` if an argument

@@ -156,7 +156,7 @@ def test_metrics_are_requested_by_class(model: FakeModel, make_profiler: MakePro
     comparison = compare(model, model, inputs=X, backend=backend, metrics=[Macs])
     assert comparison.ratio(Macs).value == 1
     profiler = make_profiler(model, ComputeWeight())
-    assert profiler.compute_status(Weight) == 30  # type: ignore[call-overload]
+    assert profiler.compute_status(Weight) == 30
     assert profiler.status_get(Weight) == 30  # type: ignore[arg-type]
 
 
@@ -241,7 +241,7 @@ def test_wrong_options_of_figures_and_tables(model: FakeModel, backend: FakeBack
         (lambda: report.plot("icicl"), "no figure 'icicl'"),
         (lambda: report.layers and report.layers.top(-1), "k=-1: give a whole number from 0"),
         (lambda: report.layers and report.layers.by_type("x"), "depth='x'"),  # type: ignore[arg-type]
-        (lambda: report[3], "key=3: give the name of a status key"),  # type: ignore[call-overload]
+        (lambda: report[3], "key=3: give the name of a status key"),  # type: ignore[index]
     ):
         with pytest.raises(ArgumentError, match=message):
             call()
