@@ -206,7 +206,9 @@ def _read_entry(entry: Any, common: Mapping[str, Any], where: str, number: int) 
             exclude=_check_texts("exclude", entry.get("exclude", ())),
             matrix=dict(_read_matrix(values)),
             sampling={name: _check(name, values[name]) for name in SAMPLING if name in values},
-            arguments={name: _CHECKS[name](name, value) if name in _CHECKS else value for name, value in arguments.items()},
+            arguments={
+                name: _CHECKS[name](name, value) if name in _CHECKS else value for name, value in arguments.items()
+            },
             metrics=_check_names("metrics", values.get("metrics")),
             leave_out=_check_names("leave_out", values.get("leave_out")) or (),
             data=None if data is None else _check_text("data", data),
