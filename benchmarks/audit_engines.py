@@ -94,7 +94,7 @@ def audited(count: int, engine: str = "local", warm: bool = True, watch: Watch |
         models = [{"spec": f"{folder}/nets.py:net", "batch_sizes": list(range(1, count + 1))}]
         finished = audit({**content, "models": models}, Path(folder) / "runs.db", engine=engine, watch=watch)
         if finished.counts != {"complete": count}:
-            others = [f"{row.settings}: {row.end.value}, {row.reason}" for row in finished.rows() if row.reason]
+            others = [f"{row.settings}: {row.failure}, {row.reason}" for row in finished.rows() if row.reason]
             raise RuntimeError("\n".join(["the audit did not measure all models:", str(finished.counts), *others]))
 
 
@@ -144,7 +144,7 @@ def memory(count: int) -> None:
         def __init__(self) -> None:
             self.ended_count = 0
 
-        def ended(self, case: Any, row: Any) -> None:
+        def end(self, case: Any, row: Any) -> None:
             self.ended_count += 1
             if self.ended_count % max(1, count // 10) == 0:
                 print(

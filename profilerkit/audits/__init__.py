@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .plan import ModelEntry, Plan
     from .regressions import Regressions, Step, regressions
     from .rows import Row, RowStatus, Value
-    from .run_budgets import Checked, check_run
+    from .run_budgets import RunCheck, check_run
     from .run_diff import RunDiff, diff_runs
     from .running import Audit, audit
     from .store import Run, Store
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "Change",
-    "Checked",
     "Engine",
     "EngineInfo",
     "FailureCode",
@@ -37,6 +36,7 @@ __all__ = [
     "Row",
     "RowStatus",
     "Run",
+    "RunCheck",
     "RunDiff",
     "Step",
     "Store",
@@ -63,7 +63,7 @@ _MODULES = module_of_each(
         ".plan": "ModelEntry Plan",
         ".regressions": "Regressions Step regressions",
         ".rows": "Row RowStatus Value",
-        ".run_budgets": "Checked check_run",
+        ".run_budgets": "RunCheck check_run",
         ".run_diff": "RunDiff diff_runs",
         ".running": "Audit audit",
         ".store": "Run Store",

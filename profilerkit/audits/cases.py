@@ -14,14 +14,13 @@ from pathlib import Path
 from platform import python_version
 from typing import Any
 
-from ..backend import Backend
 from ..budgets.limits import Budget
 from ..errors import FailureCode, PlanError, nearest
 from ..isolation.child import risk
 from ..isolation.job import Job
 from ..isolation.limits import Limits
+from ..isolation.reasons import default_metrics, functions_for_any_backend
 from ..piping.registry import Registry
-from ..piping.status import Metric
 from ..plugging import offers
 from ..plugging.unloaded import names_of_functions
 from .listing import find_specs
@@ -46,7 +45,7 @@ class Case:
         metrics: What is computed; None for every metric. The metrics of the plan's budgets are among them.
         problem: Why it cannot be run, such as a library that is not installed; empty if it can.
         failure: The code of the problem.
-        timed: Whether something is measured that runs the model, so that the machine matters.
+        is_timed: Whether something is measured that runs the model, so that the machine matters.
         code: The model's own code.
         data: The texts by which data and evaluation functions are loaded, each with the digest of its code.
         versions: The packages that the model and its measurement depend on.
@@ -61,7 +60,7 @@ class Case:
     metrics: tuple[str, ...] | None = None
     problem: str = ""
     failure: FailureCode | None = None
-    timed: bool = True
+    is_timed: bool = True
     code: SourceCode = field(default_factory=SourceCode)
     data: tuple[tuple[str, str], ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -98,7 +97,7 @@ class Case:
             "data": self.data,
             "code": self.code.digest,
             "versions": dict(self.versions),
-            "machine": machine if self.timed else "",
+            "machine": machine if self.is_timed else "",
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -220,18 +219,8 @@ def is_run_for(metrics: Sequence[str] | None, leave_out: Sequence[str] = ()) -> 
 
     A name that no plugin computes for every backend is taken for one that runs it.
     """
-    registry, defaults = _make_registry()
-    names = defaults if metrics is None else metrics
+    functions, registry = functions_for_any_backend(), Registry()
+    for function in functions:
+        registry.register(function)
+    names = default_metrics(functions) if metrics is None else metrics
     return any(name not in registry or risk(name, registry) == 2 for name in names if name not in leave_out)
-
-
-def _make_registry() -> tuple[Registry, tuple[str, ...]]:
-    """Return a registry of what plugins offer for any backend, and the names that a report has by default."""
-    stand_in: Any = type("AnyBackend", (Backend,), {"name": "any"})
-    stand_in.__abstractmethods__ = frozenset()
-    registry, defaults = Registry(), []
-    for offer in offers.functions_offered(stand_in()):
-        registry.register(offer.item)
-        if not offer.item.ON_DEMAND:
-            defaults += [key.NAME for key in offer.item.bounded_keys() if isinstance(key, Metric)]
-    return registry, tuple(defaults)

@@ -13,7 +13,7 @@ from ..render.grids import Grid
 from ..results.report import Report
 from ..trace.alignment import aligned
 from .rows import Row, Value
-from .series import Case, find_causes, is_exact
+from .series import CaseName, find_causes, is_exact
 from .store import Store
 
 __all__ = ["Change", "compare_operators", "compare_rows", "draw_changes", "find_layers", "judge_move", "sum_operators"]
@@ -47,7 +47,7 @@ class Change:
         new: The row after.
     """
 
-    case: Case
+    case: CaseName
     metric: str
     before: Value
     after: Value
@@ -83,7 +83,7 @@ class Change:
             "created": self.new.created,
         }
 
-    def shown(self) -> str:
+    def describe(self) -> str:
         """Return both values as a text: ``4.09 GMACs -> 4.2 GMACs (+2.7 %)``."""
         sides = [
             value.shown if value.value is not None else f"{value.completeness.value} ({value.reason})"
@@ -105,7 +105,7 @@ def draw_changes(changes: Iterable[Change], title: str) -> Grid:
             str(change.case),
             change.metric,
             change.verdict,
-            change.shown(),
+            change.describe(),
             "; ".join(change.layers),
             "; ".join(change.causes),
         )
@@ -129,7 +129,7 @@ def compare_rows(old: Row, new: Row, store: Store, metrics: Collection[str] | No
     if not moved:
         return []
     old_report, new_report = store.report(old), store.report(new)
-    causes, case = find_causes(old, new), Case.of(new)
+    causes, case = find_causes(old, new), CaseName.of(new)
     changes = []
     for metric, (before, after) in moved.items():
         layers: tuple[str, ...] = ()

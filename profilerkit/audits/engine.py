@@ -26,13 +26,13 @@ class EngineOptions:
         workers: How many models are counted at the same time; None for one a core.
         repeats: How often a case whose times are noisy is measured again.
         address: The address of a cluster, for an engine that has one; None for one on this machine.
-        started: Is called with each case when its process is started, for progress; None for nobody.
+        on_start: Is called with each case when its process is started, for progress; None for nobody.
     """
 
     workers: int | None = None
     repeats: int = 2
     address: str | None = None
-    started: Callable[[Case], None] | None = None
+    on_start: Callable[[Case], None] | None = None
 
 
 class Engine(ABC):
@@ -59,10 +59,10 @@ class Engine(ABC):
         Closing the iterator ends all processes that still run.
         """
 
-    def started(self, case: Case) -> None:
+    def tell_start(self, case: Case) -> None:
         """Say that the process of a case is started."""
-        if self.options.started is not None:
-            self.options.started(case)
+        if self.options.on_start is not None:
+            self.options.on_start(case)
 
 
 def find_engine(name: str) -> type[Engine]:

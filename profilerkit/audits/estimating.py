@@ -81,7 +81,7 @@ def estimate(audit: Audit) -> Estimate:
 
 
 def _spread(cases: Iterable[Case], seconds: Callable[[Case], float], workers: int) -> float:
-    return round(float(sum(seconds(case) / (1 if case.timed else workers) for case in cases)), 1)
+    return round(float(sum(seconds(case) / (1 if case.is_timed else workers) for case in cases)), 1)
 
 
 def describe(estimated: Estimate) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from ..errors import ArgumentError, by_likeness
 from ..render.grids import Grid
 from .rows import Row, Value
-from .series import Case, find_causes, find_rows, group_by_case, is_exact, open_store
+from .series import CaseName, find_causes, find_rows, group_by_case, is_exact, open_store
 from .store import Store
 
 __all__ = ["History", "Point", "history"]
@@ -44,7 +44,7 @@ class Point:
 class History:
     """The points of one case, the oldest first."""
 
-    case: Case
+    case: CaseName
     metric: str
     points: tuple[Point, ...]
 

@@ -149,7 +149,7 @@ class LocalEngine(Engine):
         return more
 
     def _start_process(self, case: Case) -> IsolatedRun:
-        self.started(case)
+        self.tell_start(case)
         warm = case.warm
         if warm is not None and warm not in self._cold:
             try:

@@ -105,7 +105,7 @@ class RayEngine(Engine):
             self._submit(_Task(case), tasks)
 
     def _submit(self, task: _Task, tasks: dict[Any, _Task]) -> None:
-        self.started(task.case)
+        self.tell_start(task.case)
         task.cpus = _count_cpus(task.case)
         on_gpu = {} if task.case.device == "cpu" else {"num_gpus": 1}
         run = self._run.options(num_cpus=task.cpus, **on_gpu)
@@ -153,11 +153,11 @@ def _fail(task: _Task, code: FailureCode, reason: str, error: Exception) -> Outc
 
 def _count_cpus(case: Case) -> float:
     """Return how many CPUs a case claims: all of a node if it is timed on a CPU, and of the largest if they differ."""
-    return max([1.0, *_node_cpus()]) if _timed_on_cpu(case) else 1
+    return max([1.0, *_node_cpus()]) if _is_timed_on_cpu(case) else 1
 
 
-def _timed_on_cpu(case: Case) -> bool:
-    return case.timed and case.device == "cpu"
+def _is_timed_on_cpu(case: Case) -> bool:
+    return case.is_timed and case.device == "cpu"
 
 
 def _node_cpus() -> list[float]:
@@ -182,7 +182,7 @@ def _run_on_node(case: Case, repeats: int, cpus: float) -> Outcome | None:
     """
     from .local_engine import LocalEngine
 
-    if _timed_on_cpu(case) and cpus < _cpus_here():
+    if _is_timed_on_cpu(case) and cpus < _cpus_here():
         return None
     with _keep_threads():
         return next(LocalEngine(EngineOptions(workers=1, repeats=repeats)).run([case]))

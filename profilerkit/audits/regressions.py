@@ -21,7 +21,7 @@ from ..errors import ArgumentError
 from ..render.grids import Grid
 from .changes import Change, compare_rows, judge_move
 from .rows import Row, Value
-from .series import Case, find_causes, find_run, group_by_case, is_exact, open_store
+from .series import CaseName, find_causes, find_run, group_by_case, is_exact, open_store
 from .steps import MIN_NIGHTS, control_rate, find_share, find_splits
 from .store import Store
 
@@ -31,8 +31,6 @@ __all__ = ["Regressions", "Step", "draw_steps", "regressions"]
 _REMEMBERED = 400
 #: The number of models from which what all have in common is taken for the machine's.
 MIN_MODELS = 5
-
-Nights = Mapping[str, Row]
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Step:
         causes: What else differs between the two rows.
     """
 
-    case: Case | None
+    case: CaseName | None
     metric: str
     machine: str
     change: float
@@ -90,7 +88,7 @@ class Regressions:
     notes: tuple[str, ...] = ()
 
     @property
-    def worse(self) -> bool:
+    def is_worse(self) -> bool:
         """Whether a count or a time of a model became worse, or a value was lost."""
         verdicts = {change.verdict for change in self.changes} | {step.verdict for step in self.steps}
         return not verdicts.isdisjoint({"worse", "lost"})
@@ -103,35 +101,35 @@ class Regressions:
 
 @dataclass
 class _Search:
-    """The series of one metric on one kind of machine, as logarithms by the night's run, and the candidates in them."""
+    """The rows of one metric on one kind of machine: of each case those of its nights, by the night's run."""
 
     metric: str
     machine: str
-    nights: dict[Case, dict[str, Row]] = field(default_factory=dict)
-    window: int = 60
+    nights: dict[CaseName, dict[str, Row]] = field(default_factory=dict)
 
-    def logs(self, case: Case) -> dict[str, float]:
+    def read_logs(self, case: CaseName) -> dict[str, float]:
+        """Return the logarithms of the times of a case."""
         return {run: math.log(float(row.values[self.metric].value or 1)) for run, row in self.nights[case].items()}
 
-    def common(self) -> dict[str, float]:
+    def order_nights(self) -> dict[str, Row]:
+        """Return the nights of all models with a row of each, the oldest first."""
+        rows = {run: row for nights in self.nights.values() for run, row in nights.items()}
+        return dict(sorted(rows.items(), key=lambda item: item[1].created))
+
+    def find_common(self) -> dict[str, float]:
         """Return by night what all models have in common; empty if too few models were measured in each night."""
         distances: dict[str, dict[str, list[float]]] = {}
         for case in self.nights:
-            logs = self.logs(case)
+            logs = self.read_logs(case)
             level = median(logs.values())
             for run, value in logs.items():
                 distances.setdefault(run, {}).setdefault(case.spec, []).append(value - level)
-        runs = [run for run in self.order() if len(distances[run]) >= MIN_MODELS]
+        runs = [run for run in self.order_nights() if len(distances[run]) >= MIN_MODELS]
         if len(runs) < MIN_NIGHTS:
             return {}
         specs = {case.spec for case in self.nights}
         table = [[median(distances[run].get(spec, [math.nan])) for run in runs] for spec in sorted(specs)]
         return dict(zip(runs, map(float, find_share(np.array(table))), strict=True))
-
-    def order(self) -> list[str]:
-        """Return the nights of all models, the oldest first."""
-        rows = {run: row for nights in self.nights.values() for run, row in nights.items()}
-        return sorted(rows, key=lambda run: rows[run].created)
 
 
 def regressions(
@@ -162,8 +160,8 @@ def regressions(
         begin = "" if since is None else find_run(opened, since).started
         series = group_by_case(opened.rows(all_attempts=True))
         changes = [change for rows in series.values() for change in _find_changes(rows, opened, begin)]
-        searches, notes = _make_searches(series, window)
-        steps = [step for search in searches for step in _search(search, notes)]
+        searches, notes = _make_searches(series)
+        steps = [step for search in searches for step in _find_steps(search, window, notes)]
         rates = control_rate([step.p for step in steps])
         steps = [
             _describe(replace(step, q=q), opened)
@@ -197,7 +195,8 @@ def _find_changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]
                 yield from compare_rows(before, row, store, metrics)
 
 
-def _make_searches(series: Mapping[Case, list[Row]], window: int) -> tuple[list[_Search], list[str]]:
+def _make_searches(series: Mapping[CaseName, list[Row]]) -> tuple[list[_Search], list[str]]:
+    """Return what is searched for steps, and notes of what is not."""
     searches: dict[tuple[str, str], _Search] = {}
     flagged = not_positive = short = 0
     for case, rows in series.items():
@@ -205,54 +204,47 @@ def _make_searches(series: Mapping[Case, list[Row]], window: int) -> tuple[list[
             for metric, value in row.values.items():
                 if value.value is None or is_exact(metric, value):
                     continue
-                flagged += bool(row.flags)
-                not_positive += value.value <= 0 and not row.flags
-                if value.value > 0 and not row.flags:
+                if row.flags:
+                    flagged += 1
+                elif value.value <= 0:
+                    not_positive += 1
+                else:
                     search = searches.setdefault((row.machine, metric), _Search(metric, row.machine))
                     search.nights.setdefault(case, {})[row.run] = row
     for search in searches.values():
-        short += sum(len(nights) < MIN_NIGHTS for nights in search.nights.values())
-        search.window = window
-        search.nights = {
-            case: dict(list(nights.items())[-_REMEMBERED:])
-            for case, nights in search.nights.items()
-            if len(nights) >= MIN_NIGHTS
-        }
-    notes = [
-        f"{count} {text}"
-        for count, text in (
-            (short, f"series of times were not searched: they have fewer than {MIN_NIGHTS} nights on one machine"),
-            (flagged, "times were left out: their rows are flagged as not plausible"),
-            (not_positive, "measured values were left out: they are not above zero"),
-        )
-        if count
-    ]
+        long = {case: nights for case, nights in search.nights.items() if len(nights) >= MIN_NIGHTS}
+        short += len(search.nights) - len(long)
+        search.nights = {case: dict(list(nights.items())[-_REMEMBERED:]) for case, nights in long.items()}
+    counts = {
+        f"series of times were not searched: they have fewer than {MIN_NIGHTS} nights on one machine": short,
+        "times were left out: their rows are flagged as not plausible": flagged,
+        "measured values were left out: they are not above zero": not_positive,
+    }
+    notes = [f"{count} {text}" for text, count in counts.items() if count]
     return [search for search in searches.values() if search.nights], notes
 
 
-def _search(search: _Search, notes: list[str]) -> Iterator[Step]:
+def _find_steps(search: _Search, window: int, notes: list[str]) -> Iterator[Step]:
     """Yield the candidates of all series of a search, and of what they have in common."""
-    common = search.common()
-    if common:
-        rows = {run: row for nights in search.nights.values() for run, row in nights.items()}
-        ordered = {run: rows[run] for run in common}
-        yield from _find_steps(search, None, ordered, [common[run] for run in ordered])
-    else:
+    common = search.find_common()
+    if not common:
         notes.append(
             f"{search.metric} on machine {search.machine[:8] or '-'}: fewer than {MIN_MODELS} models a night, so that "
             "a step of the machine cannot be told apart from one of a model"
         )
-    for case, nights in search.nights.items():
-        values = [value - common.get(run, 0.0) for run, value in search.logs(case).items()]
-        yield from _find_steps(search, case, nights, values)
-
-
-def _find_steps(search: _Search, case: Case | None, nights: Nights, values: list[float]) -> Iterator[Step]:
-    rows = list(nights.values())[-search.window :]
-    for split in find_splits(values[-search.window :], history=values):
-        change = math.exp(split.after - split.before) - 1
-        old, new = rows[split.index - 1], rows[split.index]
-        yield Step(case, search.metric, search.machine, change, split.p, 1.0, "moved", old, new)
+    series: list[tuple[CaseName | None, list[Row], list[float]]] = []
+    if common:
+        nights = search.order_nights()
+        series.append((None, [nights[run] for run in common], list(common.values())))
+    for case, rows in search.nights.items():
+        values = [value - common.get(run, 0.0) for run, value in search.read_logs(case).items()]
+        series.append((case, list(rows.values()), values))
+    for name, rows_of_nights, values in series:
+        shown = rows_of_nights[-window:]
+        for split in find_splits(values[-window:], history=values):
+            change = math.exp(split.after - split.before) - 1
+            old, new = shown[split.index - 1], shown[split.index]
+            yield Step(name, search.metric, search.machine, change, split.p, 1.0, "moved", old, new)
 
 
 def _describe(step: Step, store: Store) -> Step:

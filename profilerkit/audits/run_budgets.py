@@ -16,14 +16,14 @@ from ..render.grids import Grid, visible
 from ..render.markdown import escaped, table
 from ..results.report import Report
 from .rows import Row
-from .series import Case, find_run, open_store
+from .series import CaseName, find_run, open_store
 from .store import Store
 
-__all__ = ["FORMS", "Checked", "check_run", "find_exceeded"]
+__all__ = ["FORMS", "RunCheck", "check_run", "find_exceeded"]
 
 
 @dataclass(frozen=True)
-class Checked:
+class RunCheck:
     """A run that was checked against a budget.
 
     Args:
@@ -33,19 +33,19 @@ class Checked:
     """
 
     run: str
-    findings: Mapping[Case, tuple[Finding, ...]]
+    findings: Mapping[CaseName, tuple[Finding, ...]]
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
         """How many findings have each verdict."""
         return Counter(finding.verdict for findings in self.findings.values() for finding in findings)
 
-    def broken(self, strict: bool = False) -> bool:
+    def is_broken(self, strict: bool = False) -> bool:
         """Return whether a limit is broken, or with ``strict`` not certainly kept."""
         return bool(self.counts.get(Verdict.FAILED) or (strict and self.counts.get(Verdict.UNCERTAIN)))
 
 
-def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | None = None) -> Checked:
+def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | None = None) -> RunCheck:
     """Check the rows of a run against a budget.
 
     A row without a report fails every limit, as a value that could not be computed does in `profilerkit.budgets.check`.
@@ -61,12 +61,14 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
     with open_store(store) as opened:
         chosen = find_run(opened, run)
         limits = budget if budget is not None else _read_budgets(chosen.plan.get("budgets"))
-        findings = {Case.of(row): _check_row(row, opened.report(row), limits) for row in opened.rows(run=chosen.run)}
+        findings = {
+            CaseName.of(row): _check_row(row, opened.report(row), limits) for row in opened.rows(run=chosen.run)
+        }
     checked = {finding.limit for several in findings.values() for finding in several}
     unmatched = [str(limit) for limit in limits.limits if limit not in checked]
     if unmatched and findings:
         raise BudgetError(f"no model of the run has a layer that these limits match: {'; '.join(unmatched)}")
-    return Checked(chosen.run, findings)
+    return RunCheck(chosen.run, findings)
 
 
 def find_exceeded(store: Store | str | PathLike[str], run: str, budgets: Mapping[str, Any]) -> list[str]:
@@ -102,12 +104,12 @@ def _check_row(row: Row, report: Report | None, budget: Budget) -> tuple[Finding
     return tuple(findings)
 
 
-def _summarize(checked: Checked) -> str:
+def _summarize(checked: RunCheck) -> str:
     counts = ", ".join(f"{count} {verdict.value}" for verdict, count in checked.counts.items())
     return f"{len(checked.findings)} models, {sum(checked.counts.values())} limits: {counts or 'none checked'}"
 
 
-def _draw_text(checked: Checked) -> str:
+def _draw_text(checked: RunCheck) -> str:
     blocks = [
         as_text(findings, str(case))
         for case, findings in checked.findings.items()
@@ -116,7 +118,7 @@ def _draw_text(checked: Checked) -> str:
     return "\n\n".join([*blocks, _summarize(checked)])
 
 
-def _draw_markdown(checked: Checked) -> str:
+def _draw_markdown(checked: RunCheck) -> str:
     """Return a table of what is not kept; what is kept is counted in the last line."""
     rows = tuple(
         (str(case), finding.verdict.value, str(finding.limit), finding.detail, "; ".join(finding.responsible))
@@ -128,7 +130,7 @@ def _draw_markdown(checked: Checked) -> str:
     return "\n\n".join([f"### {escaped(grid.title)}", *([table(grid)] if rows else []), _summarize(checked)]) + "\n"
 
 
-def _draw_junit(checked: Checked) -> str:
+def _draw_junit(checked: RunCheck) -> str:
     """Return a test suite for each model, as `profilerkit.budgets.forms` has it."""
     total: Counter[str] = Counter(dict.fromkeys(("tests", "failures", "errors", "skipped"), 0))
     suites = ET.Element("testsuites")
@@ -143,7 +145,7 @@ def _draw_junit(checked: Checked) -> str:
 
 
 #: The forms by name, for the command line.
-FORMS: dict[str, Callable[[Checked], str]] = {
+FORMS: dict[str, Callable[[RunCheck], str]] = {
     "console": _draw_text,
     "markdown": _draw_markdown,
     "junit": _draw_junit,

@@ -8,7 +8,7 @@ from typing import Any
 
 from .changes import Change, compare_rows
 from .rows import Row
-from .series import Case, find_run, is_exact, open_store
+from .series import CaseName, find_run, is_exact, open_store
 from .store import Run, Store
 
 __all__ = ["RunDiff", "diff_runs"]
@@ -33,8 +33,8 @@ class RunDiff:
     changes: tuple[Change, ...] = ()
     same: int = 0
     timed: int = 0
-    removed: tuple[Case, ...] = ()
-    added: tuple[Case, ...] = ()
+    removed: tuple[CaseName, ...] = ()
+    added: tuple[CaseName, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the difference as values that JSON holds."""
@@ -65,7 +65,7 @@ def diff_runs(store: Store | str | PathLike[str], old: str, new: str) -> RunDiff
     """
     with open_store(store) as opened:
         runs = find_run(opened, old), find_run(opened, new)
-        before, after = ({Case.of(row): row for row in opened.rows(run=run.run)} for run in runs)
+        before, after = ({CaseName.of(row): row for row in opened.rows(run=run.run)} for run in runs)
         both = [case for case in after if case in before]
         changes = [change for case in both for change in compare_rows(before[case], after[case], opened)]
     counted = [_count_equal(before[case], after[case]) for case in both]

@@ -21,7 +21,7 @@ from .plan import Plan
 from .rows import Row, RowStatus
 from .store import Run, Store
 
-__all__ = ["RERUN", "Audit", "Finished", "Watch", "audit"]
+__all__ = ["RERUN", "Audit", "AuditResult", "Watch", "audit"]
 
 #: What is run again although it is in the store.
 RERUN = ("failed", "all")
@@ -32,21 +32,21 @@ NOT_OF_THE_MODEL = (FailureCode.ENGINE, FailureCode.LOST)
 class Watch:
     """Receives the progress of an audit; a subclass shows it.
 
-    ``began`` gets the number of all cases and of those that are in the store already.
+    ``begin`` gets the number of all cases and of those that are in the store already.
     """
 
-    def began(self, cases: int, reused: int) -> None:
+    def begin(self, cases: int, reused: int) -> None:
         """Note that the cases are about to be run."""
 
-    def started(self, case: Case) -> None:
+    def start(self, case: Case) -> None:
         """Note that the process of a case is started; a case whose times are noisy is started again."""
 
-    def ended(self, case: Case, row: Row) -> None:
+    def end(self, case: Case, row: Row) -> None:
         """Note that the row of a case is in the store."""
 
 
 @dataclass(frozen=True)
-class Finished:
+class AuditResult:
     """An audit that has come to its end.
 
     ``counts`` are the rows of the run by status, ``measured`` and ``reused`` how many were run now and how many were in
@@ -104,7 +104,7 @@ class Audit:
         """The facts of this machine."""
         return read_machine()
 
-    def run(self) -> Finished:
+    def run(self) -> AuditResult:
         """Run what is missing, and store each row when it is there.
 
         If this is interrupted or killed, the rows so far are in the store; the next run goes on from there.
@@ -115,16 +115,16 @@ class Audit:
             run = store.begin_run(self._describe(), self.machine)
             store.reuse(run.run, [row.id for row in reused if row.id is not None])
             counts = Counter(row.status.value for row in reused)
-            options = EngineOptions(self.plan.workers, self.plan.repeats, self.address, self.watch.started)
-            self.watch.began(len(self.cases), len(reused))
+            options = EngineOptions(self.plan.workers, self.plan.repeats, self.address, self.watch.start)
+            self.watch.begin(len(self.cases), len(reused))
             engine = find_engine(self.engine)(options)
             with _ending(store, run), closing(engine.run(pending)) as outcomes:
                 for outcome in outcomes:
                     row = replace(outcome.row, key=keys[id(outcome.case)], run=run.run, commit=run.commit)
                     row = store.add(row, outcome.report, outcome.machine)
                     counts[row.status.value] += 1
-                    self.watch.ended(outcome.case, row)
-        return Finished(run.run, self.url, dict(counts), len(pending), len(reused))
+                    self.watch.end(outcome.case, row)
+        return AuditResult(run.run, self.url, dict(counts), len(pending), len(reused))
 
     def split(self, store: Store) -> tuple[list[Row], list[Case]]:
         """Return the rows of cases that are in the store, and the cases that are to be run."""
@@ -159,7 +159,7 @@ def audit(
     rerun: str | None = None,
     address: str | None = None,
     watch: Watch | None = None,
-) -> Finished:
+) -> AuditResult:
     """Run an audit: the models of a plan, each in a process of its own, with a row in the store for each.
 
     Args:

@@ -17,20 +17,20 @@ from .cases import is_run_for
 from .rows import Row, Value
 from .store import Run, Store
 
-__all__ = ["Case", "find_causes", "find_rows", "find_run", "group_by_case", "is_exact", "open_store"]
+__all__ = ["CaseName", "find_causes", "find_rows", "find_run", "group_by_case", "is_exact", "open_store"]
 
 _LAST = re.compile(r"last(?:~(\d+))?")
 
 
 @dataclass(frozen=True)
-class Case:
+class CaseName:
     """What stays the same from run to run: the text of a model, and a setting (as JSON, with sorted keys)."""
 
     spec: str
     settings: str = "{}"
 
     @classmethod
-    def of(cls, row: Row) -> Case:
+    def of(cls, row: Row) -> CaseName:
         """Return the case of a row."""
         return cls(row.spec, json.dumps(row.settings, sort_keys=True, default=str))
 
@@ -50,11 +50,11 @@ def open_store(store: Store | str | PathLike[str]) -> Iterator[Store]:
             yield opened
 
 
-def group_by_case(rows: Iterable[Row]) -> dict[Case, list[Row]]:
+def group_by_case(rows: Iterable[Row]) -> dict[CaseName, list[Row]]:
     """Return the rows of each case, the oldest first; the cases in the order in which they first occur in time."""
-    series: dict[Case, list[Row]] = {}
+    series: dict[CaseName, list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row.created, row.id or 0, row.attempt)):
-        series.setdefault(Case.of(row), []).append(row)
+        series.setdefault(CaseName.of(row), []).append(row)
     return series
 
 

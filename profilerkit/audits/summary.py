@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .store import hide_password
 
 if TYPE_CHECKING:
-    from .running import Finished
+    from .running import AuditResult
 
 __all__ = ["NOT_IN_KEY", "summarize"]
 
@@ -20,7 +20,7 @@ NOT_IN_KEY = "files and environment variables that a model's code reads are not 
 _WARNINGS = 5
 
 
-def summarize(finished: Finished) -> str:
+def summarize(finished: AuditResult) -> str:
     """Return the text that ends the command."""
     lines: list[str] = []
     failures, warnings = Counter[str](), Counter[str]()

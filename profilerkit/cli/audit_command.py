@@ -13,7 +13,7 @@ from ..errors import ArgumentError, NotOfferedError, PlanError, StoreError, by_l
 from . import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, say
 
 if TYPE_CHECKING:
-    from ..audits.running import Audit, Finished
+    from ..audits.running import Audit, AuditResult
 
 __all__ = ["command"]
 
@@ -121,7 +121,7 @@ def command(
     _end(audit, finished, strict)
 
 
-def _run(audit: Audit) -> Finished:
+def _run(audit: Audit) -> AuditResult:
     """Run an audit; if it is interrupted, say where its rows are, and leave."""
     try:
         return audit.run()
@@ -142,9 +142,9 @@ def _over(
     how: tuple[str, bool, bool],
 ) -> None:
     """Show what is asked of runs that are over."""
-    from .audit_runs import show_check, show_diff, store_of
+    from .audit_runs import choose_store, show_check, show_diff
 
-    url = store_of(plan, store)
+    url = choose_store(plan, store)
     if diff and (check is not None or budget is not None):
         raise click.UsageError("give --diff, or --check with its --budget")
     if diff:
@@ -164,7 +164,7 @@ def _audit(path: str, quiet: bool, options: dict[str, Any]) -> Audit:
     return Audit(Plan.load(Path(path)), **options, watch=Watch() if quiet else watch(sys.stderr))
 
 
-def _show(finished: Finished, form: str, quiet: bool) -> None:
+def _show(finished: AuditResult, form: str, quiet: bool) -> None:
     if quiet:
         return
     if form == "json":
@@ -181,7 +181,7 @@ def _show(finished: Finished, form: str, quiet: bool) -> None:
     emit(summarize(finished))
 
 
-def _end(audit: Audit, finished: Finished, strict: bool) -> None:
+def _end(audit: Audit, finished: AuditResult, strict: bool) -> None:
     """Leave with 1 where a budget of the plan is exceeded, or with ``strict`` a row is not complete."""
     from ..audits.run_budgets import find_exceeded
 

@@ -35,15 +35,15 @@ class Counts(Watch):
         self.running: dict[int, str] = {}
         self.began_at = time.monotonic()
 
-    def began(self, cases: int, reused: int) -> None:
+    def begin(self, cases: int, reused: int) -> None:
         """Note the numbers of cases, and the moment."""
         self.total, self.reused, self.began_at = cases, reused, time.monotonic()
 
-    def started(self, case: Case) -> None:
+    def start(self, case: Case) -> None:
         """Note a case that runs."""
         self.running[id(case)] = case.spec
 
-    def ended(self, case: Case, row: Row) -> None:
+    def end(self, case: Case, row: Row) -> None:
         """Note a case that is done."""
         self.running.pop(id(case), None)
         self.done += 1
@@ -59,14 +59,14 @@ class Counts(Watch):
 class PlainLines(Counts):
     """Writes a line for each row, for pipes and logs."""
 
-    def began(self, cases: int, reused: int) -> None:
+    def begin(self, cases: int, reused: int) -> None:
         """Write how much there is to do."""
-        super().began(cases, reused)
+        super().begin(cases, reused)
         self._write(f"{cases} cases, {reused} of them in the store already")
 
-    def ended(self, case: Case, row: Row) -> None:
+    def end(self, case: Case, row: Row) -> None:
         """Write the row's line."""
-        super().ended(case, row)
+        super().end(case, row)
         settings = " ".join(f"{name}={value}" for name, value in row.settings.items())
         reason = f": {shortened(row.reason)}" if row.reason else ""
         left = "" if self.seconds_left is None else f", {format_duration(self.seconds_left)} left"
@@ -86,12 +86,12 @@ class TerminalLine(Counts):
         self.display: Progress | None = None
         self.task: Any = None
 
-    def began(self, cases: int, reused: int) -> None:
+    def begin(self, cases: int, reused: int) -> None:
         """Start the display."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        super().began(cases, reused)
+        super().begin(cases, reused)
         console = Console(file=self.stream)
         columns = (BarColumn(30), TextColumn("{task.description}"))
         self.display = Progress(*columns, console=console, transient=True, auto_refresh=False)
@@ -99,14 +99,14 @@ class TerminalLine(Counts):
         self.display.start()
         self.display.refresh()
 
-    def started(self, case: Case) -> None:
+    def start(self, case: Case) -> None:
         """Draw the line with one more that runs."""
-        super().started(case)
+        super().start(case)
         self._draw()
 
-    def ended(self, case: Case, row: Row) -> None:
+    def end(self, case: Case, row: Row) -> None:
         """Draw the line with one more that is done; a failure is printed above it."""
-        super().ended(case, row)
+        super().end(case, row)
         if self.display is not None and row.status is RowStatus.FAILED:
             line = on_terminal(f"failed {row.spec}: {shortened(row.reason)}")
             self.display.console.print(line, markup=False, highlight=False)

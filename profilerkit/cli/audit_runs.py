@@ -10,15 +10,15 @@ from typing import Any
 import click
 
 from . import NOT_KEPT, emit
-from .stores import errors_of_stores, shown_grid
+from .stores import draw_grid, report_store_errors
 
-__all__ = ["FORMS", "show_check", "show_diff", "store_of"]
+__all__ = ["FORMS", "choose_store", "show_check", "show_diff"]
 
 #: The formats of each.
 FORMS = {"diff": ("console", "json", "markdown"), "check": ("console", "markdown", "junit")}
 
 
-def store_of(plan: str | None, store: str | None) -> str:
+def choose_store(plan: str | None, store: str | None) -> str:
     """Return the store: the one that is named, or the one beside the plan."""
     if store is not None:
         return store
@@ -30,7 +30,7 @@ def store_of(plan: str | None, store: str | None) -> str:
 def show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict: bool) -> None:
     """Print what moved between two runs; with ``strict`` leave with 1 if something became worse."""
     _require(form, "diff")
-    with errors_of_stores("--diff"):
+    with report_store_errors("--diff"):
         from ..audits.changes import draw_changes
         from ..audits.run_diff import diff_runs
 
@@ -39,7 +39,7 @@ def show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict:
         text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False)
     else:
         title = f"Runs {result.old.run[:12]} and {result.new.run[:12]}"
-        grid = [shown_grid(draw_changes(result.changes, title), form)] if result.changes else []
+        grid = [draw_grid(draw_changes(result.changes, title), form)] if result.changes else []
         text = "\n\n".join([*grid, result.summary()])
     if not quiet:
         emit(text)
@@ -50,7 +50,7 @@ def show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict:
 def show_check(store: str, run: str, budget: str | None, form: str, quiet: bool, strict: bool) -> None:
     """Print which limits a run keeps; leave with 1 if one is broken."""
     _require(form, "check")
-    with errors_of_stores("--check"):
+    with report_store_errors("--check"):
         from ..audits.run_budgets import FORMS as DRAWN
         from ..audits.run_budgets import check_run
         from ..budgets import Budget
@@ -58,7 +58,7 @@ def show_check(store: str, run: str, budget: str | None, form: str, quiet: bool,
         result = check_run(store, run, None if budget is None else Budget.load(budget))
     if not quiet:
         emit(DRAWN[form](result).rstrip("\n"))
-    if result.broken(strict):
+    if result.is_broken(strict):
         sys.exit(NOT_KEPT)
 
 

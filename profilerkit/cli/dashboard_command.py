@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from ..errors import ArgumentError, StoreError
-from . import MODEL_FAILED, USAGE, emit, fail
+from . import emit
 from .options import output_option
-from .output import cannot_write
+from .stores import report_store_errors
 
 __all__ = ["command"]
 
@@ -31,20 +30,12 @@ def command(store: str, output: Path, run: str | None, pages: bool, private: boo
 
     STORE is the path or URL of the store of an audit. The page needs no network.
     """
-    try:
+    with report_store_errors("--run"):
         from ..audits.store import Store
         from ..dashboard.writing import write
-    except ImportError as error:
-        fail(f"stores need packages that are not installed ({error}): pip install 'profilerkit[audit]'", USAGE, error)
-    try:
+
         with Store.open(store, create=False) as opened:
             written = write(opened, output, run, private, pages)
-    except ArgumentError as error:
-        raise click.BadParameter(str(error), param_hint="--run") from error
-    except StoreError as error:
-        fail(str(error), MODEL_FAILED, error)
-    except OSError as error:
-        cannot_write(error)
     if not quiet:
         beside = f", and {written.pages} pages of models in {output.stem}-models" if written.pages else ""
         emit(f"{written.rows} rows in {output}{beside}")

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from ..errors import ArgumentError, StoreError
-from . import MODEL_FAILED, USAGE, emit, fail
+from . import emit
 from .options import output_option
-from .output import cannot_write
+from .stores import report_store_errors
 
 __all__ = ["command"]
 
@@ -25,21 +24,13 @@ def command(store: str, output: Path, run: str | None, private: bool, quiet: boo
 
     STORE is the path or URL of the store of an audit. 'profilerkit.audits.read_export' reads the file.
     """
-    try:
+    with report_store_errors("--output"):
         from ..audits.exporting import export
         from ..audits.store import Store
-    except ImportError as error:
-        fail(f"stores need packages that are not installed ({error}): pip install 'profilerkit[audit]'", USAGE, error)
-    try:
+
         with Store.open(store, create=False) as opened:
-            if run is not None and run not in {each.run for each in opened.runs()}:
+            if run is not None and run not in {stored.run for stored in opened.runs()}:
                 raise click.BadParameter(f"there is no run {run!r} in {store}", param_hint="--run")
             count = export(opened, output, run, private)
-    except ArgumentError as error:
-        raise click.BadParameter(str(error), param_hint="--output") from error
-    except StoreError as error:
-        fail(str(error), MODEL_FAILED, error)
-    except OSError as error:
-        cannot_write(error)
     if not quiet:
         emit(f"{count} rows in {output}")

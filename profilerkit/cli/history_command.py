@@ -7,7 +7,7 @@ import json
 import click
 
 from . import emit
-from .stores import FORMS, errors_of_stores, form_option, shown_grid, store_option
+from .stores import FORMS, draw_grid, form_option, report_store_errors, store_option
 
 __all__ = ["command"]
 
@@ -22,11 +22,11 @@ def command(model: str, metric: str, store: str, form: str) -> None:
 
     MODEL is the text of a model in the store, a pattern of texts, or the name of a model.
     """
-    with errors_of_stores("MODEL"):
+    with report_store_errors("MODEL"):
         from ..audits.history import history
 
         histories = history(store, model, metric)
     if form == "json":
         emit(json.dumps([each.to_dict() for each in histories], indent=1, ensure_ascii=False))
         return
-    emit("\n\n".join(shown_grid(each.grid(), form) for each in histories))
+    emit("\n\n".join(draw_grid(each.grid(), form) for each in histories))

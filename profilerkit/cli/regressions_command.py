@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import NOT_KEPT, emit
-from .stores import FORMS, errors_of_stores, form_option, shown_grid, store_option
+from .stores import FORMS, draw_grid, form_option, report_store_errors, store_option
 
 if TYPE_CHECKING:
     from ..audits.regressions import Regressions
@@ -30,7 +30,7 @@ def command(strict: bool, form: str, **options: Any) -> None:
 
     Times are compared within one kind of machine. A change that all models share is put down to the machine.
     """
-    with errors_of_stores("options"):
+    with report_store_errors("options"):
         from ..audits.regressions import regressions
 
         result = regressions(**options)
@@ -38,7 +38,7 @@ def command(strict: bool, form: str, **options: Any) -> None:
         emit(json.dumps(result.to_dict(), indent=1, ensure_ascii=False))
     else:
         emit(_text(result, form))
-    if strict and result.worse:
+    if strict and result.is_worse:
         sys.exit(NOT_KEPT)
 
 
@@ -51,4 +51,4 @@ def _text(result: Regressions, form: str) -> str:
         grids += [draw_steps(steps, title)] if steps else []
     searched = f"{len(result.changes)} counts moved; {result.series} series of times were searched, with "
     searched += f"{len(result.steps)} steps of models and {len(result.machines)} of machines"
-    return "\n\n".join([*(shown_grid(grid, form) for grid in grids), "\n".join([searched, *result.notes])])
+    return "\n\n".join([*(draw_grid(grid, form) for grid in grids), "\n".join([searched, *result.notes])])

@@ -10,11 +10,12 @@ import click
 
 from ..errors import ArgumentError, BudgetError, StoreError
 from . import MODEL_FAILED, USAGE, fail
+from .output import cannot_write
 
 if TYPE_CHECKING:
     from ..render.grids import Grid
 
-__all__ = ["FORMS", "errors_of_stores", "form_option", "shown_grid", "store_option"]
+__all__ = ["FORMS", "draw_grid", "form_option", "report_store_errors", "store_option"]
 
 FORMS = ("console", "json", "markdown")
 
@@ -37,7 +38,7 @@ def form_option(*forms: str) -> Callable[[Any], Any]:
 
 
 @contextmanager
-def errors_of_stores(argument: str) -> Iterator[None]:
+def report_store_errors(argument: str) -> Iterator[None]:
     """Say what is wrong with a store or an argument, and leave with the exit code of it."""
     try:
         yield
@@ -47,12 +48,14 @@ def errors_of_stores(argument: str) -> Iterator[None]:
         raise click.UsageError(str(error)) from error
     except StoreError as error:
         fail(str(error), MODEL_FAILED, error)
+    except OSError as error:
+        cannot_write(error)
     except ImportError as error:
         needed = "pip install 'profilerkit[audit,regressions]'"
         fail(f"this needs packages that are not installed ({error}): {needed}", USAGE, error)
 
 
-def shown_grid(grid: Grid, form: str) -> str:
+def draw_grid(grid: Grid, form: str) -> str:
     """Return a table as text for a terminal, or as Markdown."""
     if form == "markdown":
         from ..render.markdown import escaped, table

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from ..process.lazy import lazy_names, module_of_each
 
 if TYPE_CHECKING:
-    from .writing import Written, render, write
+    from .writing import Output, render, write
 
-__all__ = ["Written", "render", "write"]
+__all__ = ["Output", "render", "write"]
 
-__getattr__, __dir__ = lazy_names(__name__, module_of_each({".writing": "Written render write"}), "profilerkit[audit]")
+__getattr__, __dir__ = lazy_names(__name__, module_of_each({".writing": "Output render write"}), "profilerkit[audit]")

@@ -21,7 +21,7 @@ from .model_pages import write_pages
 from .page_data import make_page_data
 from .subjects import Subject, group_rows
 
-__all__ = ["Written", "render", "write"]
+__all__ = ["Output", "render", "write"]
 
 #: Scripts of the report's page that this one is made with, and those of its own, in the order in which they build on
 #: each other.
@@ -32,7 +32,7 @@ _QUIET = 0.05
 
 
 @dataclass(frozen=True)
-class Written:
+class Output:
     """What was written: the rows of the page, and the pages of single models."""
 
     rows: int
@@ -41,7 +41,7 @@ class Written:
 
 def write(
     store: Store, path: str | PathLike[str], run: str | None = None, private: bool = False, pages: bool = True
-) -> Written:
+) -> Output:
     """Write the page of a store, or of one run, and without ``pages=False`` the page of each model beside it.
 
     Without ``private``, secrets, names of users and hosts and absolute paths are left out. Raises `ArgumentError` for a
@@ -51,7 +51,7 @@ def write(
     subjects = _find_subjects(store, run)
     addresses = write_pages(store, [subject.newest for subject in subjects], output, private) if pages else []
     write_text(output, _draw(store, subjects, addresses, private))
-    return Written(len(subjects), sum(map(bool, addresses)))
+    return Output(len(subjects), sum(map(bool, addresses)))
 
 
 def render(store: Store, run: str | None = None, private: bool = False) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from .. import errors
 from ..errors import FailureCode, ModelFailedError, ProfilerKitWarning, UnknownStatusError
 from ..results.report import Report
-from ..results.saving import parse
+from ..results.saving import parse, require_sealed
 from ..times.sampling import Sampling
 from .channel import REPORT, ChannelError, decoded
 from .job import NoModelError
@@ -18,6 +18,8 @@ from .turns import plan_of
 
 __all__ = ["Progress"]
 
+#: What errors call a report.
+_SOURCE = "what the process sent"
 _MOST_TEXT, _MOST_NAMES = 20_000, 10_000
 #: Errors that keep their type beside those of `profilerkit.errors`.
 _OTHER_ERRORS: dict[str, type[Exception]] = {
@@ -58,7 +60,7 @@ class Progress:
     def take(self, kind: bytes, content: bytes) -> None:
         """Process a message."""
         if kind == REPORT:
-            self._content = content
+            self._take_report(content)
             return
         for name, value in decoded(content).items():
             take = _TAKES.get(name)
@@ -66,13 +68,20 @@ class Progress:
                 raise ChannelError(f"a message says {name!r:.40}")
             take(self, value)
 
+    def _take_report(self, content: bytes) -> None:
+        try:
+            require_sealed(content, _SOURCE)
+        except errors.ReportFileError as error:
+            raise ChannelError(str(error)) from error
+        self._content = content
+
     def read_report(self) -> None:
         """Read the latest report that was sent; each one has all that those before it have."""
         if self._content is None:
             return
         content, self._content = self._content, None
         try:
-            report = parse(content, "what the process sent")
+            report = parse(content, _SOURCE)
         except errors.ReportFileError as error:
             raise ChannelError(str(error)) from error
         if not isinstance(report, Report):

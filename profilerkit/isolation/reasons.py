@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,18 @@ from .limits import Limits, shown_bytes
 from .supervisor import Ending
 
 if TYPE_CHECKING:
+    from ..piping.function import ProfilerFunction
     from ..results.report import Report, StatusRecord
 
-__all__ = ["Fate", "code_of", "reason_of", "report_before", "with_reason"]
+__all__ = [
+    "Fate",
+    "code_of",
+    "default_metrics",
+    "functions_for_any_backend",
+    "reason_of",
+    "report_before",
+    "with_reason",
+]
 
 _SIGNALS = {
     "SIGSEGV": "segmentation fault",
@@ -205,7 +214,7 @@ def _records(metrics: Sequence[str] | None) -> list[StatusRecord]:
 
     outcome = Outcome(None, Completeness.UNAVAILABLE, ("not reached",))
     named = {offer.item.NAME: offer.item for offer in offered_status_keys() if issubclass(offer.item, Metric)}
-    names = _default_names() if metrics is None else metrics
+    names = default_metrics(functions_for_any_backend()) if metrics is None else metrics
     return [StatusRecord.of(_template(named.get(name), name).computed(outcome)) for name in names]
 
 
@@ -221,12 +230,17 @@ def _unknown(name: str) -> Metric:
     return unknown
 
 
-def _default_names() -> list[str]:
-    """Return the metrics of a report for which no names are given: those that are not computed on demand only."""
+def functions_for_any_backend() -> list[ProfilerFunction]:
+    """Return the functions that plugins offer for every backend."""
     from ..backend import Backend
     from ..plugging.offers import functions_offered
 
     stand_in: Any = type("UnknownBackend", (Backend,), {"name": "unknown"})
     stand_in.__abstractmethods__ = frozenset()
-    functions = [offer.item for offer in functions_offered(stand_in()) if not offer.item.ON_DEMAND]
-    return [key.NAME for function in functions for key in function.bounded_keys() if isinstance(key, Metric)]
+    return [offer.item for offer in functions_offered(stand_in())]
+
+
+def default_metrics(functions: Iterable[ProfilerFunction]) -> list[str]:
+    """Return the metrics of a report for which no names are given: those that are not computed on demand only."""
+    keys = [key for function in functions if not function.ON_DEMAND for key in function.bounded_keys()]
+    return [key.NAME for key in keys if isinstance(key, Metric)]

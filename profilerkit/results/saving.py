@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -32,12 +32,13 @@ from .json_values import from_plain, to_plain
 from .report import Report, StatusRecord
 from .result import Result
 
-__all__ = ["SCHEMA", "load", "load_as", "parse", "resealed", "save", "to_dict", "to_json"]
+__all__ = ["SCHEMA", "load", "load_as", "parse", "require_sealed", "resealed", "save", "to_dict", "to_json"]
 
 #: The formats of files, and the schema that is written.
 REPORT, COMPARISON = "profilerkit.report", "profilerkit.comparison"
 SCHEMA = 1
 R = TypeVar("R", bound=Result)
+T = TypeVar("T")
 _Bytes = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -209,12 +210,21 @@ def load_as(kind: type[R], path: str | PathLike[str]) -> R:
 
 def parse(content: bytes, source: str) -> Report | Comparison:
     """Read the bytes of a file; ``source`` is what errors call it."""
+    return _read(content, source, _result)
+
+
+def require_sealed(content: bytes, source: str) -> None:
+    """Raise `ReportFileError` for bytes that are no file of `save`, or changed; `parse` checks the rest of it."""
+    _read(content, source, lambda decoded: _opened(_require_object(decoded)))
+
+
+def _read(content: bytes, source: str, read: Callable[[Any], T]) -> T:
     try:
         decoded = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ReportFileError(f"{source} is not a report of profilerkit: {_cut(error)}; was it cut off?") from error
     try:
-        return _result(decoded)
+        return read(decoded)
     except (ValueError, RecursionError) as error:
         raise ReportFileError(f"{source} is not a report of profilerkit, or damaged: {_cut(error)}") from error
 
@@ -226,9 +236,7 @@ def _cut(error: Exception) -> str:
 
 
 def _result(decoded: Any) -> Report | Comparison:
-    if not isinstance(decoded, dict):
-        raise ValueError(f"it holds a {type(decoded).__name__}, no report")
-    _require_bounded(decoded)
+    _require_bounded(_require_object(decoded))
     kind, body = _opened(decoded)
     if kind == REPORT:
         return _report(body)
@@ -237,6 +245,12 @@ def _result(decoded: Any) -> Report | Comparison:
         raise ValueError("reports: a comparison holds two reports or more, and nothing else")
     first, *rest = (_report(one, f"reports[{index}].") for index, one in enumerate(reports))
     return Comparison(first, tuple(rest))
+
+
+def _require_object(decoded: Any) -> dict[str, Any]:
+    if not isinstance(decoded, dict):
+        raise ValueError(f"it holds a {type(decoded).__name__}, no report")
+    return decoded
 
 
 def _require_bounded(decoded: Any) -> None:

@@ -158,13 +158,13 @@ def test_progress_is_told(tmp_path: Path) -> None:
         def __init__(self) -> None:
             self.events: list[Any] = []
 
-        def began(self, cases: int, reused: int) -> None:
+        def begin(self, cases: int, reused: int) -> None:
             self.events.append((cases, reused))
 
-        def started(self, case: Any) -> None:
+        def start(self, case: Any) -> None:
             self.events.append(f"start {case.spec}")
 
-        def ended(self, case: Any, row: Row) -> None:
+        def end(self, case: Any, row: Row) -> None:
             self.events.append(f"end {row.spec}")
 
     told = Told()

@@ -76,7 +76,7 @@ def test_budgets_over_a_run(store: Store) -> None:
     checked = check_run(store, "last")
     verdicts = {case.spec: findings[0].verdict for case, findings in checked.findings.items()}
     assert verdicts == {"net.py:f": Verdict.FAILED, "net.py:g": Verdict.FAILED}
-    assert not check_run(store, "last~1").broken()
+    assert not check_run(store, "last~1").is_broken()
     suites = ET.fromstring(FORMS["junit"](checked))
     assert [suites.get(name) for name in ("tests", "failures", "skipped")] == ["2", "2", "0"]
     assert "the process was killed" in FORMS["junit"](checked)

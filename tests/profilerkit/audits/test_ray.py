@@ -169,7 +169,7 @@ def test_rows_come_when_they_are_there_and_this_process_is_as_before(cluster: An
     write_nets(tmp_path, 2, MORE)
 
     class Opener(Watch):
-        def ended(self, case: Any, row: Row) -> None:
+        def end(self, case: Any, row: Row) -> None:
             (tmp_path / "gate").touch()
 
     def state() -> list[Any]:
@@ -246,7 +246,7 @@ def test_a_task_that_ray_ends_for_lack_of_memory_is_a_row_and_not_tried_again(
     starts: list[str] = []
 
     class Count(Watch):
-        def started(self, case: Any) -> None:
+        def start(self, case: Any) -> None:
             starts.append(case.spec)
 
     finished = audit(
@@ -274,7 +274,7 @@ def test_the_command_line_without_an_address(tmp_path: Path) -> None:
         printed = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
         assert list(Path(folder).iterdir()) == []
         assert of_folder(folder) == []
-    rows = {row["spec"]: (row["status"], row["values"]["macs"]) for row in json.loads(printed.stdout)}
+    rows = {row["spec"]: (row["status"], row["values"]["macs"]["value"]) for row in json.loads(printed.stdout)}
     expected = {f"nets.py:net_0{number}": ("complete", MACS[number]) for number in (1, 2, 3)}
     assert rows == {**expected, "nets.py:crash": ("failed", None)}
 

@@ -15,7 +15,7 @@ from audited import MACS, NETS, PARAMS, write_nets
 from profilerkit import StoreError
 from profilerkit.audits import Row, RowStatus, Store, read_export
 from profilerkit.audits.cases import Case
-from profilerkit.audits.running import Finished
+from profilerkit.audits.running import AuditResult
 from profilerkit.audits.summary import summarize
 from profilerkit.cli import main
 from profilerkit.cli.audit_progress import PlainLines, TerminalLine, watch
@@ -118,8 +118,8 @@ def test_an_interrupted_audit_says_where_its_rows_are(zoo: Path, capsys: pytest.
 
 
 def test_passwords_of_stores_are_not_printed() -> None:
-    finished = Finished("a" * 32, "postgresql://me:pa/s:s@w@host/runs", {"complete": 1}, 1, 0)
-    with mock.patch.object(Finished, "rows", lambda self: iter(())):
+    finished = AuditResult("a" * 32, "postgresql://me:pa/s:s@w@host/runs", {"complete": 1}, 1, 0)
+    with mock.patch.object(AuditResult, "rows", lambda self: iter(())):
         text = summarize(finished)
     assert text.endswith("in postgresql://me:***@host/runs")
     with pytest.raises(StoreError, match=r"'postgresql://me:\*\*\*@host:port/runs' is no URL of a store"):
@@ -170,12 +170,12 @@ class Terminal(io.StringIO):
 def told(stream: Any) -> str:
     shown = watch(stream)
     cases = [Case(f"nets.py:net_{number}", Path()) for number in range(3)]
-    shown.began(4, 1)
+    shown.begin(4, 1)
     for case in cases:
-        shown.started(case)
-    shown.ended(cases[0], Row(cases[0].spec, "k", RowStatus.COMPLETE))
-    shown.ended(cases[1], Row(cases[1].spec, "k", RowStatus.FAILED, reason="it\ncrashed [bold]"))
-    shown.ended(cases[2], Row(cases[2].spec, "k", RowStatus.COMPLETE, settings={"batch_size": 8}))
+        shown.start(case)
+    shown.end(cases[0], Row(cases[0].spec, "k", RowStatus.COMPLETE))
+    shown.end(cases[1], Row(cases[1].spec, "k", RowStatus.FAILED, reason="it\ncrashed [bold]"))
+    shown.end(cases[2], Row(cases[2].spec, "k", RowStatus.COMPLETE, settings={"batch_size": 8}))
     return str(stream.getvalue())
 
 

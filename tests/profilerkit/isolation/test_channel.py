@@ -19,7 +19,7 @@ from profilerkit.isolation.child import error_message
 from profilerkit.isolation.job import NoModelError
 from profilerkit.isolation.messages import Progress
 from profilerkit.isolation.output import BoundedOutput
-from profilerkit.results.saving import to_json
+from profilerkit.results.saving import resealed, to_json
 
 
 @given(st.lists(st.binary(max_size=200), max_size=5), st.integers(1, 50))
@@ -155,14 +155,19 @@ def test_a_plan_is_read() -> None:
 def test_a_report_is_read_as_from_a_file() -> None:
     report = Report("net", "numpy", "a.B", {})
     progress = Progress()
-    progress.take(REPORT, b"an earlier one, which nobody reads any more")
     progress.take(REPORT, to_json(report).encode())
     progress.read_report()
     assert progress.report == report
     for content in (b"{}", b"\x80\x04pickled", to_json(report).replace('"net"', '"ten"').encode()):
         with pytest.raises(ChannelError, match="what the process sent is not a report of profilerkit"):
             progress.take(REPORT, content)
-            progress.read_report()
+    content = json.loads(to_json(report)) | {"batch_size": "sealed, and no number"}
+    progress.take(REPORT, json.dumps(resealed(content)).encode())
+    with pytest.raises(
+        ChannelError, match="what the process sent is not a report of profilerkit, or damaged: batch_size"
+    ):
+        progress.read_report()
+    assert progress.report == report, "what was read before"
 
 
 ERRORS: list[Exception] = [
