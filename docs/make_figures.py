@@ -20,7 +20,7 @@ def main() -> None:
 
     from models import mobilenet_v2, resnet18
     from profilerkit import compare, profile
-    from profilerkit.figures import KINDS, Ceilings
+    from profilerkit.figures import Ceilings, kinds
 
     image = torch.zeros(1, 3, 224, 224)
     net = resnet18().eval()
@@ -28,7 +28,7 @@ def main() -> None:
     names = ("ResNet-18", "MobileNetV2")
     both = compare(net, mobilenet_v2().eval(), inputs=image, names=names, metrics=["execution_time"], num_iters=100)
     options = {"layer_bars": {"top": 12}, "roofline": {"ceilings": Ceilings.measured(report)}}
-    for kind in KINDS:
+    for kind in kinds():
         result = both if kind == "latency" else report
         result.plot(kind, **options.get(kind, {})).savefig(HERE / "pictures" / f"figures_{kind}.png", dpi=80)
 

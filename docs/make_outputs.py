@@ -139,13 +139,14 @@ class Page:
         self.differences: list[tuple[Block, str]] = []
 
     def run(self) -> None:
-        """Run what can be run; what it imports from its own folder is forgotten."""
+        """Run what can be run; what it imports from its own folder, and plugins that it registers, are forgotten."""
         try:
             with scoped_formulas():
                 for block in blocks_of(self.path.read_text(encoding="utf-8")):
                     if block.can_run:
                         self._run(block)
         finally:
+            import_module("profilerkit.plugging.offers").forget()
             for written in Path.cwd().glob("*.py"):
                 sys.modules.pop(written.stem, None)
 

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from .piping.status import Comparative, Completeness, Failure, Noted, StatusKey, Unavailable
     from .piping.status import Metric as Metric
     from .piping.status import Partial as Partial
-    from .plugging.extension import CommandInfo, LoadedModel, LoaderInfo, RendererInfo
+    from .plugging.extension import CommandInfo, FigureInfo, LoadedModel, LoaderInfo, RendererInfo
     from .prediction.api import predict
     from .prediction.predicting import Prediction
     from .profiler import Profiler
@@ -101,6 +101,7 @@ __all__ = [
     "ExternalProfilerFunction",
     "Failure",
     "FailureCode",
+    "FigureInfo",
     "ForwardPass",
     "IncompleteStatusError",
     "InputError",
@@ -179,7 +180,7 @@ _MODULES = module_of_each(
         ".piping.plain_metric": "metric",
         ".piping.quantity": "Scale",
         ".piping.status": "Comparative Completeness Failure Metric Noted Partial StatusKey Unavailable",
-        ".plugging.extension": "CommandInfo LoadedModel LoaderInfo RendererInfo",
+        ".plugging.extension": "CommandInfo FigureInfo LoadedModel LoaderInfo RendererInfo",
         ".prediction.api": "predict",
         ".prediction.predicting": "Prediction",
         ".profiler": "Profiler",

@@ -150,6 +150,8 @@ class Backend(ABC):
     execution_modes: ClassVar[tuple[str, ...]] = ("eager",)
     #: The options that `run` supports, by their names in `RunOptions`: "training", "compile".
     offered_options: ClassVar[tuple[str, ...]] = ()
+    #: Objects with the methods of capabilities that this backend lacks, of plugins; `Profiler` sets it.
+    extensions: tuple[object, ...] = ()
     #: Whether all instances of the class share the formulas that `profilerkit.protocols.TakesCosts` adds.
     shares_costs: ClassVar[bool] = False
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .devices.info import DeviceInfo
     from .piping.function import ProfilerFunction
     from .piping.status import StatusKey
-    from .plugging.extension import CommandInfo, EngineInfo, LoaderInfo, RendererInfo
+    from .plugging.extension import CommandInfo, EngineInfo, FigureInfo, LoaderInfo, RendererInfo
     from .results.comparison import Comparison
     from .results.report import Report
 
@@ -51,6 +51,18 @@ def profilerkit_op_costs(backend: Backend) -> Mapping[Any, Callable[..., Any]]:
 @hookspec
 def profilerkit_renderers() -> Iterable[RendererInfo]:
     """Return the output forms of reports that this plugin offers, without importing their renderers."""
+    raise NotImplementedError
+
+
+@hookspec
+def profilerkit_figures() -> Iterable[FigureInfo]:
+    """Return the kinds of figures that this plugin draws, without importing what draws them."""
+    raise NotImplementedError
+
+
+@hookspec
+def profilerkit_capabilities(backend: Backend) -> Iterable[object]:
+    """Return objects with the methods of capabilities (`profilerkit.protocols`) that this plugin adds to a backend."""
     raise NotImplementedError
 
 

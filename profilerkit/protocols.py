@@ -57,6 +57,7 @@ __all__ = [
     "Trains",
     "Watches",
     "WatchesLayers",
+    "abilities",
     "declared_by",
     "fingerprint_of",
     "fitted",
@@ -461,15 +462,28 @@ _METHODS: dict[type, frozenset[str]] = {
 def offered(backend: Backend, protocol: Callable[..., P]) -> P:
     """Return the backend, typed as the protocol: ``offered(backend, TimesLayers).layer_times(...)``.
 
-    Raises `NotOfferedError` if the backend does not implement it. The parameter is typed as a callable, since type
-    checkers refuse a class that cannot be instantiated as ``type[P]``.
+    If the backend does not implement the protocol, return the first of its extensions that does: what plugins add to it
+    (``profilerkit_capabilities``). Raises `NotOfferedError` if there is none. The parameter is typed as a callable,
+    since type checkers refuse a class that cannot be instantiated as ``type[P]``.
     """
     if implements(backend, protocol):
         return backend
+    for extension in backend.extensions:
+        if implements(extension, protocol):
+            return extension
     requested: Any = protocol
     messages = {capability.protocol: capability.without for capability in CAPABILITIES}
     message = messages.get(requested, f"does not offer {requested.__name__}")
     raise NotOfferedError(f"the {backend.name} backend {message}")
+
+
+def abilities(backend: Backend) -> dict[str, bool]:
+    """Return whether a backend, or a plugin for it, offers each capability that is listed, by what it offers."""
+    return {
+        capability.offers: any(isinstance(part, capability.protocol) for part in (backend, *backend.extensions))
+        for capability in CAPABILITIES
+        if capability.offers
+    }
 
 
 def implements(backend: object, protocol: Callable[..., P]) -> TypeGuard[P]:

@@ -82,13 +82,13 @@ def _paragraph(what: str, things: list[str]) -> None:
 
 
 def _abilities(backend: Backend) -> dict[str, list[str]]:
-    """Return what a backend offers beyond what every one must, by its protocols, and then what it does not offer."""
-    from ..protocols import CAPABILITIES
+    """Return what a backend, or a plugin for it, offers beyond what every one must, and what it does not offer."""
+    from ..protocols import abilities
 
-    named = [capability for capability in CAPABILITIES if capability.offers]
+    listed = abilities(backend)
     return {
-        "offers": [each.offers for each in named if isinstance(backend, each.protocol)],
+        "offers": [what for what, is_offered in listed.items() if is_offered],
         "runs models as": list(backend.execution_modes),
         "options of a run": list(backend.offered_options) or ["none"],
-        "does not offer": [each.offers for each in named if not isinstance(backend, each.protocol)],
+        "does not offer": [what for what, is_offered in listed.items() if not is_offered],
     }

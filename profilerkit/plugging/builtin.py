@@ -10,7 +10,7 @@ from ..hookspecs import hookimpl
 from ..piping.intrinsic import Inputs, NonzeroTrace, Trace, TrainingTrace
 from ..piping.options import RunOptionsKey, SamplingKey
 from ..piping.status import StatusKey
-from .extension import CommandInfo, EngineInfo, LoaderInfo, RendererInfo
+from .extension import CommandInfo, EngineInfo, FigureInfo, LoaderInfo, RendererInfo
 from .loaders import is_in_file, is_in_module, load_from_file, load_from_module
 
 if TYPE_CHECKING:
@@ -44,6 +44,19 @@ def profilerkit_renderers() -> list[RendererInfo]:
         RendererInfo("figure", _lazy("draw", "figures"), "a figure of matplotlib", is_text=False),
         RendererInfo("rich", _lazy("result_table", "render.console"), "a table that rich prints", is_text=False),
         RendererInfo("notebook", _lazy("fragment", "render.html"), "a piece of HTML for a notebook", is_text=False),
+    ]
+
+
+@hookimpl
+def profilerkit_figures() -> list[FigureInfo]:
+    """Return the kinds of figures, each in a module of `profilerkit.figures`."""
+    return [
+        FigureInfo("layer_bars", _lazy("layer_bars", "figures.layer_bars"), "layers or types that cost most"),
+        FigureInfo("icicle", _lazy("icicle", "figures.icicle"), "the layers as nested boxes"),
+        FigureInfo("latency", _lazy("latency", "figures.latency"), "the distribution of times"),
+        FigureInfo("batch_sweep", _lazy("batch_sweep", "figures.batch_sweep"), "time and throughput by batch size"),
+        FigureInfo("memory_timeline", _lazy("memory_timeline", "figures.memory_timeline"), "memory over a pass"),
+        FigureInfo("roofline", _lazy("roofline", "figures.roofline"), "FLOP/s by arithmetic intensity"),
     ]
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import click
 
-from ..error_text import shown
-from ..errors import NotOfferedError
-from ..process.containment import contained, plugin_error_text
 from .conflicts import claimed_once
 from .extension import CommandInfo
-from .manager import Offer, offers
+from .manager import offers
+from .named import load_offer
 
 __all__ = ["load_command", "offered_commands"]
 
@@ -28,23 +26,9 @@ def load_command(name: str) -> click.Command | None:
     Raises `NotOfferedError` if it cannot be loaded, and `RegistrationConflictError` if two plugins offer it.
     """
     named = [offer for offer in offers("profilerkit_commands", CommandInfo) if offer.item.name == name]
-    return _load(claimed_once("command", named)[0]) if named else None
-
-
-def _load(offer: Offer[CommandInfo]) -> click.Command:
-    name, plugin = offer.item.name, offer.plugin
-    try:
-        with contained(plugin, f"loading command {name!r}"):
-            command: object = offer.item.load()
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise NotOfferedError(
-            f"command {name!r} of plugin {plugin} cannot be used ({plugin_error_text(error)}); {plugin.workaround}"
-        ) from error
-    if not isinstance(command, click.Command):
-        raise NotOfferedError(
-            f"command {name!r} of plugin {plugin} cannot be used: its load returned {shown(command)}, which is no "
-            f"click.Command; {plugin.workaround}"
-        )
+    if not named:
+        return None
+    command: click.Command = load_offer(
+        "command", claimed_once("command", named)[0], lambda loaded: isinstance(loaded, click.Command), "is no command"
+    )
     return command

@@ -1,4 +1,4 @@
-"""What a plugin offers by name, each with a function that loads it: renderers, model loaders, engines, commands."""
+"""What a plugin offers by name, each with a function that loads it: renderers, figures, loaders, engines, commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     import click
 
-__all__ = ["CommandInfo", "EngineInfo", "LoadedModel", "LoaderInfo", "Renderer", "RendererInfo"]
+__all__ = ["CommandInfo", "EngineInfo", "FigureInfo", "LoadedModel", "LoaderInfo", "Renderer", "RendererInfo"]
 
 #: Called with a `Report` or `Comparison`, and by name with the options that are in its signature, such as ``details``.
 Renderer: TypeAlias = "Callable[..., Any]"
@@ -28,6 +28,19 @@ class RendererInfo:
     load: Callable[[], Renderer]
     description: str = ""
     is_text: bool = True
+
+
+@dataclass(frozen=True)
+class FigureInfo:
+    """A kind of figure by name: ``report.plot(NAME)``.
+
+    ``load`` imports and returns the function that draws it: it takes a `Report` or a `Comparison`, and its own options
+    by name, and returns a ``matplotlib.figure.Figure``.
+    """
+
+    name: str
+    load: Callable[[], Callable[..., Any]]
+    description: str = ""
 
 
 @dataclass(frozen=True)

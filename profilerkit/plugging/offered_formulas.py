@@ -1,4 +1,4 @@
-"""The cost formulas that plugins offer: each is added to a backend once."""
+"""What plugins add to a backend: cost formulas, each once, and capabilities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..process.containment import contained, plugin_error_text
 from ..process.locks import Lock
 from ..protocols import TakesCosts, implements, offered
 from .conflicts import conflict
-from .manager import PluginInfo, manager, results_of
+from .manager import PluginInfo, manager, offers, results_of
 from .sources import warn
 
 __all__ = ["equipped", "forget_formulas", "op_costs"]
@@ -28,12 +28,14 @@ _formulas: dict[str | int, dict[PluginInfo, Costs]] = {}
 
 
 def equipped(backend: Backend) -> Backend:
-    """Add the cost formulas that plugins offer for a backend, each plugin's once, and return the backend.
+    """Add the capabilities and the cost formulas that plugins offer for a backend, and return the backend.
 
-    Backends of one name that share their formulas get them once, other backends once for each instance. Raises
-    `RegistrationConflictError` if an operator has a formula already, of another plugin or of the backend itself.
+    The formulas of each plugin are added once. Backends of one name that share their formulas get them once, other
+    backends once for each instance. Raises `RegistrationConflictError` if an operator has a formula already, of another
+    plugin or of the backend itself.
     """
     hook = "profilerkit_op_costs"
+    _extend(backend)
     with _LOCK:
         costs_by_plugin = _formulas_of(backend)
         new_plugins = manager().implementing(hook).keys() - costs_by_plugin.keys()
@@ -66,6 +68,12 @@ def equipped(backend: Backend) -> Backend:
             costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **costs}
         costs_by_plugin.update({plugin: {} for plugin in new_plugins - costs_by_plugin.keys()})
     return backend
+
+
+def _extend(backend: Backend) -> None:
+    hook = "profilerkit_capabilities"
+    if backend.extensions or manager().implementing(hook):
+        backend.extensions = tuple(offer.item for offer in offers(hook, object, backend=backend))
 
 
 def _contained(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,10 +12,10 @@ from ..arguments.checks import COLUMNS, DEPTH, FLAG, TOP, text
 from ..arguments.names import argument_hint
 from ..error_text import shown
 from ..errors import ArgumentError, NotOfferedError, by_likeness
-from ..process.containment import contained, plugin_error_text
-from ..process.randomness import untouched_random
+from ..process.containment import contained
 from .extension import Renderer, RendererInfo
 from .manager import Offer
+from .named import load_offer
 from .offers import claimed_once, disabled_note, offered_renderers, offers
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def renderer(form: str, *, is_text: bool = True) -> Renderer:
     Raises `NotOfferedError` if no plugin offers the form or its renderer cannot be loaded, and
     `RegistrationConflictError` if two plugins offer it.
     """
-    return _loaded(_offered(form, is_text))
+    draw: Renderer = load_offer("renderer", _offered(form, is_text))
+    return draw
 
 
 def form_of(path: str | PathLike[str]) -> str | None:
@@ -71,25 +72,6 @@ def _offered(form: str, is_text: bool) -> Offer[RendererInfo]:
     return named[0]
 
 
-def _loaded(offer: Offer[RendererInfo]) -> Renderer:
-    try:
-        with untouched_random(), contained(offer.plugin, f"loading renderer {offer.item.name!r}"):
-            draw: Renderer = offer.item.load()
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise NotOfferedError(
-            f"renderer {offer.item.name!r} of plugin {offer.plugin} cannot be used ({plugin_error_text(error)}); "
-            f"{offer.plugin.workaround}"
-        ) from error
-    if not callable(draw):
-        raise NotOfferedError(
-            f"renderer {offer.item.name!r} of plugin {offer.plugin} cannot be used: its load returned {shown(draw)}, "
-            f"which cannot be called; {offer.plugin.workaround}"
-        )
-    return draw
-
-
 def render(result: Report | Comparison, form: str = "console", **options: Any) -> str:
     """Return a report or comparison in an output form, as text.
 
@@ -99,7 +81,7 @@ def render(result: Report | Comparison, form: str = "console", **options: Any) -
     if not isinstance(getattr(result, "reports", None), tuple):
         raise ArgumentError(f"{shown(result)} is no result: give a Report or a Comparison")
     offer = _offered(form, is_text=True)
-    draw = _loaded(offer)
+    draw: Renderer = load_offer("renderer", offer)
     taken = inspect.signature(draw).parameters
     for name in sorted(options.keys() - taken.keys() - OPTIONS.keys()):
         option_names = {*OPTIONS, *list(taken)[1:]}

@@ -1,0 +1,54 @@
+"""Kinds of figures that plugins add."""
+
+from typing import Any
+
+import pytest
+from plugin_fixtures import FAKE, offering
+
+from profilerkit import ArgumentError, FigureInfo, NotOfferedError, RegistrationConflictError, Report, profile
+from profilerkit.figures import kinds
+from profilerkit.testing import FakeModel
+
+
+def draw(report: Report, scale: int = 1) -> str:
+    return f"{report.name} x {scale}"
+
+
+@pytest.fixture
+def report(install: Any, core: None) -> Report:
+    install("fake", backends=offering(FAKE))
+    return profile(FakeModel(), name="net")
+
+
+def test_a_figure_of_a_package_is_drawn_like_ours(install: Any, report: Report) -> None:
+    install("art", figures=offering(FigureInfo("sketch", lambda: draw, "a sketch")))
+    reload_plugins()
+    assert kinds()[-1] == "sketch"
+    assert report.plot("sketch") == "net x 1"
+    assert report.plot("sketch", scale=3) == "net x 3"
+    with pytest.raises(ArgumentError, match="figure 'sketch' takes no option 'scal'; .*scale"):
+        report.plot("sketch", scal=3)
+    with pytest.raises(ArgumentError, match="no figure 'sketsch'; there are, nearest first: sketch, "):
+        report.plot("sketsch")
+
+
+def test_a_figure_that_cannot_be_used_says_why(install: Any, report: Report) -> None:
+    install("art", figures=offering(FigureInfo("sketch", lambda: 3), FigureInfo("oil", lambda: {}["oil"])))
+    reload_plugins()
+    with pytest.raises(NotOfferedError, match="figure 'sketch' of plugin 'art'.*: its load returned 3"):
+        report.plot("sketch")
+    with pytest.raises(NotOfferedError, match=r"figure 'oil' of plugin 'art'.* cannot be used \(KeyError: "):
+        report.plot("oil")
+
+
+def test_two_figures_of_one_name_are_an_error(install: Any, report: Report) -> None:
+    install("art", figures=offering(FigureInfo("icicle", lambda: draw)))
+    reload_plugins()
+    with pytest.raises(RegistrationConflictError, match="two plugins offer figure 'icicle': "):
+        report.plot("icicle")
+
+
+def reload_plugins() -> None:
+    from profilerkit.plugging import offers
+
+    offers.forget()
