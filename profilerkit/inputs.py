@@ -408,12 +408,13 @@ def wrap_splits(
     data_splits = SPLITS("data_splits", data_splits)
     if not (forward_pass is None or isinstance(forward_pass, (ForwardPass, Mapping))):
         raise ArgumentError(f"forward_pass={shown(forward_pass)}: give a ForwardPass, or one by split")
-    default = forward_pass_class(model_input_pattern=(0, "_"))
     misspelt = [name for name in forward_pass if name not in data_splits] if isinstance(forward_pass, Mapping) else []
     if misspelt:
         raise InputError(f"forward_pass names the splits {misspelt!r}; the data splits are: {', '.join(data_splits)}")
     wrapped = {}
     for name, native in data_splits.items():
         split_pass = forward_pass.get(name) if isinstance(forward_pass, Mapping) else forward_pass
-        wrapped[name] = native if isinstance(native, DataLoader) else loader_class(native, split_pass or default)
+        if not isinstance(native, DataLoader):
+            native = loader_class(native, split_pass or forward_pass_class(model_input_pattern=(0, "_")))
+        wrapped[name] = native
     return wrapped

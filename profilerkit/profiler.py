@@ -22,7 +22,7 @@ from .piping.registry import Binding, Registry, read_arguments, read_request
 from .piping.status import Comparative, Outcome, StatusKey
 from .piping.values import values_of
 from .plugging import offers
-from .plugging.model_files import OpenedModel
+from .plugging.opening import OpenedModel
 from .process.locks import PerThread
 from .process.progress import track
 from .process.restoring import whole_call

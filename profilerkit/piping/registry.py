@@ -402,6 +402,8 @@ def reaching_arguments(
     One that only other functions take changes nothing, which a warning says; with ``strict`` it is an `ArgumentError`.
     The batch size and the device belong to every request: a report states them.
     """
+    if not arguments:
+        return {}
     reaching = {name for registry, names in requested for name in registry.reaching(names)}
     unused = sorted(arguments.keys() - reaching - {"batch_size", "device"})
     options = {name for name in reaching - {*PROVIDED} if all(name not in registry for registry, _ in requested)}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from .conflicts import claimed_once
 from .extension import CommandInfo
 from .manager import offers
 from .named import load_offer
+from .sources import claimed_once
 
 __all__ = ["load_command", "offered_commands"]
 

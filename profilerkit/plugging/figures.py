@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .conflicts import claimed_once
 from .extension import FigureInfo
 from .manager import Offer, offers
 from .named import load_offer
+from .sources import claimed_once
 
 __all__ = ["load_figure", "offered_figures"]
 

@@ -224,7 +224,10 @@ def forget_loaded() -> None:
 
 
 def _state() -> _Loaded:
-    with _LOCK:
+    loaded = _loaded.get(only_own_plugins())
+    if loaded is not None and loaded.manager.is_complete:
+        return loaded
+    with _LOCK:  # which a thread that loads them holds until they are complete
         is_own_only = only_own_plugins()
         state = _loaded.get(is_own_only)
         if state is None:

@@ -13,9 +13,8 @@ from ..errors import RegistrationConflictError
 from ..process.containment import contained, plugin_error_text
 from ..process.locks import Lock
 from ..protocols import TakesCosts, implements, offered
-from .conflicts import conflict
 from .manager import PluginInfo, manager, offers, results_of
-from .sources import warn
+from .sources import conflict, warn
 
 __all__ = ["equipped", "forget_formulas", "op_costs"]
 

@@ -20,7 +20,6 @@ from ..piping.function import ProfilerFunction, describe
 from ..piping.registry import require_usable
 from ..piping.status import StatusKey
 from ..process.containment import contained, plugin_error_text, record_offering_plugin
-from .conflicts import claimed_once, conflict
 from .extension import LoaderInfo, RendererInfo
 from .loaded_files import in_plain_names
 from .manager import (
@@ -37,7 +36,7 @@ from .manager import (
 )
 from .offered_formulas import equipped, forget_formulas, op_costs
 from .recognition import accepts, candidates, claims, equal_claims, require_version
-from .sources import warn
+from .sources import claimed_once, conflict, warn
 
 __all__ = [
     "Offer",
@@ -132,7 +131,9 @@ def default_functions(
     offered = functions_offered(backend)
     exempt = {*leave_out, *computed_already}
     keys = offered_status_keys(exempt)
-    _require_offered(leave_out, [*computed_already, *_names(offered), *(key.item.NAME for key in keys)])
+    for name in leave_out:
+        names = [key.NAME for offer in offered for key in offer.item.bounded_keys()]
+        _require_offered(name, [*computed_already, *names, *(key.item.NAME for key in keys)])
     declared: dict[str, Offer[Any]] = {key.item.NAME: key for key in keys if key.item.NAME not in exempt}
     computed: dict[str, PluginInfo] = {}
     for offer in offered:
@@ -149,14 +150,9 @@ def default_functions(
     return [offer.item for offer in offered]
 
 
-def _names(offered: list[Offer[ProfilerFunction]]) -> list[str]:
-    return [key.NAME for offer in offered for key in offer.item.bounded_keys()]
-
-
-def _require_offered(leave_out: Collection[str], names: Collection[str]) -> None:
-    for name in leave_out:
-        if name not in names:
-            raise UnknownStatusError(name, dict.fromkeys(names), owner="leave_out")
+def _require_offered(name: str, names: Collection[str]) -> None:
+    if name not in names:
+        raise UnknownStatusError(name, dict.fromkeys(names), owner="leave_out")
 
 
 def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:

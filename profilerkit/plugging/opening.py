@@ -1,7 +1,12 @@
-"""From a model, as the user gives it, to the model that is profiled and its backend."""
+"""From a model, as the user gives it, to the model that is profiled, its backend, and the file that holds it."""
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..arguments.structures import is_tensor
@@ -10,7 +15,68 @@ from ..error_text import shown
 from ..protocols import OpensModels, implements
 from . import offers
 
-__all__ = ["open_model"]
+__all__ = ["OpenedModel", "open_model"]
+
+Stamps = tuple[tuple[str, int, int, int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedModel:
+    """A model and its backend, with the path that it was read from, if it was.
+
+    Attributes:
+        model: The model itself.
+        backend: Its backend.
+        path: The path of its file or folder; None for a model that was no path.
+        stamps: The size, device, inode and time of modification of each file there, before the model was read.
+    """
+
+    model: Any
+    backend: Backend
+    path: Path | None = None
+    stamps: Stamps = ()
+
+    @classmethod
+    def of(cls, model: Any, backend: Backend | str | None, kind: type[Backend] | None) -> OpenedModel:
+        """Return a model as `open_model` does, with the stamps of its files if it is a path."""
+        is_path = isinstance(model, (str, os.PathLike))
+        path = Path(os.fsdecode(model)).absolute() if is_path else None  # the process may change its folder
+        stamps = () if path is None else _stamps(path)
+        return cls(*open_model(model, backend, kind), path, stamps)
+
+    def renewed(self) -> OpenedModel:
+        """Return the model that is in the file now: this one, unless the file has changed.
+
+        A model whose file is gone stays: nothing newer can be read. Raises as `open_model` does.
+        """
+        if self.path is None:
+            return self
+        stamps = _stamps(self.path)
+        if not stamps or stamps == self.stamps:
+            return self
+        model, backend = open_model(os.fspath(self.path), self.backend, None)
+        return OpenedModel(model, backend, self.path, stamps)
+
+
+def _stamps(path: Path) -> Stamps:
+    """Return what tells each file at a path from a later one; nothing if there is no file.
+
+    Of a folder these are the files in it and in its folders, as a saved model has them.
+    """
+    try:
+        files = [path, *sorted(path.glob("*")), *sorted(path.glob("*/*"))] if path.is_dir() else [path]
+        return tuple(stamp for file in files for stamp in _stamp(file))
+    except (OSError, ValueError):  # not to be read, or no name of a file
+        return ()
+
+
+def _stamp(file: Path) -> Iterator[tuple[str, int, int, int, int]]:
+    try:
+        status = file.stat()
+    except OSError:  # gone
+        return
+    if not stat.S_ISDIR(status.st_mode):  # the time of a folder changes with any file in it, those of others too
+        yield str(file), status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | None) -> tuple[Any, Backend]:

@@ -9,10 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from ..errors import PluginWarning
+from ..errors import PluginWarning, RegistrationConflictError
 from ..process.containment import contained, plugin_error_text
 
-__all__ = ["DISABLE", "GROUP", "Offer", "PluginInfo", "answer_of", "normal_name", "registered_by_code", "warn"]
+__all__ = [
+    "DISABLE",
+    "GROUP",
+    "Offer",
+    "PluginInfo",
+    "answer_of",
+    "claimed_once",
+    "conflict",
+    "normal_name",
+    "registered_by_code",
+    "warn",
+]
 
 #: The group of entry points, and the project name for pluggy.
 GROUP = "profilerkit"
@@ -116,3 +127,29 @@ def warn(message: str) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (GROUP, "pluggy"):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, PluginWarning, stacklevel=level)
+
+
+def claimed_once(
+    what: str,
+    offered: list[Offer[T]],
+    name: Callable[[T], str] = lambda item: str(item.name),  # type: ignore[attr-defined]
+    same: Callable[[T, T], bool] = lambda first, second: False,
+) -> list[Offer[T]]:
+    """Return the offers; raises `RegistrationConflictError` if two have the same name and are not the ``same``."""
+    claims: dict[str, Offer[T]] = {}
+    for offer in offered:
+        first = claims.setdefault(name(offer.item), offer)
+        if first is not offer and not same(first.item, offer.item):
+            raise conflict(f"{what} {name(offer.item)!r}", first.plugin, offer.plugin)
+    return offered
+
+
+def conflict(what: str, first: PluginInfo, second: PluginInfo, further: str = "") -> RegistrationConflictError:
+    """Return the error of two plugins, or one twice, that offer the same, with what to do."""
+    if first == second:
+        return RegistrationConflictError(f"plugin {first} offers {what} twice; {first.repair}")
+    first, second = sorted((first, second), key=lambda plugin: plugin.is_by_code)
+    remedy = f"uninstall one of the packages, or switch one plugin off: {second.disable_setting}"
+    if second.is_by_code:
+        remedy = f"leave out the code that registers {second.name!r}"
+    return RegistrationConflictError(f"two plugins offer {what}: {first} and {second}; {remedy}{further}")

@@ -392,6 +392,7 @@ NO_CASES = {
     "Backend": "an interface for authors of backends, whose methods are called with arguments that were read",
     "BackendInfo": "plain data of plugins, of which every use is guarded",
     "Comparative": "an enumeration",
+    "FailureCode": "an enumeration",
     "Completeness": "an enumeration",
     "Device": "an enumeration",
     "DeviceInfo": "plain data; what its files may hold is tested in tests/profilerkit/devices",

@@ -122,7 +122,7 @@ def computed_report(profiler: Profiler) -> Any:
 def test_a_comparison_reads_the_files_again(path: Path) -> None:
     one, other = profiler_of(path, None), profiler_of(path, None)
     _onnx(path, 6)
-    comparison = one.compare(other, names=["macs"])
+    comparison = compare(one, other, metrics=["macs"])
     assert [report["macs"] for report in comparison.reports] == [2 * 8 * 6] * 2
 
 

@@ -157,7 +157,7 @@ def test_metrics_are_requested_by_class(model: FakeModel, make_profiler: MakePro
     assert comparison.ratio(Macs).value == 1
     profiler = make_profiler(model, ComputeWeight())
     assert profiler.compute_status(Weight) == 30
-    assert profiler.status_get(Weight) == 30
+    assert profiler.status_get(Weight) == 30  # type: ignore[arg-type]
 
 
 def test_one_function_needs_no_list(model: FakeModel, backend: FakeBackend) -> None:
