@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .cases import Case
+import msgspec
+
 from .local_engine import count_cores
 from .running import Audit
 from .store import Store, hide_password, parse_url
@@ -19,41 +19,28 @@ __all__ = ["Estimate", "describe", "estimate", "format_duration"]
 _NAMED = 200
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What would run: ``pending``; and what is in the store: ``stored``.
+class PlannedCase(msgspec.Struct, frozen=True):
+    """A case that would run, or is in the store; ``seconds`` is the longest that a row of its model has taken."""
 
-    ``seconds`` is the estimate of the whole; None if no pending model has an earlier row. ``based_on`` counts those
-    that have. ``most_seconds`` is what the time limits allow at the most, None if a case has none. ``of_models`` has
-    the seconds of earlier rows by spec.
+    spec: str
+    settings: dict[str, Any]
+    problem: str
+    runs: bool
+    seconds: float | None
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """What an audit would run, and how long that will take.
+
+    ``seconds`` is the estimate of the whole; None if no case that would run has an earlier row. ``based_on`` counts
+    those that have. ``most_seconds`` is what the time limits allow at the most, None if a case has none.
     """
 
     store: str
-    pending: tuple[Case, ...]
-    stored: tuple[Case, ...]
     seconds: float | None
     most_seconds: float | None
     based_on: int
-    of_models: Mapping[str, float] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as values that JSON holds."""
-        cases = [(case, True, self.of_models.get(case.spec)) for case in self.pending]
-        cases += [(case, False, None) for case in self.stored]
-        about = {name: getattr(self, name) for name in ("store", "seconds", "most_seconds", "based_on")}
-        return {
-            **about,
-            "cases": [
-                {
-                    "spec": case.spec,
-                    "settings": dict(case.settings),
-                    "problem": case.problem,
-                    "runs": runs,
-                    "seconds": seconds,
-                }
-                for case, runs, seconds in cases
-            ],
-        }
+    cases: list[PlannedCase]
 
 
 def estimate(audit: Audit) -> Estimate:
@@ -61,36 +48,45 @@ def estimate(audit: Audit) -> Estimate:
 
     Models that are counted share the cores; those that are timed run one after the other.
     """
-    cases, url = list(audit.cases.values()), parse_url(audit.url)
-    pending, longest = cases, dict[str, float]()
+    url = parse_url(audit.url)
+    pending, longest = list(audit.cases.values()), dict[str, float]()
     if url.get_backend_name() != "sqlite" or Path(str(url.database)).exists():
         with Store.open(audit.url, create=False) as store:
             pending = audit.split(store)[1]
             for spec in {case.spec for case in pending}:
                 seconds = [row.seconds for row in store.rows(spec=spec)]
                 longest |= {spec: max(seconds)} if seconds else {}
-    ids = {id(case) for case in pending}
-    stored = tuple(case for case in cases if id(case) not in ids)
-    workers = audit.plan.workers or count_cores()
     earlier = [longest[case.spec] for case in pending if case.spec in longest]
-    usual = sum(earlier) / len(earlier) if earlier else None
-    expected = None if usual is None else _spread(pending, lambda case: longest.get(case.spec, usual), workers)
-    is_limited = all(case.limits.timeout is not None for case in pending)
-    most = _spread(pending, lambda case: case.limits.timeout or 0.0, workers) if is_limited else None
-    return Estimate(audit.url, tuple(pending), stored, expected, most, len(earlier), longest)
+    limits = [case.limits.timeout for case in pending]
+    workers = audit.plan.workers or count_cores()
 
+    def spread(seconds: Iterable[float]) -> float:
+        shares = (1 if case.is_timed else workers for case in pending)
+        return round(sum(number / share for number, share in zip(seconds, shares, strict=True)), 1)
 
-def _spread(cases: Iterable[Case], seconds: Callable[[Case], float], workers: int) -> float:
-    return round(float(sum(seconds(case) / (1 if case.is_timed else workers) for case in cases)), 1)
+    usual = sum(earlier) / len(earlier) if earlier else 0.0
+    waiting = {id(case) for case in pending}
+    cases = [
+        PlannedCase(case.spec, dict(case.settings), case.problem, id(case) in waiting, longest.get(case.spec))
+        for case in audit.cases.values()
+    ]
+    return Estimate(
+        audit.url,
+        spread(longest.get(case.spec, usual) for case in pending) if earlier else None,
+        None if None in limits else spread(limit or 0.0 for limit in limits),
+        len(earlier),
+        cases,
+    )
 
 
 def describe(estimated: Estimate) -> str:
     """Return an estimate as text for people."""
-    count = len(estimated.pending)
-    lines = [f"would run   {_describe_case(case)}" for case in estimated.pending[:_NAMED]]
+    pending = [case for case in estimated.cases if case.runs]
+    count, stored = len(pending), len(estimated.cases) - len(pending)
+    lines = [f"would run   {_describe_case(case)}" for case in pending[:_NAMED]]
     lines += [f"and {count - _NAMED} more"] if count > _NAMED else []
-    lines.append(f"{count} to run, {len(estimated.stored)} in the store {_shorten(estimated.store)} already")
-    lines += [f"({NOT_IN_KEY})"] if estimated.stored else []
+    lines.append(f"{count} to run, {stored} in the store {_shorten(estimated.store)} already")
+    lines += [f"({NOT_IN_KEY})"] if stored else []
     if estimated.seconds is not None:
         duration = format_duration(estimated.seconds)
         lines.append(f"estimate: {duration}, from {estimated.based_on} models with earlier rows")
@@ -108,7 +104,7 @@ def _shorten(store: str) -> str:
     return str(path.relative_to(Path.cwd())) if is_inside else hide_password(store)
 
 
-def _describe_case(case: Case) -> str:
+def _describe_case(case: PlannedCase) -> str:
     settings = " ".join(f"{name}={value}" for name, value in case.settings.items())
     return "  ".join(filter(None, [case.spec, settings, case.problem and f"({case.problem})"]))
 

@@ -30,52 +30,30 @@ def find_flags(report: Report, device: str = "cpu", dtype: str = "float32") -> t
     They are a zero count, a time of zero, a time that means more FLOPs in a second than the machine can do, and a
     throughput without a batch size. ``device`` and ``dtype`` are those that it was timed with.
     """
-    flags = [*_zeros(report), *_times(report), *_rates(report, device, dtype)]
-    throughput = report.statuses.get("throughput")
-    if throughput is not None and throughput.value is not None and report.batch_size is None:
+    flags = []
+    for name, record in report.statuses.items():
+        value = record.value
+        if name in _NONZERO and is_number(value) and not value and record.completeness is Completeness.COMPLETE:
+            flags.append(f"{name}: it is 0, and is reported as complete")
+        if isinstance(value, Measurement) and value.median <= 0:
+            flags.append(f"{name}: its median is {value.median!r}, and no measurement is zero or less")
+    flops, time, throughput = (report.get(name) for name in ("flops", "execution_time", "throughput"))
+    if is_number(flops) and isinstance(time, Measurement) and time.median > 0:
+        machine, ceiling = _find_ceiling(device, dtype)
+        rate = flops / time.median
+        if rate > ceiling:
+            flags.append(
+                f"execution_time: {flops:,} FLOPs in {time.median:.3g} s are {rate:.3g} FLOP/s, beyond the "
+                f"{ceiling:.3g} that {machine} can do: was all of it computed?"
+            )
+    if throughput is not None and report.batch_size is None:
         flags.append("throughput: samples in a second of inputs whose batch size is not known")
     return tuple(flags)
 
 
-def _zeros(report: Report) -> list[str]:
-    return [
-        f"{name}: it is 0, and is reported as complete"
-        for name in _NONZERO
-        if name in report.statuses
-        and is_number(report.statuses[name].value)
-        and not report.statuses[name].value
-        and report.statuses[name].completeness is Completeness.COMPLETE
-    ]
-
-
-def _times(report: Report) -> list[str]:
-    return [
-        f"{name}: its median is {record.value.median!r}, and no measurement is zero or less"
-        for name, record in report.statuses.items()
-        if isinstance(record.value, Measurement) and record.value.median <= 0
-    ]
-
-
-def _rates(report: Report, device: str, dtype: str) -> list[str]:
-    """Return a flag if the execution time means more FLOPs in a second than the device can do."""
-    flops, time = report.statuses.get("flops"), report.statuses.get("execution_time")
-    seconds = time.value.median if time is not None and isinstance(time.value, Measurement) else 0.0
-    if flops is None or not is_number(flops.value) or seconds <= 0:
-        return []
-    ceiling = _ceiling(device, dtype)
-    rate = flops.value / seconds
-    if rate <= ceiling:
-        return []
-    machine = "the cores of this machine" if device.startswith("cpu") else "any accelerator"
-    return [
-        f"execution_time: {flops.value:,} FLOPs in {seconds:.3g} s are {rate:.3g} FLOP/s, beyond the {ceiling:.3g} "
-        f"that {machine} can do: was all of it computed?"
-    ]
-
-
-def _ceiling(device: str, dtype: str) -> float:
-    """Return FLOPs in a second that the device cannot exceed."""
+def _find_ceiling(device: str, dtype: str) -> tuple[str, float]:
+    """Return what computes, and the FLOPs in a second that it cannot exceed."""
     if not device.startswith("cpu"):
-        return ACCELERATOR_FLOPS
+        return "any accelerator", ACCELERATOR_FLOPS
     factor = 1 if dtype in ("float32", "float64") else LOW_PRECISION
-    return CORE_FLOPS * (os.cpu_count() or 1) * factor
+    return "the cores of this machine", CORE_FLOPS * (os.cpu_count() or 1) * factor

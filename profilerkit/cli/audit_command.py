@@ -105,10 +105,12 @@ def command(
     try:
         audit = _audit(plan, quiet or dry_run, options)
         if dry_run:
+            import msgspec
+
             from ..audits.estimating import describe, estimate
 
             estimated = estimate(audit)
-            emit(json.dumps(estimated.to_dict(), indent=1) if form == "json" else describe(estimated))
+            emit(json.dumps(msgspec.to_builtins(estimated), indent=1) if form == "json" else describe(estimated))
             return
         finished = _run(audit)
     except (PlanError, ArgumentError) as error:
