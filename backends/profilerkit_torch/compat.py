@@ -317,16 +317,18 @@ if not TYPE_CHECKING:
             {"__init__": _refuse("torch._subclasses.fake_tensor.FakeTensorMode", "runs a model on fake tensors")},
         ),
     )
-#: The namespaces in which others find the names that a pass answers by, beside ``torch.overrides``.
-ASKED_NAMESPACES: tuple[dict[str, Any], ...] = tuple(
-    vars(module)
-    for path in ("torch.utils._python_dispatch", "torch._subclasses", "torch._C")
-    if hasattr(module := find(path), "__dict__")
-)
-#: The function that ``torch.set_default_tensor_type`` calls with a type of tensors; without it none is called.
-SET_DEFAULT_TYPE: tuple[Any, ...] = tuple(filter(None, [find("torch._C._set_default_tensor_type")]))
+#: Where others find the class of fake tensors, to ask whether a tensor is one.
+FAKE_NAMESPACE: dict[str, Any] = getattr(find("torch._subclasses"), "__dict__", {})
 #: The class of errors and of log lines that fake tensors make; without it they are the model's.
 FAKE_MODULE = "torch._subclasses.fake_tensor"
+
+# Modules.
+
+
+def hooks_of_calls(module: torch.nn.Module) -> list[Any]:
+    """Return the hooks that are called before and after a module."""
+    return [*module._forward_pre_hooks.values(), *module._forward_hooks.values()]
+
 
 # Autograd.
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from profilerkit.process.cached import cached_property
 
 from ..compat import choose_attention, disable_dispatch_modes, flash_attention, transform_level
-from .asked_modes import PassMode
+from .asked_names import PassMode
 
 __all__ = ["FusedAttention"]
 

@@ -15,13 +15,13 @@ from torch import nn
 from torch.nn.modules import module as torch_module
 
 from ..compat import VIEW_QUESTIONS, FakeTensor, make_dual, tensor_classes, transform_level
-from .asked_modes import PassMode
+from .asked_names import PassMode
 from .grad_modes import GradientsError, ViewError
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__all__ = ["Questions", "UnansweredError", "can_ask"]
+__all__ = ["Questions", "UnansweredError", "can_ask", "has_type_question"]
 
 _CPU = torch.device("cpu")
 _META = torch.device("meta")
@@ -49,6 +49,11 @@ def can_ask(modules: Iterable[nn.Module]) -> bool:
         or "forward" in module.__dict__
         for module in modules
     )
+
+
+def has_type_question(names: frozenset[str]) -> bool:
+    """Return whether code that uses these names may ask ``isinstance(x, torch.FloatTensor)``: only a run can tell."""
+    return "isinstance" in names and not names.isdisjoint(_TYPE_NAMES)
 
 
 class Questions(PassMode):
@@ -147,7 +152,7 @@ class Questions(PassMode):
         kind = args[1] if len(args) > 1 else kwargs.get("dtype")
         if kind is None:
             return self._on_device(func, args, kwargs)
-        type_ = _TYPES_BY_NAME.get(kind if isinstance(kind, str) else _name_of_type(kind))
+        type_ = _TYPES_BY_NAME.get(_name_of_type(kind))
         if type_ is None or not args[0].is_meta:
             return func(*args, **kwargs)
         device_type = type_.__module__.partition(".")[2] or "cpu"
@@ -224,9 +229,8 @@ def _name(func: Any) -> str:
 
 
 def _name_of_type(kind: Any) -> str:
-    """Return the name of `torch.FloatTensor` or the like; what stands for it in a pass has it as its own name."""
-    name = getattr(kind, "__name__", "")
-    return name if name in _TYPES_BY_NAME else f"{getattr(kind, '__module__', '')}.{name}"
+    """Return the name of `torch.FloatTensor` or the like, which may be given by its name."""
+    return kind if isinstance(kind, str) else f"{getattr(kind, '__module__', '')}.{getattr(kind, '__name__', '')}"
 
 
 def _is_kind(kind: str) -> Callable[..., bool]:
@@ -243,6 +247,7 @@ _TENSOR: Any = torch.Tensor
 _TYPES_BY_NAME: dict[str, Any] = {
     f"{kind.__module__}.{kind.__name__}": kind for kind in tensor_classes if "sparse" not in kind.__module__
 }
+_TYPE_NAMES = frozenset(kind.__name__ for kind in tensor_classes)
 _KINDS = ("cpu", "cuda", "meta", "mps", "xpu", "xla", "ipu", "maia", "mtia", "vulkan")
 Handler = Callable[[Questions, Any, Any, Any], Any]
 #: By question: the answer, from that of the meta device and the device of a run.

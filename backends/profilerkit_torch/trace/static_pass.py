@@ -29,14 +29,14 @@ from ..untouched.leftovers import Surroundings, clear_frames, remove_leftovers, 
 from ..untouched.mutable_inputs import InputObjects
 from ..untouched.preservation import preserved, substitute
 from ..untouched.write_guard import WriteGuard
-from .asked_names import answered_names, namespaces_of
+from .asked_names import answer_names, find_namespaces
 from .grad_modes import below_autograd
 from .graph_replays import missing_replays
 from .higher_order import called_directly
 from .layers import LayerStack
 from .live_bytes import LiveBytes
 from .passes import InferencePass
-from .questions import Questions, UnansweredError, can_ask
+from .questions import Questions, UnansweredError, can_ask, has_type_question
 from .recorder import Recorder
 from .records import layer_records
 
@@ -77,6 +77,8 @@ def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: Inf
     _import_dynamo()
     inventory = Inventory(model)
     surroundings = Surroundings(inventory, inputs)
+    if stand_ins.weight is not None and any(map(has_type_question, surroundings.names)):
+        raise UnansweredError(["isinstance(x, torch.FloatTensor)"])
     lives: list[LiveBytes] = []
     outcome: ModelTrace | Exception
     try:
@@ -277,14 +279,14 @@ def _watch_questions(
     if recorder.stands_in and inputs.function is None and not can_ask(inventory.modules):
         return
     device = recorder.device if recorder.on_meta else None
-    namespaces = namespaces_of(inventory.modules, inputs.function)
+    namespaces = find_namespaces(inventory.modules, inputs.function)
     recorder.questions = partial(_answering, Questions(recorder, device), namespaces, stand_ins.mode)
 
 
 @contextmanager
 def _answering(questions: Questions, namespaces: Sequence[dict[str, Any]], mode: Any) -> Iterator[None]:
     """Answer the model's questions while code of its own runs."""
-    with answered_names(namespaces, mode), questions:
+    with answer_names(namespaces, mode), questions:
         yield
 
 

@@ -59,6 +59,8 @@ class Surroundings:
         #: For each holder: the object, its name for messages, its content, and what puts the content back.
         self.holders: list[tuple[Any, str, Any, Callable[[], None]]] = []
         self._bindings: dict[int, _Bindings] = {}
+        #: For each function of the user's, the names that its code uses.
+        self.names: list[frozenset[str]] = []
         self._methods = _methods_of(inventory)
         functions = list(_functions_of(inventory, inputs, self._methods))
         for _ in range(_CALLS):
@@ -105,6 +107,7 @@ class Surroundings:
                 bindings.module = None
         if bindings.module is None:
             return []
+        self.names.append(names)
         named = []
         for name in names if assigns else namespace.keys() & names:
             if name not in bindings:

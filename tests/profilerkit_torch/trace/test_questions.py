@@ -34,14 +34,6 @@ OF_DEVICE: dict[str, Question] = {
     "get_device": lambda x: x.get_device() == -1,
     "torch.get_device": lambda x: torch.get_device(x) == -1,
     "type": lambda x: x.type() == "torch.FloatTensor",
-    "isinstance": lambda x: isinstance(x, _torch.FloatTensor),
-    "isinstance of a GPU's": lambda x: not isinstance(x, _torch.cuda.FloatTensor),
-    "isinstance of others": lambda x: (
-        not isinstance(x, (_torch.DoubleTensor, _torch.LongTensor, _torch.sparse.FloatTensor))
-    ),
-    "isinstance of what is made": lambda x: isinstance(torch.arange(3, device=x.device), _torch.LongTensor),
-    "isinstance of a number": lambda x: not isinstance(x.shape[0], _torch.FloatTensor),
-    "the type for its device": lambda x: isinstance(x, _torch.cuda.FloatTensor if x.is_cuda else _torch.FloatTensor),
     "__dlpack_device__": lambda x: x.__dlpack_device__() == (1, 0),
     "__cuda_array_interface__": lambda x: not hasattr(x, "__cuda_array_interface__"),
     "cpu": lambda x: x.cpu() is x,
@@ -61,7 +53,7 @@ OF_DEVICE: dict[str, Question] = {
     "as_tensor on the CPU": lambda x: torch.as_tensor(x, device="cpu") is x,
     "asarray": lambda x: torch.asarray(x, device=x.device) is x,
     "FloatTensor": lambda x: _torch.FloatTensor(3).type() == x.type(),
-    "new": lambda x: isinstance(x.new(2), _torch.FloatTensor) and x.new(2).is_cpu,
+    "new": lambda x: x.new(2).type() == x.type() and x.new(2).is_cpu,
     "like": lambda x: torch.zeros_like(x, device=x.device).device.type == "cpu",
 }
 #: Of values that depend neither on weights nor on floating-point inputs.
@@ -93,6 +85,14 @@ OF_KNOWN_VALUES: dict[str, Question] = {
 }
 #: What stand-ins cannot answer: a real run is counted.
 OF_A_RUN: dict[str, Question] = {
+    "isinstance": lambda x: isinstance(x, _torch.FloatTensor),
+    "isinstance of a GPU's": lambda x: not isinstance(x, _torch.cuda.FloatTensor),
+    "isinstance of others": lambda x: (
+        not isinstance(x, (_torch.DoubleTensor, _torch.LongTensor, _torch.sparse.FloatTensor))
+    ),
+    "isinstance of what is made": lambda x: isinstance(torch.arange(3, device=x.device), _torch.LongTensor),
+    "isinstance of a number": lambda x: not isinstance(x.shape[0], _torch.FloatTensor),
+    "the type for its device": lambda x: isinstance(x, _torch.cuda.FloatTensor if x.is_cuda else _torch.FloatTensor),
     "data_ptr": lambda x: x.data_ptr() != 0,
     "untyped_storage": lambda x: x.untyped_storage().data_ptr() != 0,
     "storage": lambda x: x._typed_storage()._data_ptr() != 0,
