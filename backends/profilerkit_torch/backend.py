@@ -50,6 +50,7 @@ from profilerkit.times.steps import StepRecorder
 from profilerkit.trace.records import WeightRecord
 
 from . import data
+from .compat import VERSION
 from .costs.registry import COSTS, register_module_cost, register_op_cost
 from .data import TorchDataLoader, TorchForwardPass
 from .joining.recording import recording_in
@@ -342,7 +343,7 @@ class TorchBackend(
     def environment(self) -> Mapping[str, str]:
         """Return torch's version and threads, and the accelerators it sees, with the version of what runs them."""
         return {
-            "torch": torch.__version__,
+            "torch": VERSION,
             "intra_op_threads": str(torch.get_num_threads()),
             "inter_op_threads": str(torch.get_num_interop_threads()),
             **runs.accelerators(),

@@ -9,15 +9,17 @@ asked for.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
+from torch.optim import optimizer as torch_optimizer
 
 from profilerkit import NotOfferedError
+from profilerkit.backend_kit.installed import installed_version
 from profilerkit.backend_kit.private_names import field, find
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 _Tensor = TypeVar("_Tensor", bound=torch.Tensor)
 
+VERSION = installed_version("torch")
 #: What is off in this release of torch although calls go on: each trace has these as notes.
 lacking: list[str] = []
 
@@ -42,7 +45,7 @@ def _first(*paths: str, instead: Any = None, off: str = "") -> Any:
         if value is not None:
             return value
     if off:
-        lacking.append(f"torch {torch.__version__} has no {paths[0]}: {off}")
+        lacking.append(f"torch {VERSION} has no {paths[0]}: {off}")
     return instead
 
 
@@ -51,7 +54,7 @@ def _refuse(path: str, purpose: str) -> Callable[..., Any]:
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise NotOfferedError(
-            f"torch {torch.__version__} has no {path}, by which profilerkit {purpose}; use a release of torch that "
+            f"torch {VERSION} has no {path}, by which profilerkit {purpose}; use a release of torch that "
             "profilerkit was tested with, or a newer profilerkit"
         )
 
@@ -322,12 +325,108 @@ FAKE_NAMESPACE: dict[str, Any] = getattr(find("torch._subclasses"), "__dict__", 
 #: The class of errors and of log lines that fake tensors make; without it they are the model's.
 FAKE_MODULE = "torch._subclasses.fake_tensor"
 
-# Modules.
+# Modules: what torch keeps in each of them.
+
+_module = torch.nn.Module()
 
 
-def hooks_of_calls(module: torch.nn.Module) -> list[Any]:
-    """Return the hooks that are called before and after a module."""
-    return [*module._forward_pre_hooks.values(), *module._forward_hooks.values()]
+def _reader(name: str, instead: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what reads an attribute that every module has; ``instead`` where this release has none of that name."""
+    return attrgetter(name) if hasattr(_module, name) else instead
+
+
+#: The parameters of a module itself by name, in torch's own dict; else in another, in which nothing can be replaced.
+read_parameters: Callable[[Any], dict[str, Any]] = _reader(
+    field("_parameters"),
+    lambda module: dict(torch.nn.Module.named_parameters(module, recurse=False, remove_duplicate=False)),
+)
+#: The same for buffers.
+read_buffers: Callable[[Any], dict[str, Any]] = _reader(
+    field("_buffers"),
+    lambda module: dict(torch.nn.Module.named_buffers(module, recurse=False, remove_duplicate=False)),
+)
+#: The same for the modules inside.
+read_children: Callable[[Any], dict[str, Any]] = _reader(
+    field("_modules"),
+    lambda module: {
+        name: child
+        for name, child in torch.nn.Module.named_modules(module, remove_duplicate=False)
+        if name and "." not in name
+    },
+)
+#: The names of the buffers that a module does not save; else they are looked for in what it saves.
+unsaved_buffers: Callable[[Any], Container[str]] = _reader(
+    field("_non_persistent_buffers_set"), lambda module: read_buffers(module).keys() - module.state_dict().keys()
+)
+#: Where a module has these: what walks over its attributes takes them for what they are.
+OWN = (field("_parameters"), field("_buffers"), field("_modules"))
+#: What a module keeps about how its state is saved and loaded; else a change of that is one of the model.
+OF_STATE_DICTS = frozenset(
+    (
+        *(field("_load_state_dict_post_hooks"), field("_load_state_dict_pre_hooks"), field("_state_dict_hooks")),
+        *(field("_state_dict_pre_hooks"), field("_non_persistent_buffers_set")),
+    )
+)
+
+
+def replace_tensors(module: torch.nn.Module, stand_in: Callable[[Any], Any]) -> None:
+    """Have others stand in for the parameters and buffers of a module; where that is impossible no pass has any."""
+    for own, name in ((read_parameters, "_parameters"), (read_buffers, "_buffers")):
+        tensors = own(module)
+        if tensors:
+            if own(module) is not tensors:
+                _refuse(f"Module.{name}", "puts tensors without values in the place of weights")()
+            tensors.update([(key, stand_in(tensor)) for key, tensor in tensors.items()])
+
+
+_before_calls = _reader(field("_forward_pre_hooks"), lambda module: {})
+_after_calls = _reader(field("_forward_hooks"), lambda module: {})
+
+
+def call_hooks(module: Any) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Return the hooks before and after a module's calls; without them what hooks do is looked for in runs alone."""
+    return _before_calls(module), _after_calls(module)
+
+
+_CALL, _COMPILED_CALL = field("_call_impl"), field("_compiled_call_impl")
+
+
+def name_of_call(module: Any) -> str:
+    """Return under which name a module has what torch calls for it; without that no layer is timed alone."""
+    if not hasattr(module, _CALL):
+        _refuse("Module._call_impl", "times single layers")()
+    return _COMPILED_CALL if getattr(module, _COMPILED_CALL, None) is not None else _CALL
+
+
+#: The hooks for gradients that modules have; without these names those of a module act on a step that is counted.
+MODULE_GRADIENT_HOOKS = (field("_backward_hooks"), field("_backward_pre_hooks"))
+_OFF = "hooks of a model's parameters run in a training step that is counted, and those that a pass adds stay"
+#: Where tensors keep the hooks for their gradients, and for what is done once these are there.
+GRADIENT_HOOKS = ("_backward_hooks",) if _first("torch.Tensor._backward_hooks", off=_OFF) is not None else ()
+ACCUMULATION_HOOKS = (
+    ("_post_accumulate_grad_hooks",) if _first("torch.Tensor._post_accumulate_grad_hooks", off=_OFF) is not None else ()
+)
+#: The hooks before and after the calls of all modules, and those for the gradients of all; without it there are none.
+GLOBAL_CALL_HOOKS: tuple[dict[int, Any], ...] = (
+    _first("torch.nn.modules.module._global_forward_pre_hooks", instead={}),
+    _first("torch.nn.modules.module._global_forward_hooks", instead={}),
+)
+GLOBAL_GRADIENT_HOOKS: tuple[dict[int, Any], ...] = (
+    _first("torch.nn.modules.module._global_backward_pre_hooks", instead={}),
+    _first("torch.nn.modules.module._global_backward_hooks", instead={}),
+)
+#: What torch keeps beside a hook for the calls of all modules, and leaves there: a number, where nobody takes it away.
+GLOBAL_HOOK_MARKS: tuple[dict[int, Any], ...] = (
+    _first("torch.nn.modules.module._global_forward_hooks_with_kwargs", instead={}),
+    _first("torch.nn.modules.module._global_forward_hooks_always_called", instead={}),
+)
+#: All hooks for all modules and all optimizers, those of later releases too.
+ALL_GLOBAL_HOOKS: tuple[dict[Any, Any], ...] = tuple(
+    hooks
+    for owner in (torch.nn.modules.module, torch_optimizer)
+    for name, hooks in vars(owner).items()
+    if name.startswith("_global_") and isinstance(hooks, dict)
+)
 
 
 # Autograd.
@@ -422,6 +521,18 @@ is_any_autocast_enabled: Callable[[], bool] = _first(
 
 #: Where several elements of a tensor are one in memory torch answers 1; without it none is taken to have such.
 internal_overlap: Callable[[torch.Tensor], int] = _first("torch._debug_has_internal_overlap", instead=lambda tensor: 0)
+#: Whether a tensor is a view of another; else none is taken for one.
+is_view: Callable[[torch.Tensor], bool] = _first("torch.Tensor._is_view", instead=lambda tensor: False)
+#: Whether a tensor is zeros that have no memory; else each tensor is taken to have none.
+is_zerotensor: Callable[[torch.Tensor], bool] = _first("torch.Tensor._is_zerotensor", instead=lambda tensor: True)
+_VERSION = field("_version")
+
+
+def count_writes(tensor: torch.Tensor) -> int:
+    """Return how often a tensor was written to; without that number nobody is warned of a parameter that was."""
+    return int(getattr(tensor, _VERSION, 0))
+
+
 _make_subclass: Any = find("torch.Tensor._make_subclass")
 
 
@@ -452,6 +563,108 @@ VIEW_QUESTIONS = tuple(
 #: Makes a tensor that carries its derivative; where it is missing so is what a model would call.
 make_dual: Any = find("torch._C._VariableFunctions._make_dual")
 
+# Wrappers: modules that are spread over several processes. Nothing inside could be counted without their names.
+
+#: By the class of a wrapper: the name under which it holds the module inside.
+INNER_NAMES = {
+    "OptimizedModule": field("_orig_mod"),
+    "DataParallel": "module",
+    "DistributedDataParallel": "module",
+    "FullyShardedDataParallel": field("_fsdp_wrapped_module"),
+}
+_FLAT = field("_flat_param")
+
+
+def _read_wrapped(owner: Any, name: str) -> Any:
+    """Return what ``FullyShardedDataParallel`` keeps under a name; `NotOfferedError` where it keeps nothing there."""
+    if not hasattr(owner, name):
+        _refuse(f"FullyShardedDataParallel's {name}", "finds the parameters that it has made one of")()
+    return getattr(owner, name)
+
+
+def flat_parameter(wrapper: Any) -> Any:
+    """Return the parameter that a ``FullyShardedDataParallel`` has made of several; None where it has none."""
+    handle = _read_wrapped(wrapper, field("_handle"))
+    return None if handle is None else handle.flat_param
+
+
+def is_flattened(name: str, tensor: Any) -> bool:
+    """Return whether a parameter is one of several, or was one of those; else it counts beside the others."""
+    return name == _FLAT or hasattr(tensor, field("_fsdp_flattened"))
+
+
+def sizes_in_shard(flat: Any) -> list[int]:
+    """Return how many elements of each original parameter this rank has, without padding."""
+    parts = getattr(flat, field("_shard_param_infos"), None)
+    if parts is None:  # it is not spread
+        return [shape.numel() for shape in _read_wrapped(flat, field("_shapes"))]
+    return [part.numel_in_shard or 0 for part in parts]
+
+
+def original_parameters(flat: Any) -> Iterator[tuple[torch.nn.Module, str, torch.Size, bool]]:
+    """Yield module, name, shape and whether it needs a gradient, for each parameter that a flat one was made of."""
+    shapes = _read_wrapped(flat, field("_shapes"))
+    originals = getattr(flat, field("_params"), None) or [flat] * len(shapes)
+    for info, shape, original in zip(_read_wrapped(flat, field("_param_infos")), shapes, originals, strict=True):
+        yield info.module, info.param_name, shape, original.requires_grad
+
+
+def shared_parameters(flat: Any) -> Iterator[tuple[torch.nn.Module, str, torch.nn.Module, str]]:
+    """Yield module and name of each parameter that is another one too, with module and name of that."""
+    for info in _read_wrapped(flat, field("_shared_param_infos")):
+        yield info.module, info.param_name, info.prim_module, info.prim_param_name
+
+
+def drop_flat_parameter(wrapper: Any) -> None:
+    """Take the flat parameter from the module in which a wrapper has put it."""
+    read_parameters(_read_wrapped(wrapper, INNER_NAMES["FullyShardedDataParallel"])).pop(_FLAT, None)
+
+
+# Keras' layers on torch, and configurations of transformers.
+
+#: Where Keras lets torch see a layer's weights a second time; else they are shown twice.
+KERAS_MIRROR = field("_torch_params")
+_VALUE = field("_value")
+
+
+def _read_keras(owner: Any, name: str) -> Any:
+    if not hasattr(owner, name):
+        _refuse(f"keras: {type(owner).__name__}.{name}", "finds the weights of a layer")()
+    return getattr(owner, name)
+
+
+def keras_weights(layer: Any) -> list[Any]:
+    """Return the variables of a Keras layer itself that training may change."""
+    return list(_read_keras(layer, field("_trainable_variables")))
+
+
+def keras_states(layer: Any) -> list[Any]:
+    """Return the variables of a Keras layer itself that it writes to while it runs, those of random numbers too."""
+    generators = _read_keras(layer, field("_seed_generators"))
+    return [*_read_keras(layer, field("_non_trainable_variables")), *(generator.state for generator in generators)]
+
+
+def keras_value(variable: Any) -> Any:
+    """Return the tensor that a variable of Keras' has now, in its own dtype; None before there is any."""
+    return _read_keras(variable, _VALUE)
+
+
+def set_keras_value(variable: Any, value: Any) -> None:
+    """Give a variable of Keras' another tensor."""
+    setattr(variable, _VALUE, value)
+
+
+def attention_of(config: Any) -> str:
+    """Return by what a model of transformers runs its attention; empty where the configuration does not tell."""
+    name = getattr(config, field("_attn_implementation"), "")
+    return "eager" if name is None else str(name)
+
+
+def experts_of(config: Any) -> str:
+    """The same for the experts of a model; before transformers 5 that is torch's operators one by one."""
+    return str(getattr(config, field("_experts_implementation"), None) or "eager")
+
+
 # What torch.compile keeps. It is imported where somebody compiles, and not before.
 
 #: Forgets what was compiled of some code; without it the compiled code stays, which costs memory alone.
@@ -461,7 +674,17 @@ forget_code: Callable[[Any], None] = _first("torch._C._dynamo.eval_frame.reset_c
 def is_compiled_model(model: Any) -> bool:
     """Return whether a model is what ``torch.compile`` has made of one."""
     kind = getattr(sys.modules.get("torch._dynamo"), "OptimizedModule", None)
-    return (kind is not None and isinstance(model, kind)) or getattr(model, "_compiled_call_impl", None) is not None
+    return (kind is not None and isinstance(model, kind)) or getattr(model, _COMPILED_CALL, None) is not None
+
+
+def runs_compiled(module: Any) -> bool:
+    """Return whether the calls of a module, or its forward pass alone, are compiled; else its layers are not seen."""
+    return is_compiled_model(module) or hasattr(module.forward, field("_torchdynamo_orig_callable"))
+
+
+def is_compiler_imported() -> bool:
+    """Return whether torch's compiler is imported, which asks for Triton then."""
+    return "torch._dynamo" in sys.modules
 
 
 def restorer_of_stance() -> Callable[[], None]:
@@ -486,6 +709,8 @@ def compiled_states() -> dict[Any, Any]:
 
 # Files and programs.
 
+#: What torch's own files name, of whatever release.
+PICKLED_NAMES = ("torch._utils._rebuild", "torch._tensor", "torch.FloatStorage", "collections.OrderedDict")
 #: Reads the records of a file of torch's; without it such a file is refused unless it is trusted.
 FileReader: Any = _first(
     "torch._C.PyTorchFileReader", instead=_refuse("torch._C.PyTorchFileReader", "looks into files before they are read")

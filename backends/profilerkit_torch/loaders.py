@@ -182,11 +182,11 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
 def _require_code_of_transformers(spec: str, config: Any) -> None:
     """Raise `InputError` for a configuration that has code run which transformers does not come with."""
     code = getattr(config, "auto_map", None)
-    kernels = getattr(config, "_attn_implementation_internal", None)
+    kernels = [value for name, value in vars(config).items() if "attn_implementation" in name and "/" in str(value)]
     if code:
         raise refused(spec, f"has code of its own ({', '.join(map(str, code.values()))})")
-    if isinstance(kernels, str) and "/" in kernels:
-        raise refused(spec, f"has attention by code on the hub ({kernels})")
+    if kernels:
+        raise refused(spec, f"has attention by code on the hub ({kernels[0]})")
 
 
 def _configuration(transformers: ModuleType, spec: str, name: str, trust: bool) -> Any:

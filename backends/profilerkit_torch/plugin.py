@@ -15,9 +15,7 @@ MINIMUM = (2, 6)
 
 def load() -> Backend:
     """Import torch and return the backend; raises ImportError where torch is missing or too old."""
-    import torch
-
-    require_version("torch", torch.__version__, MINIMUM)
+    installed()
     from .backend import TorchBackend
 
     return TorchBackend()

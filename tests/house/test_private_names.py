@@ -25,21 +25,7 @@ LEFT: dict[str, set[str]] = {
         *("untouched/preservation.py", "untouched/process_state.py", "untouched/settings.py"),
         *("untouched/switches.py", "untouched/user_code.py"),
     },
-    "profilerkit_torch": {
-        # What modules and parameters keep: their weights, children and hooks.
-        *("layer_timing/recorder.py", "layer_timing/timer.py", "layer_timing/unseen.py", "model/inventory.py"),
-        *("model/modules.py", "model/packed_weights.py", "running/passes.py", "running/zeros.py", "trace/layers.py"),
-        *("trace/questions.py", "trace/records.py", "training/layers.py", "training/step.py"),
-        *("untouched/global_hooks.py", "untouched/leftovers.py", "untouched/marks.py", "untouched/preservation.py"),
-        # What single tensors know: whether they are views, zeros without memory, or made of several lengths.
-        *("costs/shapes.py", "model/tensors.py", "trace/known_values.py"),
-        # Models spread over several processes, layers of Keras on torch, configurations of transformers.
-        *("model/wrapped.py", "model/keras_layers.py", "language_models/models.py", "loaders.py"),
-        # To be deleted.
-        *("trace/asked_modes.py", "trace/asked_names.py"),
-        # Names in pickles, which torch writes, and a module that may be imported already.
-        *("model/program_checks.py", "untouched/triton_import.py"),
-    },
+    "profilerkit_torch": set(),
 }
 
 

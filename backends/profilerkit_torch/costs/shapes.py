@@ -83,8 +83,8 @@ def _sample_sizes(tensor: torch.Tensor) -> list[tuple[int, ...]]:
     nested: Any = tensor
     with disable_dispatch_modes():
         if tensor.layout is not torch.jagged:
-            return list(map(tuple, nested._nested_tensor_size().tolist()))
-        ragged = nested._ragged_idx - 1
+            return [tuple(part.shape) for part in nested.unbind()]
+        ragged = next(index for index, size in enumerate(nested.shape[1:]) if isinstance(size, torch.SymInt))
         lengths = nested.offsets().diff() if nested.lengths() is None else nested.lengths()
         sizes = nested.shape[1:]
         return [

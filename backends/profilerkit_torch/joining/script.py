@@ -153,7 +153,7 @@ def facts(
         "training": training,
         "steps": steps,
         "device": torch.cuda.get_device_name() if is_gpu else device,
-        "torch": torch.__version__,
+        "torch": str(getattr(torch, "__version__", "")),
         "cuda": torch.version.cuda if is_gpu else None,
         "python": platform.python_version(),
         "threads": torch.get_num_threads(),

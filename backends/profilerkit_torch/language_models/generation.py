@@ -12,6 +12,7 @@ from torch import nn
 from profilerkit import InputError
 from profilerkit.language_models.records import GeneratedTokens
 
+from ..compat import VERSION
 from ..model.modules import device_of, modules_of, set_inference_flags
 from ..running.passes import synchronize
 from ..running.runs import accelerators, require_values
@@ -61,7 +62,7 @@ def generated(
         str(device),
         dtype_of(model),
         results[-1][1],
-        {"torch": torch.__version__, "threads": str(torch.get_num_threads()), **accelerators()},
+        {"torch": VERSION, "threads": str(torch.get_num_threads()), **accelerators()},
     )
 
 

@@ -11,8 +11,10 @@ import torch
 from torch import nn
 
 from profilerkit import ArgumentError, InputError
+from profilerkit.backend_kit.installed import installed_version
 from profilerkit.language_models.records import CacheContents, CacheLayer, ExecutionModel, LatentAttention
 
+from ..compat import attention_of, experts_of
 from ..model.modules import modules_of, parameters_of
 
 __all__ = [
@@ -112,9 +114,8 @@ def _kind_with_head(transformers: Any, config: Any) -> type:
     is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
     named = [getattr(transformers, name, None) for name in getattr(config, "architectures", None) or ()]
     kinds = [kind for kind in named if isinstance(kind, type) and getattr(kind, "can_generate", lambda: False)()]
-    whole, decoders = transformers.AutoModelForSeq2SeqLM, transformers.AutoModelForCausalLM
-    for auto in (whole,) if is_encoder_decoder else (decoders, whole):
-        mapping: Any = auto._model_mapping
+    whole, decoders = transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING, transformers.MODEL_FOR_CAUSAL_LM_MAPPING
+    for mapping in (whole,) if is_encoder_decoder else (decoders, whole):
         kinds += [mapping[type(config)]] if type(config) in mapping else []
     if not kinds:
         reason = "transformers has no language model for it"
@@ -192,8 +193,7 @@ def _is_encoder(config: Any) -> bool:
         return False
     import transformers
 
-    masked: Any = transformers.AutoModelForMaskedLM._model_mapping
-    return type(config) in masked
+    return type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING
 
 
 def text_configuration(config: Any) -> Any:
@@ -220,14 +220,12 @@ def longest_context(config: Any) -> int | None:
 
 def execution_of(model: Any, has_experts: bool) -> ExecutionModel:
     """Return how the model's own code runs: the library, and its implementations of attention and experts."""
-    import transformers
-
     config = text_configuration(model.config)
     return ExecutionModel(
         "as written",
-        f"transformers {transformers.__version__}",
-        str(getattr(config, "_attn_implementation", None) or "eager"),
-        str(getattr(config, "_experts_implementation", None) or "eager") if has_experts else "",
+        f"transformers {installed_version('transformers')}",
+        attention_of(config),
+        experts_of(config) if has_experts else "",
     )
 
 

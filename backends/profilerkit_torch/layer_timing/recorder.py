@@ -15,7 +15,7 @@ from torch import nn
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import restored
 
-from ..compat import next_node
+from ..compat import name_of_call, next_node
 from ..untouched.temporary_settings import deeper_recursion
 from .clocks import EventClock, HostClock
 from .overhead import Overhead
@@ -58,7 +58,7 @@ class CallRecorder:
 
         with restored(take_back):
             for index, module in modules:
-                name = "_call_impl" if module._compiled_call_impl is None else "_compiled_call_impl"
+                name = name_of_call(module)
                 replaced.append((module, name, module.__dict__.get(name)))
                 module.__dict__[name] = TimedCall(self, module, name, index)
             yield
@@ -130,7 +130,7 @@ def _overhead_of_calls(clock: HostClock, rounds: int, calls: int = 300) -> tuple
     plain, bare, noted, within = [], [], [], []
     for _ in range(rounds):
         plain.append(_seconds(clock, empty, calls))
-        bare.append(_seconds(clock, empty._call_impl, calls))
+        bare.append(_seconds(clock, getattr(empty, name_of_call(empty)), calls))
         recorder.events.clear()
         with recorder.noting([(0, empty)]):
             noted.append(_seconds(clock, empty, calls))

@@ -16,7 +16,7 @@ from profilerkit.error_text import shown
 from profilerkit.process.restoring import restored
 from profilerkit.times.layer_times import LayerTime, LayerTimer
 
-from ..compat import current_task
+from ..compat import current_task, read_children, read_parameters
 from ..model.keras_layers import own_keras_weights
 from ..model.modules import named_layers, reachable, tensors_of
 from ..untouched.caller_context import apart, require_no_tracing
@@ -155,7 +155,7 @@ class TorchLayerTimer(LayerTimer):
             reasons = [self._unseen.get(id(module), "")]
             if self._recorder.elsewhere[indices[id(module)]]:
                 reasons.append("it was called in another thread too, where it is not timed")
-            elif not any(run.of_path.get(path) for run in runs) and not (module._modules or reasons[0]):
+            elif not any(run.of_path.get(path) for run in runs) and not (read_children(module) or reasons[0]):
                 reasons.append("it was not called; where its weights are used, the layer around it has the time")
             if _is_frozen(module) and _has_no_nodes(path, [run for run in backward if run is not None]):
                 reasons.append(
@@ -210,14 +210,14 @@ class TorchLayerTimer(LayerTimer):
         owned = {
             id(parameter): tuple(paths[id(module)])
             for _, module in reversed(self._modules)
-            for parameter in (*module._parameters.values(), *(value for _, value in own_keras_weights(module)))
+            for parameter in (*read_parameters(module).values(), *(value for _, value in own_keras_weights(module)))
             if parameter is not None
         }
         yield from owned.items()
 
 
 def _is_frozen(module: nn.Module) -> bool:
-    parameters = [parameter for parameter in module._parameters.values() if parameter is not None]
+    parameters = [parameter for parameter in read_parameters(module).values() if parameter is not None]
     return bool(parameters) and not any(parameter.requires_grad for parameter in parameters)
 
 

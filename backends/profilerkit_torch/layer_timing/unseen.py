@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import nn
 
+from ..compat import runs_compiled
 from ..model.modules import modules_of
 
 __all__ = ["unseen_layers"]
@@ -28,12 +27,8 @@ def _runs_unseen(module: nn.Module) -> str:
     name = type(module).__name__
     if isinstance(module, torch.jit.ScriptModule):
         return f"inside TorchScript ({name})"
-    if module._compiled_call_impl is not None or _is_compiled(module):
+    if runs_compiled(module):
         return f"inside what torch.compile has compiled ({name})"
     if isinstance(module, nn.DataParallel) and len(module.device_ids) > 1:
         return f"as a copy in the threads of {name}"
     return ""
-
-
-def _is_compiled(module: Any) -> bool:
-    return hasattr(type(module), "_opt_mod_attributes") or hasattr(module.forward, "_torchdynamo_orig_callable")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 from profilerkit.backend_kit.keras_layers import is_keras
 from profilerkit.process.cached import cached_property
 
+from ..compat import read_buffers, read_parameters
 from .keras_layers import holds_keras, is_unbuilt, training_tensors
 from .modules import (
     CONTAINERS,
@@ -50,7 +51,9 @@ class Inventory:
 
     def is_bare(self, module: nn.Module) -> bool:
         """Return whether a module owns no tensors, and nothing that could lead to any."""
-        return not (module._parameters or module._buffers or self.holds_keras or self.further_attributes_of(module))
+        return not (
+            read_parameters(module) or read_buffers(module) or self.holds_keras or self.further_attributes_of(module)
+        )
 
     @cached_property
     def _indices(self) -> dict[int, int]:
@@ -64,7 +67,7 @@ class Inventory:
     @cached_property
     def parameters(self) -> list[torch.Tensor]:
         """The parameters, each once."""
-        return parameters_of(self.model) if self.holds_keras else self._tensors_in("_parameters")
+        return parameters_of(self.model) if self.holds_keras else self._tensors_in(read_parameters)
 
     @cached_property
     def owned_parameters(self) -> list[tuple[nn.Module | None, str, torch.Tensor]]:
@@ -73,7 +76,7 @@ class Inventory:
             return [(None, name, parameter) for name, parameter in named_parameters_of(self.model)]
         owned: dict[int, tuple[nn.Module | None, str, torch.Tensor]] = {}
         for module in self.modules:
-            for name, parameter in module._parameters.items():
+            for name, parameter in read_parameters(module).items():
                 if parameter is not None:
                     owned.setdefault(id(parameter), (module, name, parameter))
         return list(owned.values())
@@ -88,18 +91,16 @@ class Inventory:
     @cached_property
     def buffers(self) -> list[torch.Tensor]:
         """The buffers, and what Keras' layers write to while they run."""
-        return buffers_of(self.model) if self.holds_keras else self._tensors_in("_buffers")
+        return buffers_of(self.model) if self.holds_keras else self._tensors_in(read_buffers)
 
-    def _tensors_in(self, registry: str) -> list[torch.Tensor]:
-        tensors = (
-            tensor for module in self.modules for tensor in getattr(module, registry).values() if tensor is not None
-        )
+    def _tensors_in(self, read: Callable[[Any], dict[str, Any]]) -> list[torch.Tensor]:
+        tensors = (tensor for module in self.modules for tensor in read(module).values() if tensor is not None)
         return list({id(tensor): tensor for tensor in tensors}.values())
 
     @cached_property
     def tensors(self) -> list[torch.Tensor]:
         """The parameters, the buffers, and the tensors that other attributes of the modules lead to, each once."""
-        tensors = (*self._tensors_in("_parameters"), *self._tensors_in("_buffers"), *self.attributes)
+        tensors = (*self._tensors_in(read_parameters), *self._tensors_in(read_buffers), *self.attributes)
         return list({id(tensor): tensor for tensor in tensors}.values())
 
     @property

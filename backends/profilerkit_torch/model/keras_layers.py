@@ -27,6 +27,8 @@ from profilerkit.backend_kit.keras_layers import (
 )
 from profilerkit.backend_kit.layouts import in_declared_layout
 
+from ..compat import KERAS_MIRROR, keras_states, keras_value, keras_weights, read_children, set_keras_value
+
 __all__ = [
     "build_without_values",
     "called_as_keras_does",
@@ -45,9 +47,6 @@ __all__ = [
     "trained_by_keras",
 ]
 
-#: Where Keras lets torch see a layer's weights a second time.
-_MIRROR = "_torch_params"
-
 
 def keras_layers_in(module: nn.Module) -> list[Any]:
     """Return the layers that a Keras layer keeps in a list of its own; none for any other module."""
@@ -62,28 +61,24 @@ def holds_keras(modules: Iterable[nn.Module]) -> bool:
 def keras_variables(module: Any) -> Iterator[Any]:
     """Yield the variables that a Keras layer holds itself, the states of its random generators among them."""
     if is_keras(module):
-        yield from (*module._trainable_variables, *_state_of(module))
-
-
-def _state_of(layer: Any) -> list[Any]:
-    return [*layer._non_trainable_variables, *(generator.state for generator in layer._seed_generators)]
+        yield from (*keras_weights(module), *keras_states(module))
 
 
 def keras_parameters(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and value of what training may change in a Keras layer itself."""
-    variables = module._trainable_variables if is_keras(module) else ()
-    yield from ((variable.path, variable._value) for variable in variables if variable._value is not None)
+    variables = keras_weights(module) if is_keras(module) else ()
+    yield from ((variable.path, value) for variable in variables if (value := keras_value(variable)) is not None)
 
 
 def keras_buffers(module: nn.Module) -> Iterator[torch.Tensor]:
     """Yield what a Keras layer itself writes to while it runs: statistics, and the states of random generators."""
-    variables = _state_of(module) if is_keras(module) else ()
-    yield from (variable._value for variable in variables if variable._value is not None)
+    variables = keras_states(module) if is_keras(module) else ()
+    yield from (value for variable in variables if (value := keras_value(variable)) is not None)
 
 
 def is_mirror(name: str, module: nn.Module) -> bool:
     """Return whether a child of a module is where Keras shows torch the weights of a layer, all inner ones included."""
-    return name == _MIRROR and is_keras(module)
+    return name == KERAS_MIRROR and is_keras(module)
 
 
 def is_unbuilt(modules: Iterable[nn.Module]) -> bool:
@@ -110,9 +105,11 @@ def build_without_values(model: nn.Module, inputs: ModelInputs) -> None:
 def fill_variables(module: nn.Module) -> None:
     """Give the variables of a Keras layer that have no values zeros; use under a mode of fake tensors."""
     for variable in keras_variables(module):
-        if variable._value is None or variable._value.is_meta:
+        value = keras_value(variable)
+        if value is None or value.is_meta:
             zeros = sys.modules["keras"].ops.zeros(variable.shape, variable.dtype)
-            variable._value = nn.Parameter(zeros, requires_grad=bool(variable.trainable) and zeros.is_floating_point())
+            is_trained = bool(variable.trainable) and zeros.is_floating_point()
+            set_keras_value(variable, nn.Parameter(zeros, requires_grad=is_trained))
 
 
 def named_keras_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
@@ -121,30 +118,31 @@ def named_keras_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 
 def _children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    children = [(name, child) for name, child in module._modules.items() if child is not None]
+    children = [(name, child) for name, child in read_children(module).items() if child is not None]
     if not is_keras(module):
         yield from children
         return
     yield from children_of(module)
-    yield from ((name, child) for name, child in children if not (name == _MIRROR or is_keras(child)))
+    yield from ((name, child) for name, child in children if not (name == KERAS_MIRROR or is_keras(child)))
 
 
 def own_keras_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and value of the weights of a Keras layer itself; a torch module that it wraps has them itself."""
     if is_keras(module) and not (is_shipped(module) and type(module).__name__ == "TorchModuleWrapper"):
-        yield from ((name, variable._value) for name, variable in own_variables(module) if variable._value is not None)
+        values = ((name, keras_value(variable)) for name, variable in own_variables(module))
+        yield from ((name, value) for name, value in values if value is not None)
 
 
 def trained_by_keras(model: Any) -> set[int]:
     """Return the ``id`` of each value that training changes, by the lists of the outermost Keras layers."""
     outermost = [model] if is_keras(model) else [layer for layer in model.modules() if is_keras(layer)]
-    return {id(variable._value) for layer in outermost for variable in layer.trainable_variables}
+    return {id(keras_value(variable)) for layer in outermost for variable in layer.trainable_variables}
 
 
 def substitute_variables(module: nn.Module, stand_in: Callable[[Any], Any]) -> None:
     """Let other tensors stand in for the values of a Keras layer's variables."""
     for variable in keras_variables(module):
-        variable._value = stand_in(variable._value)
+        set_keras_value(variable, stand_in(keras_value(variable)))
 
 
 def called_as_keras_does(model: nn.Module, inputs: ModelInputs, training: bool = False) -> ModelInputs:
@@ -174,6 +172,5 @@ def training_tensors(modules: Iterable[Any]) -> Iterator[Any]:
     """Yield the tensors of the optimizers and metrics that models were compiled with."""
     for module in modules:
         if is_keras(module):
-            trackers = (getattr(module, "optimizer", None), *(getattr(module, "_metrics", None) or ()))
-            for owner in (*trackers, getattr(module, "_loss_tracker", None), getattr(module, "_compile_metrics", None)):
+            for owner in (getattr(module, "optimizer", None), *getattr(module, "metrics", ())):
                 yield from (variable.value for variable in getattr(owner, "variables", None) or ())

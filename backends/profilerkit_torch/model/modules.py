@@ -22,6 +22,7 @@ from profilerkit.backend_kit import call_stack as layering
 from profilerkit.backend_kit.keras_layers import is_keras, keras_bookkeeping
 from profilerkit.process.contents import slots_of
 
+from ..compat import OWN, read_buffers, read_children, read_parameters
 from .keras_layers import (
     holds_keras,
     is_mirror,
@@ -34,7 +35,6 @@ from .keras_layers import (
 __all__ = [
     "CONTAINERS",
     "EMPTY",
-    "OWN",
     "STANDARD",
     "buffers_of",
     "device_of",
@@ -57,8 +57,6 @@ _NOT_FOLLOWED = (nn.Module, torch.Tensor, type, ModuleType, FunctionType, Method
 _DEPTH = 16
 #: Longer containers are vocabularies and the like: they are kept whole, but not looked into.
 _LONG = 1000
-#: Where a module keeps its own tensors and children.
-OWN = ("_parameters", "_buffers", "_modules")
 #: The containers that every module has, hooks above all; most are empty.
 STANDARD = frozenset(name for name, value in vars(nn.Module()).items() if isinstance(value, CONTAINERS))
 #: Values that lead nowhere, and what the attributes of classes are besides.
@@ -149,7 +147,7 @@ def modules_of(model: nn.Module) -> list[nn.Module]:
         if module is None or id(module) in modules:
             continue
         modules[id(module)] = module
-        inside = module._modules
+        inside = read_children(module)
         if inside or keras:
             waiting.extend(reversed([*inside.values(), *keras_layers_in(module)]))
     return list(modules.values())
@@ -161,7 +159,7 @@ def named_layers(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
 
 
 def _children(module: nn.Module) -> list[tuple[str, nn.Module]]:
-    children = module._modules
+    children = read_children(module)
     return [(name, child) for name, child in children.items() if child is not None] if children else []
 
 
@@ -171,10 +169,11 @@ def named_parameters_of(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     if not holds_keras(modules):
         yield from model.named_parameters()
         return
-    mirrors = {id(child) for module in modules for name, child in module._modules.items() if is_mirror(name, module)}
+    children = ((name, child, module) for module in modules for name, child in read_children(module).items())
+    mirrors = {id(child) for name, child, module in children if is_mirror(name, module)}
     visited: set[int] = set()
     for module in modules:
-        parameters = () if id(module) in mirrors else module._parameters.items()
+        parameters = () if id(module) in mirrors else read_parameters(module).items()
         for name, tensor in (*parameters, *keras_parameters(module)):
             if tensor is not None and id(tensor) not in visited:
                 visited.add(id(tensor))
@@ -186,7 +185,7 @@ def parameters_of(model: nn.Module) -> list[torch.Tensor]:
     modules = modules_of(model)
     if holds_keras(modules):
         return [parameter for _, parameter in named_parameters_of(model)]
-    parameters = (tensor for module in modules for tensor in module._parameters.values() if tensor is not None)
+    parameters = (tensor for module in modules for tensor in read_parameters(module).values() if tensor is not None)
     return list({id(tensor): tensor for tensor in parameters}.values())
 
 
@@ -195,7 +194,7 @@ def buffers_of(model: nn.Module) -> list[torch.Tensor]:
     modules = modules_of(model)
     if not holds_keras(modules):
         return list(model.buffers())
-    buffers = [tensor for module in modules for tensor in module._buffers.values() if tensor is not None]
+    buffers = [tensor for module in modules for tensor in read_buffers(module).values() if tensor is not None]
     return [*buffers, *(value for module in modules for value in keras_buffers(module))]
 
 
@@ -205,9 +204,9 @@ def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
     Not what a Keras layer has kept of the symbolic call that Keras builds it by.
     """
     modules = modules_of(model)
-    for name in ("_parameters", "_buffers"):
+    for read in (read_parameters, read_buffers):
         for module in modules:
-            yield from (tensor for _, tensor in getattr(module, name).items() if tensor is not None)
+            yield from (tensor for tensor in read(module).values() if tensor is not None)
     for module in modules:
         for value in reachable(further_attributes(module)):
             if isinstance(value, torch.Tensor) and not (value.is_meta and is_keras(module)):

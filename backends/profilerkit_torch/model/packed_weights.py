@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.backend_kit.call_stack import tensors_in
 
-from ..compat import FLOAT4, dtype
+from ..compat import FLOAT4, dtype, read_buffers, read_parameters
 from .modules import reachable
 
 __all__ = ["are_plain", "logical_count", "own_buffers", "own_parameters", "packed_weights", "stored_bytes"]
@@ -38,7 +38,7 @@ _PLAIN_TYPES = (torch.Tensor, nn.Parameter)
 
 def are_plain(module: nn.Module) -> bool:
     """Return whether no parameter of a module is kept as a buffer, or has scales."""
-    for tensors in (module._parameters, module._buffers):
+    for tensors in (read_parameters(module), read_buffers(module)):
         for tensor in tensors.values() if tensors else ():
             if tensor is None:
                 continue
@@ -55,22 +55,22 @@ def own_parameters(module: nn.Module) -> Iterator[tuple[str, torch.Tensor, int]]
     A quantised linear layer has the weight of the layer it was made of, and its bias, be they buffers now.
     """
     packed = _packed_name(module)
-    for name, tensor in module._parameters.items():
+    for name, tensor in read_parameters(module).items():
         if tensor is not None:
             yield name, tensor, _size(module) if name == packed else logical_count(tensor)
-    if packed is not None and packed in module._buffers:
+    if packed is not None and packed in read_buffers(module):
         for name in (packed, "bias"):
-            buffer = module._buffers.get(name)
+            buffer = read_buffers(module).get(name)
             if buffer is not None:
                 yield name, buffer, _size(module) if name == packed else buffer.numel()
 
 
 def own_buffers(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield a module's buffers that stand for no parameter, and the scales that packed parameters keep."""
-    packed = _packed_name(module)
-    taken = (packed, "bias") if packed is not None and packed in module._buffers else ()
-    yield from ((name, tensor) for name, tensor in module._buffers.items() if tensor is not None and name not in taken)
-    for name, tensor in (*module._parameters.items(), *module._buffers.items()):
+    packed, buffers = _packed_name(module), read_buffers(module)
+    taken = (packed, "bias") if packed is not None and packed in buffers else ()
+    yield from ((name, tensor) for name, tensor in buffers.items() if tensor is not None and name not in taken)
+    for name, tensor in (*read_parameters(module).items(), *buffers.items()):
         attributes = getattr(tensor, "__dict__", None) or {}
         for attribute in _SCALES if attributes else ():
             scales = [item for item in reachable([attributes.get(attribute)]) if isinstance(item, torch.Tensor)]
@@ -138,10 +138,10 @@ def _is_setting(tensor: torch.Tensor) -> bool:
 
 def _packed_name(module: nn.Module) -> str | None:
     """Return where a quantised linear layer keeps its weight: integers, fewer than the matrix has elements."""
-    tensors = (*module._parameters.values(), *module._buffers.values())
+    tensors = (*read_parameters(module).values(), *read_buffers(module).values())
     size = _size(module) if any(tensor is not None and _is_packed(tensor) for tensor in tensors) else 0
     for name in _PACKED_NAMES if size else ():
-        tensor = module._parameters.get(name, module._buffers.get(name))
+        tensor = read_parameters(module).get(name, read_buffers(module).get(name))
         if tensor is not None and not is_unsized(tensor) and _is_packed(tensor) and tensor.numel() <= size:
             return name
     return None

@@ -24,7 +24,7 @@ import torch
 from profilerkit import InputError
 from profilerkit.plugging.trust import refused
 
-from ..compat import FileReader, schemas_by_name, symbolic_functions
+from ..compat import PICKLED_NAMES, FileReader, schemas_by_name, symbolic_functions
 
 __all__ = ["names_in_pickle", "require_harmless_program", "weights_only"]
 
@@ -118,8 +118,7 @@ def names_in_pickle(data: bytes) -> str:
                     names.append(".".join(strings[-2:]))
                 elif isinstance(value, str):
                     strings.append(value)
-    usual = ("torch._utils._rebuild", "torch._tensor", "torch.FloatStorage", "collections.OrderedDict")
-    return ", ".join(dict.fromkeys(name for name in names if not name.startswith(usual)))
+    return ", ".join(dict.fromkeys(name for name in names if not name.startswith(PICKLED_NAMES)))
 
 
 def _pickles(data: bytes) -> list[bytes]:

@@ -11,22 +11,14 @@ from torch.nn.parameter import is_lazy as is_unsized
 from profilerkit.backend_kit.keras_layers import keras_bookkeeping
 from profilerkit.process.contents import BYTES_OF, Contents, Identity
 
+from ..compat import OF_STATE_DICTS, count_writes
 from .modules import modules_of
 from .tensors import bytes_of
 
 __all__ = ["structure_of"]
 
-#: What a module keeps about how its state is saved and loaded, which no pass reads; and its flag, which is read apart.
-_LEFT_OUT = frozenset(
-    {
-        "_load_state_dict_post_hooks",
-        "_load_state_dict_pre_hooks",
-        "_non_persistent_buffers_set",
-        "_state_dict_hooks",
-        "_state_dict_pre_hooks",
-        "training",
-    }
-)
+#: What no pass reads of a module; and its flag, which is read apart.
+_LEFT_OUT = OF_STATE_DICTS | {"training"}
 BYTES_OF["torch"] = bytes_of
 #: Tensors whose data may be put in another place by ``tensor.data = ...``, which counts as no write.
 _PLAIN_TENSORS = (torch.Tensor, nn.Parameter)
@@ -70,7 +62,7 @@ def _special(value: Any, contents: Contents) -> bool:
             value.device,
             value.requires_grad,
             value.data_ptr() if type(value) in _PLAIN_TENSORS and value.layout is torch.strided else 0,
-            0 if unsized or value.is_inference() else value._version,
+            0 if unsized or value.is_inference() else count_writes(value),
         )
         if not unsized and (not (value.is_floating_point() or value.is_complex()) or value.numel() == 1):
             contents.add_values(value)  # which the model may go by; a write to ``value.data`` is not counted

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from ..compat import storage_address
+from ..compat import is_view, storage_address
 
 __all__ = [
     "bytes_of",
@@ -109,4 +109,4 @@ def elements_of(tensor: torch.Tensor) -> Any:
 
 def view_like(tensor: torch.Tensor, original: torch.Tensor) -> torch.Tensor:
     """Return a tensor as a view where the one that it stands for is a view, which a model may ask of its inputs."""
-    return tensor.view_as(tensor) if original._is_view() else tensor
+    return tensor.view_as(tensor) if is_view(original) else tensor

@@ -11,7 +11,6 @@ A wrapper may be anywhere in a model. What one rank holds of a model that is spr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import update_wrapper
 from typing import Any
@@ -23,21 +22,27 @@ from profilerkit import ModelInputs
 from profilerkit.process.cached import once_for_each
 from profilerkit.trace.records import RankShare
 
+from ..compat import (
+    INNER_NAMES,
+    call_hooks,
+    drop_flat_parameter,
+    flat_parameter,
+    is_flattened,
+    original_parameters,
+    read_buffers,
+    read_children,
+    read_parameters,
+    shared_parameters,
+    sizes_in_shard,
+    unsaved_buffers,
+)
 from .modules import modules_of
 from .weights import size_of
 
 __all__ = ["has_wrappers", "inner_model", "rank_share", "unwrapped", "with_wrapper"]
 
-#: By the class of a wrapper: the name under which it holds the module inside.
-_INNER_NAMES = {
-    "OptimizedModule": "_orig_mod",
-    "DataParallel": "module",
-    "DistributedDataParallel": "module",
-    "FullyShardedDataParallel": "_fsdp_wrapped_module",
-}
 #: Where the hooks are from that gather and spread weights.
-_SPREADING = ("torch.distributed.fsdp", "torch.distributed._composable", "torch.distributed.tensor")
-_FLAT = "_flat_param"
+_SPREADING = ("torch.distributed.fsdp", "torch.distributed.tensor")
 
 
 def _holder(module: nn.Module) -> str | None:
@@ -49,18 +54,18 @@ def _holder(module: nn.Module) -> str | None:
 @once_for_each
 def _holder_by_class(kind: type) -> str | None:
     bases = (base for base in kind.__mro__ if base.__module__.startswith("torch."))
-    return next((_INNER_NAMES[base.__name__] for base in bases if base.__name__ in _INNER_NAMES), None)
+    return next((INNER_NAMES[base.__name__] for base in bases if base.__name__ in INNER_NAMES), None)
 
 
 def _is_spread(module: nn.Module) -> bool:
     """Return whether ``fully_shard`` has changed a module, or its own parameters are parts of whole ones."""
     kind: Any = type(module)
-    return _shards_by_class(kind) or any(_is_part(tensor) for tensor in module._parameters.values())
+    return _shards_by_class(kind) or any(_is_part(tensor) for tensor in read_parameters(module).values())
 
 
 def _is_part(tensor: torch.Tensor | None) -> bool:
     kind: Any = type(tensor)
-    return kind is not nn.Parameter and hasattr(tensor, "_local_tensor")
+    return kind is not nn.Parameter and hasattr(tensor, "to_local")
 
 
 @once_for_each
@@ -72,14 +77,14 @@ def has_wrappers(modules: Iterable[nn.Module]) -> bool:
     """Return whether one of a model's modules is a wrapper, or spread over several processes."""
     if any(_holder_by_class(kind) or _shards_by_class(kind) for kind in set(map(type, modules))):
         return True
-    parameters = {id(tensor): tensor for module in modules for tensor in module._parameters.values()}
+    parameters = {id(tensor): tensor for module in modules for tensor in read_parameters(module).values()}
     return any(map(_is_part, parameters.values()))
 
 
 def inner_model(model: nn.Module) -> nn.Module:
     """Return the module inside the wrappers that a model consists of."""
     while (name := _holder(model)) is not None:
-        inside = model._modules[name]
+        inside = read_children(model)[name]
         if inside is None:
             break
         model = inside
@@ -89,11 +94,11 @@ def inner_model(model: nn.Module) -> nn.Module:
 def unwrapped(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
     """Take the wrappers out of a model, whose modules these are, and return what is inside; use inside `preserved`."""
     for module in modules:
-        if _holder(module) == _INNER_NAMES["FullyShardedDataParallel"]:
+        if _is_flat(module):
             _unflatten(module)
     _gather([module for module in modules if _is_spread(module)])
     for module in modules:
-        children = module._modules
+        children = read_children(module)
         children.update({name: inner_model(child) for name, child in children.items() if child is not None})
     return inner_model(model)
 
@@ -125,55 +130,40 @@ def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
         return None  # what is left of a group of processes that is gone
     count = stored = 0
     for flat in _flat_parameters(modules):
-        elements = _in_shard(flat)
+        elements = sum(sizes_in_shard(flat))
         count, stored = count + elements, stored + elements * flat.element_size()
     counted: set[int] = set()
     for module in modules:
-        for name, tensor in (*module._parameters.items(), *module._buffers.items()):
-            if tensor is None or id(tensor) in counted or _is_flattened(module, name) or _is_unsaved(module, name):
+        parameters, buffers = read_parameters(module), read_buffers(module)
+        for name, tensor in (*parameters.items(), *buffers.items()):
+            if tensor is None or id(tensor) in counted or is_flattened(name, tensor) or name in unsaved_buffers(module):
                 continue
             counted.add(id(tensor))
-            local = getattr(tensor, "_local_tensor", tensor)
-            count += local.numel() if name in module._parameters else 0
+            local = tensor.to_local() if _is_part(tensor) else tensor
+            count += local.numel() if name in parameters else 0
             stored += size_of(local)
     return RankShare(torch.distributed.get_rank(), torch.distributed.get_world_size(), count, stored)
 
 
-def _is_unsaved(module: nn.Module, name: str) -> bool:
-    return name in module._non_persistent_buffers_set
-
-
 def _flat_parameters(modules: Iterable[nn.Module]) -> Iterator[Any]:
-    handles = (getattr(module, "_handle", None) for module in modules if _holder(module))
-    yield from (handle.flat_param for handle in handles if handle is not None)
+    flattened = (flat_parameter(module) for module in modules if _is_flat(module))
+    yield from (flat for flat in flattened if flat is not None)
 
 
-def _is_flattened(module: nn.Module, name: str) -> bool:
-    """Return whether a parameter is one of FullyShardedDataParallel's, or a view of one."""
-    tensor: Any = module._parameters.get(name)
-    return name == _FLAT or (tensor is not None and hasattr(tensor, "_fsdp_flattened"))
-
-
-def _in_shard(flat: Any) -> int:
-    """Return how many elements of the original parameters this rank's part of a flat one holds, without padding."""
-    parts = getattr(flat, "_shard_param_infos", None)
-    if parts is None:
-        return sum(map(math.prod, flat._shapes))
-    return sum(part.numel_in_shard or 0 for part in parts)
+def _is_flat(module: nn.Module) -> bool:
+    return _holder(module) == INNER_NAMES["FullyShardedDataParallel"]
 
 
 def _unflatten(module: Any) -> None:
     """Give the modules inside a FullyShardedDataParallel the parameters that it made one of, without values."""
     for flat in _flat_parameters([module]):
-        originals = getattr(flat, "_params", None) or [flat] * len(flat._shapes)
-        for info, shape, original in zip(flat._param_infos, flat._shapes, originals, strict=True):
-            info.module.__dict__.pop(info.param_name, None)
-            info.module._parameters[info.param_name] = _whole(shape, flat.dtype, original.requires_grad)
-        for shared in flat._shared_param_infos:
-            shared.module.__dict__.pop(shared.param_name, None)
-            whole = shared.prim_module._parameters[shared.prim_param_name]
-            shared.module._parameters[shared.param_name] = whole
-    module._fsdp_wrapped_module._parameters.pop(_FLAT, None)
+        for owner, name, shape, requires_grad in original_parameters(flat):
+            owner.__dict__.pop(name, None)
+            read_parameters(owner)[name] = _whole(shape, flat.dtype, requires_grad)
+        for owner, name, first_owner, first_name in shared_parameters(flat):
+            owner.__dict__.pop(name, None)
+            read_parameters(owner)[name] = read_parameters(first_owner)[first_name]
+    drop_flat_parameter(module)
 
 
 def _gather(modules: Sequence[Any]) -> None:
@@ -182,18 +172,18 @@ def _gather(modules: Sequence[Any]) -> None:
     for module in modules:
         kind: Any = type(module)
         if _shards_by_class(kind):
-            module.__class__ = kind.__mro__[kind._orig_cls_mro_index]
+            module.__class__ = next(base for base in kind.__mro__ if not _shards_by_class(base))
         for inside in modules_of(module):
             _without_hooks(inside)
-        for name, tensor in module._parameters.items():
+        for name, tensor in read_parameters(module).items():
             if _is_part(tensor):
                 if id(tensor) not in whole_parameters:
                     whole_parameters[id(tensor)] = _whole(tensor.shape, tensor.dtype, tensor.requires_grad)
-                module._parameters[name] = whole_parameters[id(tensor)]
+                read_parameters(module)[name] = whole_parameters[id(tensor)]
 
 
 def _without_hooks(module: nn.Module) -> None:
-    for hooks in (module._forward_pre_hooks, module._forward_hooks):
+    for hooks in call_hooks(module):
         for key, hook in list(hooks.items()):
             if getattr(hook, "__module__", "").startswith(_SPREADING):
                 del hooks[key]

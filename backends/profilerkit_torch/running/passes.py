@@ -16,6 +16,7 @@ from profilerkit import InputError, ModelInputs
 from profilerkit.backend_kit.passes import DevicePass
 from profilerkit.process.restoring import for_each, restored
 
+from ..compat import ACCUMULATION_HOOKS, VERSION
 from ..model.modules import modules_of, parameters_of, reachable
 from ..untouched.snapshots import refill
 from ..untouched.temporary_settings import uncompiled
@@ -180,7 +181,8 @@ def without_hooks_once_accumulated(parameters: Iterable[Any]) -> Iterator[None]:
     hooks = [
         (mapping, dict(mapping))
         for parameter in parameters
-        if (mapping := getattr(parameter, "_post_accumulate_grad_hooks", None))
+        for name in ACCUMULATION_HOOKS
+        if (mapping := getattr(parameter, name))
     ]
     with restored(partial(for_each, refill, hooks)):
         for mapping, _ in hooks:
@@ -220,5 +222,5 @@ def autocasting(autocast: Any, device: torch.device) -> Callable[[], AbstractCon
         except RuntimeError:
             works = False
     if not works:
-        raise InputError(f"autocast={autocast!r}: torch {torch.__version__} does not support that on {device.type}")
+        raise InputError(f"autocast={autocast!r}: torch {VERSION} does not support that on {device.type}")
     return context

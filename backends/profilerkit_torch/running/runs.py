@@ -18,6 +18,7 @@ from profilerkit.devices.info import DeviceInfo, Figure
 from profilerkit.error_text import error_line
 from profilerkit.errors import ModelFailedError
 
+from ..compat import VERSION
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import called_as_keras_does, keras_device
 from ..model.modules import set_inference_flags
@@ -76,7 +77,7 @@ def resolve_device(model: nn.Module | Inventory, device: DeviceLike) -> torch.de
     count = torch.accelerator.device_count() if accelerator is not None else 0
     if accelerator is None or accelerator.type != resolved.type or (resolved.index or 0) >= count:
         here = ", ".join(["cpu", *(f"{accelerator.type}:{index}" for index in range(count) if accelerator)])
-        raise DeviceNotAvailableError(f"device {device!r} is not there; torch {torch.__version__} sees here: {here}")
+        raise DeviceNotAvailableError(f"device {device!r} is not there; torch {VERSION} sees here: {here}")
     return resolved
 
 
@@ -84,7 +85,7 @@ def _accelerator_name() -> str:
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     if accelerator is None:
         raise DeviceNotAvailableError(
-            f"Device.GPU was requested, but torch {torch.__version__} sees no accelerator here; use Device.CPU, or a "
+            f"Device.GPU was requested, but torch {VERSION} sees no accelerator here; use Device.CPU, or a "
             "build of torch and a driver for the GPU"
         )
     return accelerator.type

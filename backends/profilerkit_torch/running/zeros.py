@@ -20,7 +20,7 @@ from profilerkit.backend_kit.failures import failure_of
 from profilerkit.costs import Cost
 from profilerkit.trace.records import OpRecord
 
-from ..compat import TorchDispatchMode, schema_of, storage_address
+from ..compat import TorchDispatchMode, read_buffers, read_parameters, schema_of, storage_address
 from ..model.inventory import is_lazy
 from ..model.keras_layers import called_as_keras_does
 from ..model.modules import device_of, modules_of, tensors_of
@@ -61,10 +61,10 @@ def _zero_weights(model: nn.Module) -> tuple[int, int]:
     _require_values(model)
     counts: dict[int, tuple[int, int]] = {}
     for module in modules_of(model):
-        for name, parameter in module._parameters.items():
+        for name, parameter in read_parameters(module).items():
             if parameter is None or not (parameter.is_floating_point() or parameter.is_complex()):
                 continue
-            mask = module._buffers.get(f"{name.removesuffix('_orig')}_mask") if name.endswith("_orig") else None
+            mask = read_buffers(module).get(f"{name.removesuffix('_orig')}_mask") if name.endswith("_orig") else None
             value = parameter.detach() if mask is None else parameter.detach() * mask
             counts[id(parameter)] = _nonzero(value)[0], value.numel()
     elements = sum(total for _, total in counts.values())

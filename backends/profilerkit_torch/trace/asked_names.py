@@ -1,6 +1,6 @@
 """Questions that a model asks of torch's functions and classes, which no mode sees: they are answered as in a run.
 
-A pass has function modes of its own, and may have fake tensors. Code of the model that asks ``has_torch_function((x,))``,
+A pass has function modes of its own, and may have fake tensors. Code of the model that asks ``has_torch_function``,
 as copies of torch's own functions do, would have its work go past these modes, and attention would be spelled out. To
 transformers a fake tensor is one of a recording, for which it makes masks that a run does not have. So while code of
 the model's runs, these names lead to answers that leave out what belongs to the pass. Torch's own code gets the truth.
@@ -25,8 +25,8 @@ from profilerkit.process.restoring import restored
 from ..compat import (
     FAKE_NAMESPACE,
     FakeTensor,
+    call_hooks,
     function_modes,
-    hooks_of_calls,
     pop_function_mode,
     push_function_mode,
     unseen_by_functions,
@@ -121,7 +121,7 @@ def find_namespaces(modules: Iterable[nn.Module], function: Any = None) -> list[
     modules = list(modules)
     kinds = {base for module in modules for base in type(module).__mro__}
     own = [kind for kind in kinds if not f"{kind.__module__}.".startswith(("torch.", "builtins."))]
-    hooks = [hook for module in modules for hook in hooks_of_calls(module)]
+    hooks = [hook for module in modules for hooks_of_call in call_hooks(module) for hook in hooks_of_call.values()]
     called = [function, *hooks, *(vars(kind).get("forward") for kind in own)]
     spaces = [vars(sys.modules[kind.__module__]) for kind in own if kind.__module__ in sys.modules]
     spaces += [code.__globals__ for code in called if isinstance(code, FunctionType)]

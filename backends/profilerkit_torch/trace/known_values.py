@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..compat import FakeTensor, disable_dispatch_modes, operator, schema_of, tag
+from ..compat import FakeTensor, disable_dispatch_modes, is_zerotensor, operator, schema_of, tag
 from ..model.tensors import storage_key
 from ..untouched.write_guard import written_by
 from .replay import FROM_SHAPES, tensors_in
@@ -194,7 +194,7 @@ class KnownValues:
             if values is None or not (is_view or _is_small(values)):
                 raise _UnknownError
             # Zeros that torch makes no memory for: its primitives would read there.
-            return values.clone() if values._is_zerotensor() else values
+            return values.clone() if is_zerotensor(values) else values
         if type(value) in (list, tuple):
             return type(value)(self._values_in(item, is_view) for item in value)
         return _CPU if isinstance(value, torch.device) else value  # ``to.device`` takes it by position

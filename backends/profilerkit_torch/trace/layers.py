@@ -22,7 +22,7 @@ from profilerkit.backend_kit.failures import note_layer
 from profilerkit.process.restoring import call_each, restored
 from profilerkit.trace.records import LayerCall, TensorInfo
 
-from ..compat import unseen_by_functions
+from ..compat import read_parameters, unseen_by_functions
 from ..costs import shapes_of
 from ..model.inventory import Inventory
 from ..model.keras_layers import own_keras_weights
@@ -126,7 +126,7 @@ class LayerStack(CallStack):
         if self.on_call is not None:
             self.on_call(module)
         if id(module) not in self.paths:
-            if module._parameters or (
+            if read_parameters(module) or (
                 id(module) not in self._module_ids and any(True for _ in own_keras_weights(module))
             ):
                 self.strangers.append(type(module).__name__)

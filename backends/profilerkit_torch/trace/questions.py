@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch.nn.modules import module as torch_module
 
-from ..compat import VIEW_QUESTIONS, FakeTensor, make_dual, tensor_classes, transform_level
+from ..compat import (
+    GLOBAL_CALL_HOOKS,
+    VIEW_QUESTIONS,
+    FakeTensor,
+    call_hooks,
+    make_dual,
+    tensor_classes,
+    transform_level,
+)
 from .asked_names import PassMode
 from .grad_modes import GradientsError, ViewError
 
@@ -40,13 +47,10 @@ class UnansweredError(RuntimeError):
 
 def can_ask(modules: Iterable[nn.Module]) -> bool:
     """Return whether code that is not torch's runs in a call of these modules: classes of others, or hooks."""
-    if torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks:
+    if any(GLOBAL_CALL_HOOKS):
         return True
     return any(
-        not type(module).__module__.startswith("torch.nn.")
-        or module._forward_hooks
-        or module._forward_pre_hooks
-        or "forward" in module.__dict__
+        not type(module).__module__.startswith("torch.nn.") or any(call_hooks(module)) or "forward" in module.__dict__
         for module in modules
     )
 
@@ -134,7 +138,7 @@ class Questions(PassMode):
         """Have a pass without autograd be void: there a tensor that a transform makes is no view."""
         self._recorder.refuse(ViewError)
 
-    def _make_dual(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _refuse_dual(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Have a pass without autograd be void where a tensor carries its derivative; transforms have their own way."""
         if transform_level() is None:
             self._recorder.refuse(GradientsError)
@@ -276,7 +280,7 @@ _OF_VALUES: dict[Any, Handler] = {
 }
 _OF_AUTOGRAD: dict[Any, Handler] = {
     **dict.fromkeys(VIEW_QUESTIONS, Questions._ask_for_view),
-    make_dual: Questions._make_dual,
+    make_dual: Questions._refuse_dual,
 }
 #: Of addresses, and of the memory that a tensor is in; ``pickle`` reads it.
 _OF_ADDRESS = (

@@ -13,6 +13,7 @@ from profilerkit.backend_kit.keras_layers import is_keras, own_states
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
 from profilerkit.trace.rows import depth_of
 
+from ..compat import keras_value, read_buffers, read_parameters, unsaved_buffers
 from ..model.inventory import Inventory
 from ..model.keras_layers import own_keras_weights, trained_by_keras
 from ..model.packed_weights import are_plain, own_buffers, own_parameters, packed_weights
@@ -47,19 +48,17 @@ def layer_records(
 
 def _plain_weights(module: nn.Module, identities: dict[Any, int]) -> tuple[list[WeightRecord], list[WeightRecord]]:
     """Return the parameters and buffers of a module whose tensors are plain ones: of nearly every one."""
-    not_saved = module._non_persistent_buffers_set
-    return [
-        weight_record(name, tensor, identities) for name, tensor in module._parameters.items() if tensor is not None
-    ], [
+    parameters, buffers, not_saved = read_parameters(module), read_buffers(module), unsaved_buffers(module)
+    return [weight_record(name, tensor, identities) for name, tensor in parameters.items() if tensor is not None], [
         weight_record(name, tensor, identities, persistent=name not in not_saved)
-        for name, tensor in module._buffers.items()
+        for name, tensor in buffers.items()
         if tensor is not None
     ]
 
 
 def _own_weights(module: nn.Module, identities: dict[Any, int]) -> tuple[list[WeightRecord], list[WeightRecord]]:
     """Return the parameters and buffers of any module, with what it keeps packed."""
-    not_saved = module._non_persistent_buffers_set
+    not_saved = unsaved_buffers(module)
     parameters = [
         weight_record(name, tensor, identities, count=count) for name, tensor, count in own_parameters(module)
     ]
@@ -80,9 +79,9 @@ def _keras_weights(
         for name, tensor in own_keras_weights(module)
     ]
     states = [
-        replace(weight_record(name, state._value, identities, persistent=is_saved), trainable=False)
+        replace(weight_record(name, keras_value(state), identities, persistent=is_saved), trainable=False)
         for name, state, is_saved in (own_states(module) if is_keras(module) else ())
-        if state._value is not None
+        if keras_value(state) is not None
     ]
     return weights, states
 

@@ -14,7 +14,7 @@ from torch import nn
 from profilerkit.backend_kit.keras_layers import is_shipped
 from profilerkit.trace.records import LayerCall, MemoryTimeline
 
-from ..compat import current_node, next_node, node_number, operator
+from ..compat import current_node, next_node, node_number, operator, read_parameters
 from ..costs import module_cost
 from ..costs.attention import without_mask
 from ..costs.pricing import is_product_of_gradient, product_of_gradient
@@ -101,7 +101,7 @@ class TrainingRecorder(Recorder):
     def owns(self, layers: Iterable[tuple[str, nn.Module]]) -> None:
         """Note which layer each parameter belongs to: gradients that are added up there are its work."""
         for path, module in layers:
-            for parameter in module._parameters.values():
+            for parameter in read_parameters(module).values():
                 self._owners.setdefault(id(parameter), path)
 
     @contextmanager

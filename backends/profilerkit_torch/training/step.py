@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import torch
 from torch import nn
-from torch.nn.modules import module as torch_module
 from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import ModelInputs, ModelTrace
@@ -25,7 +24,13 @@ from profilerkit.error_text import error_line
 from profilerkit.errors import BackendFailedError, ModelFailedError
 from profilerkit.process.restoring import call_each, for_each, restored
 
-from ..compat import disable_dispatch_modes, run_backward
+from ..compat import (
+    GLOBAL_GRADIENT_HOOKS,
+    GRADIENT_HOOKS,
+    MODULE_GRADIENT_HOOKS,
+    disable_dispatch_modes,
+    run_backward,
+)
 from ..model.modules import device_of, modules_of, named_layers, named_parameters_of, parameters_of
 from ..running.passes import without_hooks_once_accumulated
 from ..trace.layers import LayerStack
@@ -77,7 +82,7 @@ class TrainingPass(InferencePass):
             for module in modules:
                 module.training = True
         for module in modules:
-            for name in ("_backward_hooks", "_backward_pre_hooks"):
+            for name in MODULE_GRADIENT_HOOKS:
                 if module.__dict__.get(name):
                     module.__dict__[name] = OrderedDict()
         if any(id(parameter) in self._user_parameters for parameter in parameters_of(model)):
@@ -190,19 +195,18 @@ def _alias(tensor: torch.Tensor) -> torch.Tensor:
 @contextmanager
 def _without_hooks(parameters: list[Any]) -> Iterator[None]:
     """Take the hooks for gradients off parameters that nothing could stand in for: those of scripted modules."""
-    hooks = [(parameter, "_backward_hooks", parameter._backward_hooks) for parameter in parameters]
+    hooks = [(parameter, name, getattr(parameter, name)) for name in GRADIENT_HOOKS for parameter in parameters]
     with restored(partial(for_each, setattr, hooks)), without_hooks_once_accumulated(parameters):
-        for parameter in parameters:
-            parameter._backward_hooks = None
+        for parameter, name, _ in hooks:
+            setattr(parameter, name, None)
         yield
 
 
 @contextmanager
 def _without_global_backward_hooks() -> Iterator[None]:
     """Take off the hooks for gradients that are registered for all modules."""
-    mappings = (torch_module._global_backward_hooks, torch_module._global_backward_pre_hooks)
-    contents = [(mapping, dict(mapping)) for mapping in mappings]
+    contents = [(mapping, dict(mapping)) for mapping in GLOBAL_GRADIENT_HOOKS]
     with restored(partial(for_each, refill, contents)):
-        for mapping in mappings:
+        for mapping in GLOBAL_GRADIENT_HOOKS:
             mapping.clear()
         yield

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from torch.nn.modules import module as torch_module
 from torch.nn.modules.module import register_module_forward_hook
+
+from ..compat import GLOBAL_HOOK_MARKS
 
 __all__ = ["hook_after_calls"]
 
@@ -20,7 +21,7 @@ def hook_after_calls(hook: Callable[..., None], *, always: bool = True) -> Calla
 
     def stop() -> None:
         handle.remove()
-        torch_module._global_forward_hooks_with_kwargs.pop(handle.id, None)  # torch leaves these behind
-        torch_module._global_forward_hooks_always_called.pop(handle.id, None)
+        for marks in GLOBAL_HOOK_MARKS:  # torch leaves these behind
+            marks.pop(handle.id, None)
 
     return stop

@@ -28,7 +28,7 @@ from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.contents import slots_of
 from profilerkit.process.restoring import for_each, restored
 
-from ..compat import TensorBase
+from ..compat import GLOBAL_CALL_HOOKS, TensorBase, call_hooks
 from ..model.inventory import Inventory
 from ..model.modules import CONTAINERS, EMPTY, reachable
 from ..model.tensors import storage_key
@@ -43,7 +43,6 @@ _NOT_NOTED = ("torch", "numpy", "builtins", "functools", "typing", "contextlib",
 _LONG = 1000
 _LRU: Any = functools._lru_cache_wrapper
 _CALLED = (FunctionType, MethodType, partial, _LRU)
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
 class Surroundings:
@@ -202,11 +201,11 @@ def _functions_of(inventory: Inventory, inputs: ModelInputs, methods: dict[str, 
     """Yield the functions that a model's call begins with: forward, special methods, attributes and hooks."""
     for name in [name for name in methods if name == "forward" or name.startswith("__")]:
         yield from methods.pop(name)
-    for attributes in filter(None, inventory.further_attributes):
+    for module, attributes in zip(inventory.modules, inventory.further_attributes, strict=True):
         yield from (value for value in attributes.values() if type(value) in _CALLED)
-        for name in _HOOKS:  # which are among these where there are any
-            yield from attributes.get(name, {}).values()
-    for hooks in (torch_module._global_forward_hooks, torch_module._global_forward_pre_hooks):
+        for hooks in call_hooks(module) if attributes else ():  # they are among these where there are any
+            yield from hooks.values()
+    for hooks in GLOBAL_CALL_HOOKS:
         yield from hooks.values()
     yield inputs.function
 

@@ -9,12 +9,13 @@ import torch
 
 from profilerkit.process.restoring import for_each
 
+from ..compat import ACCUMULATION_HOOKS, GRADIENT_HOOKS
 from .snapshots import refill
 
 __all__ = ["restorer_of_marks"]
 
+_HOOKS = (*GRADIENT_HOOKS, *ACCUMULATION_HOOKS)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
 
 def restorer_of_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
@@ -29,7 +30,7 @@ def restorer_of_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
     noted = [(tensor, dict(tensor.__dict__), _hooks_of(tensor)) for tensor in marked]
 
     def restore() -> None:
-        new: list[Any] = [(tensor, {}, [(None, {}), (None, {})]) for tensor in bare if _has_marks(tensor)]
+        new: list[Any] = [(tensor, {}, [(None, {})] * len(_HOOKS)) for tensor in bare if _has_marks(tensor)]
         for_each(_restore, [*noted, *new])
 
     return restore
@@ -51,8 +52,7 @@ def _with_inner_tensors(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tenso
 
 
 def _has_marks(tensor: Any) -> bool:
-    marks = tensor.__dict__ or tensor._backward_hooks is not None or tensor._post_accumulate_grad_hooks is not None
-    return bool(marks)
+    return bool(tensor.__dict__) or any(getattr(tensor, name) is not None for name in _HOOKS)
 
 
 def _hooks_of(tensor: Any) -> list[tuple[Any, dict[Any, Any]]]:

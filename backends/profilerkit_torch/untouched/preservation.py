@@ -21,6 +21,7 @@ from profilerkit.process.contents import slots_of
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import Step, for_each, restored
 
+from ..compat import count_writes, is_view, replace_tensors
 from ..model.inventory import Inventory
 from ..model.keras_layers import substitute_variables
 from ..model.tensors import elements_of, has_storage, has_values
@@ -130,7 +131,7 @@ def _take_off_the_graph(leaf: torch.Tensor) -> None:
 
     Torch takes no view off its graph, but the base of the view.
     """
-    if leaf.grad_fn is not None and leaf._base is None:
+    if leaf.grad_fn is not None and not is_view(leaf):
         leaf.detach_()
 
 
@@ -169,11 +170,11 @@ def unchanged_parameters(
 ) -> Iterator[None]:
     """Warn of parameters whose values were changed in place, which nothing can undo."""
     owned = inventory.owned_parameters if enabled else ()
-    versions = [(each, each[2]._version) for each in owned if not each[2].is_inference() and watched(each[2])]
+    versions = [(each, count_writes(each[2])) for each in owned if not each[2].is_inference() and watched(each[2])]
     try:
         yield
     finally:
-        written = [each for each, version in versions if each[2]._version != version]
+        written = [each for each, version in versions if count_writes(each[2]) != version]
         if written:
             changed = [f"{path}.{name}" if path else name for path, name in inventory.paths_of(written)]
             warnings.warn(
@@ -213,9 +214,7 @@ def substitute(
 
 
 def _substitute_in(module: nn.Module, attributes: dict[str, Any], stand_in: Callable[[Any], Any]) -> None:
-    for tensors in (module._parameters, module._buffers):
-        if tensors:
-            tensors.update([(name, stand_in(tensor)) for name, tensor in tensors.items()])
+    replace_tensors(module, stand_in)
     for name, value in attributes.items():
         if _holds_tensors(value):
             module.__dict__[name] = map_leaves(value, stand_in)

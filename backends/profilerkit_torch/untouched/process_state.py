@@ -11,13 +11,11 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.nn.modules import module as torch_module
-from torch.optim import optimizer as torch_optimizer
 from torch.utils import deterministic
 
 from profilerkit.process.restoring import for_each
 
-from ..compat import get_precision, set_precision, settings_of_c, top_saved_tensors_hooks
+from ..compat import ALL_GLOBAL_HOOKS, get_precision, set_precision, settings_of_c, top_saved_tensors_hooks
 from .snapshots import refill
 
 __all__ = ["flushes_denormal", "restorers_of_process"]
@@ -32,7 +30,7 @@ def restorers_of_process() -> tuple[list[Callable[[], Any]], Callable[[], None]]
     generators have locks, which another thread may have held.
     """
     settings = _values()
-    hooks = [(hooks_of_kind, dict(hooks_of_kind)) for hooks_of_kind in _MODULE_HOOKS]
+    hooks = [(hooks_of_kind, dict(hooks_of_kind)) for hooks_of_kind in ALL_GLOBAL_HOOKS]
     saving = _top_saved_tensors_hooks()
 
     def restore_hooks() -> None:
@@ -123,15 +121,6 @@ def _pop_saved_tensors_hooks() -> None:
 
 def _top_saved_tensors_hooks() -> Any:
     return top_saved_tensors_hooks(True)
-
-
-#: Where hooks for all modules and all optimizers are kept.
-_MODULE_HOOKS: tuple[dict[Any, Any], ...] = tuple(
-    hooks
-    for owner in (torch_module, torch_optimizer)
-    for name, hooks in vars(owner).items()
-    if name.startswith("_global_") and isinstance(hooks, dict)
-)
 
 
 def _attribute(owner: Any, name: str) -> Setting:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from ..compat import find_triton_question
+from ..compat import find_triton_question, is_compiler_imported
 
 __all__ = ["answer_for_triton"]
 
@@ -20,9 +20,9 @@ _SYMBOL = "LLVMContextCreate"
 def answer_for_triton() -> None:
     """Let torch note that there is no Triton, if importing it would crash; once it is imported, nothing is done.
 
-    torch asks once in a process, when ``torch._dynamo`` is imported, and remembers the answer.
+    torch asks once in a process, when its compiler is imported, and remembers the answer.
     """
-    if {"torch._dynamo", "triton"} & sys.modules.keys() or not _importing_crashes():
+    if is_compiler_imported() or "triton" in sys.modules or not _importing_crashes():
         return
     asked = find_triton_question()
     if asked is None:

@@ -13,6 +13,7 @@ from profilerkit.process.restoring import for_each, restored
 from ..compat import (
     HigherOrderOperator,
     TorchDispatchMode,
+    count_writes,
     disable_dispatch_modes,
     internal_overlap,
     schema_of,
@@ -54,7 +55,7 @@ def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
 
 def versions_of(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, int]]:
     """Return the version of each tensor that counts its writes; inference tensors do not."""
-    return [(each, each._version) for each in tensors if has_values(each) and not each.is_inference()]
+    return [(each, count_writes(each)) for each in tensors if has_values(each) and not each.is_inference()]
 
 
 def restore_versions(versions: Iterable[tuple[torch.Tensor, int]]) -> None:
@@ -63,7 +64,7 @@ def restore_versions(versions: Iterable[tuple[torch.Tensor, int]]) -> None:
     Else autograd would refuse the backward pass of a graph that the caller has made before and that needs them.
     """
     for tensor, version in versions:
-        if tensor._version != version:
+        if count_writes(tensor) != version:
             set_version(tensor, version)
 
 
