@@ -49,13 +49,13 @@ def _first(*paths: str, instead: Any = None, off: str = "") -> Any:
     return instead
 
 
-def _refuse(path: str, purpose: str) -> Callable[..., Any]:
+def _refuse(path: str, purpose: str, library: str = "torch") -> Callable[..., Any]:
     """Return a function that raises `NotOfferedError`, for a name without which a capability is off."""
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise NotOfferedError(
-            f"torch {VERSION} has no {path}, by which profilerkit {purpose}; use a release of torch that "
-            "profilerkit was tested with, or a newer profilerkit"
+            f"{library} {installed_version(library)} has no {path}, by which profilerkit {purpose}; use a release of "
+            f"{library} that profilerkit was tested with, or a newer profilerkit"
         )
 
     return refuse
@@ -572,7 +572,6 @@ INNER_NAMES = {
     "DistributedDataParallel": "module",
     "FullyShardedDataParallel": field("_fsdp_wrapped_module"),
 }
-_FLAT = field("_flat_param")
 
 
 def _read_wrapped(owner: Any, name: str) -> Any:
@@ -586,11 +585,6 @@ def flat_parameter(wrapper: Any) -> Any:
     """Return the parameter that a ``FullyShardedDataParallel`` has made of several; None where it has none."""
     handle = _read_wrapped(wrapper, field("_handle"))
     return None if handle is None else handle.flat_param
-
-
-def is_flattened(name: str, tensor: Any) -> bool:
-    """Return whether a parameter is one of several, or was one of those; else it counts beside the others."""
-    return name == _FLAT or hasattr(tensor, field("_fsdp_flattened"))
 
 
 def sizes_in_shard(flat: Any) -> list[int]:
@@ -615,21 +609,14 @@ def shared_parameters(flat: Any) -> Iterator[tuple[torch.nn.Module, str, torch.n
         yield info.module, info.param_name, info.prim_module, info.prim_param_name
 
 
-def drop_flat_parameter(wrapper: Any) -> None:
-    """Take the flat parameter from the module in which a wrapper has put it."""
-    read_parameters(_read_wrapped(wrapper, INNER_NAMES["FullyShardedDataParallel"])).pop(_FLAT, None)
-
-
 # Keras' layers on torch, and configurations of transformers.
 
-#: Where Keras lets torch see a layer's weights a second time; else they are shown twice.
-KERAS_MIRROR = field("_torch_params")
 _VALUE = field("_value")
 
 
 def _read_keras(owner: Any, name: str) -> Any:
     if not hasattr(owner, name):
-        _refuse(f"keras: {type(owner).__name__}.{name}", "finds the weights of a layer")()
+        _refuse(f"{type(owner).__name__}.{name}", "finds the weights of a layer", "keras")()
     return getattr(owner, name)
 
 

@@ -11,11 +11,16 @@ import os
 import subprocess
 import sys
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import pytest
+import torch
 from absent_names import METRICS, names_in
 from source_tree import ROOT, SUPPORT
+
+from profilerkit import NotOfferedError
+from profilerkit_torch import compat
 
 COMPAT = ROOT / "backends" / "profilerkit_torch" / "compat.py"
 #: Tags, operators and dtypes that other files ask for, by functions of that file.
@@ -34,23 +39,38 @@ SAMPLE = (
 )
 
 
+#: Of Keras' layers on torch.
+KERAS = ("_value", "_trainable_variables", "_non_trainable_variables", "_seed_generators")
+#: Of wrappers, of configurations and of changes between two calls: other tests read what is said without them.
+ELSEWHERE = frozenset(
+    (
+        *("_handle", "_shard_param_infos", "_shapes", "_params", "_param_infos", "_shared_param_infos"),
+        *("_orig_mod", "_fsdp_wrapped_module", "_attn_implementation", "_experts_implementation"),
+        *("_load_state_dict_post_hooks", "_load_state_dict_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks"),
+    )
+)
+
+
 @cache
-def said_without(name: str) -> Any:
-    """Return what the reports say without a name; with all of them for an empty text."""
+def said_without(name: str, keras: str = "") -> Any:
+    """Return what the reports say without a name; with all of them for an empty text. ``keras`` is what it runs on."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(SUPPORT / "absent_names.py"), *filter(None, [name])],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "KERAS_BACKEND": keras},
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def check(name: str) -> None:
-    usual, said = said_without(""), said_without(name)
+def check(name: str, keras: str = "") -> None:
+    usual, said = said_without("", keras), said_without(name, keras)
     for network in usual:
+        if "refused" in said[network]:
+            assert f"keras {version('keras')} has no" in said[network]["refused"]
+            continue
         for metric in METRICS:
             before, now = (report[network]["values"][metric] for report in (usual, said))
             assert before[1] == "complete"
@@ -74,6 +94,35 @@ def test_a_name_that_is_gone(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted({*names_in(COMPAT), *FURTHER} - {*SAMPLE}))
+@pytest.mark.parametrize("name", sorted({*names_in(COMPAT), *FURTHER} - {*SAMPLE, *KERAS} - ELSEWHERE))
 def test_any_name_that_is_gone(name: str) -> None:
     check(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KERAS)
+def test_a_name_of_keras_that_is_gone(name: str) -> None:
+    pytest.importorskip("keras")
+    assert name in names_in(COMPAT)
+    check(name, "torch")
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        (compat.flat_parameter, "_handle"),
+        (compat.sizes_in_shard, "_shapes"),
+        (lambda flat: list(compat.original_parameters(flat)), "_shapes"),
+        (lambda flat: list(compat.shared_parameters(flat)), "_shared_param_infos"),
+        (compat.keras_weights, "_trainable_variables"),
+    ],
+)
+def test_a_wrapper_without_a_name_is_refused(read: Any, name: str) -> None:
+    """What is inside would be counted as it is spread, or not at all."""
+    with pytest.raises(NotOfferedError, match=f"has no .*{name}"):
+        read(torch.nn.Module())
+
+
+def test_a_configuration_that_does_not_tell_how_attention_runs() -> None:
+    assert compat.attention_of(object()) == ""
+    assert compat.experts_of(object()) == "eager"

@@ -27,7 +27,7 @@ from profilerkit.backend_kit.keras_layers import (
 )
 from profilerkit.backend_kit.layouts import in_declared_layout
 
-from ..compat import KERAS_MIRROR, keras_states, keras_value, keras_weights, read_children, set_keras_value
+from ..compat import keras_states, keras_value, keras_weights, read_children, set_keras_value
 
 __all__ = [
     "build_without_values",
@@ -76,9 +76,12 @@ def keras_buffers(module: nn.Module) -> Iterator[torch.Tensor]:
     yield from (value for variable in variables if (value := keras_value(variable)) is not None)
 
 
-def is_mirror(name: str, module: nn.Module) -> bool:
-    """Return whether a child of a module is where Keras shows torch the weights of a layer, all inner ones included."""
-    return name == KERAS_MIRROR and is_keras(module)
+def is_mirror(name: str, child: Any, module: nn.Module) -> bool:
+    """Return whether a child of a module is where Keras shows torch the weights of a layer, all inner ones included.
+
+    Keras wraps any other module of torch that a layer gets in a layer, which has it as its ``module``.
+    """
+    return isinstance(child, nn.ParameterDict) and is_keras(module) and name != "module"
 
 
 def is_unbuilt(modules: Iterable[nn.Module]) -> bool:
@@ -123,7 +126,7 @@ def _children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
         yield from children
         return
     yield from children_of(module)
-    yield from ((name, child) for name, child in children if not (name == KERAS_MIRROR or is_keras(child)))
+    yield from ((name, child) for name, child in children if not (is_mirror(name, child, module) or is_keras(child)))
 
 
 def own_keras_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:

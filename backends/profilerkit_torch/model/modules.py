@@ -170,7 +170,7 @@ def named_parameters_of(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
         yield from model.named_parameters()
         return
     children = ((name, child, module) for module in modules for name, child in read_children(module).items())
-    mirrors = {id(child) for name, child, module in children if is_mirror(name, module)}
+    mirrors = {id(child) for name, child, module in children if is_mirror(name, child, module)}
     visited: set[int] = set()
     for module in modules:
         parameters = () if id(module) in mirrors else read_parameters(module).items()

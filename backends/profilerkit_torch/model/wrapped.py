@@ -25,9 +25,7 @@ from profilerkit.trace.records import RankShare
 from ..compat import (
     INNER_NAMES,
     call_hooks,
-    drop_flat_parameter,
     flat_parameter,
-    is_flattened,
     original_parameters,
     read_buffers,
     read_children,
@@ -129,14 +127,19 @@ def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return None  # what is left of a group of processes that is gone
     count = stored = 0
+    flattened: set[tuple[int, str]] = set()
     for flat in _flat_parameters(modules):
+        originals = (*original_parameters(flat), *shared_parameters(flat))
+        flattened.update((id(owner), name) for owner, name, *_ in originals)
         elements = sum(sizes_in_shard(flat))
         count, stored = count + elements, stored + elements * flat.element_size()
-    counted: set[int] = set()
+    counted = set(map(id, _flat_parameters(modules)))
     for module in modules:
         parameters, buffers = read_parameters(module), read_buffers(module)
         for name, tensor in (*parameters.items(), *buffers.items()):
-            if tensor is None or id(tensor) in counted or is_flattened(name, tensor) or name in unsaved_buffers(module):
+            if tensor is None or id(tensor) in counted or (id(module), name) in flattened:
+                continue
+            if name in unsaved_buffers(module):
                 continue
             counted.add(id(tensor))
             local = tensor.to_local() if _is_part(tensor) else tensor
@@ -163,7 +166,9 @@ def _unflatten(module: Any) -> None:
         for owner, name, first_owner, first_name in shared_parameters(flat):
             owner.__dict__.pop(name, None)
             read_parameters(owner)[name] = read_parameters(first_owner)[first_name]
-    drop_flat_parameter(module)
+        parameters = read_parameters(read_children(module)[INNER_NAMES["FullyShardedDataParallel"]])
+        for name in [name for name, tensor in parameters.items() if tensor is flat]:
+            del parameters[name]
 
 
 def _gather(modules: Sequence[Any]) -> None:

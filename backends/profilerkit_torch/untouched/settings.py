@@ -14,7 +14,7 @@ from profilerkit.backend_kit.settings import Setting
 from ..compat import find_getter, get_precision
 from .process_state import flushes_denormal
 
-__all__ = ["LEFT_OUT", "SETTINGS"]
+__all__ = ["SETTINGS"]
 
 _cuda: Any = backends.cuda
 
@@ -65,40 +65,3 @@ SETTINGS: tuple[Setting, ...] = (
     *_of_c("torch.backends.cuda.matmul.allow_fp16_accumulation", "_get_cublas_allow_fp16_accumulation", False),
     *_precisions(),
 )
-#: The other settings of torch, each with the reason why no report names it.
-LEFT_OUT: dict[str, str] = {
-    "autograd_fallback_mode": "only warns about operators without a gradient",
-    "backcompat_broadcast_warn": "only warns",
-    "backcompat_keepdim_warn": "only warns",
-    "blas_preferred_backend": "its default is another one on each machine",
-    "cpu_allow_fp16_reduced_precision_reduction": "only on ARM processors, where torch documents no default",
-    "cublas_allow_bf16_reduced_precision_reduction": "a pair of values whose form changes between releases",
-    "cublas_allow_fp16_reduced_precision_reduction": "a pair of values whose form changes between releases",
-    "cublas_allow_tf32": "the same as torch.set_float32_matmul_precision",
-    "cublaslt_prefer_grouped_gemm": "a choice of kernel, of torch 2.15 on",
-    "cudnn_depthwise_kernel": "a choice of kernel, of torch 2.13 on",
-    "deterministic_algorithms": "in the table, by its function",
-    "deterministic_fill_uninitialized_memory": "acts only with torch.use_deterministic_algorithms, which is named",
-    "dispatch_mode": "modes are off during a profile",
-    "dtensor_allow_implicit_replication": "acts on distributed tensors alone",
-    "fake_constant": "of one tensor without values",
-    "float32_matmul_precision": "in the table, by its function",
-    "graph_exec_group": "a group of processes",
-    "graph_executor_optimize": "scripts run without it in a pass",
-    "linalg_preferred_backend": "its default is another one on each machine",
-    "math_sdp_allow_fp16_bf16_reduction": "precision of one kernel of attention, of no other cost",
-    "miopen_immediate": "only on AMD's accelerators",
-    "native_aot_enabled": "a choice of kernel, of torch 2.15 on",
-    "native_aot_unconditional_masked": "a choice of kernel, of torch 2.15 on",
-    "onednn_allow_tf32": "the same as the fp32_precision of mkldnn",
-    "qengine": "its default is another one on each machine",
-    "rocm_fa_preferred_backend": "only on AMD's accelerators",
-    "sdp_priority_order": "a list of all kernels of attention; those that are switched off are named",
-    "sm_carveout_experimental": "how many processors of a GPU a kernel leaves free; experimental",
-    "tensor_metadata": "of one tensor",
-    "thread_name": "a name",
-    "torch_function_state": "a profile has modes of its own",
-    "tracing_state": "nothing can be profiled while torch records code",
-    "value_trace": "of a recording",
-    "warnAlways": "only warns",
-}
