@@ -371,10 +371,10 @@ OF_STATE_DICTS = frozenset(
 
 def replace_tensors(module: torch.nn.Module, stand_in: Callable[[Any], Any]) -> None:
     """Have others stand in for the parameters and buffers of a module; where that is impossible no pass has any."""
-    for own, name in ((read_parameters, "_parameters"), (read_buffers, "_buffers")):
-        tensors = own(module)
+    for read, name in ((read_parameters, "_parameters"), (read_buffers, "_buffers")):
+        tensors = read(module)
         if tensors:
-            if own(module) is not tensors:
+            if read(module) is not tensors:
                 _refuse(f"Module.{name}", "puts tensors without values in the place of weights")()
             tensors.update([(key, stand_in(tensor)) for key, tensor in tensors.items()])
 

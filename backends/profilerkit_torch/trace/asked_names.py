@@ -120,10 +120,10 @@ def find_namespaces(modules: Iterable[nn.Module], function: Any = None) -> list[
     """Return the namespaces of the files that the model's classes and its hooks, or a function, come from."""
     modules = list(modules)
     kinds = {base for module in modules for base in type(module).__mro__}
-    own = [kind for kind in kinds if not f"{kind.__module__}.".startswith(("torch.", "builtins."))]
+    user_kinds = [kind for kind in kinds if not f"{kind.__module__}.".startswith(("torch.", "builtins."))]
     hooks = [hook for module in modules for hooks_of_call in call_hooks(module) for hook in hooks_of_call.values()]
-    called = [function, *hooks, *(vars(kind).get("forward") for kind in own)]
-    spaces = [vars(sys.modules[kind.__module__]) for kind in own if kind.__module__ in sys.modules]
+    called = [function, *hooks, *(vars(kind).get("forward") for kind in user_kinds)]
+    spaces = [vars(sys.modules[kind.__module__]) for kind in user_kinds if kind.__module__ in sys.modules]
     spaces += [code.__globals__ for code in called if isinstance(code, FunctionType)]
     return list({id(space): space for space in spaces}.values())
 
