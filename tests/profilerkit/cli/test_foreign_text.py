@@ -48,6 +48,7 @@ OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    pytest.importorskip("torch")
     (tmp_path / "evil.py").write_text(BAD, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return "evil.py"

@@ -6,6 +6,9 @@ import warnings
 from typing import Any
 
 import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
 from torch import nn
 
 from profilerkit import ArgumentError, ArgumentWarning, compare, metric, profile
