@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from profilerkit import BackendInfo, LoaderInfo, Metric, ProfilerFunction, RendererInfo, StatusKey, hookimpl
-from profilerkit.cli import main
+from profilerkit.cli import list_command, main
 from profilerkit.plugging import offers as plugins
 from profilerkit.testing import FakeBackend
 
@@ -43,8 +43,12 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
 
 
 @pytest.fixture
-def listed(capsys: pytest.CaptureFixture[str]) -> List:
+def listed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> List:
     """Run the command as a user does: the exit code, standard output and standard error."""
+    # The plugin that offers the commands is left out too, so that it is not among what is listed.
+    monkeypatch.setattr("profilerkit.cli.load_command", {"list": list_command.command}.get)
+    offered = {"list": types.SimpleNamespace(examples=(), description="")}
+    monkeypatch.setattr("profilerkit.cli.offered_commands", lambda: offered)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as caught:

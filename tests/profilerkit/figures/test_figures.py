@@ -14,7 +14,6 @@ from drawn_figures import BOTH, LAYERS, OPERATORS, REPORT, SWEEP, TIMES, operato
 
 from profilerkit import Comparison, Measurement, Report, Scale
 from profilerkit.figures import (
-    KINDS,
     Ceilings,
     batch_sweep,
     draw,
@@ -25,11 +24,15 @@ from profilerkit.figures import (
     roofline,
 )
 from profilerkit.figures.canvas import plain
+from profilerkit.plugging.figures import offered_figures
 from profilerkit.times.layer_times import LayerTime, layer_time_table
 from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table
 
 pytest.importorskip("matplotlib")
+
+#: The kinds of figures that profilerkit comes with.
+KINDS = ("layer_bars", "icicle", "latency", "batch_sweep", "memory_timeline", "roofline")
 
 
 def bars(axis: Any) -> list[list[float]]:
@@ -290,7 +293,7 @@ def test_a_roofline_is_of_the_forward_pass_and_says_where_it_has_no_roof() -> No
 
 
 def test_a_report_plots_every_kind() -> None:
-    assert list(KINDS) == ["layer_bars", "icicle", "latency", "batch_sweep", "memory_timeline", "roofline"]
+    assert tuple(offered_figures()) == KINDS
     for kind in KINDS:
         assert type(REPORT.plot(kind)).__name__ == "Figure"
     assert len(BOTH.plot("latency", percentiles=(50,)).axes) == 2
@@ -302,10 +305,11 @@ def test_figures_touch_nothing_global_and_need_no_screen(tmp_path: Path) -> None
     code = """
 import sys
 from drawn_figures import REPORT
-from profilerkit.figures import KINDS, draw
+from profilerkit.figures import draw
+from profilerkit.plugging.figures import offered_figures
 import matplotlib
 before = repr(matplotlib.rcParams.copy())
-for kind in KINDS:
+for kind in offered_figures():
     draw(REPORT, kind).savefig(f"{kind}.png")
 assert repr(matplotlib.rcParams.copy()) == before
 assert "matplotlib.pyplot" not in sys.modules

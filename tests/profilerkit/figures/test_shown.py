@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from drawn_figures import REPORT
 
-from profilerkit.figures import KINDS, latency
+from profilerkit.figures import latency
+from profilerkit.plugging.figures import offered_figures
 
 pytest.importorskip("matplotlib")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", offered_figures())
 def test_a_figure_is_a_picture_twice_as_sharp_as_it_is_large(kind: str) -> None:
     figure = REPORT.plot(kind)
     picture, size = figure._repr_png_()

@@ -63,6 +63,7 @@ def backend_of(*operators: OpRecord) -> Any:
     """Return a backend to which any model is these operators; a case names one by its index."""
     return SimpleNamespace(
         name="made up",
+        extensions=(),
         trace=lambda model, inputs: ModelTrace((LayerRecord("", "M", 0),), operators if model is None else model),
     )
 
