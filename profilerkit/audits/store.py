@@ -131,11 +131,15 @@ class Store:
         if url.get_backend_name() == "sqlite":
             set_up(engine)
         opened = cls(engine, path)
-        with opened._read() as connection:
-            created = schema.is_created(connection)
-        if not created:
-            with opened._write() as connection:
-                schema.create(connection)
+        try:
+            with opened._read() as connection:
+                created = schema.is_created(connection)
+            if not created:
+                with opened._write() as connection:
+                    schema.create(connection)
+        except BaseException:
+            opened.close()
+            raise
         return opened
 
     def __enter__(self) -> Store:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from profilerkit import Completeness, Report, StoreError, profile
 from profilerkit.audits import FailureCode, Row, RowStatus, Run, Store, Value, add_report
 from profilerkit.audits.store import parse_url
+from profilerkit.isolation import processes
 from profilerkit_numpy.layers import Sequential, dense
 
 KEY = "k" * 64
@@ -131,6 +132,9 @@ def test_a_database_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("this is no database, and long enough to be seen as none" * 20)
     with pytest.raises(StoreError, match="file is not a database"):
         Store.open(tmp_path / "text.db")
+    if processes.LINUX:
+        open_files = {link.resolve() for link in Path("/proc/self/fd").iterdir()}
+        assert not open_files & {tmp_path / "other.db", tmp_path / "text.db"}, "what is refused is closed"
 
 
 @pytest.mark.parametrize(
