@@ -14,10 +14,7 @@ from profilerkit.language_models.records import CacheContents
 from .caches import contents_of, layer_windows
 from .models import require_decoder
 
-__all__ = ["CACHES", "Calls", "cache_in", "decode", "prefill"]
-
-#: What models call their caches, in their outputs and their arguments.
-CACHES = ("past_key_values", "cache_params", "state", "mems")
+__all__ = ["Calls", "cache_in", "decode", "prefill"]
 
 
 class Calls:
@@ -74,12 +71,16 @@ def decode(model: Any, token: torch.Tensor, name: str, cache: Any, before: Mappi
 
 
 def cache_in(model: Any, outputs: Any) -> tuple[str, Any]:
-    """Return the cache among a model's outputs, with its name; raises `InputError` if there is none."""
+    """Return the cache among a model's outputs, with its name; raises `InputError` if there is none.
+
+    It is what the model returns and takes by the same name. Transformers 5.24 has given it another name, and some
+    models have one of their own.
+    """
     parameters = inspect.signature(model.forward).parameters
-    for name in CACHES:
-        cache = outputs.get(name) if name in parameters else None
-        if cache is not None:
-            return name, cache
+    for name, value in outputs.items():
+        is_input = isinstance(value, torch.Tensor) or name.endswith("hidden_states")  # a mask, what an image became
+        if name in parameters and value is not None and not is_input:
+            return name, value
     require_decoder(model)
     raise InputError(
         f"{type(model).__name__} returned no cache although use_cache=True was given; its outputs are "

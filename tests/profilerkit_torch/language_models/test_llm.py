@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ import profilerkit
 from profilerkit import ArgumentError, InputError, WithoutValuesError, llm
 from profilerkit.language_models import LanguageModelComparison
 from profilerkit.language_models.serving import ASSUMPTIONS
+from profilerkit_torch.language_models.calls import cache_in
 
 transformers = pytest.importorskip("transformers")
 #: Multiply-accumulates of a token, by hand: queries, keys and values, output, and three of the feed-forward part.
@@ -186,6 +189,20 @@ def test_a_model_that_returns_no_cache_is_an_error() -> None:
 
     with pytest.raises(InputError, match="Forgetful returned no cache although use_cache=True was given"):
         llm(Forgetful(tiny_config()), prompt=8, new=2)
+
+
+@pytest.mark.parametrize("name", ["past_key_values", "cache", "state", "a name of the next release"])
+def test_a_cache_is_what_a_model_returns_and_takes_whatever_its_name(name: str) -> None:
+    names = ["input_ids", "attention_mask", "image_hidden_states", name.replace(" ", "_")]
+
+    def forward(**inputs: Any) -> None: ...
+
+    parameters = [inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY) for parameter in names]
+    forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    mask, kept = torch.ones(1), [torch.ones(2)]
+    outputs = {"logits": mask, "attention_mask": mask, "image_hidden_states": (mask,), "other": kept, names[-1]: kept}
+    found = cache_in(SimpleNamespace(forward=forward), outputs)
+    assert found == (names[-1], kept)
 
 
 def test_a_model_that_cannot_be_followed_says_what_it_raised() -> None:

@@ -62,18 +62,26 @@ class Sleeper(nn.Module):
 
 
 def test_known_sleeps_are_found_again() -> None:
-    """Within 5 %, of the shortest of the passes: a sleep may last longer than it should, on a machine in use."""
+    """No layer takes less than it sleeps, and all of them no more than passed: on a machine in use sleeps are longer.
+
+    Five percent are left for what the clock is said to take. To the second, see the test with a clock of its own.
+    """
     inner = nn.Sequential(Sleeper(0.03, 0.04), nn.ReLU(inplace=True))
     model = nn.Sequential(inner, Sleeper(0.05, 0.02))
+    start = time.perf_counter()
     table = table_of(model, X, passes=5)
+    passed, found = time.perf_counter() - start, 0.0
     expected = {"": (0.08, 0.06), "0": (0.03, 0.04), "0.0": (0.03, 0.04), "1": (0.05, 0.02)}
     for path, (forward, backward) in expected.items():
-        assert min(table.samples(path)) == pytest.approx(forward, rel=0.05)
-        assert min(table.samples(path, "backward_seconds")) == pytest.approx(backward, rel=0.05)
+        assert min(table.samples(path)) > 0.95 * forward
+        assert min(table.samples(path, "backward_seconds")) > 0.95 * backward
     for direction in ("forward_seconds", "backward_seconds"):
         whole, own = table.samples("", direction), table.samples("", f"own_{direction}")
         inside = zip(own, table.samples("0", direction), table.samples("1", direction), strict=True)
         assert whole == pytest.approx([sum(parts) for parts in inside])
+        assert min(own) >= 0
+        found += sum(whole)
+    assert found < passed
 
 
 def test_every_layer_of_a_resnet_with_operations_in_place_has_both_times() -> None:
