@@ -74,6 +74,27 @@ if not TYPE_CHECKING:
         ),
     )
 
+    if not hasattr(TorchDispatchMode, "supports_higher_order_operators"):
+        _PlainMode = TorchDispatchMode
+
+        class TorchDispatchMode(_PlainMode):  # type: ignore[no-redef,valid-type,misc]
+            """A mode of torch 2.6, where operators that take functions ask each class of modes for a rule of its own.
+
+            One that appears while the mode is on has none, and raises an error that says so.
+            """
+
+            supports_higher_order_operators = False
+
+            def __enter__(self) -> Any:
+                if self.supports_higher_order_operators:
+                    for operator in (find("torch._ops._higher_order_ops") or {}).values():
+                        operator.python_key_table[type(self)] = partial(_ask_mode, operator)
+                return super().__enter__()
+
+        def _ask_mode(operator: Any, mode: Any, *args: Any, **kwargs: Any) -> Any:
+            return mode.__torch_dispatch__(operator, (), args, kwargs)
+
+
 #: The modes of functions that are on, the innermost last; else they are read one by one.
 function_modes: Callable[[], list[Any]] = _first(
     "torch.overrides._get_current_function_mode_stack",

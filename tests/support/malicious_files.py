@@ -8,6 +8,7 @@ import os
 import pickle
 import zipfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,15 @@ def honest_program(path: Path) -> Path:
     return path
 
 
+@cache
+def is_new_layout() -> bool:
+    """Return whether this release writes programs as torch 2.8 and newer do, in another layout than 2.7."""
+    buffer = io.BytesIO()
+    torch.export.save(exported(), buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        return any(name.endswith("models/model.json") for name in archive.namelist())
+
+
 Changed = dict[str, bytes]
 
 
@@ -58,6 +68,11 @@ def rewritten(path: Path, change: Callable[[Changed], None], made: Path | None =
         folder = names[0].partition("/")[0]
         members = {name.removeprefix(f"{folder}/"): archive.read(name) for name in names}
     change(members)
+    if folder in members:  # an archive of torch 2.6 or 2.7 has no folder
+        with zipfile.ZipFile(made or path, "w") as archive:
+            for name, data in members.items():
+                archive.writestr(name, data)
+        return made or path
     writer = torch._C.PyTorchFileWriter(str(made or path))
     for name, data in members.items():
         if not name.startswith(".data/") and name != "byteorder" and name != "version":
@@ -77,9 +92,10 @@ Model = dict[str, Any]
 
 def in_model(change: Callable[[Model], None]) -> Callable[[Changed], None]:
     def rewrite(members: Changed) -> None:
-        model = json.loads(members["models/model.json"])
+        name = "models/model.json" if is_new_layout() else "serialized_exported_program.json"
+        model = json.loads(members[name])
         change(model)
-        members["models/model.json"] = json.dumps(model).encode()
+        members[name] = json.dumps(model).encode()
 
     return rewrite
 

@@ -87,6 +87,7 @@ def _calling(arguments: Callable[..., tuple[Any, ...]]) -> Handler:
 
 def _scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     combine, init, xs, *further = args
+    *place, more = further or [()]  # torch 2.6 names the dimension and the direction before what else it hands on
     steps_to_drop = _steps_for_shapes()
 
     def step(*values: Any) -> Any:
@@ -98,7 +99,7 @@ def _scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
             return combine(*values)
 
     with _recording(recorder):
-        return find_scan()(step, init, xs, additional_inputs=further[0] if further else ())
+        return find_scan()(step, init, xs, *place, additional_inputs=more)
 
 
 @cache

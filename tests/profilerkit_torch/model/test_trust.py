@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from click.testing import CliRunner
-from malicious_files import Net, Touch, honest_program, programs, script, scripts
+from malicious_files import Net, Touch, honest_program, is_new_layout, programs, script, scripts
 from torch import nn
 
 from profilerkit import InputError, profile
@@ -45,6 +45,8 @@ WAYS = [
     "constants in the layout of torch 2.7",
     "example_inputs in the layout of torch 2.7",
 ]
+#: What only the layout of torch 2.8 and newer has.
+NEW_LAYOUT = WAYS[:6]
 #: Refused as well, though it takes more than to load and profile them: the name of a node is written into code that
 #: nothing here calls, and torch 2.13 itself refuses the others when it has read the rest.
 NOT_RUN = (
@@ -58,6 +60,7 @@ NOT_RUN = (
     "an attribute of the operators",
     "a part of a name unknown",
     "the key of a part",
+    *(() if is_new_layout() else ("the module of an enumeration",)),
 )
 
 
@@ -75,6 +78,8 @@ def test_every_way_has_a_test(marker: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_program_runs_no_code_unless_it_is_trusted(way: str, marker: Path, tmp_path: Path) -> None:
+    if way in NEW_LAYOUT and not is_new_layout():
+        pytest.skip("this release neither writes nor reads that layout")
     path = programs(marker, tmp_path)[way](tmp_path / "net.pt2")
     with pytest.raises(InputError, match=r"net\.pt2 .*it could run any code.*--trust .*trust=True") as raised:
         load_model(str(path))
@@ -148,7 +153,7 @@ def test_an_honest_program_is_loaded(decomposed: bool, tmp_path: Path) -> None:
     """Nothing that an export writes is taken for something else."""
     sizes = {"x": {1: torch.export.Dim.AUTO}, "scale": None, "names": {"bias of it": None}}
     given = {"scale": 2.0, "names": {"bias of it": torch.ones(8)}}
-    program = torch.export.export(Various().eval(), (torch.ones(2, 6, 8),), given, dynamic_shapes=sizes)
+    program = torch.export.export(Various().eval(), (torch.ones(2, 6, 8),), given, dynamic_shapes=sizes, strict=False)
     program = program.run_decompositions() if decomposed else program
     torch.export.save(program, tmp_path / "various.pt2")
     loaded = load_model(str(tmp_path / "various.pt2"))
@@ -240,6 +245,7 @@ def test_the_safe_reading_cannot_be_switched_off_from_outside(
     assert "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ
 
 
+@pytest.mark.skipif(not is_new_layout(), reason="this release reads no compiled code from a program")
 def test_compiled_code_is_refused(tmp_path: Path) -> None:
     from malicious_files import rewritten
 

@@ -10,14 +10,20 @@ import torch
 import torch.nn.functional as F
 from tiny import Call, ones, trace, traced
 from torch import nn
-from torch._higher_order_ops import associative_scan, map, scan, while_loop
+from torch._higher_order_ops.associative_scan import associative_scan
+from torch._higher_order_ops.map import map
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit import ModelTrace, profile
 from profilerkit.trace.bounds import Bounds
 
 #: Two rows of four through a linear layer to four: MACs, and FLOPs with its bias.
 ONE = (2 * 4 * 4, 2 * 2 * 4 * 4 + 2 * 4)
+#: Where loops and scans are prototypes; later modes are asked of them.
+IS_2_6 = not hasattr(TorchDispatchMode, "supports_higher_order_operators")
 
 
 def run(function: Callable[..., Any], *args: Any) -> ModelTrace:
@@ -94,9 +100,10 @@ def test_a_map_counts_each_of_its_calls() -> None:
 
 def test_a_scan_counts_each_of_its_steps() -> None:
     found = run(lambda self, x: scan(lambda c, row: (self.one(c), row.clone()), x[0], x), ones(3, 2, 4))
-    assert found.macs == 3 * ONE[0]
+    assert found.macs == (4 if IS_2_6 else 3) * ONE[0]  # torch 2.6 takes one of its own first, to see what comes out
 
 
+@pytest.mark.skipif(IS_2_6, reason="private in torch 2.6, and endless there")
 def test_an_associative_scan_counts_what_it_combines() -> None:
     """Four elements pairwise: 2 sums of pairs, 1 of these, and 1 for the element between: 4 of the 3 that suffice."""
     found = run(lambda self, x: associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic"), ones(4, 5))
@@ -187,6 +194,8 @@ CONTROL: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("case", CONTROL)
 def test_gradients_flow_through_what_the_functions_do(case: str) -> None:
     """Two linear layers, one after the other: as much again for both weights, and for the input of the second."""
+    if case == "scan" and IS_2_6:
+        pytest.skip("a scan of torch 2.6 has no gradients")
     model = Call(CONTROL[case], one=nn.Linear(4, 4), two=nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)))
     report = profile(model, ones(2, 4), metrics=["macs", "training_macs"])
     assert (report["macs"], report["training_macs"]) == (2 * ONE[0], 5 * ONE[0])
