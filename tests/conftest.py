@@ -81,8 +81,10 @@ def settings() -> dict[str, Any]:
     return found
 
 
-#: Set while a test runs, by pytest and by torch.compile when it is used for the first time.
-_ANY_TEST_SETS = frozenset({"PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"})
+#: Set while a test runs, by pytest, and by torch.compile and torch.cuda when they are used for the first time.
+_ANY_TEST_SETS = frozenset(
+    {"PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_MODULE_LOADING"}
+)
 _FRAMEWORKS = frozenset(
     {"torch", "tensorflow", "keras", "tf_keras", "jax", "transformers", "sklearn", "matplotlib", "h5py"}
 )

@@ -205,15 +205,24 @@ _HAS_DEVICE = _first(
 )
 
 
+#: In place of the mode, which torch has as an attribute from the first call on; torch 2.6 takes no None for it.
+_NEVER_SET = object()
+
+
 def default_device() -> tuple[Any, Any]:
     """Return the default device of tensors, as `set_default_device` takes it: the device, and its mode."""
-    return getattr(_device_module, "CURRENT_DEVICE", None), getattr(_device_context, "device_context", None)
+    return getattr(_device_module, "CURRENT_DEVICE", None), getattr(_device_context, "device_context", _NEVER_SET)
 
 
 def set_default_device(value: tuple[Any, Any]) -> None:
     """Put the default device back."""
-    if _HAS_DEVICE is not None and _device_context is not None:
-        _device_module.CURRENT_DEVICE, _device_context.device_context = value
+    if _HAS_DEVICE is None or _device_context is None:
+        return
+    _device_module.CURRENT_DEVICE, mode = value
+    if mode is not _NEVER_SET:
+        _device_context.device_context = mode
+    elif hasattr(_device_context, "device_context"):
+        del _device_context.device_context
 
 
 # What torch records or transforms at the moment: no model is profiled inside of that. Without one of these names a
@@ -501,7 +510,8 @@ call_after_backward: Callable[[Callable[[], None]], None] = (
     if _engine is None
     else _engine.queue_callback
 )
-#: The hooks for tensors that a graph saves: a pair, or None. Without it no report says that there are some.
+#: The hooks for tensors that a graph saves: a pair, or None. Without it, as in torch 2.6, no report names them, and
+#: those that a model leaves switched on stay.
 top_saved_tensors_hooks: Callable[[bool], Any] = _first(
     "torch._C._autograd._top_saved_tensors_default_hooks", instead=lambda ignore_tracing: None
 )

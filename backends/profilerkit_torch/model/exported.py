@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from profilerkit import ModelInputs
+from profilerkit import InputError, ModelInputs
 from profilerkit.declared_inputs import DeclaredInput
 
 from ..compat import TorchDispatchMode, operator, tree_unflatten
@@ -38,6 +38,11 @@ def layered(program: torch.export.ExportedProgram) -> nn.Module:
         with warnings.catch_warnings(), torch.no_grad(), _Sharing():  # type: ignore[no-untyped-call]
             warnings.filterwarnings("ignore", category=FutureWarning, message=r"`isinstance\(treespec")  # torch's own
             module = torch.export.unflatten(program)
+    except RuntimeError as error:
+        raise InputError(
+            f"torch {torch.__version__} cannot bring the program into the layers of its model: {error} Export the "
+            "model with strict=False, or from within another module"
+        ) from error
     finally:
         metadata.clear()
         metadata.update(before)

@@ -18,6 +18,7 @@ from ..model.tensors import has_storage
 from ..trace.live_bytes import LiveBytes
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import InputObjects
+from .passes import memory_reader
 from .profiler_sessions import profiling
 from .runs import resolve_device, running
 
@@ -70,10 +71,13 @@ def _on_cpu(call: Callable[[], Any], _: torch.device) -> int:
 
 def on_accelerator(call: Callable[[], Any], device: torch.device) -> int:
     """Return by how many bytes a call raises what the device's allocator has given out; its peak starts anew."""
+    memory = memory_reader(device)
+    if memory is None:
+        raise NotOfferedError(f"torch does not report the peak of the memory on {device}")
     try:
-        torch.accelerator.reset_peak_memory_stats(device)
-        before = torch.accelerator.memory_allocated(device)
+        memory.reset_peak_memory_stats(device)
+        before = memory.memory_allocated(device)
     except (AttributeError, NotImplementedError, RuntimeError) as error:
         raise NotOfferedError(f"torch does not report the peak of the memory on {device}: {error}") from error
     call()
-    return int(torch.accelerator.max_memory_allocated(device) - before)
+    return int(memory.max_memory_allocated(device) - before)

@@ -191,6 +191,8 @@ KERNELS = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_below_attention(name: str) -> None:
     """They are called by themselves for packed sequences: here two, of at most 6 queries and 5 keys each."""
+    if not hasattr(torch.ops.aten, name):
+        pytest.skip("this release of torch has no such kernel")
     dy, starts, longest, longest_key = KERNELS[name]
     packed = {dy: empty(9, 4, 8), "query": empty(9, 4, 8), "key": empty(7, 4, 8), "value": empty(7, 4, 8)}
     given = {**packed, starts: empty(3), longest: 6, longest_key: 5}

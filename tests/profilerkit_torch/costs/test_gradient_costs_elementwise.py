@@ -165,6 +165,7 @@ def test_group_norm() -> None:
     assert gradient(norm, IMAGE, *CHANNELS, frozen=(0,)) == (0, 5 * 40)
 
 
+@pytest.mark.skipif(not hasattr(torch.ops.aten, "_fused_rms_norm_backward"), reason="no such kernel in this release")
 def test_rms_norm() -> None:
     """8 roots; the kernel costs what torch spells out on meta tensors."""
     x = empty(2, 4, 5)
@@ -182,6 +183,7 @@ def test_rms_norm() -> None:
     assert by_weight == gradient(spelt_out, IMAGE, ones(5), frozen=(0,)) == (0, 2 * 40)
 
 
+@pytest.mark.skipif(torch.__version__ < (2, 7), reason="torch 2.6 has no such gradient on shapes alone")
 def test_weight_norm() -> None:
     assert gradient(lambda v, g: torch._weight_norm(v, g, 0), ones(3, 4), ones(3, 1)) == (0, 5 * 12 + 4 * 3)
 

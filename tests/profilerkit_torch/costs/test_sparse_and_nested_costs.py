@@ -140,6 +140,15 @@ def heads(x: torch.Tensor) -> torch.Tensor:
     return split
 
 
+def skip_where_it_fails(layout: str, call: Callable[[], Any]) -> None:
+    """Skip where torch does not run it in inference mode, in which it keeps operators whole, as a trace does."""
+    try:
+        with torch.inference_mode():
+            call()
+    except NotImplementedError:
+        pytest.skip(f"torch {torch.__version__} takes this apart for no tensor of layout {layout} but by autograd")
+
+
 @pytest.mark.parametrize("layout", NESTED)
 @pytest.mark.parametrize(
     ("function", "flops"),
@@ -149,6 +158,7 @@ def heads(x: torch.Tensor) -> torch.Tensor:
 def test_a_nested_tensor_counts_the_elements_that_are_there(
     layout: str, function: Callable[..., Any], flops: int
 ) -> None:
+    skip_where_it_fails(layout, lambda: function(nested(layout)))
     assert cost(function, nested(layout)) == (0, flops)
 
 
@@ -160,6 +170,7 @@ def test_a_linear_layer_counts_the_rows_that_are_there(layout: str) -> None:
 
 @pytest.mark.parametrize("layout", NESTED)
 def test_attention_counts_each_sample_by_its_own_length(layout: str) -> None:
+    skip_where_it_fails(layout, lambda: heads(nested(layout)))
     found = cost(lambda x: F.scaled_dot_product_attention(*(heads(x),) * 3), nested(layout))
     scores = 2 * (3 * 3 + 5 * 5)
     assert found[0] == scores * (2 + 2)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tiny_language_models import skip_where_experts_ask_for_addresses
 
 from profilerkit import kv_bytes_per_token, llm
 
@@ -90,6 +91,8 @@ FAMILIES = [
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: f"{family.kind}-{family.groups}")
 def test_passes_and_caches_by_hand(family: Family) -> None:
+    if "Moe" in family.kind:
+        skip_where_experts_ask_for_addresses()
     report: Any = llm(family.configuration, prompt=PROMPT, new=4, dtype="bf16")
     assert report.cost(1, PROMPT, 0).macs == family.macs(PROMPT, 0)
     assert report.cost(3, 1, PROMPT).macs == 3 * family.macs(1, PROMPT)

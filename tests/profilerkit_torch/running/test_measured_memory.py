@@ -86,7 +86,7 @@ def test_a_device_that_does_not_tell_is_named(monkeypatch: pytest.MonkeyPatch) -
         raise RuntimeError("not on this device")
 
     # A CUDA build without a device answers 0, and a build for the CPU raises.
-    monkeypatch.setattr(torch.accelerator, "reset_peak_memory_stats", refuse)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", refuse)
     with pytest.raises(NotOfferedError, match="torch does not report the peak of the memory on cuda"):
         on_accelerator(lambda: None, torch.device("cuda"))
 

@@ -37,7 +37,11 @@ def formula_of_a_module() -> Iterator[None]:
 
 CONDITIONS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], str]] = {
     "autocast": (lambda: torch.autocast("cpu", torch.bfloat16), "autocast of cpu to torch.bfloat16"),
-    "save_on_cpu": (torch.autograd.graph.save_on_cpu, "hooks of saved tensors ("),
+    **(
+        {"save_on_cpu": (torch.autograd.graph.save_on_cpu, "hooks of saved tensors (")}
+        if hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks")
+        else {}  # torch 2.6 does not tell
+    ),
     "a formula of a module": (formula_of_a_module, "cost formulas of the caller's own for Own"),
     "a formula of an operator": (
         lambda: override({"aten::linear": lambda *args, out, **options: Cost(7, 14)}),

@@ -96,7 +96,11 @@ OF_A_RUN: dict[str, Question] = {
     "data_ptr": lambda x: x.data_ptr() != 0,
     "untyped_storage": lambda x: x.untyped_storage().data_ptr() != 0,
     "storage": lambda x: x._typed_storage()._data_ptr() != 0,
-    "const_data_ptr": lambda x: _torch.Tensor.const_data_ptr(x) != 0,
+    **(
+        {"const_data_ptr": lambda x: _torch.Tensor.const_data_ptr(x) != 0}
+        if hasattr(_torch.Tensor, "const_data_ptr")
+        else {}  # torch 2.6
+    ),
     "what is at its address": lambda x: math.isfinite(ctypes.c_float.from_address(x.data_ptr()).value),
     "pickle": lambda x: len(pickle.loads(pickle.dumps(x))) == 4,
     "pickle with an attribute": lambda x: len(pickle.loads(pickle.dumps(_named(x * 2)))) == 4,

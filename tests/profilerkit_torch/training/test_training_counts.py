@@ -6,6 +6,7 @@ its input, where somebody needs one.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -281,8 +282,9 @@ def test_a_checkpoint_that_stops_early_leaves_out_what_nobody_needs() -> None:
         "block.0": 3 * N * 64,
         "block.2": 2 * N * 64,
     }
-    whole = counted(checkpointed(use_reentrant=False, early_stop=False), ones(N, 4))
-    assert whole.macs - found.macs == N * 64
+    if "early_stop" in inspect.signature(checkpoint).parameters:  # torch 2.9 and newer
+        whole = counted(checkpointed(use_reentrant=False, early_stop=False), ones(N, 4))
+        assert whole.macs - found.macs == N * 64
 
 
 # Training mode ------------------------------------------------------------------------------------------------------

@@ -194,7 +194,8 @@ def test_settings_of_an_optimizer_count() -> None:
     assert optimizer_bytes(torch.optim.SGD(params, momentum=0.9), weights) == (35 * 4, 0)
     with_largest = optimizer_bytes(torch.optim.Adam(params, amsgrad=True), weights)
     assert with_largest[0] == 3 * 35 * 4 + 2 * 4, "two counters of steps"
-    assert optimizer_bytes(torch.optim.Muon([model.weight]), weights)[0] == 30 * 4
+    if hasattr(torch.optim, "Muon"):  # torch 2.9 and newer
+        assert optimizer_bytes(torch.optim.Muon([model.weight]), weights)[0] == 30 * 4
 
 
 def test_counting_an_optimizer_changes_nothing() -> None:

@@ -13,7 +13,7 @@ from profilerkit import profile
 from profilerkit.backend_kit.settings import Setting
 from profilerkit.trace.conditions import conditions_of
 from profilerkit_torch import TorchBackend, TorchProfiler
-from profilerkit_torch.compat import settings_of_c
+from profilerkit_torch.compat import get_precision, settings_of_c
 from profilerkit_torch.untouched.caller_context import require_no_tracing
 from profilerkit_torch.untouched.settings import SETTINGS, _of_opt_einsum
 
@@ -117,7 +117,7 @@ def switched_on(setting: Setting) -> Any:
     write(previous)
     if "precision" in setting.name:  # the old and the new names of one setting
         torch.set_float32_matmul_precision(precision)
-        for backend in ("generic", "cuda", "mkldnn"):
+        for backend in ("generic", "cuda", "mkldnn") if get_precision else ():
             _of_precision(backend)("none")
     assert setting.read() == setting.default
 
