@@ -87,7 +87,7 @@ def _calling(arguments: Callable[..., tuple[Any, ...]]) -> Handler:
 
 def _scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     combine, init, xs, *further = args
-    *place, more = further or [()]  # torch 2.6 names the dimension and the direction before what else it hands on
+    *position, more = further or [()]  # torch 2.6 names the dimension and the direction before what else it hands on
     steps_to_drop = _steps_for_shapes()
 
     def step(*values: Any) -> Any:
@@ -99,7 +99,7 @@ def _scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
             return combine(*values)
 
     with _recording(recorder):
-        return find_scan()(step, init, xs, *place, additional_inputs=more)
+        return find_scan()(step, init, xs, *position, additional_inputs=more)
 
 
 @cache
