@@ -476,7 +476,7 @@ def switch_everything() -> None:
     register_module_forward_hook(lambda module, args, output: None)
     if SAVED:
         torch._C._autograd._push_saved_tensors_default_hooks(lambda tensor: tensor, lambda tensor: tensor)
-    if SAVED:  # torch 2.6 crashes in the next pass
+    if torch.__version__ >= "2.11":  # torch 2.6 and 2.10 crash in the next pass
         torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True).__enter__()
     DETERMINISTIC.fill_uninitialized_memory = False
     torch._C._set_multithreading_enabled(False)
