@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 from ..audits.hiding import hide_text
 from ..audits.rows import Row
 from ..audits.store import Run
+from ..errors import StoreError
 from ..piping.quantity import Scale, scale_value
 from ..piping.status import Comparative, Completeness, Metric
 from ..piping.titles import title_of
 from ..plugging import offers
 from ..render.grids import visible
 from ..render.page_parts import packed
+from ..results.report import Report
 from .subjects import Subject
 
 __all__ = ["make_page_data"]
@@ -30,9 +33,16 @@ _SCALES = {"B": Scale.IEC, "s": Scale.TIME, "%": Scale.NONE}
 
 
 def make_page_data(
-    subjects: Sequence[Subject], runs: Sequence[Run], machines: Mapping[str, Mapping[str, str]], private: bool
+    subjects: Sequence[Subject],
+    runs: Sequence[Run],
+    machines: Mapping[str, Mapping[str, str]],
+    private: bool,
+    find_report: Callable[[Row], Report | None] = lambda row: None,
 ) -> dict[str, Any]:
-    """Return the content of the page; ``subjects`` are its rows, in their order."""
+    """Return the content of the page; ``subjects`` are its rows, in their order.
+
+    ``find_report`` returns the report of a row, which says which values of a metric are better.
+    """
     context = _Context(runs, machines, private)
     newest = [subject.newest for subject in subjects]
     metrics = list(dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values))
@@ -47,7 +57,10 @@ def make_page_data(
         "count": len(subjects),
         "ids": [subject.id for subject in subjects],
         "columns": columns,
-        "metrics": [_describe_metric(name, newest, kinds.get(name), context.text) for name in metrics],
+        "metrics": [
+            _describe_metric(name, newest, *_find_kind(name, newest, kinds.get(name), find_report), context.text)
+            for name in metrics
+        ],
         "histories": histories,
         "versions": list(map(json.loads, context.versions)),
         "runs": list(map(context.describe_run, runs)),
@@ -154,17 +167,29 @@ def _describe_machine(facts: Mapping[str, str]) -> str:
     return ", ".join(words)
 
 
-def _describe_metric(name: str, rows: Sequence[Row], kind: type[Metric] | None, text: Text) -> dict[str, Any]:
+def _find_kind(
+    name: str, rows: Sequence[Row], kind: type[Metric] | None, find_report: Callable[[Row], Report | None]
+) -> tuple[Scale | None, Comparative]:
+    """Return how a metric is scaled and compared: as the report of a row has it, or else as plugins offer it."""
+    row = next((row for row in rows if name in row.values and row.values[name].value is not None), None)
+    with suppress(StoreError):  # of a report that is damaged
+        report = None if row is None else find_report(row)
+        if report is not None and name in report.statuses:
+            return report.statuses[name].scale, report.statuses[name].comparative
+    return (None, Comparative.NONE) if kind is None else (kind.SCALE, kind.COMPARATIVE)
+
+
+def _describe_metric(
+    name: str, rows: Sequence[Row], scale: Scale | None, comparative: Comparative, text: Text
+) -> dict[str, Any]:
     values = [row.values.get(name) for row in rows]
     unit = next((value.unit for value in values if value is not None and value.unit), "")
-    scale = _SCALES.get(unit, Scale.SI) if kind is None else kind.SCALE
-    comparative = Comparative.RECIPROCAL if kind is None else kind.COMPARATIVE
     content: dict[str, Any] = {
         "name": name,
         "title": title_of(name),
         "unit": text(unit),
-        "scale": scale.value,
-        "more": not comparative.prefers_lower and comparative is not Comparative.NONE,
+        "scale": (scale or _SCALES.get(unit, Scale.SI)).value,
+        "more": comparative in (Comparative.DIFF, Comparative.DIV),
         "values": [None if value is None else value.value for value in values],
         "incomplete": {
             number: [value.completeness.value if value.is_applicable else "does not apply", text(value.reason)]

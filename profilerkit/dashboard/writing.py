@@ -77,7 +77,7 @@ def _find_subjects(store: Store, run: str | None) -> list[Subject]:
 
 def _draw(store: Store, subjects: Sequence[Subject], addresses: Sequence[str], private: bool) -> str:
     runs = store.runs()
-    data = make_page_data(subjects, runs, store.machines(), private)
+    data = make_page_data(subjects, runs, store.machines(), private, store.report)
     data["pages"] = addresses if any(addresses) else []
     style = f"{source('page.css')}\n{source('audit.css', __package__)}"
     script = script_of(

@@ -409,9 +409,10 @@ def reaching_arguments(
     options = {name for name in reaching - {*PROVIDED} if all(name not in registry for registry, _ in requested)}
     for name in unused:
         takers = {key for registry, _ in requested for key in registry.keys_that_take(name)}
+        meant = nearest(name, options)
         message = (
             f"nothing that is requested takes an argument {name!r}, only {', '.join(sorted(takers))}; leave it out, or "
-            f"request one of these; {argument_hint(name, options, {})}"
+            f"request one of these{'' if meant is None else f'; did you mean {meant!r}?'}"
         )
         if strict:
             raise ArgumentError(message)

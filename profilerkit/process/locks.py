@@ -62,15 +62,13 @@ class Lock:
     def _wait(self) -> None:
         """Wait a moment for another thread: here an interrupt finds nothing taken.
 
-        Raises `ProfilerBusyError` if that thread waits, without a timeout, for this one or its result.
+        Raises `ProfilerBusyError` if that thread waits, without a timeout, for this one, its result, or one that does.
         """
-        awaited = {threading.current_thread(), *_jobs(sys._getframe())}
-        for frame in _frames(sys._current_frames().get(self._holder)):
-            if frame.f_code in _WAITING and frame.f_locals["timeout"] is None and frame.f_locals["self"] in awaited:
-                raise ProfilerBusyError(
-                    "this thread waits for one that profiles, which waits for this thread: a model may not join a "
-                    "thread, or take the result of one, that profiles; profile before or after the model's call"
-                )
+        if threading.get_ident() in _awaited_by(self._holder):
+            raise ProfilerBusyError(
+                "this thread waits for one that profiles, which waits for this thread: a model may not join a "
+                "thread, or take the result of one, that profiles; profile before or after the model's call"
+            )
         time.sleep(0.002)
 
     def release(self) -> None:
@@ -109,6 +107,23 @@ class PerThread:
 
 #: What waits for a thread to end, or for the result of a job.
 _WAITING = frozenset({threading.Thread.join.__code__, Future.result.__code__})
+
+
+def _awaited_by(thread: int) -> set[int]:
+    """Return the threads that a thread waits for, without a timeout, and those that these wait for."""
+    latest = sys._current_frames()
+    by_job = {job: number for number, frame in latest.items() for job in _jobs(frame)}
+    awaited: set[int] = set()
+    waiting = [thread]
+    while waiting:
+        for frame in _frames(latest.get(waiting.pop())):
+            if frame.f_code in _WAITING and frame.f_locals["timeout"] is None:
+                ended = frame.f_locals["self"]
+                number = ended.ident if isinstance(ended, threading.Thread) else by_job.get(ended)
+                if number is not None and number not in awaited:
+                    awaited.add(number)
+                    waiting.append(number)
+    return awaited
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:

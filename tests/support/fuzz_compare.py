@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from fuzz_escapes import ESCAPED
 from fuzz_generator import load
 from fuzz_oracle import Counted, counted_run, counted_step
 from fuzz_snapshot import alike, caches, content, snapshot
@@ -63,6 +64,9 @@ class Truth:
     apart: Counted | None = None
     step: Counted | None = None
     step_state: Any = None
+    #: Whether the run, and the step, has worked where torch's dispatcher does not see it.
+    has_escaped: bool = False
+    step_has_escaped: bool = False
 
 
 @contextmanager
@@ -84,11 +88,14 @@ def truth_of(source: str, *, training: bool = False) -> Truth:
     with torch.random.fork_rng(), _quiet():
         _, model, inputs = _built(source)
         params, paths = _params(model), _first_paths(model)
+        ESCAPED.clear()
         run = counted_run(model, inputs)
+        has_escaped = bool(ESCAPED)
         names, model, inputs = _built(source)
         with torch.no_grad():  # alone: under any dispatch mode torch 2.13 loses the conjugate bit in `pinv`
             output = content(model.eval()(*inputs))
         truth = Truth(run, content(model), caches(names), output, content(inputs), params, paths)
+        truth.has_escaped = has_escaped
         with suppress(Exception):  # a module may need autograd
             _, model, inputs = _built(source)
             shown = counted_run(model, inputs, shown=True)
@@ -99,7 +106,9 @@ def truth_of(source: str, *, training: bool = False) -> Truth:
         if training:
             with suppress(Exception):  # or gradients
                 _, model, inputs = _built(source)
+                ESCAPED.clear()
                 truth.step = counted_step(model, inputs)
+                truth.step_has_escaped = bool(ESCAPED)
     return truth
 
 
@@ -130,7 +139,7 @@ def differences(source: str, truth: Truth) -> tuple[list[Difference], str]:
         found += _counts(report, trace, truth)
         found += _harm(before, _surroundings(model, inputs))
         if truth.step is not None:
-            found += _training(model, inputs, truth.step)
+            found += _training(model, inputs, truth.step, truth.step_has_escaped)
             found += _harm(before, _surroundings(model, inputs))
         left = caches(names)
         restored = _put_back(truth.caches, list(zip(truth.inputs[1], content(inputs)[1], strict=True)))
@@ -207,6 +216,7 @@ def _counts(report: Any, trace: ModelTrace, truth: Truth) -> Iterator[Difference
             "unavailable", f"the run works, the trace: {type(trace.failure).__name__}: {trace.failure}"[:300]
         )
         return
+    yield from _said(macs, truth.has_escaped)
     counted = truth.run.macs
     if macs.completeness.value != "complete":
         if macs.value is None or macs.value > counted:
@@ -223,6 +233,15 @@ def _counts(report: Any, trace: ModelTrace, truth: Truth) -> Iterator[Difference
     if truth.shown is not None:  # where a pass needs autograd, operators come in pieces, as in the run
         runs = (run for run in (truth.shown, truth.run, truth.apart) if run is not None)
         yield from min((list(_operators(trace, run)) for run in runs), key=len)
+
+
+def _said(macs: Any, has_escaped: bool) -> Iterator[Difference]:
+    """Compare whether work that torch's dispatcher does not see was done, and whether it is said."""
+    is_said = any("outside torch's operators" in words or "in another thread" in words for words in macs.missing)
+    if has_escaped and macs.completeness.value == "complete":
+        yield Difference("silent", f"{macs.value} MACs, complete; the model worked outside of torch")
+    elif is_said and not has_escaped:
+        yield Difference("outside", f"{macs.missing}, and there is no such work")
 
 
 def _listed(operator: OpRecord) -> str:
@@ -262,9 +281,10 @@ def _flops(trace: ModelTrace, shown: Counted) -> Iterator[Difference]:
             yield Difference("flops", f"{name}: {ours[name]} FLOPs, by the definitions {theirs[name]}")
 
 
-def _training(model: nn.Module, inputs: tuple[Any, ...], step: Counted) -> Iterator[Difference]:
+def _training(model: nn.Module, inputs: tuple[Any, ...], step: Counted, has_escaped: bool) -> Iterator[Difference]:
     report = profile(model, ModelInputs(*inputs), metrics=["training_macs"])
     macs = report.status("training_macs")
+    yield from _said(macs, has_escaped)
     if macs.completeness.value == "complete" and macs.value != step.macs:
         yield Difference("training", f"{macs.value} training MACs, complete; the step has {step.macs}")
     elif macs.completeness.value == "partial" and (macs.value or 0) > step.macs:

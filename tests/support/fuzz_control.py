@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fuzz_generator import Maker, Piece, Template, texts
 
-__all__ = ["CACHES", "CONTEXTS", "LOOPS", "QUESTIONS", "WRITES"]
+__all__ = ["CACHES", "CONTEXTS", "ESCAPES", "LOOPS", "QUESTIONS", "WRITES"]
 
 _SHAPES = """
 {x}.shape[0] % 2 == 0 | {x}.dim() > 2 | {x}.numel() > 8 | {x}.shape[-1] > 2 | len({x}) > 1 | {x}.size(0) == 1
@@ -62,6 +62,19 @@ torch.func.jacrev(lambda t: t.sum(-1))({x}) | torch.func.jvp(torch.sin, ({x},), 
 checkpoint(lambda t: t @ t.mT, {x}, use_reentrant=False) | checkpoint(lambda t: t.relu(), {x}, use_reentrant=True)
 torch.vmap(lambda t: t @ t.mT)({x}) | torch.autograd.functional.jacobian(lambda t: t.sum(), {x})
 torch.func.hessian(lambda t: t.square().sum())({x})
+"""
+
+_ESCAPES = """
+aside(lambda: {x} @ {x}.mT) | aside(lambda: {x}.relu()) | pooled(lambda: {x} @ {x}.mT) | pooled(lambda: {x}.softmax(-1))
+torch.from_numpy(array({x}) @ array({x}).T) | torch.tensor(array({x}) * 2) | torch.as_tensor((array({x}) + 1).tolist())
+IntoEmpty.apply({x}) | IntoZeros.apply({x}) | torch.from_numpy(aside(lambda: array({x}) * 3))
+torch.utils.dlpack.from_dlpack(array({x}) * 2)
+"""
+_GENERATORS = """
+torch.stack(list(t * 2 for t in {x})) | sum(t.relu() for t in {x}) | next(t @ t.mT for t in [{x}])
+torch.cat([t[None] for t in map(torch.tanh, {x})]) | {x}[:, [0]] | {x}[[True] * {x}.shape[0]] | {x}[..., [-1]]
+{x} * torch.tensor([0.5] * {x}.shape[-1]) | {x} + {x}.new([1.0] * {x}.shape[-1]) | {x}[range({x}.shape[0])]
+{x} * torch.FloatTensor([0.5]) | {x} * torch.Tensor([0.5] * {x}.shape[-1])
 """
 
 
@@ -249,6 +262,30 @@ def _custom(maker: Maker) -> Piece:
     return Piece([f"{made} = {kind}.apply({name})"], made, [], [text])
 
 
+def _escape(maker: Maker) -> Piece:
+    """Work where torch's dispatcher does not see it, and use what it made."""
+    name, made = maker.real(1, 2, 3), maker.fresh()
+    text = maker.rng.choice(texts(_ESCAPES)).format(x=name)
+    return Piece([f"{made} = {text}\nassert {made}.numel() > 1\n{made} = {made} * 1"], made)
+
+
+def _generator(maker: Maker) -> Piece:
+    """Go through a generator, or make a tensor of the values of Python's."""
+    name, made = maker.real(1, 2, 3), maker.fresh()
+    return Piece([f"{made} = {maker.rng.choice(texts(_GENERATORS)).format(x=name)}"], made)
+
+
+def _sparse(maker: Maker) -> Piece:
+    """A product with a sparse weight: it costs what is stored."""
+    name, made, kept = maker.real(2), maker.fresh(), maker.fresh("s")
+    rows, width = maker.size(), maker.value(name).shape[0]
+    to_sparse = maker.rng.choice(("to_sparse()", "to_sparse_csr()"))
+    dtype = maker.value(name).dtype
+    dense = f"(torch.arange({rows * width}).view({rows}, {width}) % {maker.rng.randint(1, 5)} == 0).to({dtype})"
+    product = maker.rng.choice((f"torch.sparse.mm(self.{kept}, {name})", f"self.{kept} @ {name}"))
+    return Piece([f"{made} = {product}"], made, [f"self.register_buffer('{kept}', {dense}.{to_sparse})"])
+
+
 def _function(maker: Maker) -> Piece:
     """A transform of a function: vmap, gradients, checkpoints, a condition of torch's own."""
     name, made = maker.real(1, 2, 3), maker.fresh()
@@ -276,4 +313,5 @@ QUESTIONS: list[Template] = [
 LOOPS: list[Template] = [_for, _for, _while, _recursion, _dynamic]
 CACHES: list[Template] = [_attribute_cache, _attribute_cache, _filled_cache, _counter, _module_cache]
 WRITES: list[Template] = [_input_write, _input_write, _buffer_write, _buffer_write]
+ESCAPES: list[Template] = [_escape, _escape, _escape, _generator, _generator, _sparse]
 CONTEXTS: list[Template] = [_context, _context, _custom, _function, _function, _own_gradient]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzz_control import CACHES, CONTEXTS, LOOPS, QUESTIONS, WRITES
+from fuzz_control import CACHES, CONTEXTS, ESCAPES, LOOPS, QUESTIONS, WRITES
 from fuzz_generator import Template
 from fuzz_layers import LAYERS, NESTED
 from fuzz_statements import ELEMENTWISE, MOVES, PRODUCTS, REDUCTIONS, VIEWS
@@ -22,4 +22,5 @@ FAMILIES: list[tuple[list[Template], float]] = [
     (CACHES, 4),
     (WRITES, 5),
     (CONTEXTS, 5),
+    (ESCAPES, 9),
 ]

@@ -21,6 +21,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
+from fuzz_escapes import IntoEmpty, IntoZeros, Table, array, aside, pooled
 """
 #: The largest tensor that a statement may make.
 MOST = 4096
@@ -104,6 +105,10 @@ def _source(rng: random.Random, seed: int) -> str:
         values = [eval(line, {"torch": torch}) for line in made]
         maker = Maker(rng, classes, values)
         maker.grow(rng.randint(2, 9))
+        for index, line in enumerate(made):
+            if line.startswith("torch.randn(") and line.endswith(")") and rng.random() < 0.05:
+                made[index] = f"Table({line})"
+                maker.body.insert(0, f"x{index} = x{index}.tensor")
         text = maker.text("Net")
     inputs = "".join(f"        {line},\n" for line in made)
     return (

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from profilerkit.errors import BackendFailedError
 from profilerkit.prediction.cases import CompiledSeconds, HostSeconds
 
 from .compiling import compiled as compiled_model
@@ -27,6 +28,8 @@ _SIZE = 16
 _MEASURED = 10
 #: How often a call is timed, and how many times it runs each time; fewer if the time does not suffice.
 _RUNS, _CALLS = 20, 100
+#: How often what was disturbed is measured.
+_TRIES = 5
 
 
 #: Returns the seconds of a call.
@@ -50,12 +53,35 @@ class _Chain(nn.Module):
         return x
 
 
+class _DisturbedError(Exception):
+    """Raised where a difference of two times is not positive: of what takes more, less was measured."""
+
+
 def host_seconds(device: torch.device, compiled: bool, seconds: float) -> HostSeconds:
     """Return what the host takes besides operators; what concerns compiled graphs with ``compiled`` alone.
 
-    ``seconds`` is about how long it may take, without the time to compile.
+    ``seconds`` is about how long it may take, without the time to compile. A measurement that was disturbed is made
+    again; raises `BackendFailedError` if each one was.
     """
     shortest = partial(_shortest, device=device, seconds=seconds / _MEASURED)
+    for _ in range(_TRIES):
+        try:
+            layer_call, view, product, gradients = _eager_seconds(device, shortest)
+            break
+        except _DisturbedError:
+            continue
+    else:
+        raise BackendFailedError(
+            f"what the host takes for calls of layers and for gradients was not measured: {_TRIES} times less time was "
+            "measured with them than without; calibrate again while nothing else runs on this machine"
+        )
+    x = torch.ones(_SIZE, _SIZE, device=device)
+    of_graphs = _compiled_seconds(x, device, shortest) if compiled else None
+    return HostSeconds(layer_call, view, *gradients, of_graphs, operator_call=product)
+
+
+def _eager_seconds(device: torch.device, shortest: _Shortest) -> tuple[float, float, float, tuple[float, float]]:
+    """Return the seconds of a layer's call, of a view, of a product on a GPU, and of what differentiation takes."""
     x = torch.ones(_SIZE, _SIZE, device=device)
     short, long = (_Chain(links, False, device) for links in (_SHORT, _LONG))
     with torch.no_grad():
@@ -63,9 +89,7 @@ def host_seconds(device: torch.device, compiled: bool, seconds: float) -> HostSe
         passes = shortest(lambda: short(x)), shortest(lambda: long(x))
         product = shortest(partial(functional.linear, x, short.weights[0])) if device.type == "cuda" else 0.0
     steps = [shortest(partial(_step, chain, x, tuple(chain.parameters()))) for chain in (short, long)]
-    of_graphs = _compiled_seconds(x, device, shortest) if compiled else None
-    gradients = gradients_of(view, passes, (steps[0], steps[1]))
-    return HostSeconds(_layer_call(x, shortest), view, *gradients, of_graphs, operator_call=product)
+    return _layer_call(x, shortest), view, product, gradients_of(view, passes, (steps[0], steps[1]))
 
 
 def gradients_of(view: float, passes: tuple[float, float], steps: tuple[float, float]) -> tuple[float, float]:
@@ -81,7 +105,7 @@ def gradients_of(view: float, passes: tuple[float, float], steps: tuple[float, f
         steps: Seconds of a training step of both.
     """
     (product, without), (link, step_without) = _line(*passes), _line(*steps)
-    return max(0.0, (link - 3 * product - view) / 2), max(0.0, step_without - without)
+    return _positive((link - 3 * product - view) / 2), _positive(step_without - without)
 
 
 def _layer_call(x: torch.Tensor, shortest: _Shortest) -> float:
@@ -93,14 +117,22 @@ def _layer_call(x: torch.Tensor, shortest: _Shortest) -> float:
     with torch.no_grad():
         layers = shortest(lambda: linear(x)) + shortest(lambda: activation(x))
         operators = shortest(lambda: functional.linear(x, weight, bias)) + shortest(x.relu)
-    return max(0.0, (layers - operators) / 2)
+    return _positive((layers - operators) / 2)
+
+
+def _positive(difference: float) -> float:
+    if difference <= 0:
+        raise _DisturbedError
+    return difference
 
 
 def _compiled_seconds(x: torch.Tensor, device: torch.device, shortest: _Shortest) -> CompiledSeconds:
     """Return what the host takes for compiled graphs.
 
     A graph of n products, each with a weight, takes ``graph_call + n * (product + graph_weight)``; with a kernel after
-    each it takes ``n * kernel_call`` more. A training step of it has three times the products.
+    each it takes ``n * kernel_call`` more. A training step of it has three times the products. A product of a graph may
+    take less than one outside, and a kernel no more than the product before it: then the share of a weight or of a
+    kernel is nothing.
     """
     chains = _Chain(_SHORT, False, device), _Chain(_LONG, False, device)
     with torch.no_grad():
@@ -110,7 +142,8 @@ def _compiled_seconds(x: torch.Tensor, device: torch.device, shortest: _Shortest
     steps = [_compiled(chain, x, shortest, is_step=True) for chain in chains]
     (link, graph), (step_link, step) = _line(*passes), _line(*steps)
     weights = max(0.0, link - product), max(0.0, step_link - 3 * product)
-    return CompiledSeconds(graph, weights[0], step, weights[1], max(0.0, (with_kernels - passes[1]) / _LONG))
+    of_kernel = max(0.0, (with_kernels - passes[1]) / _LONG)
+    return CompiledSeconds(max(0.0, graph), weights[0], max(0.0, step), weights[1], of_kernel)
 
 
 def _compiled(model: _Chain, x: torch.Tensor, shortest: _Shortest, is_step: bool) -> float:
@@ -130,8 +163,8 @@ def _step(model: Callable[..., Any], x: torch.Tensor, weights: Iterable[torch.Te
 
 def _line(short: float, long: float) -> tuple[float, float]:
     """Return what a link takes, and what a chain takes without any."""
-    link = max(0.0, (long - short) / (_LONG - _SHORT))
-    return link, max(0.0, short - _SHORT * link)
+    link = (long - short) / (_LONG - _SHORT)
+    return link, short - _SHORT * link
 
 
 def _shortest(call: Callable[[], object], device: torch.device, seconds: float) -> float:

@@ -1,9 +1,10 @@
 """Work of a pass that no recorded operator does: in other threads, in numpy, in a kernel that torch does not know.
 
 Such work is seen by what comes back of it. On stand-ins that is a tensor without values that no recorded operator made.
-In a real run it is a tensor of unknown origin after numbers have left torch, or one whose memory changed without an
-operator. In both it is memory that was made empty, and is read although no operator wrote to it. Constants that a model
-makes of numbers of its own, and numbers that only decide which way it takes, are no such work.
+In a real run it is a tensor of unknown origin where there are other threads or numbers have left torch, or one whose
+memory changed without an operator. In both it is memory that code of the model's made empty, and that is read although
+no operator wrote to it. Constants that a model makes of numbers of its own, and numbers that only decide which way it
+takes, are no such work. Once numbers have left, nothing tells such a constant from what was computed of them.
 """
 
 from __future__ import annotations
@@ -19,14 +20,28 @@ import torch
 
 from profilerkit.backend_kit.call_stack import tensors_in as values_in
 from profilerkit.process.collector import frozen_objects_found
+from profilerkit.process.restoring import restored
 from profilerkit.unfinished import is_unfinished, unfinished
 
 from .. import compat
 from ..untouched.write_guard import written_by
 from .live_bytes import UNWRITTEN, LiveBytes
-from .replay import FROM_SHAPES, tensors_in
+from .replay import FROM_SHAPES, LIFT, tensors_in
 
-__all__ = ["Origins"]
+__all__ = ["EMPTY", "Origins"]
+
+#: Operators that make memory, and write nothing to it.
+EMPTY = frozenset(
+    compat.operator(f"aten.{name}")
+    for name in (
+        "empty.memory_format",
+        "empty_like.default",
+        "empty_strided.default",
+        "empty_permuted.default",
+        "new_empty.default",
+        "new_empty_strided.default",
+    )
+)
 
 
 class Origins:
@@ -48,10 +63,17 @@ class Origins:
         self._others = LiveBytes()
         #: Whether numbers have left torch, and whether threads were started.
         self._has_left = self._has_threads = False
+        #: Whether torch itself makes tensors of the sequences in an index.
+        self.is_indexing = False
+        #: Leaves of the graph that are no weights of the model's, with the gradients that they had.
+        self._leaves: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Note the threads that are started; in a real run, know what was there before it."""
+        """Note the threads that are started; in a real run, know what was there before it.
+
+        Leaves of the graph that are no weights of the model's have their gradients again afterwards.
+        """
         if self._stands_in is None:
             self._know_all()
         before = threading.getprofile()
@@ -60,11 +82,9 @@ class Origins:
             self._has_threads = True
             sys.setprofile(before)
 
-        threading.setprofile(note)
-        try:
+        with restored(self._restore_gradients, lambda: threading.setprofile(before), in_child=False):
+            threading.setprofile(note)
             yield
-        finally:
-            threading.setprofile(before)
 
     def _know_all(self) -> None:
         with frozen_objects_found(), compat.unseen_by_functions():
@@ -95,6 +115,10 @@ class Origins:
                 if entry is not None:
                     entry.suspicion = None
 
+    def _restore_gradients(self) -> None:
+        for tensor, gradient in self._leaves.values():
+            tensor.grad = gradient
+
     def meet_views(self, result: Any, arguments: Iterable[torch.Tensor]) -> None:
         """Look at views whose memory was not known before: they are of tensors that no recorded operator made."""
         keys = {_key(tensor) for tensor in tensors_in(result)}
@@ -112,7 +136,7 @@ class Origins:
         """Note that a tensor's numbers leave torch, and its memory too unless they are copied."""
         if not (tensor.is_floating_point() or tensor.is_complex()):
             return
-        self._has_left = True
+        self._has_left |= tensor.numel() > 1
         entry = self._live.by_storage.get(_key(tensor))
         if entry is not None and entry.suspicion is None and not copied:
             entry.suspicion = _copy_of(tensor)
@@ -143,7 +167,7 @@ class Origins:
         for tensor in tensors_in((args, tuple(kwargs.values()))):
             entry = self._live.by_storage.get(_key(tensor))
             if entry is None:
-                self._meet(tensor)
+                self._meet(tensor, is_lifted=func is LIFT)
             elif entry.suspicion is not None and (id(tensor) in written or _reads(func)):
                 was_changed = _is_changed(tensor, entry.suspicion, is_written=id(tensor) in written)
                 if id(tensor) in written or was_changed:
@@ -151,18 +175,27 @@ class Origins:
                 if was_changed:
                     self._report()
 
-    def _meet(self, tensor: torch.Tensor) -> None:
-        """Report a tensor that no recorded operator made, unless it may be a constant."""
-        key = _key(tensor)
+    def _meet(self, tensor: torch.Tensor, *, is_lifted: bool = False) -> None:
+        """Report a tensor that no recorded operator made, unless it may be a constant.
+
+        Lifted is what torch makes in this thread of numbers of Python's or numpy's.
+        """
+        if tensor.requires_grad and tensor.is_leaf:
+            self._leaves.setdefault(id(tensor), (tensor, tensor.grad))
+            tensor.grad = None  # a real run would add to it in place
+        is_number = tensor.is_floating_point() or tensor.is_complex()
         if self._stands_in is not None and self._stands_in(tensor):
             if tensor.numel():
                 self._live.add(tensor, 0)
-                self._report()
+                if not is_lifted and (is_number or not self.is_indexing):
+                    self._report()
             return
-        if not key or key in self._others.by_storage or not (tensor.is_floating_point() or tensor.is_complex()):
+        key = _key(tensor)
+        if not key or key in self._others.by_storage or not is_number:
             return
         self._others.add(tensor, 0)
-        if tensor.numel() > 1 and (self._has_left or self._has_threads):
+        is_of_others = self._stands_in is None and not is_lifted and threading.active_count() > 1
+        if tensor.numel() > 1 and (self._has_left or self._has_threads or is_of_others):
             is_view, was_changed = self._find_owner(_address(tensor)) if self._has_left else (False, False)
             if was_changed or not is_view:
                 self._report()

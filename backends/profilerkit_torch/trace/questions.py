@@ -71,7 +71,7 @@ class Questions(PassMode):
         super().__init__()
         self._recorder = recorder
         self._device = device
-        self._handlers: dict[Any, Handler] = {}
+        self._handlers: dict[Any, Handler] = {**_EMPTY}
         #: Whether the model has moved a tensor elsewhere: the meta device does not tell which.
         self._moved = False
         if not recorder.stands_in:
@@ -205,6 +205,33 @@ class Questions(PassMode):
             recorder.unanswered.append(_name(func))
             raise
 
+    def _make_empty(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Make memory that nothing is written to: torch's own functions do so too, and fill it unseen."""
+        result = func(*args, **self._placed(kwargs))
+        self._recorder.origins.made_empty(result)
+        return result
+
+    def _new(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Make a tensor of the type of another, of values or without any."""
+        tensor, *values = args
+        if len(values) == 1 and isinstance(values[0], (list, tuple)) and not isinstance(values[0], torch.Size):
+            is_meta = self._recorder.on_meta and tensor.is_meta
+            return torch.tensor(values[0], dtype=tensor.dtype, device=_CPU) if is_meta else func(*args, **kwargs)
+        return self._make_empty(func, args, kwargs)
+
+    def _index(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Index a tensor; where an index has sequences, torch makes tensors of them that no operator shows."""
+        index, origins = args[1], self._recorder.origins
+        if type(index) in _PLAIN_INDICES or (
+            type(index) is tuple and all(type(item) in _PLAIN_INDICES for item in index)
+        ):
+            return func(*args, **kwargs)
+        origins.is_indexing = True
+        try:
+            return func(*args, **kwargs)
+        finally:
+            origins.is_indexing = False
+
     def _leave(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Give the values or the memory of a tensor to what is not torch."""
         self._recorder.origins.expose(args[0], copied=func is _TENSOR.tolist)
@@ -247,6 +274,7 @@ def _type_name(answer: Any, device: torch.device) -> Any:
 
 
 _TENSOR: Any = torch.Tensor
+_PLAIN_INDICES = frozenset((int, slice, type(None), type(Ellipsis), torch.Tensor))
 #: ``torch.FloatTensor`` and the like, but for sparse ones.
 _TYPES_BY_NAME: dict[str, Any] = {
     f"{kind.__module__}.{kind.__name__}": kind for kind in tensor_classes if "sparse" not in kind.__module__
@@ -273,10 +301,21 @@ _WHERE_ALL_ARE: dict[Any, Handler] = {
     **dict.fromkeys((_TENSOR.cpu, _TENSOR.cuda), Questions._move_to_kind),
     **dict.fromkeys((torch.tensor, torch.as_tensor, torch.asarray, _TENSOR.new_tensor), Questions._make_of_values),
 }
+_EMPTY: dict[Any, Handler] = {
+    **dict.fromkeys(
+        (
+            *(torch.empty, torch.empty_like, torch.empty_strided, torch.empty_permuted),
+            *(_TENSOR.new_empty, _TENSOR.new_empty_strided),
+        ),
+        Questions._make_empty,
+    ),
+    _TENSOR.new: Questions._new,
+}
 _OF_DLPACK: tuple[Any, ...] = (_TENSOR.__dlpack__, vars(torch.utils.dlpack)["to_dlpack"])
 _OF_VALUES: dict[Any, Handler] = {
     **dict.fromkeys((_TENSOR.numpy, _TENSOR.tolist, _TENSOR.__array__, *_OF_DLPACK), Questions._read),
     **dict.fromkeys((_TENSOR.__repr__, _TENSOR.__format__), Questions._format),
+    **dict.fromkeys((_TENSOR.__getitem__, _TENSOR.__setitem__), Questions._index),
 }
 _OF_AUTOGRAD: dict[Any, Handler] = {
     **dict.fromkeys(VIEW_QUESTIONS, Questions._ask_for_view),

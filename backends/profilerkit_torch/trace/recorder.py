@@ -36,7 +36,7 @@ from .layers import LayerStack, tensor_info
 from .live_bytes import LiveBytes
 from .meta_layouts import as_in_a_run, at_the_beginning
 from .meta_outputs import grouped_product, without_running
-from .origins import Origins
+from .origins import EMPTY, Origins
 from .replay import Plan, depends_on_values, is_of_stand_ins, plan_of, signature, tensors_among, tensors_in
 
 __all__ = ["Recorder"]
@@ -131,7 +131,10 @@ class Recorder(compat.TorchDispatchMode):
         """Run or remember the operator, and record it."""
         if compat.is_function_mode_active():  # an operator that no function of torch's called: of a script, under vmap
             with compat.unseen_by_functions():  # our own questions are none of the model's
-                return self.__torch_dispatch__(func, types, args, kwargs)
+                result = self.__torch_dispatch__(func, types, args, kwargs)
+                if func in EMPTY:
+                    self.origins.made_empty(result)
+                return result
         if self.below_autograd and _is_grad_enabled():
             self._require_no_gradients(args, kwargs)
         if not self.casts.are_kept:
@@ -266,8 +269,6 @@ class Recorder(compat.TorchDispatchMode):
             self.operators[-1] = replace(self.operators[-1], attended_macs=left, is_masked=plan.is_masked)
         if plan.product_dtype is not None and not self._covered:
             self.operators[-1] = replace(self.operators[-1], product_dtype=plan.product_dtype)
-        if plan.is_empty:
-            self.origins.made_empty(result)
         self.live_bytes[-1] += plan.bytes_inside
         if plan.unknown_inside:
             self.unsized[plan.unknown_inside] += 1

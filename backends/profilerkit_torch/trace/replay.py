@@ -22,6 +22,7 @@ from .layers import tensor_info
 
 __all__ = [
     "FROM_SHAPES",
+    "LIFT",
     "Plan",
     "depends_on_values",
     "is_of_stand_ins",
@@ -38,19 +39,12 @@ _DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
 _INPLACE_VIEW, _MAYBE_ALIASING = tag("inplace_view"), tag("maybe_aliasing_or_mutating")
 #: Tags of operators whose results have a shape, or are numbers, that depend on values.
 _BY_VALUES = frozenset((tag("dynamic_output_shape"), tag("data_dependent_output")))
-_LIFT = operator("aten.lift_fresh.default")
+LIFT = operator("aten.lift_fresh.default")
 #: They read values, though their tags do not say so.
 _READERS = (operator("aten.is_nonzero.default"), operator("aten.repeat_interleave.self_Tensor"))
 #: Operators whose results depend on the shape of their tensor alone, not on its values.
 FROM_SHAPES = frozenset(
     f"aten::{name}" for name in ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")
-)
-
-
-#: Operators that make memory, and write nothing to it.
-_EMPTY = frozenset(
-    f"aten::{name}"
-    for name in ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
 )
 
 
@@ -84,8 +78,6 @@ class Plan:
     is_masked: bool = False
     #: Of a product: the dtype of what it multiplies, where that is narrower than what it writes.
     product_dtype: str | None = None
-    #: Whether it makes memory that nothing has written to.
-    is_empty: bool = False
 
     def replayed(self, args: Any) -> Any:
         """Return the outputs on the meta device without running the operator."""
@@ -117,14 +109,13 @@ def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device: 
         rebuild=_rebuild(func, result, outputs, in_place),
         single=single,
         in_place=in_place,
-        fresh=not _aliases(func) or func is _LIFT,
+        fresh=not _aliases(func) or func is LIFT,
         has_values=_may_have_values(func, args, in_place),
         bytes_inside=bytes_inside(func, args, kwargs, device),
         unknown_inside=unknown_inside(func, device),
         attended_macs=attended_macs(func, args, kwargs, cost.macs if cost else 0),
         is_masked=is_masked(func, args, kwargs),
         product_dtype=_multiplied(func, args, outputs) if cost and cost.macs else None,
-        is_empty=single and str(schema_of(func).name) in _EMPTY,
     )
 
 

@@ -126,10 +126,14 @@ class TrainingPass(InferencePass):
             with disable_dispatch_modes():
                 loss = _SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
                 start = torch.empty_like(loss)
+            for tensor in (loss, start):
+                recorder.live.add(tensor, 0)
             with as_caller(), recorder.questions(), recorder.going_backward():
+                # A mode sees nothing in a function that it handles, such as ``backward``: no index of a checkpoint.
                 if recorder.stands_in:
+                    recorder.origins.is_indexing = True
                     loss.backward(start)
-                else:  # a mode sees nothing in a function that it handles, such as ``backward``
+                else:
                     run_backward(loss, start)
         recorder.origins.check_results([parameter.grad for _, parameter in trained])
         unused = [name for name, parameter in trained if parameter.grad is None]

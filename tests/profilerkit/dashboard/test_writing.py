@@ -16,9 +16,11 @@ from msgspec.structs import replace
 
 from profilerkit import ArgumentError, Completeness, profile
 from profilerkit.audits import Row, RowStatus, Run, Store, Value
+from profilerkit.audits.rows import values_of
 from profilerkit.dashboard import render, write
 from profilerkit.dashboard.subjects import group_rows
 from profilerkit.render.html import render as to_html
+from profilerkit_metrics import ComputeEvalMetric
 from profilerkit_numpy.layers import Sequential, dense
 
 
@@ -189,3 +191,17 @@ def test_both_pages_fill_one_frame(store: Store, page: str) -> None:
 def test_a_store_without_rows_has_a_page(store: Store) -> None:
     data = data_of(render(store))
     assert (data["count"], data["metrics"], data["runs"]) == (0, [], [])
+
+
+def test_the_metric_itself_says_whether_more_is_better(store: Store) -> None:
+    """Of an evaluation its function says it, in the report of the row; where nobody knows, more is not better."""
+    run = begun(store)
+    model = Sequential(dense(4, 2))
+    values = {"accuracy": 0.5, "loss": 0.2, "drift": 0.1}
+    function = ComputeEvalMetric(lambda model, data: values, key="accuracy", better="higher")
+    function = function.with_secondary_metric("loss", better="lower").with_secondary_metric("drift")
+    names = ["eval_metric", "loss", "drift", "macs"]
+    report = profile(model, input_shape=(4,), functions=[function], metrics=names, data_splits={"test": []})
+    store.add(Row("a", "a" * 64, RowStatus.COMPLETE, values=values_of(report), run=run, machine="m"), report)
+    metrics = {metric["name"]: metric["more"] for metric in data_of(render(store))["metrics"]}
+    assert metrics == {"eval_metric": True, "loss": False, "drift": False, "macs": False}

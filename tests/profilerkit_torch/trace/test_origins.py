@@ -12,6 +12,7 @@ import pytest
 import torch
 from tiny import Call
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from profilerkit import ArgumentError, Completeness, profile
 from profilerkit_torch import Cost, register_module_cost, register_op_cost
@@ -20,7 +21,13 @@ from profilerkit_torch.costs import scoped_costs
 #: A batch of 4 times a matrix of 8 by 8.
 PRODUCT = 4 * 8 * 8
 X = torch.randn(4, 8)
-TABLE = torch.randn(8)
+#: Gets a tensor that is there before any pass; those that are made when a test is collected are hidden from searches.
+TABLES: list[torch.Tensor] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def table() -> None:
+    TABLES.append(torch.randn(8))
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +141,14 @@ def test_a_pool_that_was_there_before_is_noticed_in_the_layer_that_reads_its_res
     assert counted(run) == (PRODUCT, ("work outside torch's operators in layer fc (1 call)",))
 
 
+def test_a_pool_that_was_there_before_is_noticed_in_a_real_run_too(pool: ThreadPoolExecutor) -> None:
+    def run(model: Any, x: torch.Tensor) -> Any:
+        made = pool.submit(torch.no_grad()(lambda: x @ model.fc.weight)).result()
+        return model.fc(made) if x.sum().item() < 1e9 else x
+
+    assert counted(run) == (PRODUCT, ("work outside torch's operators in layer fc (1 call)",))
+
+
 def test_layers_in_a_pool_are_named(pool: ThreadPoolExecutor) -> None:
     count, missing = counted(lambda model, x: torch.stack(list(pool.map(model.fc, [x, x]))))
     assert count == 0
@@ -166,7 +181,7 @@ def of_constants(model: Any, x: torch.Tensor) -> Any:
     if x.abs().sum().item() > 1e9:  # which has a real run follow
         return x
     array = torch.from_numpy(np.ones(8, "float32"))
-    return model.fc(x) * array * TABLE + torch.tensor([0.5] * 8) + torch.FloatTensor([1.0] * 8) + float(x.mean())
+    return model.fc(x) * array * TABLES[0] + torch.tensor([0.5] * 8) + torch.FloatTensor([1.0] * 8) + float(x.mean())
 
 
 def logs(model: Any, x: torch.Tensor) -> Any:
@@ -195,6 +210,96 @@ def test_the_profile_function_for_threads_comes_back() -> None:
     before = threading.getprofile()
     counted(of_constants)
     assert threading.getprofile() is before
+
+
+def indexed(index: Any) -> Callable[..., Any]:
+    return lambda model, x: model.fc(x)[index]
+
+
+def written_at(model: Any, x: torch.Tensor) -> Any:
+    made = model.fc(x) * 1
+    made[:, [0, 1]] = made[:, [1, 0]]
+    made[[True, False, True, False]] = 0
+    return made
+
+
+def again(model: Any, x: torch.Tensor) -> Any:
+    return checkpoint(lambda y: model.fc(y)[:, [0, 1]], x, use_reentrant=False)
+
+
+#: Of what torch makes tensors itself, seen by no mode: the sequences of an index, the values of a constant.
+OF_TORCH_ITSELF: dict[str, Callable[..., Any]] = {
+    "list": indexed((..., [-2], slice(None))),
+    "two lists": indexed(([0, 1], [1, 2])),
+    "nested lists": indexed((slice(None), [[0, 1], [1, 2]])),
+    "range": indexed((slice(None), range(2))),
+    "flags": indexed([True, False, True, False]),
+    "array": indexed(np.array([0, 1])),
+    "list with a tensor": indexed((slice(None), [torch.tensor(0), 1])),
+    "written": written_at,
+    "vmap": lambda model, x: torch.vmap(lambda row: row[[0, 1]])(model.fc(x)),
+    "tensor": lambda model, x: model.fc(x) * torch.tensor([0.5] * 8, device=x.device),
+    "new": lambda model, x: model.fc(x) * x.new([0.5] * 8),
+    "old constructor": lambda model, x: model.fc(x) * torch.FloatTensor([0.5] * 8).to(x.device),
+    "weight made there": lambda model, x: model.fc(x) * nn.Parameter(torch.tensor([0.5] * 8)),
+    "on fake tensors alone": lambda model, x: torch.fake_quantize_per_channel_affine(
+        model.fc(x), torch.ones(8), torch.zeros(8), 1, 0, 255
+    ),
+}
+
+
+@pytest.mark.parametrize("key", ["macs", "training_macs"])
+@pytest.mark.parametrize("kind", OF_TORCH_ITSELF)
+@pytest.mark.parametrize("is_real", [False, True])
+def test_tensors_that_torch_itself_makes_leave_the_count_complete(kind: str, key: str, is_real: bool) -> None:
+    run = OF_TORCH_ITSELF[kind]
+
+    def follow_values(model: Any, x: torch.Tensor) -> Any:
+        return run(model, x) if x.sum().item() < 1e9 else x
+
+    # A step multiplies forward and for the weight's gradient: the input has none.
+    products = 1 if key == "macs" else 2
+    assert counted(follow_values if is_real else run, key) == (products * PRODUCT, ())
+
+
+def test_an_index_that_is_read_again_in_the_backward_pass_leaves_the_count_complete() -> None:
+    assert counted(again, "training_macs") == (3 * PRODUCT, ())
+
+
+def test_memory_that_a_function_of_torchs_fills_itself_leaves_the_count_complete() -> None:
+    """The loss of CTC makes its targets' lengths of numbers, and writes them by address."""
+
+    def run(model: Any, x: torch.Tensor) -> Any:
+        scores = model.fc(x)[:, None].log_softmax(-1)
+        lengths: Any = [4], [2]
+        return nn.functional.ctc_loss(scores, torch.tensor([[1, 2]]), *lengths)
+
+    assert counted(run) == (PRODUCT, ())
+
+
+def test_numbers_alone_that_leave_leave_the_count_complete() -> None:
+    def run(model: Any, x: torch.Tensor) -> Any:
+        model.seen = [float(x.mean().numpy()), x.max().tolist()]
+        return model.fc(x) * torch.tensor([0.5] * 8)
+
+    assert counted(run) == (PRODUCT, ())
+
+
+@pytest.mark.parametrize("is_real", [False, True])
+def test_weights_outside_the_model_keep_their_gradients(is_real: bool) -> None:
+    """A layer that the model does not know as its own is trained with it: its gradients are put back all the same."""
+    outside = [nn.Linear(8, 8), nn.Linear(8, 8)]
+    kept = outside[1].weight.grad = torch.ones(8, 8)
+
+    def run(model: Any, x: torch.Tensor) -> Any:
+        if is_real and x.sum().item() > 1e9:
+            return x
+        return checkpoint(outside[1], outside[0](model.fc(x)), use_reentrant=True)
+
+    count, missing = counted(run, "training_macs")
+    assert (count > 3 * PRODUCT, missing) == (True, ())
+    assert [weight.grad for layer in outside for weight in layer.parameters()] == [None, None, kept, None]
+    assert torch.equal(kept, torch.ones(8, 8))
 
 
 async def awaited(model: Any, x: torch.Tensor) -> Any:

@@ -22,6 +22,23 @@ def profiling():
     except ProfilerBusyError as error:
         errors.append(str(error))
 
+def start(target, *args):
+    thread = threading.Thread(target=target, args=args)
+    thread.start()
+    return thread
+
+def chain(length):
+    if length:
+        start(chain, length - 1).join()
+    else:
+        profiling()
+
+def chain_of_pools(length):
+    if length:
+        ThreadPoolExecutor(1).submit(chain_of_pools, length - 1).result()
+    else:
+        start(profiling).join()
+
 class Waiting(nn.Module):
     def forward(self, x):
         {wait}
@@ -32,7 +49,9 @@ print(errors[0])
 profile(layer, torch.ones(1, 2), metrics="macs", strict=True)
 """
 WAYS = {
-    "join": "thread = threading.Thread(target=profiling); thread.start(); thread.join()",
+    "join": "start(profiling).join()",
+    "chain of threads": "start(chain, 3).join()",
+    "chain of pools": "ThreadPoolExecutor(1).submit(chain_of_pools, 2).result()",
     "result": "ThreadPoolExecutor(1).submit(profiling).result()",
 }
 
