@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.optim import optimizer as torch_optimizer
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode  # noqa: PLC0414
     from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode  # noqa: PLC0414
 
-_Tensor = TypeVar("_Tensor", bound=torch.Tensor)
 
 VERSION = installed_version("torch")
 #: What is off in this release of torch although calls go on: each trace has these as notes.
@@ -564,23 +563,15 @@ def count_writes(tensor: torch.Tensor) -> int:
     return int(getattr(tensor, _VERSION, 0))
 
 
-_make_subclass: Any = find("torch.Tensor._make_subclass")
+def _make_tensor(kind: Any, tensor: torch.Tensor, requires_grad: bool) -> Any:
+    if issubclass(kind, torch.nn.Parameter):
+        return kind(tensor, requires_grad)
+    return tensor.as_subclass(kind).requires_grad_(requires_grad)
 
 
-def make_tensor(kind: type[_Tensor], tensor: torch.Tensor, requires_grad: bool) -> _Tensor:
-    """Return a tensor of a class, or a parameter, that shares its elements with a plain one.
-
-    Torch's own way is without the checks of ``nn.Parameter``, which is the other way.
-    """
-    if _make_subclass is not None:
-        made = _make_subclass(kind, tensor, requires_grad)
-    elif issubclass(kind, torch.nn.Parameter):
-        made = kind(tensor, requires_grad)
-    else:
-        made = tensor.as_subclass(kind).requires_grad_(requires_grad)
-    return cast(_Tensor, made)
-
-
+#: Makes a tensor of a class, or a parameter, that shares its elements with a plain one, by whether it needs a gradient.
+#: Torch's own way is without the checks of ``nn.Parameter``, which is the other way.
+make_tensor: Callable[[Any, torch.Tensor, bool], Any] = _first("torch.Tensor._make_subclass", instead=_make_tensor)
 #: The address of a storage, by which it is known; else that of the object that stands for it in Python.
 storage_address: Callable[[Any], int] = attrgetter("_cdata") if find("torch.UntypedStorage._cdata") is not None else id
 #: The class of all tensors, those of subclasses that Python code made too.

@@ -37,7 +37,8 @@ class LiveBytes:
     @property
     def total(self) -> int:
         """The bytes alive now."""
-        self._take_off()
+        if self._freed:
+            self._take_off()
         return self._total
 
     def _take_off(self) -> None:
@@ -52,7 +53,8 @@ class LiveBytes:
     @property
     def by_storage(self) -> Mapping[int, _Watched]:
         """The storages alive now, by their addresses."""
-        self._take_off()
+        if self._freed:
+            self._take_off()
         return self._watched
 
     def add(self, tensor: torch.Tensor, size: int | None = None, made: bool = False) -> int:

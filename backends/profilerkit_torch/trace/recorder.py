@@ -149,12 +149,12 @@ class Recorder(compat.TorchDispatchMode):
             if id(func) in self._views:
                 return self._view(func, args, kwargs)
         elif self.on_meta and kwargs.get("device") is not None:
-            return at_the_beginning(self._noticed(func, args, kwargs))
+            return at_the_beginning(self._noticed(func, args, kwargs, None, are_known=False))
+        key, are_known = signature(func, args, kwargs, self.live.by_storage)
         try:
-            key, are_known = signature(func, args, kwargs, self.live.by_storage)
             plan = self._plans.get(key)
         except TypeError:  # something among the arguments has no hash
-            plan, are_known = None, False
+            plan = None
         if plan is not None and plan.rebuild is not None and self.on_meta:
             if not are_known:
                 self.origins.check(func, args, kwargs)
@@ -162,17 +162,18 @@ class Recorder(compat.TorchDispatchMode):
             if plan.has_values or (plan.in_place and self.values.storages) or id(args[0]) in self._twins:
                 self.values.follow(func, args, kwargs, result)
             return self._ran(plan, result, (func, args, kwargs))
-        return self._noticed(func, args, kwargs)
+        return self._noticed(func, args, kwargs, key, are_known)
 
-    def _noticed(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _noticed(self, func: Any, args: Any, kwargs: Any, key: Any, are_known: bool) -> Any:
         """Run an operator that is not remembered; note an error that is none of the model's, which may catch it."""
-        self.origins.check(func, args, kwargs)
+        if not are_known:
+            self.origins.check(func, args, kwargs)
         for tensor in tensors_among(args, kwargs) if self.unread else ():
             if id(tensor) in self.unread:
                 self.unanswered.append(str(func))
                 require_plain(tensor)
         try:
-            return self._not_remembered(func, args, kwargs)
+            return self._not_remembered(func, args, kwargs, key)
         except Exception as error:
             if self.stands_in and is_of_stand_ins(func, error):
                 self.unanswered.append(str(func))
@@ -188,7 +189,7 @@ class Recorder(compat.TorchDispatchMode):
         self.refusal = error
         raise error
 
-    def _not_remembered(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _not_remembered(self, func: Any, args: Any, kwargs: Any, key: Any) -> Any:
         if isinstance(func, compat.HigherOrderOperator):
             return run_higher_order(self, func, args, kwargs)
         kind = classify(func)
@@ -205,17 +206,21 @@ class Recorder(compat.TorchDispatchMode):
         if not self.on_meta:
             if kind is Kind.VIEW:
                 return self._view(func, args, kwargs)
-            return self._operator(func, kind, args, kwargs, (args, kwargs) if self.stands_in else None)
+            return self._operator(func, kind, args, kwargs, (args, kwargs) if self.stands_in else None, key)
+        return self._not_remembered_on_meta(func, kind, args, kwargs, key)
+
+    def _not_remembered_on_meta(self, func: Any, kind: Kind, args: Any, kwargs: Any, key: Any) -> Any:
         on_meta, named = self._all_on_meta(args, kwargs)
         if kind is Kind.VIEW:
             if len(list(tensors_among(args, kwargs))) < 2:
                 self._views.add(id(func))
             return self._view(func, on_meta, named)
-        return self._operator(func, kind, on_meta, named, (args, kwargs))
+        if on_meta is not args or named is not kwargs:
+            key, _ = signature(func, on_meta, named, self.live.by_storage)
+        return self._operator(func, kind, on_meta, named, (args, kwargs), key)
 
-    def _operator(self, func: Any, kind: Kind, args: Any, kwargs: Any, model_args: Any = None) -> Any:
-        """Run an operator; ``model_args`` are its arguments as the model has them, real tensors among them."""
-        key, _ = signature(func, args, kwargs, self.live.by_storage)
+    def _operator(self, func: Any, kind: Kind, args: Any, kwargs: Any, model_args: Any, key: Any) -> Any:
+        """Run an operator of a signature; ``model_args`` are its arguments as the model has them, some of them real."""
         result = None
         if depends_on_values(func) and not self._knows_values(args, kwargs):
             key = None
