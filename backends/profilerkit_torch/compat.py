@@ -571,7 +571,10 @@ def _make_tensor(kind: Any, tensor: torch.Tensor, requires_grad: bool) -> Any:
 
 #: Makes a tensor of a class, or a parameter, that shares its elements with a plain one, by whether it needs a gradient.
 #: Torch's own way is without the checks of ``nn.Parameter``, which is the other way.
-make_tensor: Callable[[Any, torch.Tensor, bool], Any] = _first("torch.Tensor._make_subclass", instead=_make_tensor)
+make_tensor: Callable[[Any, torch.Tensor, bool], torch.Tensor] = _first(
+    "torch.Tensor._make_subclass", instead=_make_tensor
+)
+
 #: The address of a storage, by which it is known; else that of the object that stands for it in Python.
 storage_address: Callable[[Any], int] = attrgetter("_cdata") if find("torch.UntypedStorage._cdata") is not None else id
 #: The class of all tensors, those of subclasses that Python code made too.

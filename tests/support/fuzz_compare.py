@@ -13,7 +13,7 @@ import torch
 from fuzz_escapes import ESCAPED
 from fuzz_generator import load
 from fuzz_oracle import Counted, counted_run, counted_step
-from fuzz_snapshot import alike, caches, content, snapshot
+from fuzz_snapshot import Bits, alike, caches, content, snapshot
 from torch import nn
 
 from profilerkit import ModelInputs, profile
@@ -154,6 +154,8 @@ def _put_back(value: Any, leaves: list[tuple[Any, Any]]) -> Any:
     for written, restored in leaves:
         if value == written:
             return restored
+        if isinstance(value, Bits) and value in written:  # of a view of the whole input
+            return next(item for item in restored if isinstance(item, Bits))
     if isinstance(value, dict):
         return {key: _put_back(item, leaves) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

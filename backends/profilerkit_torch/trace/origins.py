@@ -61,6 +61,8 @@ class Origins:
         self._report = report
         #: In a real run the tensors that were there before it, and those that were asked about.
         self._others = LiveBytes()
+        #: Whether tensors of the model or of its inputs have values: in objects among these nothing stands in for them.
+        self.has_values = stands_in is None
         #: Whether numbers have left torch, and whether threads were started.
         self._has_left = self._has_threads = False
         #: Whether torch itself makes tensors of the sequences in an index.
@@ -74,7 +76,7 @@ class Origins:
 
         Leaves of the graph that are no weights of the model's have their gradients again afterwards.
         """
-        if self._stands_in is None:
+        if self.has_values:
             self._know_all()
         before = threading.getprofile()
 
@@ -194,7 +196,7 @@ class Origins:
         if not key or key in self._others.by_storage or not is_number:
             return
         self._others.add(tensor, 0)
-        is_of_others = self._stands_in is None and not is_lifted and threading.active_count() > 1
+        is_of_others = self.has_values and not is_lifted and threading.active_count() > 1
         if tensor.numel() > 1 and (self._has_left or self._has_threads or is_of_others):
             is_view, was_changed = self._find_owner(_address(tensor)) if self._has_left else (False, False)
             if was_changed or not is_view:

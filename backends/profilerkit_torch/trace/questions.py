@@ -130,7 +130,7 @@ class Questions(PassMode):
     def _refuse_address(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Refuse to give the memory of a tensor that has none: code that reads at address 0 ends the process."""
         if not _stands_in(args[0]):
-            return func(*args, **kwargs)
+            return self._leave(func, args, kwargs)
         self._recorder.unanswered.append(_name(func))
         raise UnansweredError([_name(func)])
 
@@ -192,6 +192,8 @@ class Questions(PassMode):
     def _read(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Give values to Python or numpy: those of the tensor on the CPU that has them."""
         tensor, recorder = args[0], self._recorder
+        if recorder.origins.has_values and not _stands_in(tensor):
+            recorder.origins.expose(tensor, copied=func is _TENSOR.tolist)
         values = recorder.values.of(tensor)
         if values is not None:
             return recorder.values.real(func, (values, *args[1:]), kwargs)
@@ -234,7 +236,8 @@ class Questions(PassMode):
 
     def _leave(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Give the values or the memory of a tensor to what is not torch."""
-        self._recorder.origins.expose(args[0], copied=func is _TENSOR.tolist)
+        if self._recorder.origins.has_values:
+            self._recorder.origins.expose(args[0], copied=func is _TENSOR.tolist)
         return func(*args, **kwargs)
 
     def _format(self, func: Any, args: Any, kwargs: Any) -> Any:

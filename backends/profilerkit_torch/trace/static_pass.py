@@ -157,6 +157,7 @@ def _traced(
         layers = _following(kind.layer_stack(model, made), stand_ins)
         recorder = _recorder(kind, layers, stand_ins)
         lives.append(recorder.live)
+        recorder.origins.has_values |= any(tensor.is_floating_point() for tensor in objects.tensors)
         active.callback(recorder.values.forget)
         active.callback(recorder.casts.forget_gradients)
         if on_meta:  # one mode less: what is written to there is no tensor of the model's, but for a few

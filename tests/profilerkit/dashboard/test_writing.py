@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from profilerkit import ArgumentError, Completeness, profile
 from profilerkit.audits import Row, RowStatus, Run, Store, Value
-from profilerkit.audits.rows import values_of
 from profilerkit.dashboard import render, write
 from profilerkit.dashboard.subjects import group_rows
 from profilerkit.render.html import render as to_html
@@ -202,6 +201,16 @@ def test_the_metric_itself_says_whether_more_is_better(store: Store) -> None:
     function = function.with_secondary_metric("loss", better="lower").with_secondary_metric("drift")
     names = ["eval_metric", "loss", "drift", "macs"]
     report = profile(model, input_shape=(4,), functions=[function], metrics=names, data_splits={"test": []})
-    store.add(Row("a", "a" * 64, RowStatus.COMPLETE, values=values_of(report), run=run, machine="m"), report)
+    store.add(
+        Row(
+            "a",
+            "a" * 64,
+            RowStatus.COMPLETE,
+            values={key: Value.of(record) for key, record in report.statuses.items()},
+            run=run,
+            machine="m",
+        ),
+        report,
+    )
     metrics = {metric["name"]: metric["more"] for metric in data_of(render(store))["metrics"]}
     assert metrics == {"eval_metric": True, "loss": False, "drift": False, "macs": False}

@@ -14,7 +14,7 @@ from tiny import Call
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from profilerkit import ArgumentError, Completeness, profile
+from profilerkit import ArgumentError, Completeness, ModelInputs, profile
 from profilerkit_torch import Cost, register_module_cost, register_op_cost
 from profilerkit_torch.costs import scoped_costs
 
@@ -147,6 +147,34 @@ def test_a_pool_that_was_there_before_is_noticed_in_a_real_run_too(pool: ThreadP
         return model.fc(made) if x.sum().item() < 1e9 else x
 
     assert counted(run) == (PRODUCT, ("work outside torch's operators in layer fc (1 call)",))
+
+
+class Holder:
+    """An input for whose tensor nothing stands in."""
+
+    def __init__(self) -> None:
+        self.tensor = torch.ones(4, 8)
+
+    def __call__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x: torch.from_numpy(numbers(x) @ numbers(x).T),
+        lambda x: torch.utils.dlpack.from_dlpack(numbers(x) * 2),
+        lambda x: torch.tensor((numbers(x) + 1).tolist()),
+        lambda x: in_thread(lambda: x @ x.T),
+    ],
+    ids=["numpy", "dlpack", "list", "thread"],
+)
+def test_numbers_of_an_object_among_the_inputs_may_leave_too(work: Callable[..., Any]) -> None:
+    model = Call(lambda model, held: work(held.tensor.contiguous()).sum() + model.fc(held.tensor), fc=nn.Linear(8, 8))
+    record = profile(model, ModelInputs(Holder()), metrics=["macs"]).status("macs")
+    assert (record.value, record.missing) == (PRODUCT, (OUTSIDE,))
+    plain = Call(lambda model, held: model.fc(held.tensor) * torch.tensor([0.5] * 8), fc=nn.Linear(8, 8))
+    assert profile(plain, ModelInputs(Holder()), metrics=["macs"]).status("macs").missing == ()
 
 
 def test_layers_in_a_pool_are_named(pool: ThreadPoolExecutor) -> None:
