@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -170,8 +170,7 @@ class Profiler:
         name = self._registry[name].key.NAME  # an unknown name is said before a misspelt argument
         recompute = FLAG("recompute", recompute)
         arguments = read_arguments(arguments, [self._registry])
-        with whole_call(), kept_apart(self.backend):
-            status = self._computation(arguments, recompute).status(name)
+        status = self._compute_one(name, arguments, recompute)
         if status.outcome.error is not None:
             raise status.outcome.error
         return status.value
@@ -248,6 +247,17 @@ class Profiler:
         (requested,), read = read_request([self._registry], names, arguments, strict, static, caller)
         return requested, read
 
+    @whole_call
+    def _compute_one(self, name: str, arguments: dict[str, Any], recompute: bool) -> StatusKey:
+        with kept_apart(self.backend):
+            return self._computation(arguments, recompute).status(name)
+
+    @whole_call
+    def _compute_next(self, steps: Iterator[str]) -> str | None:
+        with kept_apart(self.backend):
+            return next(steps, None)
+
+    @whole_call
     def _compute_all(
         self,
         names: Iterable[str],
@@ -261,7 +271,7 @@ class Profiler:
         It keeps them also if the model changes what its code reads whenever it runs, such as a global counter.
         """
         steps = self._steps(names, arguments, recompute, strict, begun)
-        with whole_call(), kept_apart(self.backend):
+        with kept_apart(self.backend):
             for _ in steps:
                 pass
 
@@ -271,8 +281,7 @@ class Profiler:
         steps = self._steps(names, arguments, recompute, strict)
         name: str | None = ""
         while name is not None:
-            with whole_call(), kept_apart(self.backend):
-                name = next(steps, None)
+            name = self._compute_next(steps)
             if name is not None:
                 yield name
 
@@ -508,11 +517,7 @@ def compare_profilers(
     if recompute:
         for profiler in profilers:
             profiler.reset_status()
-    with whole_call(), ExitStack() as stack:
-        for profiler in profilers:
-            stack.enter_context(kept_apart(profiler.backend))
-        computations = [profiler._computation(arguments) for profiler in profilers]
-        measure_jointly(computations, {name for keys in requested for name in keys})
+    computations = _begin_jointly(profilers, {name for keys in requested for name in keys}, arguments)
     for profiler, keys, computation in zip(profilers, requested, computations, strict=True):
         profiler._compute_all(keys, arguments, strict=strict, begun=computation)
     shown = distinct_names([profiler.name for profiler in profilers] if models is None else models)
@@ -523,3 +528,16 @@ def compare_profilers(
     comparison = Comparison(reports[0], tuple(reports[1:]))
     offers.announce(comparison)
     return comparison
+
+
+@whole_call
+def _begin_jointly(
+    profilers: Sequence[Profiler], names: Collection[str], arguments: dict[str, Any]
+) -> list[Computation]:
+    """Measure of all profilers together what can be; return the computation of each, to be gone on with."""
+    with ExitStack() as stack:
+        for profiler in profilers:
+            stack.enter_context(kept_apart(profiler.backend))
+        computations = [profiler._computation(arguments) for profiler in profilers]
+        measure_jointly(computations, names)
+    return computations

@@ -19,7 +19,6 @@ from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.keras_layers import ends_in_sigmoid, is_keras
 from profilerkit.error_text import shown
 from profilerkit.inputs import LOADER, TRANSFORM
-from profilerkit.process.restoring import whole_call
 from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
 
 from .data import TorchDataLoader, TorchForwardPass, as_tensor
@@ -41,7 +40,7 @@ def scored_batches(
     data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
     target_device = resolve_device(model, device)
     loader = data_loader if isinstance(data_loader, DataLoader) else TorchDataLoader(data_loader, _default_pass())
-    with whole_call(), preserved(model, tensor_values=True), torch.no_grad():
+    with preserved(model, tensor_values=True), torch.no_grad():
         set_inference_flags(modules_of(model))
         yield _outputs(model, loader, target_device, transform)
 

@@ -18,6 +18,7 @@ import numpy as np
 from profilerkit import InputError
 from profilerkit.arguments.checks import Check, at_least, between, several, to_call
 from profilerkit.backend import DeviceLike
+from profilerkit.process.restoring import whole_call
 
 from .scoring_notes import note
 
@@ -218,6 +219,7 @@ class LossEvaluation:
         self.loss_fn = to_call("a function of outputs and targets")("loss_fn", loss_fn)
         self.__name__ = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
 
+    @whole_call
     def __call__(
         self, model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
     ) -> float:
@@ -240,6 +242,7 @@ class GetTopk:
         self._batches = batches
         self.topk: tuple[int, ...] = _GUESSES("topk", topk)
 
+    @whole_call
     def __call__(
         self,
         model: Any = None,
@@ -266,6 +269,7 @@ class EvaluationFunctions:
     def __init__(self, batches: Batches) -> None:
         self.get_topk = GetTopk(batches)
 
+        @whole_call
         def get_missclass(
             model: Any,
             data_loader: Iterable[Any],
@@ -291,6 +295,7 @@ class EvaluationFunctions:
             with batches(model, data_loader, device, transform) as scored:
                 return missclass(scored, threshold)
 
+        @whole_call
         def get_accuracy(
             model: Any,
             data_loader: Iterable[Any],

@@ -5,22 +5,26 @@ block puts back what is noted above it too, should the end of an inner block not
 
 While anything is noted, SIGINT comes to `_deliver`. While a block is entered or left it waits until that is done;
 anywhere else it goes to the user's own handler at once. An interrupt that was raised where Python drops errors (in a
-finalizer, or the callback of a weak reference) is raised again at the end of `whole_call`.
+finalizer, or the callback of a weak reference) is raised again at the end of a `whole_call`.
 """
 
 from __future__ import annotations
 
 import _thread
+import contextlib
 import os
 import signal
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
+from functools import wraps
 from operator import is_
 from threading import get_ident
-from types import CodeType, FrameType, TracebackType
-from typing import Any, TypeVar
+from traceback import walk_tb
+from types import CodeType, FrameType, GeneratorType, TracebackType
+from typing import Any, TypeVar, cast
 
 __all__ = ["Step", "assign_dict", "call_each", "for_each", "interruptible", "restored", "undone_in_child", "whole_call"]
 
@@ -113,19 +117,23 @@ class restored:
 
     def _put_back(self, error: BaseException | None) -> None:
         stack = _noted.get(self._thread, [])
+        _end_suspended(error)
+        tries = 0
         while self in stack:
-            latest = stack[-1]
             try:
-                while latest._remaining:
-                    latest._remaining[-1]()
-                    latest._remaining.pop()
-                if latest is not self:
-                    self._errors += latest._errors
+                remaining = stack[-1]._remaining
+                while remaining:
+                    remaining[-1]()
+                    remaining.pop()
+                    tries = 0
                 stack.pop()
             except BaseException as failure:
-                latest._errors.append(failure)
-                if len(latest._errors) % _TRIES == 0:
-                    del latest._remaining[-1:]
+                self._errors.append(failure)
+                _end_suspended(failure)
+                tries += 1
+                if tries == _TRIES:
+                    del remaining[-1:]
+                    tries = 0
         self._forget_if_last(stack)
         if self._errors:
             failures, self._errors = self._errors, []
@@ -157,25 +165,54 @@ class undone_in_child(restored):
         super().__init__(in_child=undo)
 
 
-class whole_call(restored):
-    """Around a whole call of ours: raises again, at its end, an interrupt that was raised where Python drops errors."""
+class _WholeCall(restored):
+    """Raises again, at its end, an interrupt that was raised where Python drops errors."""
 
     __slots__ = ()
-
-    def __enter__(self) -> None:
-        _interrupts.raised = None
-        super().__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        try:
-            super().__exit__(kind, error, traceback)
-        finally:
-            self._put_back(error)
-        lost, _interrupts.raised = _interrupts.raised, None
-        if lost is not None and error is None:
+        super().__exit__(kind, error, traceback)
+        lost = _interrupts.take_raised()
+        if lost is not None and (error is None or isinstance(error, Exception)) and lost is not error:
             raise lost.with_traceback(None)
+
+
+def whole_call(function: F) -> F:
+    """Decorate a function that is a whole call of ours: at its end all is put back, and no interrupt is lost.
+
+    Its block is entered twice. An error that another thread raises in this one (`PyThreadState_SetAsyncExc`), or the
+    handler of another signal, may come before the first line of an ``__exit__``, which then does nothing: the second
+    does it all. Only two such errors in a row could keep SIGINT with the handler of this module.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        block = _WholeCall()
+        with block, block:
+            return function(*args, **kwargs)
+
+    return cast("F", call)
+
+
+def _end_suspended(error: BaseException | None) -> None:
+    """End what a ``with`` statement did not because an error was raised in the code of `contextlib` that ends it.
+
+    A generator behind it would be ended when the error is forgotten, after all was put back: torch's would then switch
+    a mode on again.
+    """
+    frames = [] if error is None else [frame for frame, _ in walk_tb(error.__traceback__)]
+    for frame in reversed(frames):
+        if frame.f_globals is vars(contextlib):
+            names = frame.f_locals
+            with suppress(Exception):  # they would be dropped later too
+                for held in (names.get("self"), names.get("cm")):
+                    if isinstance(gen := getattr(held, "gen", None), GeneratorType):
+                        gen.close()
+                    elif isinstance(held, ExitStack) and frame.f_code.co_name == "__exit__":
+                        held.close()
+                frame.clear()
 
 
 #: What is changed at present, by thread, the latest last.
@@ -199,12 +236,13 @@ class _Interrupts:
 
     def __init__(self) -> None:
         self.handler: Any = None
-        self.raised: BaseException | None = None
+        self._raised: BaseException | None = None
 
     def watch(self) -> None:
         """Have interrupts of the main thread come here, where the user has a handler of Python's."""
         if threading.main_thread().ident != get_ident():
             return
+        self._raised = None
         handler = signal.getsignal(signal.SIGINT)
         if callable(handler) and handler is not _deliver:
             self.handler = handler
@@ -215,6 +253,21 @@ class _Interrupts:
         if threading.main_thread().ident == get_ident() and signal.getsignal(signal.SIGINT) is _deliver:
             signal.signal(signal.SIGINT, self.handler)
 
+    def deliver(self, number: int, frame: FrameType | None) -> Any:
+        """Call the user's handler, and keep what it raises."""
+        try:
+            return self.handler(number, frame)
+        except BaseException as error:
+            self._raised = error
+            raise
+
+    def take_raised(self) -> BaseException | None:
+        """Return what the handler has raised in the main thread, once."""
+        if threading.main_thread().ident != get_ident():
+            return None
+        raised, self._raised = self._raised, None
+        return raised
+
 
 _interrupts = _Interrupts()
 
@@ -224,11 +277,7 @@ def _deliver(number: int, frame: FrameType | None) -> Any:
     if _is_changing(frame):
         _thread.start_new_thread(_again, (number,))
         return None
-    try:
-        return _interrupts.handler(number, frame)
-    except BaseException as error:
-        _interrupts.raised = error
-        raise
+    return _interrupts.deliver(number, frame)
 
 
 def _again(number: int) -> None:

@@ -15,9 +15,6 @@ import pytest
 from attack_sampling import WHOLE
 from source_tree import SUPPORT
 
-#: Lines of whole_call's own end, where nothing is left to put back: only another thread could raise there, and the
-#: handler that stays hands interrupts on to the user's.
-_LAST = "process interrupts"
 _CHANGING = "untouched/,process/restoring,trace/layers,asked_names,trace/static_pass,trace/questions,trace/conversion"
 
 
@@ -36,7 +33,6 @@ def broken_off(*arguments: str) -> dict[str, Any]:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     answer: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{\n") :])
-    answer["problems"] = [problem for problem in answer["problems"] if f"): {_LAST}: " not in problem]
     return answer
 
 

@@ -23,7 +23,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -168,25 +167,28 @@ def broken_off_at_random(backend: str, call: str, way: str, times: int, seed: in
         return _failing_allocations(backend, call, times, numbers)
     broken = _Broken(backend, call)
     found, count = broken.found, _Count()
+    threads = _thread._count()
     previous = [(number, signal.signal(number, count.handle)) for number in (signal.SIGINT, signal.SIGALRM)]
     broken.before = broken.subject.look()
     try:
         for index in range(times):
             count.calls, outcome, raised = 0, None, None
             moment = numbers.uniform(0, 1.15 * broken.seconds)
-            sender = threading.Thread(target=_send_later, args=(moment, way))
+            begun = threading.Event()
+            sender = threading.Thread(target=_send_later, args=(begun, moment, way))
+            sender.start()
             late = False
             try:
-                sender.start()
+                begun.set()
                 try:
                     outcome = broken.subject.calls[call]()
                     during = count.calls
                 except (KeyboardInterrupt, Refused) as error:
                     raised = error
-                _settle(sender, count)
+                _settle(sender, count, threads)
             except (KeyboardInterrupt, Refused):  # it came after the call
                 late = True
-                _quietly(sender, count)
+                _quietly(sender, count, threads)
             what = f"{call} {way} {index}"
             if late and outcome is None:  # between the call and this
                 outcome = broken.expected
@@ -194,8 +196,7 @@ def broken_off_at_random(backend: str, call: str, way: str, times: int, seed: in
                 found.lost.append(f"{what}: {during} of {count.calls} interrupts while it ran, and it finished")
             if way in ("sigint", "main", "alarm") and count.calls != 1:
                 found.lost.append(f"{what}: the handler was called {count.calls} times for one signal")
-            with _quiet(count):
-                broken.judge(what, outcome, raised)
+            broken.judge(what, outcome, raised)
             raised = None
     finally:
         for number, handler in previous:
@@ -203,36 +204,27 @@ def broken_off_at_random(backend: str, call: str, way: str, times: int, seed: in
     return found
 
 
-@contextmanager
-def _quiet(count: _Count) -> Iterator[None]:
-    """Let what still comes be counted, and nothing more; what the process looks like is not asked of the handler."""
-    while True:
-        try:
-            time.sleep(0.002)
-            break
-        except (KeyboardInterrupt, Refused):
-            continue
-    yield
-
-
-def _settle(sender: threading.Thread, count: _Count) -> None:
-    """Wait until what was sent has come."""
+def _settle(sender: threading.Thread, count: _Count, threads: int) -> None:
+    """Wait until what was sent has come; what `restoring` sends again comes from threads that are short."""
     sender.join()
-    time.sleep(0.004)
-    if not count.calls:
-        time.sleep(0.05)
+    deadline = time.monotonic() + 1
+    while _thread._count() > threads and time.monotonic() < deadline:
+        time.sleep(0.0005)
+    for _ in range(100 if not count.calls else 1):
+        time.sleep(0.0005)
 
 
-def _quietly(sender: threading.Thread, count: _Count) -> None:
+def _quietly(sender: threading.Thread, count: _Count, threads: int) -> None:
     while True:
         try:
-            _settle(sender, count)
+            _settle(sender, count, threads)
             return
         except (KeyboardInterrupt, Refused):
             continue
 
 
-def _send_later(moment: float, way: str) -> None:
+def _send_later(begun: threading.Event, moment: float, way: str) -> None:
+    begun.wait()
     time.sleep(moment)
     RANDOM_WAYS[way]()
 

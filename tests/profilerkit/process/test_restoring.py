@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import signal
+import sys
 import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -130,10 +134,93 @@ def test_an_interrupt_that_python_drops_is_raised_at_the_end() -> None:
     class Dying:
         pass
 
-    with own_handler() as calls:
-        with pytest.raises(KeyboardInterrupt), whole_call():
-            dying = Dying()
-            reference = weakref.ref(dying, lambda _: interrupt())
-            del dying
-        assert reference() is None
+    references = []
+
+    @whole_call
+    def call() -> None:
+        dying = Dying()
+        references.append(weakref.ref(dying, lambda _: interrupt()))
+        del dying
+
+    with own_handler() as calls, pytest.raises(KeyboardInterrupt):
+        call()
+    assert references[0]() is None
     assert len(calls) == 1
+
+
+@contextmanager
+def raised_at_the_first_line(code: CodeType) -> Iterator[None]:
+    """Raise an interrupt where this code begins, the first time: there an error of another thread may come."""
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code is not code:
+            return None
+        if event == "line":
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(previous)
+
+
+def test_the_end_of_a_whole_call_may_be_kept_from_beginning() -> None:
+    done: list[str] = []
+
+    @whole_call
+    def call() -> None:
+        restored(lambda: done.append("put back")).__enter__()
+
+    with own_handler():
+        with pytest.raises(KeyboardInterrupt), raised_at_the_first_line(type_of_whole_calls.__exit__.__code__):
+            call()
+        assert done == ["put back"]
+
+
+type_of_whole_calls: Any = next(kind for kind in restored.__subclasses__() if "Whole" in kind.__name__)
+
+
+@contextmanager
+def switched_off(setting: dict[str, Any]) -> Iterator[None]:
+    """Switch a setting of another library's off, as those do."""
+    setting["on"] = False
+    try:
+        yield
+    finally:
+        setting["on"] = "by what was suspended"
+
+
+@pytest.mark.parametrize("code", [contextlib._GeneratorContextManager.__exit__, ExitStack.__exit__])
+def test_a_generator_that_was_not_ended_is_ended_before_all_is_put_back(code: Any) -> None:
+    """It is ended when the error is forgotten otherwise, and changes the setting after it was put back."""
+    setting: dict[str, Any] = {"on": True}
+    error, stack = None, ExitStack()
+    try:
+        with restored(lambda: setting.update(on=True)):
+            stack.enter_context(switched_off(setting))
+            with raised_at_the_first_line(code.__code__):
+                stack.close()
+    except KeyboardInterrupt as interrupted:
+        error = interrupted
+    assert error is not None
+    assert setting == {"on": True}
+    error = None
+    del stack
+    gc.collect()
+    assert setting == {"on": True}
+
+
+def test_an_interrupt_that_python_drops_is_raised_though_the_call_fails() -> None:
+    @whole_call
+    def call() -> None:
+        with suppress(KeyboardInterrupt):
+            interrupt()
+            time.sleep(5)
+        raise ValueError
+
+    with own_handler(), pytest.raises(KeyboardInterrupt):
+        call()
