@@ -87,6 +87,8 @@ def shown(value: Any) -> str:
     try:
         shape = tuple(value.shape) if hasattr(value, "shape") and not isinstance(value, type) else ()
         text = f"{type(value).__name__}{shape}" if shape else _BRIEF.repr(value)
+    except MemoryError:
+        raise
     except Exception:  # the value's own code raised
         text = f"<{type(value).__name__} object>"
     return " ".join(text.split())

@@ -48,7 +48,7 @@ def _loaded(path: Path, load: Callable[[], Any]) -> Any:
     """Return what a framework loads; raises `InputError` with the file and its reason where it cannot."""
     try:
         return load()
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except Exception as error:  # whatever a damaged file leads to
         raise InputError(

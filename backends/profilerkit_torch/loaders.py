@@ -99,6 +99,8 @@ def _load_pickle(spec: str, path: Path, trust: bool) -> Any:
             "it; file.py:name of a function that builds the model runs no code but that, and "
             "torch.export.save(..., 'model.pt2') writes a file that runs none",
         ) from error
+    except MemoryError:
+        raise
     except Exception as error:  # whatever is in the file
         raise InputError(f"{spec} is no file of torch's: {type(error).__name__}: {error}") from error
 
@@ -106,6 +108,8 @@ def _load_pickle(spec: str, path: Path, trust: bool) -> Any:
 def _read(spec: str, read: Any) -> Any:
     try:
         return read()
+    except MemoryError:
+        raise
     except Exception as error:  # whatever is in the file
         raise InputError(
             f"{spec} cannot be read: {type(error).__name__}: {str(error).strip().splitlines()[0]}"
@@ -168,6 +172,8 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
     try:
         with torch.device("meta"), default_dtype(dtype):
             model = build(config)
+    except MemoryError:
+        raise
     except Exception as error:  # the default configuration of ESM has no vocabulary, that of Nemotron no width
         raise InputError(
             f"{spec!r}: transformers cannot build a model of this configuration: {type(error).__name__}: "
@@ -197,6 +203,8 @@ def _configuration(transformers: ModuleType, spec: str, name: str, trust: bool) 
         return transformers.AutoConfig.for_model(name)
     try:
         return transformers.AutoConfig.from_pretrained(name, **remote)
+    except MemoryError:
+        raise
     except Exception as error:
         nearest = ", ".join(by_likeness(name, transformers.CONFIG_MAPPING)[:5])
         raise InputError(

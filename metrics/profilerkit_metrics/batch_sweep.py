@@ -158,7 +158,7 @@ def _memory(profiler: Profiler, key: str, size: int, how: Mapping[str, Any]) -> 
         return None
     try:
         return profiler.compute_status(key, batch_size=size, **how)
-    except TracingError:
+    except (TracingError, MemoryError):
         raise
     except Exception:  # the report says why, beside the memory at the first size
         return None

@@ -78,6 +78,8 @@ def _like(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
         result: Any = copy.copy(mapping)
         for key, item in items.items():
             result[key] = item
+    except MemoryError:
+        raise
     except Exception:  # a mapping that cannot be changed; the model gets a plain dictionary
         return items
     return result

@@ -27,7 +27,7 @@ def failure_of(
 ) -> ModelFailedError | BackendFailedError:
     """Return the error for a pass that raised: a `ModelFailedError`, or a `BackendFailedError` if the fault is there.
 
-    It names the layer that `note_layer` has noted.
+    It names the layer that `note_layer` has noted. An error of memory is raised as it is: it may be anybody's.
 
     Args:
         error: The error that was raised.
@@ -36,6 +36,8 @@ def failure_of(
         package: The package of the backend: ``__package__`` of any of its modules.
         hint: What the user should check, if the error is the model's.
     """
+    if isinstance(error, MemoryError):
+        raise error
     location = raised_by_backend(error, package)
     if location is not None:
         return backend_failed(error, backend, location)

@@ -173,6 +173,8 @@ def main(arguments: list[str] | None = None) -> Any:
         sys.exit(INTERRUPTED)
     except OSError as error:
         fail(f"{error.filename or 'a file'}: {error.strerror or error}", MODEL_FAILED, error)
+    except MemoryError as error:
+        fail(f"this process is out of memory{f': {error}' if str(error) else ''}", MODEL_FAILED, error)
     except Exception as error:
         fail(
             f"{type(error).__name__}: {error}; this is a mistake of profilerkit or a plugin: --traceback shows where",

@@ -266,6 +266,8 @@ def _ending_in_a_line() -> Iterator[None]:
         fail(str(error), USAGE, error)
     except ProfilerKitError as error:
         fail(str(error), MODEL_FAILED, error)
+    except MemoryError:
+        raise
     except Exception as error:  # whatever the model raised: with --strict nothing is kept
         fail(f"{type(error).__name__}: {error}", MODEL_FAILED, error)
 

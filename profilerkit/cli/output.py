@@ -98,5 +98,7 @@ def _rendered(result: Any, form: str, **options: Any) -> str:
         return render(result, form, **options)
     except ProfilerKitError as error:
         fail(str(error), MODEL_FAILED, error)
+    except MemoryError:
+        raise
     except Exception as error:  # whatever a renderer does wrong
         fail(f"renderer {form!r} raised {type(error).__name__}: {error}", MODEL_FAILED, error)

@@ -104,7 +104,7 @@ def evaluated(
     """
     try:
         cost = counted(formula, numbers)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:  # one that would end the program is one that went wrong
         blame = origin_of(error)

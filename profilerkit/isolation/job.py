@@ -165,6 +165,8 @@ def written(job: Job) -> IO[bytes]:
     content = io.BytesIO()
     try:
         pickle.Pickler(content, protocol=5).dump(job)
+    except MemoryError:
+        raise
     except Exception as error:  # whatever the parts of a model say
         raise InputError(
             f"{job.called} cannot be sent to a process of its own ({type(error).__name__}: {error}); give it as text "

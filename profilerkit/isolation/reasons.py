@@ -221,6 +221,8 @@ def _records(metrics: Sequence[str] | None) -> list[StatusRecord]:
 def _template(kind: type[Any] | None, name: str) -> Metric:
     try:
         return kind() if kind is not None else _unknown(name)
+    except MemoryError:
+        raise
     except Exception:  # a metric that is made with arguments
         return _unknown(name)
 

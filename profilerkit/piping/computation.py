@@ -216,6 +216,8 @@ class Computation:
         try:
             unchanged = remembered.contents == self._contents(function, resolved)
             unchanged = unchanged and remembered.fingerprint == self._fingerprint(function)
+        except MemoryError:
+            raise
         except Exception:  # something among them cannot be compared
             return False
         if unchanged:
@@ -241,6 +243,8 @@ class Computation:
             return error
         try:
             failure = self.status(Trace.NAME).value.failure
+        except MemoryError:
+            raise
         except Exception:  # whatever keeps it from being traced
             return error
         return failure if isinstance(failure, InputError) else error
@@ -379,5 +383,7 @@ def _same(value: Any, other: Any) -> bool:
         return False
     try:
         return bool(value == other)
+    except MemoryError:
+        raise
     except Exception:  # tensors and arrays compare element by element; two objects then count as different
         return False

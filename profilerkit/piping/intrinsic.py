@@ -218,6 +218,8 @@ class ComputeInputs(ProfilerFunction):
             inputs = fitted(backend, model, made)
             inputs.note, inputs.are_random = made.note, made.are_random
             return inputs if call is None else inputs.given_to(call)
+        except MemoryError:
+            raise
         except Exception as error:
             return NoInputs(corrected(error, self.source, backend, model, call))
 
@@ -311,7 +313,7 @@ def _traced(backend: Backend, trace: Callable[..., ModelTrace], model: Any, inpu
     """Return a backend's trace; raise `BackendFailedError` where its own code raises, which it is never to do."""
     try:
         result = trace(model, inputs)
-    except ProfilerKitError:
+    except (ProfilerKitError, MemoryError):
         raise
     except Exception as error:
         location = raised_by_backend(error, type(backend).__module__)

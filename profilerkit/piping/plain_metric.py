@@ -145,6 +145,8 @@ def _scale(scale: Any) -> Scale:
 def _part(derived_from: Any) -> TracePart | None:
     try:
         return None if derived_from is None else TracePart(derived_from)
+    except MemoryError:
+        raise
     except Exception:  # whatever the value is and does
         parts = ", ".join(repr(part.value) for part in TracePart)
         raise ArgumentError(f"derived_from={shown(derived_from)}: give one of {parts}") from None

@@ -52,6 +52,8 @@ def _correction(source: InputSource, backend: Backend, model: Any, function: Cal
         try:
             inputs = fitted(backend, model, proposed.build(backend, batch_size, model))
             works = backend.trace(model, inputs.given_to(function)).failure is None
+        except MemoryError:
+            raise
         except Exception:  # whatever is wrong with it: it is no proposal
             works = False
         if works:

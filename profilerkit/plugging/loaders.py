@@ -48,7 +48,7 @@ def load_model(spec: str, trust: bool = False) -> Any:
         if missing is not None:
             raise missing from error.__cause__
         raise
-    except ProfilerKitError:  # the loader has said what is wrong and what to do
+    except (ProfilerKitError, MemoryError):  # the loader has said what is wrong and what to do
         raise
     except Exception as error:
         missing = _framework_missing(error)
@@ -177,5 +177,7 @@ def _guarded(source: str, load: Callable[[], Any]) -> Any:
     """Return ``load()``; an error of the user's code, `SystemExit` among them, becomes a `ModelFailedError`."""
     try:
         return load()
+    except MemoryError:
+        raise
     except (Exception, SystemExit, GeneratorExit) as error:
         raise ModelFailedError(f"{source} raised {type(error).__name__}: {in_plain_names(str(error))}") from error

@@ -21,6 +21,8 @@ def require_whole(path: str | PathLike[str]) -> None:
     try:
         with zipfile.ZipFile(name) as archive:
             damaged = archive.testzip()
+    except MemoryError:
+        raise
     except Exception as error:  # whatever is in the file
         raise InputError(
             f"{name} cannot be read: it is damaged, or no archive of a model ({type(error).__name__}: {error}); save "

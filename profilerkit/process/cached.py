@@ -48,7 +48,7 @@ def once_for_each(function: Callable[[K], T]) -> Callable[[K], T]:
 
     def cached(key: K) -> T:
         entry = cache.get(id(key))
-        if entry is None:
+        if entry is None or entry[0]() is not key:  # where an interrupt kept an entry from being removed
             number = id(key)
             # The entry is removed before another object can get this id.
             entry = cache[number] = weakref.ref(key, lambda _: cache.pop(number, None)), function(key)

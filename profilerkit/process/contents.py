@@ -274,6 +274,8 @@ def _items_of(value: Any) -> int:
     unordered = isinstance(value, (set, frozenset))
     try:
         return hash(frozenset(items) if unordered else tuple(items))
+    except MemoryError:
+        raise
     except Exception:  # some of them have none
         numbers = [id(each) for item in items for each in (item if isinstance(value, dict) else (item,))]
         return hash(tuple(sorted(numbers) if unordered else numbers))
@@ -284,6 +286,8 @@ def _memory_of(value: Any) -> int | None:
     try:
         with memoryview(value) as view:
             return zlib.crc32(view.tobytes()) if view.nbytes <= _MOST_BYTES else None
+    except MemoryError:
+        raise
     except Exception:  # none, or one that is closed
         return None
 
@@ -302,6 +306,8 @@ def _strides(array: Any) -> Any:
     strides = _read(array, "stride")
     try:
         return tuple(strides()) if callable(strides) else _read(array, "strides")
+    except MemoryError:
+        raise
     except Exception:  # it has none
         return None
 
@@ -356,6 +362,8 @@ def _read(value: Any, name: str) -> Any:
     """Return an attribute, None where it cannot be read: a property may raise anything."""
     try:
         return getattr(value, name, None)
+    except MemoryError:
+        raise
     except Exception:
         return None
 

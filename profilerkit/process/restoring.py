@@ -207,11 +207,11 @@ def _end_suspended(error: BaseException | None) -> None:
         if frame.f_globals is vars(contextlib):
             names = frame.f_locals
             with suppress(Exception):  # they would be dropped later too
-                for held in (names.get("self"), names.get("cm")):
-                    if isinstance(gen := getattr(held, "gen", None), GeneratorType):
+                for manager in (names.get("self"), names.get("cm")):
+                    if isinstance(gen := getattr(manager, "gen", None), GeneratorType):
                         gen.close()
-                    elif isinstance(held, ExitStack) and frame.f_code.co_name == "__exit__":
-                        held.close()
+                    elif isinstance(manager, ExitStack) and frame.f_code.co_name == "__exit__":
+                        manager.close()
                 frame.clear()
 
 

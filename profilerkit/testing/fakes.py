@@ -226,6 +226,8 @@ class FakeBackend(Backend):
             return ModelTrace(_records(model))
         try:
             outputs = model.run(inputs) if inputs.function is None else inputs.run(model)
+        except MemoryError:
+            raise
         except Exception as error:
             failure = ModelFailedError(f"the model raised {type(error).__name__}: {error}")
             return ModelTrace(_records(model), failure=failure)

@@ -71,6 +71,8 @@ def _values(path: str, value: Any) -> Any:
 
     try:
         array = np.asarray(value.detach() if hasattr(value, "detach") else value)  # detached, if it has a gradient
+    except MemoryError:
+        raise
     except Exception as error:
         raise TypeError(
             f"the values of {path}, a {type(value).__name__}, cannot be read ({error}); define snapshot(model), which "

@@ -27,6 +27,8 @@ def count_samples(subject: Subject, inputs: ModelInputs, traced: Callable[[], Mo
         return None
     try:
         trace = traced()
+    except MemoryError:
+        raise
     except Exception:  # the trace of the profile says why
         return None
     layouts = {layer.path: layout for layer in trace.layers if (layout := _layout(layer)) is not None}

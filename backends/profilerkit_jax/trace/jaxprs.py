@@ -56,9 +56,13 @@ def traced_pass(
     marks = Marks()
     try:
         return _traced(subject, inputs, made, Pass(training, marks), marks)
+    except MemoryError:
+        raise
     except Exception as error:
         try:
             traced = _traced(subject, inputs, made, Pass(training), Marks())
+        except MemoryError:
+            raise
         except Exception:
             raise error from None
         traced.unmarked = f"the layers could not be told apart: with marked layers, {type(error).__name__} was raised"

@@ -160,6 +160,8 @@ def _counted_turns(
 
     try:
         counted: Any = jax.lax.while_loop(goes_on, once_more, (0, *state))
+    except MemoryError:
+        raise
     except Exception:  # a primitive that cannot be run by itself
         return None
     turns = int(counted[0])

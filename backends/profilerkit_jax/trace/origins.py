@@ -110,6 +110,8 @@ class Made(Origin):
     def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
         try:
             return evaluate(self.equation, inputs)[self.index]
+        except MemoryError:
+            raise
         except Exception as error:
             raise NotOfferedError(
                 f"the primitive {self.equation.primitive.name}, which makes weights of others, cannot be run by itself "

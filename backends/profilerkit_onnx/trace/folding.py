@@ -104,6 +104,8 @@ def evaluated(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[s
     try:
         with np.errstate(all="ignore"):
             results = iter(ReferenceEvaluator(model).run(None, feeds))
+    except MemoryError:
+        raise
     except Exception:  # an operator or a dtype that the reference lacks: then the value is not known
         return None
     made = [next(results) if name else None for name in node.output]

@@ -49,6 +49,8 @@ def counted_trips(
     feeds = {name: array for name, array in arrays.items() if array is not None}
     try:
         return _turns(turn, feeds, formals, carried, limit)
+    except MemoryError:
+        raise
     except Exception:  # an operator or a dtype that the reference lacks: then the number is not known
         return None
 

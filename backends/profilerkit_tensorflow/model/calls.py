@@ -113,6 +113,8 @@ class CompiledCall:
             try:
                 with self._traced_apart(args, kwargs):
                     return self._function(args, kwargs)
+            except MemoryError:
+                raise
             except Exception:  # of tracing; an error of the model itself is raised again below
                 self._function = None
         return self._call(args, kwargs)

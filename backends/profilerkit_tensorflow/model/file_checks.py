@@ -114,6 +114,8 @@ def require_harmless_saved_model(folder: Path) -> None:
     saved = SavedModel()
     try:
         saved.ParseFromString((folder / "saved_model.pb").read_bytes())
+    except MemoryError:
+        raise
     except Exception:  # TensorFlow reports the fault on loading
         return
     for graph in saved.meta_graphs:

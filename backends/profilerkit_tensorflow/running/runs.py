@@ -157,6 +157,8 @@ def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
         try:
             with preserved(model, variable_values=True):
                 lacking = _makes_weights(model, inputs)
+        except MemoryError:
+            raise
         except Exception:  # whatever the model raises
             failure = trace_model(model, inputs).failure
             if isinstance(failure, (ModelFailedError, BackendFailedError)):

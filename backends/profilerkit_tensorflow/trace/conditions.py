@@ -49,5 +49,7 @@ def _layers(model: Any) -> list[Any]:
     flatten = getattr(model, "_flatten_layers", None)
     try:
         return list(flatten()) if flatten is not None else []
+    except MemoryError:
+        raise
     except Exception:  # a model that is not built
         return []

@@ -7,6 +7,7 @@ eager execution: each tensor lives until the last Python reference to it is gone
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -94,8 +95,17 @@ class _LiveBytes:
     """Counts the bytes of the tensors alive; views share their bytes with what they are views of."""
 
     def __init__(self) -> None:
-        self.total = 0
-        self._buffers: dict[int, list[int]] = {}  # by the id of a tensor: bytes, and how many tensors share them
+        self._total = 0
+        #: By the id of a tensor: bytes, how many tensors share them, and what is put on the list when it is freed.
+        self._buffers: dict[int, tuple[list[int], _Freed]] = {}
+        #: A tensor is put there by code in C: an error in a callback in Python would be lost, and its bytes with it.
+        self._freed: deque[_Freed] = deque()
+
+    @property
+    def total(self) -> int:
+        """The bytes alive now."""
+        self._take_off()
+        return self._total
 
     def hold(self, tensors: Iterator[Any]) -> None:
         """Count tensors that are alive from the start."""
@@ -105,26 +115,37 @@ class _LiveBytes:
     def note(self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Count what an operator made."""
         for tensor in outputs:
-            shared = self._buffers.get(id(inputs[0])) if kind in VIEWS and inputs else None
+            self._take_off()
+            shared, _ = self._buffers.get(id(inputs[0]), (None, None)) if kind in VIEWS and inputs else (None, None)
             is_weight = kind == "ReadVariableOp"
             size = 0 if is_weight else tensor_bytes(static_shape(tensor), tensor.dtype.name)
             self._add(tensor, shared if shared is not None else [size, 0])
 
     def _add(self, tensor: Any, buffer: list[int]) -> None:
+        self._take_off()
         if id(tensor) in self._buffers:
             return
         if buffer[1] == 0:
-            self.total += buffer[0]
+            self._total += buffer[0]
         buffer[1] += 1
-        key = id(tensor)
-        self._buffers[key] = buffer
-        weakref.finalize(tensor, self._gone, key)
+        reference = _Freed(tensor, self._freed.append)
+        reference.key = id(tensor)
+        self._buffers[reference.key] = buffer, reference
 
-    def _gone(self, key: int) -> None:
-        buffer = self._buffers.pop(key)
-        buffer[1] -= 1
-        if buffer[1] == 0:
-            self.total -= buffer[0]
+    def _take_off(self) -> None:
+        while self._freed:
+            buffer, _ = self._buffers.pop(self._freed.popleft().key)
+            buffer[1] -= 1
+            if buffer[1] == 0:
+                self._total -= buffer[0]
+
+
+class _Freed(weakref.ref[Any]):
+    """A tensor that is alive, with its ``id``."""
+
+    __slots__ = ("key",)
+
+    key: int
 
 
 @contextmanager

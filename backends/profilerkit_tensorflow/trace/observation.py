@@ -57,6 +57,8 @@ class Observation(EagerOperators):
         try:
             self.price_all()
             walked = [_walked(graph, arguments) for graph, arguments in self._called]
+        except MemoryError:
+            raise
         except Exception:  # whatever a formula of the user's raises here: the trace has said it
             return None
         if self.uncounted or self._departures.missing or None in walked:

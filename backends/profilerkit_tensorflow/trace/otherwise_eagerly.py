@@ -40,6 +40,8 @@ def compared_with_a_run(model: Any, inputs: ModelInputs, trace: ModelTrace, aske
         try:
             with observation.watching(), calls.following():
                 outputs_of(model, inputs)
+        except MemoryError:
+            raise
         except Exception as error:  # whatever the model raises in a run of this kind
             return contradicted(trace, f"{question}, and raises {type(error).__name__} in an eager run")
         work = observation.work()

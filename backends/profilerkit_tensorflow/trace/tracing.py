@@ -109,6 +109,8 @@ def _run_eagerly(
             run = EagerRun(model, inputs, followed)
         except CostFormulaError as error:
             return _layers_alone(model, error)
+        except MemoryError:
+            raise
         except Exception as error:  # whatever the model raises
             # What kept it from being traced is the clearer message, unless it is just that it cannot be traced.
             failure = failed(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
@@ -132,6 +134,8 @@ def _completed_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> Mo
     with preserved(model, variable_values=True):
         try:
             run = EagerRun(model, inputs, is_traceable=True)
+        except MemoryError:
+            raise
         except Exception:  # whatever the model raises where it runs eagerly; its graph has raised nothing
             return trace
         if run.did_nothing or not run.uncounted.keys() < trace.uncounted.keys():

@@ -92,6 +92,8 @@ def contents(container: dict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...
 def _can_be_read(value: Any, name: str) -> bool:
     try:
         return hasattr(value, name)
+    except MemoryError:
+        raise
     except Exception:  # a property of the user may raise anything
         return False
 
@@ -184,6 +186,8 @@ class HeldState:
     def _object(self, value: Any) -> _Children:
         try:
             attributes = value.__dict__
+        except MemoryError:
+            raise
         except Exception:  # an object of the user that cannot be read yet cannot be changed either
             return ()
         names, values = tuple(attributes), tuple(attributes.values())

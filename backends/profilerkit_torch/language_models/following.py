@@ -180,6 +180,8 @@ def _is_recurrent(model: Any) -> bool:
         return False
     try:
         layers = cache_utils.DynamicCache(config=model.config).layers
+    except MemoryError:
+        raise
     except Exception:  # a configuration that it cannot read: then nothing is known beforehand
         return False
     return any(isinstance(layer, recurrent) for layer in layers)

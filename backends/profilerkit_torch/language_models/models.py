@@ -265,6 +265,8 @@ def _number(config: Any, *names: str) -> int | None:
     for name in names:
         try:
             value = getattr(config, name, None)
+        except MemoryError:
+            raise
         except Exception:  # transformers refuses one number where the layers have several
             continue
         if isinstance(value, int) and value > 0:

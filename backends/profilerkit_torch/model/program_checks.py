@@ -101,6 +101,8 @@ def _require_tensors(name: str, data: bytes) -> None:
     try:
         with weights_only():
             torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except MemoryError:
+        raise
     except Exception as error:  # for any content: torch would go on to read it without limits
         raise _Finding(f"has more than tensors in {name}: {names_in_pickle(data) or type(error).__name__}") from error
 

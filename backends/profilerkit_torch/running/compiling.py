@@ -59,6 +59,8 @@ def _compiled(function: Callable[..., Any], compile: Any) -> Callable[..., Any]:
         )
     try:
         return torch.compile(function, **{"dynamic": False, **arguments})
+    except MemoryError:
+        raise
     except Exception as error:
         raise InputError(
             f"compile={compile!r}: torch.compile does not take that: {error_line(error)}; the compilers it knows are "

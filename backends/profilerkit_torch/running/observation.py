@@ -128,6 +128,8 @@ class Observation(TorchDispatchMode):
             if remembered is not None and remembered[0] is func:
                 return remembered[1]
             cost = op_cost(func, kind, args, kwargs, result)
+        except MemoryError:
+            raise
         except Exception:  # whatever a formula or a subclass of tensors raises here: the trace has said it, or will
             return None
         macs = None if cost is None else int(cost.macs)

@@ -251,6 +251,8 @@ def _compile(run: Pass, options: RunOptions) -> None:
     start = time.perf_counter()
     try:
         run()
+    except MemoryError:
+        raise
     except Exception as error:  # the model itself has run before
         raise InputError(
             f"compile={options.compile!r}: torch.compile failed: {type(error).__name__}: {error_line(error)}; "

@@ -189,11 +189,15 @@ class _Storages:
 
     def add(self, tensor: torch.Tensor) -> None:
         key, holder = _storage_and_holder(tensor)
-        if key not in self._references:
-            self._references[key] = weakref.ref(holder, lambda _: self._references.pop(key, None))
+        if not self._has(key):
+            self._references[key] = weakref.ref(holder)
 
     def holds(self, tensor: torch.Tensor) -> bool:
-        return _storage_and_holder(tensor)[0] in self._references
+        return self._has(_storage_and_holder(tensor)[0])
+
+    def _has(self, key: int) -> bool:
+        reference = self._references.get(key)
+        return reference is not None and reference() is not None
 
 
 def _storage_and_holder(tensor: torch.Tensor) -> tuple[int, Any]:

@@ -106,5 +106,7 @@ def _configuration(module: nn.Module) -> str:
         return ""
     try:
         return " ".join(cls.extra_repr(module).split())
+    except MemoryError:
+        raise
     except Exception:  # attributes that a user has removed or replaced
         return ""

@@ -35,6 +35,8 @@ def count_samples(model: nn.Module, inputs: ModelInputs) -> int | None:
         return None
     try:
         return samples.count_samples(trace_model(model, inputs), layouts, shapes)
+    except MemoryError:
+        raise
     except Exception:  # the trace of the profile says why
         return None
 

@@ -84,7 +84,7 @@ def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: Inf
     try:
         outcome = _traced(model, inputs, stand_ins, kind, inventory, lives)
     except Exception as error:
-        if stand_ins.weight is None or not can_run(model):
+        if stand_ins.weight is None or isinstance(error, MemoryError) or not can_run(model):
             clear_frames(error)
             remove_leftovers(lambda: _alive(lives), surroundings)
             raise

@@ -80,13 +80,13 @@ def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[
         errors.clear()
         calls_before: dict[int, Calls] = {}
         for attempt in attempts:
-            if attempt is _on_fake and errors and isinstance(errors[0], LeftBehindError):
-                continue  # it would leave the same
             seen: Calls = {}
             try:
                 return attempt(model, called, kind, errors, seen)
             except CostFormulaError as error:
                 return _layers_alone(model, error)
+            except MemoryError:
+                raise
             except Exception as error:  # any error: the next attempt may work
                 errors.append(error)
                 calls_before.setdefault(id(error), seen)
@@ -141,6 +141,8 @@ def _on_fake(
     model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception], calls: Calls
 ) -> ModelTrace:
     """Trace with fake tensors, which know the device they stand for; for meta ones that is the CPU."""
+    if errors and isinstance(errors[0], LeftBehindError):
+        raise errors[0]  # it would leave the same
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     # What torch remembers for all fake modes would keep packed weights alive, and refuses to compare them.
     mode.cache_enabled &= not any(

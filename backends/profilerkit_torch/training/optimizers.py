@@ -41,6 +41,8 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
                 _step(copy)
         with _OnMeta() as watched:
             _step(copy)
+    except MemoryError:
+        raise
     except Exception as error:  # whatever the optimizer raises
         if has is not None:
             return OptimizerBytes(has)
