@@ -65,14 +65,16 @@ class Refused(BaseException):
 
 
 class _Count:
-    """How often the user's handler was called, and whether that was during the call."""
+    """The user's handler, which counts its calls; it raises while the call runs."""
 
     def __init__(self) -> None:
         self.calls = 0
+        self.raises = False
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         self.calls += 1
-        raise Refused if number == signal.SIGALRM else KeyboardInterrupt
+        if self.raises:
+            raise Refused if number == signal.SIGALRM else KeyboardInterrupt
 
 
 def made(name: str) -> Any:
@@ -167,32 +169,32 @@ def broken_off_at_random(backend: str, call: str, way: str, times: int, seed: in
         return _failing_allocations(backend, call, times, numbers)
     broken = _Broken(backend, call)
     found, count = broken.found, _Count()
-    threads = _thread._count()
     previous = [(number, signal.signal(number, count.handle)) for number in (signal.SIGINT, signal.SIGALRM)]
     broken.before = broken.subject.look()
     try:
         for index in range(times):
-            count.calls, outcome, raised = 0, None, None
+            count.calls, during, outcome, raised = 0, 0, None, None
             moment = numbers.uniform(0, 1.15 * broken.seconds)
             begun = threading.Event()
             sender = threading.Thread(target=_send_later, args=(begun, moment, way))
             sender.start()
             late = False
             try:
+                count.raises = True
                 begun.set()
                 try:
                     outcome = broken.subject.calls[call]()
                     during = count.calls
                 except (KeyboardInterrupt, Refused) as error:
                     raised = error
-                _settle(sender, count, threads)
+                count.raises = False
             except (KeyboardInterrupt, Refused):  # it came after the call
-                late = True
-                _quietly(sender, count, threads)
+                count.raises, late = False, True
+            late |= _settle(sender, count, way)
             what = f"{call} {way} {index}"
             if late and outcome is None:  # between the call and this
                 outcome = broken.expected
-            if raised is None and not late and way != "async":
+            if raised is None and not late and during:
                 found.lost.append(f"{what}: {during} of {count.calls} interrupts while it ran, and it finished")
             if way in ("sigint", "main", "alarm") and count.calls != 1:
                 found.lost.append(f"{what}: the handler was called {count.calls} times for one signal")
@@ -204,23 +206,18 @@ def broken_off_at_random(backend: str, call: str, way: str, times: int, seed: in
     return found
 
 
-def _settle(sender: threading.Thread, count: _Count, threads: int) -> None:
-    """Wait until what was sent has come; what `restoring` sends again comes from threads that are short."""
-    sender.join()
-    deadline = time.monotonic() + 1
-    while _thread._count() > threads and time.monotonic() < deadline:
-        time.sleep(0.0005)
-    for _ in range(100 if not count.calls else 1):
-        time.sleep(0.0005)
-
-
-def _quietly(sender: threading.Thread, count: _Count, threads: int) -> None:
+def _settle(sender: threading.Thread, count: _Count, way: str) -> bool:
+    """Wait until what was sent has come; return whether it was raised here."""
+    deadline, is_raised = time.monotonic() + 20, False
     while True:
         try:
-            _settle(sender, count, threads)
-            return
-        except (KeyboardInterrupt, Refused):
-            continue
+            sender.join()
+            while way != "async" and not count.calls and time.monotonic() < deadline:
+                time.sleep(0.001)
+            time.sleep(0.005)
+            return is_raised
+        except KeyboardInterrupt:
+            is_raised = True
 
 
 def _send_later(begun: threading.Event, moment: float, way: str) -> None:
