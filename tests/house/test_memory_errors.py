@@ -15,7 +15,7 @@ from profilerkit.plugging.sources import PluginInfo
 
 _BROAD = {"Exception", "BaseException"}
 #: Functions that make another error of one, and raise one of memory instead.
-_GUARDS = {"failure_of", "failed", "guard.warn", "self.warn", "_leave_out"}
+_GUARDS = {"failure_of", "failed", "self._warn", "_leave_out"}
 _KEPT = "it is kept as the failure of one part, and said with it; the other parts go on"
 _SAID = "its text is what the command shows of this part"
 _ENDS = "the process ends, or says it to another one"
@@ -23,12 +23,10 @@ _PUTS_BACK = "the rest is put back before it is raised"
 _DECLARED = "what a loader declares is asked for again where it is used"
 #: The places that take every error, and why; by the file and the function.
 _ALLOWED = {
-    "profilerkit/audits/listing.py names_of_loader": _SAID,
+    "profilerkit/audits/listing.py ask_loader": _SAID,
     "backends/profilerkit_torch/trace/static_pass.py traced": "it is raised when what the pass left is taken away",
     "profilerkit/audits/outcomes.py": _KEPT,
-    "profilerkit/audits/source_code.py _library": _DECLARED,
-    "profilerkit/audits/source_code.py _frameworks": _DECLARED,
-    "profilerkit/audits/source_code.py preload_of": _DECLARED,
+    "profilerkit/audits/source_code.py _find_loaders": _DECLARED,
     "profilerkit/cli/completing.py": "the completion of a shell shows nothing then",
     "profilerkit/cli/doctor_command.py": _SAID,
     "profilerkit/cli/list_command.py": _SAID,
@@ -37,7 +35,7 @@ _ALLOWED = {
     "profilerkit/isolation/starting.py": _ENDS,
     "profilerkit/isolation/supervisor.py": _ENDS,
     "profilerkit/piping/computation.py _compute": "it is raised as it is",
-    "profilerkit/piping/in_order.py": _KEPT,
+    "profilerkit/piping/computation.py run": _KEPT,
     "profilerkit/piping/interleaving.py": "each model is then measured alone, which raises it again",
     "profilerkit/plugging/guards.py wrap": "it is given to a wrapper, as `pluggy` does",
     "profilerkit/prediction/measuring.py": _KEPT,
