@@ -11,6 +11,9 @@ import tensorflow as tf
 from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
 from profilerkit.arguments.structures import map_leaves
 
+from .compat import batch_size_of, dataset_before
+from .model.variables import keras_variables
+
 __all__ = [
     "TFDataLoader",
     "TFForwardPass",
@@ -103,7 +106,7 @@ class TFDataLoader(DataLoader):
 
 def is_tensor(value: Any) -> bool:
     """Return whether a value is a tensor (also a ragged or sparse one) or a variable."""
-    return isinstance(value, _keras_variables()) or bool(tf.is_tensor(value))
+    return isinstance(value, keras_variables()) or bool(tf.is_tensor(value))
 
 
 def as_tensor(value: Any) -> Any:
@@ -141,7 +144,7 @@ def random_tensor(spec: TensorSpec, batch_size: int) -> tf.Tensor:
 
 def with_batch_size(tensor: Any, batch_size: int) -> Any:
     """Return the tensor with its first dimension cut, or repeated, to ``batch_size``; ragged and sparse ones too."""
-    tensor = tf.convert_to_tensor(tensor) if isinstance(tensor, (tf.Variable, *_keras_variables())) else tensor
+    tensor = tf.convert_to_tensor(tensor) if isinstance(tensor, (tf.Variable, *keras_variables())) else tensor
     length = int(tensor.shape[0])
     if length == 0:
         raise InputError("an input has an empty batch, which cannot be repeated to a batch size")
@@ -170,12 +173,6 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, tuple(kind for kind in foreign if isinstance(kind, type))) or is_tensor(value)
 
 
-def _keras_variables() -> tuple[type, ...]:
-    """Return the class of Keras 3's variables, which are no TensorFlow variables; nothing if Keras is not imported."""
-    variable = getattr(sys.modules.get("keras"), "Variable", None)
-    return (variable,) if isinstance(variable, type) else ()
-
-
 def _is_customized(forward_pass: ForwardPass) -> bool:
     stock = (ForwardPass.extract_model_inputs, TFForwardPass.extract_model_inputs)
     return type(forward_pass).extract_model_inputs not in stock
@@ -202,9 +199,9 @@ def _require_batches(dataset: tf.data.Dataset) -> None:
 def _declared_batch_size(dataset: Any) -> int | None:
     """Return the argument of ``.batch()``, if the data sets after it leave the batches unchanged."""
     while dataset is not None:
-        declared = getattr(dataset, "_batch_size", None)
+        declared = batch_size_of(dataset)
         if declared is not None:
             return int(declared)
         kept = type(dataset).__name__.strip("_").removesuffix("Dataset") in _SAME_BATCHES
-        dataset = getattr(dataset, "_input_dataset", None) if kept else None
+        dataset = dataset_before(dataset) if kept else None
     return None

@@ -20,9 +20,11 @@ __all__ = [
     "declared_shapes",
     "direct_layers",
     "ends_in_sigmoid",
+    "flat_layers",
     "hides_its_cell",
     "is_keras",
     "is_keras_unbuilt",
+    "is_layer_class",
     "is_legacy_keras",
     "is_shipped",
     "keras_backend",
@@ -63,6 +65,11 @@ def is_legacy_keras(value: Any) -> bool:
     return _is_layer_of("tf_keras", value)
 
 
+def is_layer_class(kind: type) -> bool:
+    """Return whether a class is one of layers or models, of Keras 3 or ``tf_keras``."""
+    return any(package in sys.modules and is_derived(kind) for package, is_derived in _is_layer_class.items())
+
+
 def _is_layer_of(package: str, value: Any) -> bool:
     kind: Any = type(value)
     return package in sys.modules and _is_layer_class[package](kind)
@@ -97,7 +104,12 @@ def hides_its_cell(layer: Any) -> bool:
 
 def is_keras_unbuilt(model: Any) -> bool:
     """Return whether a Keras model lacks variables that its first call would create."""
-    return not all(layer.built for layer in model._flatten_layers())
+    return not all(layer.built for layer in flat_layers(model))
+
+
+def flat_layers(model: Any) -> list[Any]:
+    """Return a Keras layer or model and all layers inside of it."""
+    return list(model._flatten_layers())
 
 
 def direct_layers(layer: Any) -> list[Any]:

@@ -8,28 +8,10 @@ import pytest
 from private_names import private_uses, segments_of
 from source_tree import packages
 
-#: The backends that have such a file, and their files that are still to be cleaned: the lists may only get shorter.
-LEFT: dict[str, set[str]] = {
-    "profilerkit_jax": set(),
-    "profilerkit_onnx": set(),  # it has none, and no such file
-    "profilerkit_tensorflow": {
-        # What Keras' layers and saved models keep.
-        *("data.py", "model/calls.py", "model/file_checks.py", "model/kinds.py", "model/structure.py"),
-        *("model/unallocated.py", "model/unmade_weights.py", "model/variables.py", "model/weights.py"),
-        # Graphs: tracing, converting and walking them.
-        *("trace/conditions.py", "trace/conversion.py", "trace/departures.py", "trace/eager_operators.py"),
-        *("trace/graph_access.py", "trace/observation.py", "trace/program.py", "trace/questions.py"),
-        *("trace/specialization.py", "trace/tracing.py", "operator_timing/events.py"),
-        # State of the process and of the model.
-        *("untouched/caller_context.py", "untouched/held_state.py", "untouched/leftovers.py"),
-        *("untouched/preservation.py", "untouched/process_state.py", "untouched/settings.py"),
-        *("untouched/switches.py", "untouched/user_code.py"),
-    },
-    "profilerkit_torch": set(),
-}
+BACKENDS = ("profilerkit_jax", "profilerkit_onnx", "profilerkit_tensorflow", "profilerkit_torch")
 
 
-@pytest.mark.parametrize("backend", sorted(LEFT))
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_private_names_stand_in_one_file(backend: str) -> None:
     folder = packages()[backend]
     names = folder / "compat.py"
@@ -39,8 +21,7 @@ def test_private_names_stand_in_one_file(backend: str) -> None:
         for path in sorted(folder.rglob("*.py"))
         if path != folder / "compat.py"
     }
-    assert {name: found for name, found in uses.items() if found and name not in LEFT[backend]} == {}
-    assert {name for name in LEFT[backend] if not uses.get(name)} == set(), "take these off the list"
+    assert {name: found for name, found in uses.items() if found} == {}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Profile a few models of TensorFlow without one of the names in its `compat`, and print what the reports say.
+"""Profile models of TensorFlow without one of the names in its `compat`, and print what the reports say.
 
-The argument is a path that `find` looks for, an executor, or an attribute of tensors; without one nothing is missing.
+The arguments are the names, each taken away in a process of its own; with an empty one nothing is missing.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -15,29 +17,12 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import keras
 import numpy as np
 import tensorflow as tf
+from absent_names import take_away
 
 from profilerkit import profile
-from profilerkit.backend_kit import private_names
+from profilerkit.errors import NotOfferedError
 
 METRICS = ("total_params", "macs", "flops", "memory_footprint", "training_macs")
-
-
-def take_away(name: str) -> None:
-    """Hide a name from the backend, which has not been imported yet, and from nothing else."""
-    look = private_names.find
-    hidden = name.rpartition(".")[2]
-
-    def find(path: str, *further: Any) -> Any:
-        return look("profilerkit.no_such_name" if path == name else path, *further)
-
-    private_names.find = find
-    from profilerkit_tensorflow import compat
-
-    compat.EXECUTORS = tuple(each for each in compat.EXECUTORS if each != hidden)
-    if hidden == "_numpy":
-        compat.EAGER_TENSOR = type("Tensor", (), {})
-    elif hidden == "_id":
-        compat.number_of = lambda tensor: 0
 
 
 class Deciding(keras.Model):  # type: ignore[misc]
@@ -60,35 +45,85 @@ class Leaving(Deciding):
         return tf.constant(np.asarray(super().call(x)) @ np.ones((4, 4), np.float32))
 
 
+class Asking(Deciding):
+    """Does more in an eager run than in a graph."""
+
+    def call(self, x: Any) -> Any:
+        """Return one product, or two."""
+        return self.dense(self.dense(x)) if tf.executing_eagerly() else self.dense(x)
+
+
+class Module(tf.Module):  # type: ignore[misc]
+    """Has a weight, and a loop over a tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = tf.Variable(tf.ones((4, 4)))
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 4))])  # type: ignore[untyped-decorator]
+    def __call__(self, x: Any) -> Any:
+        """Return the third power."""
+        for _ in tf.range(3):
+            x = x @ self.weight
+        return x
+
+
 def models() -> dict[str, tuple[Any, Any]]:
     """Return models by name, with their inputs."""
     layers = keras.layers
     pixels, words = keras.Input((8, 8, 3)), keras.Input((5, 3))
     convolved = layers.Dense(2)(layers.Flatten()(layers.BatchNormalization()(layers.Conv2D(4, 3)(pixels))))
+    two = tf.ones((2, 4))
     found = {
         "cnn": (keras.Model(pixels, convolved), tf.ones((1, 8, 8, 3))),
         "lstm": (keras.Model(words, layers.LSTM(4)(words)), tf.ones((2, 5, 3))),
         "encoder": (keras.Model(words, layers.MultiHeadAttention(2, 3)(words, words)), tf.ones((2, 5, 3))),
-        "unbuilt": (Deciding(), tf.ones((2, 4))),
+        "unbuilt": (Deciding(), two),
+        "unbuilt sequential": (keras.Sequential([layers.Dense(4), layers.Dense(2)]), two),
+        "module": (Module(), two),
+        "callable": (lambda x: x @ tf.ones((4, 4)) if tf.reduce_sum(x) > 0 else x, two),
     }
-    for name, kind in (("deciding", Deciding), ("leaving", Leaving)):
+    for name, kind in (("deciding", Deciding), ("leaving", Leaving), ("asking", Asking)):
         model = kind()
         model.build((2, 4))
         model.dense.build((2, 4))
-        found[name] = (model, tf.ones((2, 4)))
+        found[name] = (model, two)
+    found["function"] = (tf.function(found["cnn"][0]), found["cnn"][1])
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(found["module"][0], folder)
+        found["saved model"] = (tf.saved_model.load(folder), two)
     return found
 
 
 def outcome(model: Any, inputs: Any) -> dict[str, Any]:
-    """Return value, completeness and what is missing of each metric."""
-    report = profile(model, inputs, backend="tensorflow", metrics=list(METRICS))
+    """Return value, completeness and what is missing of each metric; of a model that is refused why."""
+    try:
+        report = profile(model, inputs, backend="tensorflow", metrics=list(METRICS))
+    except NotOfferedError as error:
+        return {name: [None, "unavailable", [str(error)]] for name in METRICS}
     return {
         name: [report.status(name).value, report.status(name).completeness.value, [*report.status(name).missing]]
         for name in METRICS
     }
 
 
+def say_without(name: str, answer: Path) -> None:
+    """Fork, and have the child write what the reports say without a name."""
+    child = os.fork()  # nothing of TensorFlow has run yet
+    if child:
+        os.waitpid(child, 0)
+        return
+    take_away(name)
+    answer.write_text(json.dumps({each: outcome(*model) for each, model in models().items()}))
+    os._exit(0)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        take_away(sys.argv[1])
-    sys.stdout.write(json.dumps({name: outcome(*model) for name, model in models().items()}) + "\n")
+    with tempfile.TemporaryDirectory() as answers:
+        path = Path(answers) / "answer.json"
+        said = {}
+        for name in sys.argv[1:]:
+            say_without(name, path)
+            said[name] = json.loads(path.read_text())
+            path.unlink()
+    sys.stdout.write(json.dumps(said) + "\n")

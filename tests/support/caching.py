@@ -117,5 +117,3 @@ KINDS = (
     *("a dict", "a list", "a deque", "a global", "a class", "a slot", "a cached function", "a cached pair"),
     *("a hidden dict", "a hidden list", "a dict far below"),
 )
-#: Those that lie where a model's code does not lead to: what is put there is found by the tensors that it is.
-OUT_OF_REACH = ("a cached function", "a cached pair", "a hidden dict", "a hidden list", "a dict far below")

@@ -1,9 +1,9 @@
-"""Calling a model of any kind once, in inference mode: its arguments, and the side effects that are undone.
+"""Calling a model of any kind once, in inference mode: its arguments, and the side effects; `preserved` undoes them.
 
 | kind | takes ``training`` | side effects of a call |
 |---|---|---|
-| Keras 3 layer or model | always | none: a ``keras.StatelessScope`` discards updates and seeds |
-| tf_keras layer or model | always | its own; the losses it collects are restored |
+| Keras 3 layer or model | always | losses; a ``keras.StatelessScope`` discards updates and seeds |
+| tf_keras layer or model | always | its own |
 | saved model, with a ``__call__`` | where a function saved with it has ``training=False`` | its own |
 | saved model, signatures alone | no | its own |
 | ``tf.Module``, ``tf.function``, callable | where its signature names it | its own |
@@ -14,8 +14,8 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import tensorflow as tf
@@ -24,6 +24,7 @@ from profilerkit import InputError, ModelInputs, WithoutValuesError
 from profilerkit.backend_kit.keras_layers import call_arguments, is_keras, is_legacy_keras
 from profilerkit.unfinished import is_unfinished, unfinished
 
+from ..compat import is_from_sigmoid
 from ..untouched.preservation import preserved
 
 __all__ = [
@@ -57,8 +58,7 @@ def call_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     if is_legacy_keras(model):
         _require_built(model)
         args, kwargs = call_arguments(model, args, kwargs)
-        with _losses_restored(model):
-            return model(*args, **{"training": False, **kwargs})
+        return model(*args, **{"training": False, **kwargs})
     if not callable(model):
         return _call_signature(model, args, kwargs)
     if "training" in kwargs or not takes_training(model):
@@ -145,28 +145,8 @@ def _require_built(model: Any) -> None:
 def _without_side_effects(
     model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], call: Callable[..., Any] | None = None
 ) -> Any:
-    called = getattr(model, "_called", None)
-    try:
-        with sys.modules["keras"].StatelessScope(), _losses_restored(model):
-            return (call or model)(*args, **kwargs)
-    finally:
-        if called is not None and model._called is not called:  # which exporting the model reads
-            model._called = called
-
-
-@contextmanager
-def _losses_restored(model: Any) -> Iterator[None]:
-    """Restore the losses of the model's last call, which the next one clears and, when traced, replaces."""
-    legacy = is_legacy_keras(model)
-    lists = [(layer, layer._eager_losses if legacy else layer._losses) for layer in model._flatten_layers()]
-    kept = [(layer, native, list(native)) for layer, native in lists]
-    try:
-        yield
-    finally:
-        for layer, native, losses in kept:
-            native[:] = losses
-            if legacy:  # clearing put another list there
-                layer._thread_local._eager_losses = native
+    with sys.modules["keras"].StatelessScope():
+        return (call or model)(*args, **kwargs)
 
 
 def _call_signature(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -226,7 +206,7 @@ def saved_for_inference(function: Any) -> bool:
 
 def _from_sigmoid(outputs: Any) -> bool | None:
     """Return whether an output is the result of a sigmoid; None for an eager tensor, which does not show it."""
-    if hasattr(outputs, "_keras_logits"):  # Keras leaves it there for its losses
+    if is_from_sigmoid(outputs):
         return True
     operator = getattr(outputs, "op", None)  # an eager tensor has none
     while operator is not None and operator.type in _VIEWS:

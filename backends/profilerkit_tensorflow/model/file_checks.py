@@ -17,6 +17,8 @@ import tensorflow as tf
 
 from profilerkit.plugging.trust import refused
 
+from ..compat import new_saved_model
+
 __all__ = ["require_harmless_keras_file", "require_harmless_saved_model"]
 
 #: Classes of Keras that hold code or load further files, with their descriptions in the error message.
@@ -109,9 +111,7 @@ def _is_registered(part: dict[str, Any]) -> bool:
 
 def require_harmless_saved_model(folder: Path) -> None:
     """Raise `InputError` for a saved model whose graph runs Python code or writes files."""
-    from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
-
-    saved = SavedModel()
+    saved = new_saved_model()
     try:
         saved.ParseFromString((folder / "saved_model.pb").read_bytes())
     except MemoryError:

@@ -15,6 +15,8 @@ import tensorflow as tf
 from profilerkit.backend_kit import call_stack, keras_layers
 from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, variable_name
 
+from ..compat import is_saved_model, parts_of_module
+
 __all__ = [
     "children_of",
     "holds_random_state",
@@ -36,11 +38,6 @@ _NOT_FOLLOWED = ("optimizer", "_optimizer", "keras_api", "signatures")
 def is_layer(value: Any) -> bool:
     """Return whether a value is a layer: of Keras, or a ``tf.Module``."""
     return is_keras(value) or is_legacy_keras(value) or isinstance(value, tf.Module)
-
-
-def is_saved_model(value: Any) -> bool:
-    """Return whether a value came from ``tf.saved_model.load``."""
-    return any(base.__module__ == "tensorflow.python.saved_model.load" for base in type(value).__mro__)
 
 
 def is_function(value: Any) -> bool:
@@ -84,7 +81,7 @@ def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
     if is_keras(layer) or is_legacy_keras(layer):
         yield from keras_layers.children_of(layer)
     elif isinstance(layer, tf.Module):
-        for path, child in layer._flatten(recursive=False, predicate=is_layer, with_path=True):
+        for path, child in parts_of_module(layer, is_layer):
             yield _attribute_path(path), child
 
 
@@ -93,7 +90,7 @@ def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
     if is_keras(layer) or is_legacy_keras(layer):
         yield from keras_layers.own_variables(layer)
     elif isinstance(layer, tf.Module):
-        for path, variable in layer._flatten(recursive=False, predicate=is_variable, with_path=True):
+        for path, variable in parts_of_module(layer, is_variable):
             yield _attribute_path(path), variable
     elif is_saved_model(layer):
         variables = _variables_of_saved(layer)
@@ -136,8 +133,8 @@ def _variables_in(model: Any) -> Iterator[Any]:
         seen.add(id(value))
         if is_variable(value):
             yield value
-        elif hasattr(value, "_trackable_children"):
-            children = value._trackable_children()
+        else:
+            children = tf.train.TrackableView.children(value)
             waiting += [child for name, child in reversed(children.items()) if name not in _NOT_FOLLOWED]
 
 

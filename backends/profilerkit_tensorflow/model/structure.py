@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.types import core
 
 from profilerkit.backend_kit.keras_layers import is_keras
 from profilerkit.process.contents import Contents, Identity
@@ -27,7 +26,8 @@ _PLAIN = (int, float, complex, bool, str, bytes, type(None), tf.DType, tf.Tensor
 _BY_CONTENTS = (np.ndarray, bytearray, memoryview, array, partial, MethodType, MappingProxyType, deque)
 
 #: What is walked for itself where it belongs to the model, or keeps its traces.
-_WALKED = (tf.Module, tf.Variable, core.PolymorphicFunction, core.ConcreteFunction)
+_FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction)
+_WALKED = (tf.Module, tf.Variable, *_FUNCTIONS)
 
 
 def structure_of(model: Any) -> list[Any]:
@@ -63,7 +63,9 @@ class _Structure(HeldState):
     """The state of a model without what its functions keep of being traced."""
 
     def visit_of(self, kind: type) -> Any:
-        if issubclass(kind, (core.PolymorphicFunction, core.ConcreteFunction, tf.Variable)):
+        if issubclass(
+            kind, (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction, tf.Variable)
+        ):
             return None
         return super().visit_of(kind)
 

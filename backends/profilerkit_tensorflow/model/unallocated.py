@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.ops.resource_variable_ops import UninitializedVariable
+
+from ..compat import keras_attribute, set_unallocated, unallocated_variable
 
 __all__ = ["made_without_values", "unallocated_variables"]
 
@@ -29,7 +30,7 @@ def unallocated_variables() -> Iterator[list[Any]]:
                 first = tf.convert_to_tensor(value() if callable(value) else value, dtype=dtype)
             shape, dtype = first.shape, first.dtype
         kept = {name: arguments.get(name) for name in ("trainable", "name", "synchronization", "aggregation")}
-        made.append(UninitializedVariable(shape=shape, dtype=dtype, **kept))
+        made.append(unallocated_variable(shape=shape, dtype=dtype, **kept))
         return made[-1]
 
     with tf.variable_creator_scope(unallocated):
@@ -44,15 +45,11 @@ def made_without_values() -> Iterator[list[Any]]:
     Keras no longer waits to give it one. Use inside `preserved`, which restores both.
     """
     made: list[Any] = []
-    state = sys.modules["keras.src.backend.common.global_state"]
-    before = set(map(id, state.get_global_attribute(_LISTED) or ()))
+    before = set(map(id, keras_attribute(_LISTED) or ()))
     with sys.modules["keras"].StatelessScope(initialize_variables=False):
         yield made
-    listed = state.get_global_attribute(_LISTED) or []
+    listed = keras_attribute(_LISTED) or []
     made += [variable for variable in listed if id(variable) not in before]
     listed[:] = [variable for variable in listed if id(variable) in before]
     for variable in made:
-        variable._value = UninitializedVariable(
-            trainable=variable.trainable, name=variable.name, shape=variable.shape, dtype=tf.as_dtype(variable._dtype)
-        )
-        variable._initializer = None
+        set_unallocated(variable)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, own_variables
+from profilerkit.backend_kit.keras_layers import flat_layers, is_keras, is_legacy_keras, own_variables
 
 from .kinds import is_function, named_layers
 from .variables import ModelParts
@@ -14,7 +14,7 @@ __all__ = ["unmade_weights"]
 
 def unmade_weights(model: Any) -> str:
     """Return in words which Keras layers have no weights before the model's first call; empty if all have theirs."""
-    inside = {id(layer): layer for outer in _keras_layers(model) for layer in outer._flatten_layers()}
+    inside = {id(layer): layer for outer in _keras_layers(model) for layer in flat_layers(outer)}
     names = [layer.name for layer in inside.values() if _lacks_weights(layer)]
     if not names:
         return ""

@@ -3,43 +3,39 @@
 from __future__ import annotations
 
 import math
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.types import core
 
+from profilerkit.backend_kit.keras_layers import direct_layers, flat_layers, is_keras, is_layer_class
+
+from ..compat import is_saved_model, wrapped_variable
 from ..untouched.held_state import HeldState
 
 __all__ = [
     "ModelParts",
     "Weight",
     "fingerprint",
+    "keras_variables",
     "listed_weights",
     "packed_elements",
     "stored_variable",
     "weights_of",
 ]
 
-_LAYERS = {("keras.src.layers.layer", "Layer"), ("tf_keras.src.engine.base_layer", "Layer")}
-#: Classes whose variables are no parameters.
+#: Classes whose variables are no parameters, by their packages.
 _NO_PARAMETERS = {
-    ("keras.src.metrics.metric", "Metric"),
-    ("keras.src.optimizers.base_optimizer", "BaseOptimizer"),
-    ("keras.src.random.seed_generator", "SeedGenerator"),
-    ("tf_keras.src.metrics.base_metric", "Metric"),
-    ("tf_keras.src.optimizers.optimizer", "_BaseOptimizer"),
-    ("tf_keras.src.optimizers.legacy.optimizer_v2", "OptimizerV2"),
-    ("tensorflow.python.ops.stateful_random_ops", "Generator"),
+    "keras": ("Metric", "Optimizer", "random.SeedGenerator"),
+    "tf_keras": ("metrics.Metric", "optimizers.Optimizer", "optimizers.legacy.Optimizer"),
+    "tensorflow": ("random.Generator",),
 }
-_FUNCTIONS = (core.PolymorphicFunction, core.ConcreteFunction)
-_KERAS_VARIABLE = {
-    ("keras.src.backend.common.variables", "Variable"),
-    ("keras.src.backend.common.variables", "KerasVariable"),  # before Keras 3.7
-}
+_FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction)
 _FOUR_BIT_MODES = ("int4", "gptq", "awq")
 #: Where Keras' layers keep kernels with two 4-bit numbers in a byte.
 _PACKED = ("_kernel", "_embeddings", "reverse_embeddings", "quantized_kernel")
@@ -118,15 +114,16 @@ class ModelParts(HeldState):
         self.plain: list[Any] = []
         self.others: list[Any] = []
         self._root = model
-        declared = getattr(model, "variables", None) if _is_loaded(model) else None
+        self._no_parameters = tuple(_loaded_classes())
+        declared = getattr(model, "variables", None) if is_saved_model(model) else None
         super().__init__(*(declared if declared is not None else (model,)))
 
     def visit_of(self, kind: type) -> tuple[Callable[[Any], Iterable[Any]], bool] | None:
-        if _is_one_of(kind, _NO_PARAMETERS):
+        if issubclass(kind, self._no_parameters):
             return self._end(self.others)
-        if _is_one_of(kind, _LAYERS):
+        if is_layer_class(kind):
             return self._end(self.layers)
-        if _is_one_of(kind, _KERAS_VARIABLE) or issubclass(kind, tf.Variable):
+        if issubclass(kind, (tf.Variable, *keras_variables())):
             return self._end(self.plain)
         # A module's functions may capture variables of others, such as the state of the optimizer of its training step.
         if issubclass(kind, _FUNCTIONS) and not isinstance(self._root, _FUNCTIONS):
@@ -146,8 +143,7 @@ def listed_weights(layer: Any, which: str) -> list[Any]:
     try:
         return list(getattr(layer, which))
     except ValueError:  # tf_keras raises it for a model that is not built
-        children = layer._flatten_layers(recursive=False, include_self=False)
-        return [variable for child in children for variable in listed_weights(child, which)]
+        return [variable for child in direct_layers(layer) for variable in listed_weights(child, which)]
 
 
 def _own_variables(holder: Any) -> list[Any]:
@@ -156,12 +152,8 @@ def _own_variables(holder: Any) -> list[Any]:
 
 
 def _declared_trainable(model: Any) -> set[int] | None:
-    declared = getattr(model, "trainable_variables", None) if _is_loaded(model) else None
+    declared = getattr(model, "trainable_variables", None) if is_saved_model(model) else None
     return None if declared is None else {id(stored_variable(variable)) for variable in declared}
-
-
-def _is_loaded(model: Any) -> bool:
-    return type(model).__module__ == "tensorflow.python.saved_model.load"
 
 
 def _weight(variable: Any, trainable: bool, elements: int | None = None) -> Weight:
@@ -174,8 +166,14 @@ def _weight(variable: Any, trainable: bool, elements: int | None = None) -> Weig
 
 def stored_variable(variable: Any) -> Any:
     """Return the TensorFlow variable of a Keras variable, or the Keras variable itself if it has none yet."""
-    inner = getattr(variable, "_value", None) if _is_one_of(type(variable), _KERAS_VARIABLE) else None
+    inner = wrapped_variable(variable) if isinstance(variable, keras_variables()) else None
     return variable if inner is None else inner
+
+
+def keras_variables() -> tuple[Any, ...]:
+    """Return the class of Keras 3's variables, which are no TensorFlow variables; nothing if Keras is not imported."""
+    variable = getattr(sys.modules.get("keras"), "Variable", None)
+    return (variable,) if isinstance(variable, type) else ()
 
 
 def _is_seed_state(variable: Any) -> bool:
@@ -185,13 +183,12 @@ def _is_seed_state(variable: Any) -> bool:
 
 def packed_elements(layer: Any) -> Iterator[tuple[int, int]]:
     """Yield the variables of a layer that hold two 4-bit numbers in a byte, by id, with how many numbers they hold."""
-    flattened = getattr(layer, "_flatten_layers", None)
-    for part in flattened() if flattened else ():
+    for part in flat_layers(layer) if is_keras(layer) else ():
         if getattr(part, "quantization_mode", None) not in _FOUR_BIT_MODES:
             continue
         for name in _PACKED:
             variable = getattr(part, name, None)
-            if variable is not None and _is_one_of(type(variable), _KERAS_VARIABLE):
+            if isinstance(variable, keras_variables()):
                 yield id(stored_variable(variable)), _unpacked(part, name, tuple(variable.shape))
 
 
@@ -213,7 +210,7 @@ def _unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
 
 def _checksum(variable: Any) -> int | None:
     stored = stored_variable(variable)
-    if not hasattr(getattr(stored, "handle", None), "_numpy"):  # in a graph, spread over devices, or not made yet
+    if not hasattr(getattr(stored, "handle", None), "numpy"):  # in a graph, spread over devices, or not made yet
         return None
     try:
         with tf.init_scope():
@@ -222,11 +219,14 @@ def _checksum(variable: Any) -> int | None:
         return None
     if "CPU" not in value.backing_device:
         return None
-    array = value._numpy()
+    array = np.asarray(value)
     if array.dtype.hasobject:
         return hash(tuple(array.ravel().tolist()))
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-def _is_one_of(kind: type, classes: set[tuple[str, str]]) -> bool:
-    return any((cls.__module__, cls.__name__) in classes for cls in kind.__mro__)
+def _loaded_classes() -> Iterator[type]:
+    """Yield the classes of variables that are no parameters, of the packages that are imported."""
+    for package, names in _NO_PARAMETERS.items():
+        if package in sys.modules:
+            yield from (attrgetter(name)(sys.modules[package]) for name in names)

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from ..compat import whole_variable
 from .calls import is_keras, is_legacy_keras
 from .kinds import own_variables
 from .variables import listed_weights, stored_variable
@@ -31,10 +32,7 @@ def identity_of(variable: Any) -> int:
 
     A mirrored variable (``tf.distribute.MirroredStrategy``) has a copy on each device, and those are what graphs know.
     """
-    stored = stored_variable(variable)
-    named = getattr(getattr(stored, "_handle", None), "_distributed_container", None)
-    whole = named() if named is not None else None
-    return id(stored if whole is None else whole)
+    return id(whole_variable(stored_variable(variable)))
 
 
 def trainable_variables_of(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> list[Any]:

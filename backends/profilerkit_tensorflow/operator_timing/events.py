@@ -27,7 +27,6 @@ Python tracer off, device tracer on): TensorFlow 2.21 ignores them and complains
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import tempfile
@@ -40,10 +39,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from tensorflow.python.profiler import trace as profiler_trace
 
-from profilerkit import BackendNotInstalledError, InputError, ProfilerBusyError
+from profilerkit import InputError, NotOfferedError, ProfilerBusyError
 from profilerkit.process.files import write_bytes
+
+from ..compat import new_xspace, session_runs
 
 __all__ = ["MAX_PASSES", "NodeTime", "OpTimes", "PassTimes", "op_seconds"]
 
@@ -53,7 +53,6 @@ MAX_PASSES = 50
 _STEP = "profilerkit_pass_"
 _STEP_NAME = re.compile(rf"{_STEP}(\d+)")
 _KERNEL = re.compile(r"(?P<node>[A-Za-z0-9.][\w.\\/>-]*):(?P<type>[A-Za-z_]\w*)")
-_PROTOBUFS = ("tensorflow.tsl.profiler.protobuf", "xla.tsl.profiler.protobuf", "tensorflow.core.profiler.protobuf")
 _PICOSECOND = 1e-12
 
 
@@ -116,7 +115,12 @@ def op_seconds(
     """
     if not 1 <= passes <= MAX_PASSES:
         raise InputError(f"passes={passes}: one profiler session holds from 1 to {MAX_PASSES} passes")
-    protobuf = _xplane_protobuf()
+    space = new_xspace()
+    if space is None:
+        raise NotOfferedError(
+            f"TensorFlow {tf.__version__} writes its profiles in a format that profilerkit cannot read, so that "
+            "operators cannot be timed; use a release in docs/releases.rst, or leave the layers' times out"
+        )
     with tempfile.TemporaryDirectory(prefix="profilerkit_") as folder:
         with _session(folder):
             for _ in range(warmup):
@@ -127,25 +131,8 @@ def op_seconds(
         content = b"".join(path.read_bytes() for path in sorted(Path(folder).rglob("*.xplane.pb")))
     if export is not None:
         write_bytes(export, content)
-    return OpTimes(_passes(protobuf.XSpace.FromString(content)), len(content))
-
-
-def _xplane_protobuf() -> Any:
-    for package in _PROTOBUFS:
-        try:
-            return importlib.import_module(f"{package}.xplane_pb2")
-        except ImportError:
-            continue
-    raise BackendNotInstalledError(
-        f"TensorFlow {tf.__version__} has no xplane_pb2 to read its profiles with (looked in {', '.join(_PROTOBUFS)}), "
-        "so that operators cannot be timed; use a release in docs/releases.rst, or leave the layers' times out"
-    )
-
-
-def session_runs() -> bool:
-    """Say whether a profiler session runs: a function says it, or in TensorFlow 2.18 a flag."""
-    enabled: Any = profiler_trace.enabled
-    return bool(enabled() if callable(enabled) else enabled)
+    space.ParseFromString(content)
+    return OpTimes(_passes(space), len(content))
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..compat import forward_graph
 from ..trace.gradient_names import forward_names, is_gradient_name, traced_name
 from ..trace.graph_access import find_body, forward_function, function_attributes
 from ..trace.ownership import Owner, Ownership
@@ -306,7 +307,7 @@ def _is_compiled(graph: Any, function: str | None) -> bool:
 
 def _forward_graph(outer: Any, function: str | None, graph: Any) -> Any:
     """Return the graph whose gradients a function computes; None if it does not record that."""
-    forward = getattr(graph, "_forward_graph", None)
+    forward = forward_graph(graph)
     if forward is not None or function is None:
         return forward
     return find_body(outer, forward_function(outer, function))

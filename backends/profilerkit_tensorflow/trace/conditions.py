@@ -8,8 +8,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from profilerkit.backend_kit.keras_layers import flat_layers, is_keras, is_legacy_keras
 from profilerkit.backend_kit.settings import switched
 
+from ..compat import is_compiled
 from ..untouched.settings import SETTINGS
 
 __all__ = ["conditions"]
@@ -28,7 +30,7 @@ def conditions(model: Any) -> Iterator[str]:
     if tf.config.optimizer.get_jit():
         yield "XLA for all functions (tf.config.optimizer.set_jit)"
     # Not the property: reading it settles what "auto" means, and writes that to the model.
-    if getattr(model, "_jit_compile", False) is True:
+    if is_compiled(model):
         yield "jit_compile of the model"
     if tf.config.functions_run_eagerly():
         yield "functions that run eagerly (tf.config.run_functions_eagerly)"
@@ -46,10 +48,4 @@ def _policy(keras: Any) -> str:
 
 
 def _layers(model: Any) -> list[Any]:
-    flatten = getattr(model, "_flatten_layers", None)
-    try:
-        return list(flatten()) if flatten is not None else []
-    except MemoryError:
-        raise
-    except Exception:  # a model that is not built
-        return []
+    return flat_layers(model) if is_keras(model) or is_legacy_keras(model) else []

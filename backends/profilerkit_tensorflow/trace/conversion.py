@@ -8,12 +8,10 @@ from functools import partial
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.autograph.core import ag_ctx, converter
-from tensorflow.python.autograph.impl import api
-from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from profilerkit.process.restoring import restored
 
+from ..compat import convert, twin_of
 from ..model.calls import is_keras, is_legacy_keras
 
 __all__ = ["converted", "functions_traced_anew"]
@@ -27,10 +25,7 @@ def converted(call: Callable[..., Any]) -> Callable[..., Any]:
     owner = getattr(call, "__self__", call)
     if hasattr(call, "get_concrete_function") or is_keras(owner) or is_legacy_keras(owner):
         return call
-    options = converter.ConversionOptions(recursive=True, user_requested=True)
-    context = ag_ctx.ControlStatusCtx(status=ag_ctx.Status.ENABLED, options=options)
-    made: Callable[..., Any] = api.tf_convert(call, context)
-    return made
+    return convert(call)
 
 
 @contextmanager
@@ -41,21 +36,16 @@ def functions_traced_anew() -> Iterator[None]:
     One that XLA compiles stays one, as Keras' grouped convolutions on a CPU are: it runs as it would without the
     trace. Functions of a saved model have no Python code to run and are not traced anew.
     """
-    function = polymorphic_function.Function
+    function: Any = type(tf.function(lambda: None))
     original = function.__call__
     fresh: dict[int, Any] = {}
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         if type(self) is not function or id(self) in fresh or tf.executing_eagerly():
             return original(self, *args, **kwargs)
-        twin = function(
-            self.python_function,
-            name=self._name,
-            autograph=self._autograph,
-            jit_compile=self._jit_compile,
-            experimental_attributes=self._attributes,
-            experimental_autograph_options=self._experimental_autograph_options,
-        )
+        twin = twin_of(self)
+        if twin is None:
+            return original(self, *args, **kwargs)
         fresh[id(twin)] = twin
         return original(twin, *args, **kwargs)
 

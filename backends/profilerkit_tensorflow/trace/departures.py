@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..compat import EAGER_TENSOR, EXECUTORS, RUNTIME, shows_departures
+from ..compat import EAGER_TENSOR, EXECUTORS, GIVE_VALUES, RUNTIME, shows_departures
 from .questions import outside_of_libraries, replaced
 
 __all__ = ["Departures"]
@@ -48,7 +48,7 @@ class Departures:
             for name in EXECUTORS:
                 patches.enter_context(replaced(RUNTIME, name, self._executing(getattr(RUNTIME, name))))
             if values:
-                for owner, name in ((EAGER_TENSOR, "_numpy"), (RUNTIME, "TFE_ToDlpackCapsule")):
+                for owner, name in ((EAGER_TENSOR, GIVE_VALUES), (RUNTIME, "TFE_ToDlpackCapsule")):
                     if hasattr(owner, name):
                         patches.enter_context(replaced(owner, name, self._leaving(getattr(owner, name))))
             yield

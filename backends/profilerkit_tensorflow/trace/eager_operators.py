@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import context
-from tensorflow.python.framework import op_callbacks
 
 from profilerkit.costs import Shape
 from profilerkit.process.restoring import restored
 
+from ..compat import add_callback, remove_callback
 from ..costs import OpCall, Shapes
 from .dilation import CONVOLUTIONS, TO_SPACE
 from .live_bytes import tensor_bytes
@@ -101,13 +101,8 @@ class EagerOperators:
 @contextmanager
 def watched(callback: Any) -> Iterator[None]:
     """Have TensorFlow call a function after each operator that this thread runs."""
-
-    def stop() -> None:
-        if callback in context.context().op_callbacks:
-            op_callbacks.remove_op_callback(callback)
-
-    with restored(stop, in_child=False):
-        op_callbacks.add_op_callback(callback)
+    with restored(partial(remove_callback, callback), in_child=False):
+        add_callback(callback)
         yield
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import ModelInputs
+from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.process.restoring import restored
 
-from ..compat import number_of
+from ..compat import number_of, shows_operators
 from ..model.calls import outputs_of
 from ..model.kinds import is_unbuilt, named_layers, own_variables
 from .departures import Departures
@@ -42,6 +42,8 @@ class EagerRun(EagerOperators):
         self, model: Any, inputs: ModelInputs, followed: list[LayerCalls] | None = None, is_traceable: bool = False
     ) -> None:
         super().__init__()
+        if not shows_operators():
+            raise NotOfferedError("this release of TensorFlow does not show the operators of an eager run")
         if is_unbuilt(model):
             with as_before_the_call(model):
                 inputs.run(model)

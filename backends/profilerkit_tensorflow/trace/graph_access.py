@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.framework import function_def_to_graph
+from ..compat import function_named, graph_of
 
-__all__ = ["attribute_of", "body_named", "find_body", "find_function", "forward_function", "function_attributes"]
-
-
-def find_function(graph: Any, name: str) -> Any:
-    """Return a function that a graph's operators call by name; None where neither it nor one around it has it."""
-    while graph is not None:
-        if graph._is_function(name):
-            return graph._get_function(name)
-        graph = getattr(graph, "outer_graph", None)
-    return None
+__all__ = ["attribute_of", "body_named", "find_body", "forward_function", "function_attributes"]
 
 
 def find_body(graph: Any, name: str | None) -> Any:
     """Return the graph of a function that a graph's operators call by name; None where there is no such function."""
-    function = find_function(graph, name) if name else None
-    if function is None:
-        return None
-    body = getattr(function, "graph", None)
-    if body is None:  # a function of TensorFlow 1 has its definition alone
-        with graph.as_default():
-            body = function_def_to_graph.function_def_to_graph(function.definition)
-    return body
+    function = function_named(graph, name) if name else None
+    return None if function is None else graph_of(function, graph)
 
 
 def body_named(graph: Any, name: str) -> Any:
@@ -40,7 +25,7 @@ def body_named(graph: Any, name: str) -> Any:
 
 def function_attributes(graph: Any, name: str) -> Any:
     """Return the attributes that a function's definition has, by name; none where the graph does not know it."""
-    function = find_function(graph, name)
+    function = function_named(graph, name)
     return {} if function is None else (getattr(function, "cached_definition", None) or function.definition).attr
 
 

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager.polymorphic_function import atomic_function
 
-from profilerkit.process.restoring import restored
 from profilerkit.trace.cross_check import ObservedRun
 
+from ..compat import CALL_FLAT, FUNCTION_CLASS, shows_operators
 from ..costs.registry import COSTS
 from .departures import Departures
 from .eager_operators import EagerOperators, is_small, watched
 from .layers import LayerCalls
 from .ownership import Ownership
+from .questions import replaced
 from .values import Executed, static_shape
 from .walk import Walk
 
@@ -61,7 +60,7 @@ class Observation(EagerOperators):
             raise
         except Exception:  # whatever a formula of the user's raises here: the trace has said it
             return None
-        if self.uncounted or self._departures.missing or None in walked:
+        if self.uncounted or self._departures.missing or None in walked or not shows_operators():
             return None
         functions = [work for work in walked if work is not None]
         macs = sum(each.macs for each in self.executed) + sum(macs for macs, _ in functions)
@@ -121,14 +120,15 @@ def _walked(graph: Any, arguments: Sequence[tuple[Any, Any]]) -> Work:
 @contextmanager
 def _called_functions(functions: dict[str, Any]) -> Iterator[None]:
     """Note the functions that are called, by the names that TensorFlow has for them."""
-    kind = atomic_function.AtomicFunction
-    original = kind.call_flat
+    original = getattr(FUNCTION_CLASS, CALL_FLAT, None)
+    if original is None:  # then the names of functions are those of operators that nobody knows
+        yield
+        return
 
     def call_flat(self: Any, *args: Any) -> Any:
         if tf.executing_eagerly():
             functions[self.name.decode()] = self
         return original(self, *args)
 
-    with restored(partial(setattr, kind, "call_flat", original)):
-        kind.call_flat = call_flat
+    with replaced(FUNCTION_CLASS, CALL_FLAT, call_flat):
         yield

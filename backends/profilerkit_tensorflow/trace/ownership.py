@@ -13,6 +13,7 @@ from typing import Any
 from profilerkit.costs import Cost
 from profilerkit.process.cached import cached_property
 
+from ..compat import forward_graph
 from .gradient_names import forward_names, traced_name
 
 __all__ = ["Owner", "Ownership"]
@@ -92,10 +93,10 @@ class Ownership:
 
     def _of_gradient(self, graph: Any, name: str) -> Owner | None:
         """Return the owner of the forward operator whose gradient an operator computes, found by its name."""
-        forward_graph = self._forward_graphs.get(id(graph)) or getattr(graph, "_forward_graph", None) or graph
-        claims = self._claims_of(forward_graph)
-        for forward in forward_names(name):
-            owner = claims.get(forward)
+        forward = self._forward_graphs.get(id(graph)) or forward_graph(graph) or graph
+        claims = self._claims_of(forward)
+        for candidate in forward_names(name):
+            owner = claims.get(candidate)
             if owner is not None:
                 return owner.of_gradient
         return None

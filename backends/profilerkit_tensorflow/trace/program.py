@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import func_graph
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.keras_layers import call_arguments
 from profilerkit.process.restoring import restored
 
+from ..compat import FuncGraph, makes_unallocated
 from ..model.calls import call_model, finished, is_keras, is_legacy_keras, takes_training
 from ..model.kinds import is_function, is_unbuilt, named_layers
 from ..model.replicas import as_one_replica, strategy_of
@@ -166,12 +166,18 @@ def _is_fed(leaf: Any) -> bool:
 def built_symbolically(model: Any, inputs: ModelInputs) -> list[Any]:
     """Build a Keras model without allocating its weights; return the variables that were made without a value.
 
+    Where this release of TensorFlow or Keras has no such variables, the model is called, and its weights get values.
+
     They are variables like all others but for the value, which a trace does not need: gradients are taken by them, also
     inside functions with gradients of their own (``keras.remat``, ``tf.recompute_grad``).
     """
+    if not makes_unallocated():
+        with as_before_the_call(model):
+            inputs.run(model)
+        return []
     specs, rebuild = _flattened(inputs)
     making = unallocated_variables() if is_legacy_keras(model) else made_without_values()
-    with making as made, func_graph.FuncGraph("build").as_default():  # it may read variables of the layers it builds
+    with making as made, FuncGraph("build").as_default():  # it may read variables of the layers it builds
         model_inputs = rebuild([_placeholder(spec) for spec in specs])
         if inputs.function is None and is_keras(model):
             args, kwargs = call_arguments(model, model_inputs.args, model_inputs.kwargs)

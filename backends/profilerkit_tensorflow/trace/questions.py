@@ -11,16 +11,16 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import PurePath
 from types import FrameType
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
-from tensorflow.python.framework import tensor as tensors
 
 from profilerkit.process.restoring import restored
+
+from ..compat import DISALLOW, Context, SymbolicTensor
 
 __all__ = ["Questions", "outside_of_libraries", "replaced"]
 
@@ -48,21 +48,24 @@ class Questions:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Notice what is asked of symbolic tensors and of the context in this thread."""
-        symbolic = ops.SymbolicTensor
+        symbolic, tensor = SymbolicTensor, tf.Tensor
+        ways: list[tuple[Any, str, Callable[[Any], Any]]] = [
+            (Context, "executing_eagerly", self._executing_eagerly),
+            (tensor, "__getattr__", self._missing),
+            (tensor, DISALLOW, partial(self._raising, "bool() or iter() of a tensor")),
+            (tensor, "__len__", partial(self._raising, "len() of a tensor")),
+            (tensor, "__array__", partial(self._raising, "the values of a tensor")),
+            (symbolic, "device", self._device),
+            (tf, "get_static_value", partial(self._public, "tf.get_static_value()", None)),
+            (tf, "inside_function", partial(self._public, "tf.inside_function()", True)),
+            (tf, "is_symbolic_tensor", partial(self._public, "tf.is_symbolic_tensor()", True)),
+            *((symbolic, name, partial(self._conversion, name)) for name in _CONVERSIONS),
+        ]
         with ExitStack() as patches:
-            for owner, name, made in (
-                (context.Context, "executing_eagerly", self._executing_eagerly(context.Context.executing_eagerly)),
-                (tensors.Tensor, "__getattr__", self._missing(tensors.Tensor.__getattr__)),
-                (tensors.Tensor, "_disallow", self._raising("bool() or iter() of a tensor", tensors.Tensor._disallow)),
-                (tensors.Tensor, "__len__", self._raising("len() of a tensor", tensors.Tensor.__len__)),
-                (tensors.Tensor, "__array__", self._raising("the values of a tensor", tensors.Tensor.__array__)),
-                (symbolic, "device", property(self._device(symbolic.device))),
-                (tf, "get_static_value", self._public("tf.get_static_value()", tf.get_static_value, None)),
-                (tf, "inside_function", self._public("tf.inside_function()", tf.inside_function, True)),
-                (tf, "is_symbolic_tensor", self._public("tf.is_symbolic_tensor()", tf.is_symbolic_tensor, True)),
-                *((symbolic, name, self._conversion(name)) for name in _CONVERSIONS if not hasattr(symbolic, name)),
-            ):
-                patches.enter_context(replaced(owner, name, made))
+            for owner, name, method in ways:
+                original = getattr(owner, name, None)
+                if owner is not None and (original is None) == (name in _CONVERSIONS):
+                    patches.enter_context(replaced(owner, name, method(original)))
             yield
 
     def _note(self, question: str, frame: FrameType | None) -> None:
@@ -76,7 +79,7 @@ class Questions:
             self.asked.append(asked)
 
     def _executing_eagerly(self, original: Callable[[Any], bool]) -> Callable[[Any], bool]:
-        public = context.executing_eagerly.__code__
+        public = tf.executing_eagerly.__code__
 
         def executing_eagerly(this: Any) -> bool:
             answer = original(this)
@@ -108,7 +111,7 @@ class Questions:
 
         return method
 
-    def _conversion(self, name: str) -> Callable[[Any], Any]:
+    def _conversion(self, name: str, original: None) -> Callable[[Any], Any]:
         word = name.strip("_")
 
         def method(this: Any) -> Any:
@@ -117,16 +120,16 @@ class Questions:
 
         return method
 
-    def _device(self, original: Any) -> Callable[[Any], Any]:
+    def _device(self, original: Any) -> property:
         def device(this: Any) -> Any:
             asking = _asking(sys._getframe(1))
             if not _is_of_a_library(asking):
                 self._note(".device of a tensor", asking)
             return original.__get__(this, type(this))
 
-        return device
+        return property(device)
 
-    def _public(self, question: str, original: Callable[..., Any], in_graph: Any) -> Callable[..., Any]:
+    def _public(self, question: str, in_graph: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         def function(*args: Any, **kwargs: Any) -> Any:
             answer = original(*args, **kwargs)
             if answer is in_graph:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import func_graph
-from tensorflow.python.ops import handle_data_util
 
+from ..compat import FuncGraph, copy_handle_data, copy_operator
 from .folding import Folding
 from .values import Value
 
@@ -23,7 +22,7 @@ class Specialized:
 
     def __init__(self, folding: Folding) -> None:
         self._folding = folding
-        self._graph = func_graph.FuncGraph("specialized")
+        self._graph = FuncGraph("specialized") if FuncGraph is not None else tf.Graph()
         self._twins: dict[int, Any] = {}
 
     def outputs_of(self, operator: Any, inputs: Sequence[Value]) -> Sequence[Any]:
@@ -31,14 +30,7 @@ class Specialized:
         attributes = {name: value for name, value in operator.node_def.attr.items() if name not in _OUTDATED}
         try:
             with self._graph.as_default():
-                twin = self._graph._create_op_internal(
-                    operator.type,
-                    [self._twin(value) for value in inputs],
-                    [tensor.dtype for tensor in operator.outputs],
-                    attrs=attributes,
-                    op_def=operator.op_def,
-                    compute_device=False,
-                )
+                twin = copy_operator(self._graph, operator, [self._twin(value) for value in inputs], attributes)
         except (ValueError, TypeError):  # then the graph's own shapes are all that is known
             return list(operator.outputs)
         return list(twin.outputs)
@@ -61,5 +53,5 @@ class Specialized:
             return tf.constant(constant, dtype=dtype)
         placeholder = tf.compat.v1.placeholder(dtype, value.shape)
         if dtype in (tf.resource, tf.variant):
-            handle_data_util.copy_handle_data(value.tensor, placeholder)
+            copy_handle_data(value.tensor, placeholder)
         return placeholder

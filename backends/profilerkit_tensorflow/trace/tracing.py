@@ -7,22 +7,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs
+import tensorflow as tf
+
+from profilerkit import BackendFailedError, CostFormulaError, ModelInputs, NotOfferedError
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.live_bytes import live_bytes
 from profilerkit.backend_kit.product_dtypes import product_dtype
-from profilerkit.errors import error_summary
+from profilerkit.errors import ProfilerKitError, error_summary
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.conditions import formulas_used, noted
 from profilerkit.trace.cross_check import ObservedRun
 from profilerkit.trace.records import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
+from ..compat import converts, notes, traces_of
 from ..costs.registry import COSTS
 from ..model.kinds import is_saved_model, is_unbuilt, is_variable, named_layers
 from ..model.replicas import note_of_replicas, strategy_of
 from ..model.unmade_weights import unmade_weights
-from ..model.variables import packed_elements
+from ..model.variables import packed_elements, weights_of
 from ..model.weights import bytes_of, identity_of, trainable_variables_of
 from ..untouched.preservation import preserved
 from .conditions import conditions
@@ -64,50 +67,49 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
     trace = _trace(model, inputs, training)
     if trace.failure is not None or inputs is None:
         return trace
-    made_under = noted((*conditions(model), *formulas_used(trace, COSTS.added())))
-    return replace(trace, notes=(*trace.notes, *made_under)) if made_under else trace
+    further = (*noted((*conditions(model), *formulas_used(trace, COSTS.added()))), *notes())
+    return replace(trace, notes=(*trace.notes, *further)) if further else trace
 
 
 def _trace(model: Any, inputs: ModelInputs | None, training: bool) -> ModelTrace:
     if inputs is None:
         return _layers_alone(model)
+    refusal: ProfilerKitError
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
     trace: ModelTrace | None = None
     followed: list[LayerCalls] = []
     questions, departures = Questions(), Departures(lambda: followed[-1].owner.path if followed else "")
-    with collector_paused(), preserved(model) as left:
+    with collector_paused(), preserved(model):
         try:
             with questions.listening(), departures.watching(values=False):
                 program = traced_program(model, inputs, training=training, followed=followed)
         except Exception as error:  # whatever the model raises while it is traced
             refusal = failed(model, error, inputs)
+            if only_in_graphs(error) and not converts():
+                refusal = NotOfferedError(f"this release of TensorFlow hides how it converts code: {error}")
+                refusal.__cause__ = error
         else:
             try:
                 trace = trace_of_program(program, training=training)
             except CostFormulaError as error:
                 return _layers_alone(model, error)
+            except NotOfferedError as error:  # this release does not show what is in its graphs
+                refusal = error
     if trace is not None:
         if training:
             return trace
-        if not left.tensors:
-            trace = _completed_eagerly(model, inputs, trace)
-            asked = [*questions.asked, *departures.missing]
-            return compared_with_a_run(model, inputs, trace, asked) if asked else trace
-        refusal = ModelFailedError(
-            f"while the model was traced it put tensors without values into {left.names}, from which profilerkit has "
-            "taken them; keep such a cache out of the model's call, or in the model"
-        )
+        trace = _completed_eagerly(model, inputs, trace)
+        asked = [*questions.asked, *departures.missing]
+        return compared_with_a_run(model, inputs, trace, asked) if asked else trace
     return _layers_alone(model, refusal, followed) if training else _run_eagerly(model, inputs, refusal, followed)
 
 
-def _run_eagerly(
-    model: Any, inputs: ModelInputs, refusal: ModelFailedError | BackendFailedError, followed: list[LayerCalls]
-) -> ModelTrace:
+def _run_eagerly(model: Any, inputs: ModelInputs, refusal: ProfilerKitError, followed: list[LayerCalls]) -> ModelTrace:
     """Watch one eager pass of a model that cannot be traced; if that raises too, the model has failed."""
     with preserved(model, variable_values=True):
         try:
             run = EagerRun(model, inputs, followed)
-        except CostFormulaError as error:
+        except (CostFormulaError, NotOfferedError) as error:
             return _layers_alone(model, error)
         except MemoryError:
             raise
@@ -147,8 +149,8 @@ def _completed_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> Mo
     return replace(done, layers=layers, memory=memory, program=trace.program)
 
 
-def _why_eagerly(refusal: ModelFailedError | BackendFailedError) -> str:
-    is_own = isinstance(refusal, BackendFailedError)
+def _why_eagerly(refusal: ProfilerKitError) -> str:
+    is_own = isinstance(refusal, (BackendFailedError, NotOfferedError))
     why = "the tensorflow backend has failed to trace the model" if is_own else "the model cannot be traced"
     return f"{why} as a graph ({error_summary(refusal.__cause__ or refusal)})"
 
@@ -183,8 +185,10 @@ def _layers_alone(model: Any, failure: Exception | None = None, followed: Sequen
 
 def captured_by(model: Any) -> list[Any]:
     """Return the variables that a function holds by having been traced before."""
-    functions = getattr(model, "_list_all_concrete_functions", None)
-    concrete = functions() if functions is not None else [model] if hasattr(model, "captured_inputs") else []
+    concrete = [model] if hasattr(model, "captured_inputs") else traces_of(model)
+    if concrete is None:
+        is_traced = isinstance(model, tf.types.experimental.PolymorphicFunction)
+        return [weight.variable for weight in weights_of(model)] if is_traced else []
     variables = {id(variable): variable for function in concrete for variable in function.graph.variables}
     return list(variables.values())
 

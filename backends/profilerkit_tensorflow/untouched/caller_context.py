@@ -6,14 +6,13 @@ it, and the caller's graph would keep the operators of the profiler.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python import pywrap_tfe
-from tensorflow.python.framework import ops
 
 from profilerkit import TracingError
+
+from ..compat import is_recorded, is_recording_stopped, keras_attribute
 
 __all__ = ["require_plain_context"]
 
@@ -27,13 +26,10 @@ def require_plain_context() -> None:
 
 
 def _keras_scope() -> tuple[str, str] | None:
-    tracker = getattr(sys.modules.get("keras.src.backend.common.global_state"), "get_global_attribute", None)
-    if tracker is None:
-        return None
     outside = "call it outside, on a model that is built and with inputs that have values"
-    if tracker("symbolic_scope") is not None:
+    if keras_attribute("symbolic_scope") is not None:
         return "inside a keras.SymbolicScope, where Keras computes shapes alone", outside
-    if tracker("stateless_scope") is not None:
+    if keras_attribute("stateless_scope") is not None:
         return (
             "inside a keras.StatelessScope (a stateless_call, or Keras building a model from symbolic inputs), where "
             "variables have other values than their own"
@@ -44,7 +40,7 @@ def _keras_scope() -> tuple[str, str] | None:
 def _graph() -> tuple[str, str] | None:
     if tf.executing_eagerly():
         return None
-    graph: Any = ops.get_default_graph()
+    graph: Any = tf.compat.v1.get_default_graph()
     if not getattr(graph, "building_function", False):
         return (
             "inside a tf.Graph, where TensorFlow runs nothing",
@@ -58,12 +54,12 @@ def _graph() -> tuple[str, str] | None:
 
 
 def _recording() -> tuple[str, str] | None:
-    if pywrap_tfe.TFE_Py_TapeSetIsStopped():
+    if is_recording_stopped():
         return (
             "inside tf.init_scope(), or where something else has stopped the recording of gradients",
             "call it outside: a training step cannot be profiled there",
         )
-    if not pywrap_tfe.TFE_Py_TapeSetIsEmpty():
+    if is_recorded():
         return (
             "inside a tf.GradientTape (or a ForwardAccumulator, or a function with a custom gradient), which would "
             "record all of its passes",

@@ -19,37 +19,26 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import func_graph
 
 from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.restoring import restored
 
-__all__ = ["Holder", "forget_tensors", "graphs_made"]
+from ..compat import FuncGraph, unfeedable_tensors
 
-#: The number of references that are followed back from a tensor to an object of the user.
-_STEPS = 6
+__all__ = ["forget_tensors", "graphs_made"]
+
+#: The number of references that are followed back from a tensor to its container, and from there to its owner.
+_STEPS = 4
 #: The number of tensors whose holders are searched for.
 _MOST_TENSORS = 100
 _CONTAINERS = (dict, list, set, deque)
-_LEADING: tuple[type, ...] = (*_CONTAINERS, tuple, types.CellType)
 _CACHE = functools._lru_cache_wrapper
 #: Packages whose objects are not the user's.
 _INTERNAL = ("tensorflow", "keras", "tf_keras", "profilerkit", "profilerkit_tensorflow", "profilerkit_metrics")
 _BUILT_IN = ("builtins", *sys.stdlib_module_names)
-
-
-#: Part of the names of files to which autograph writes a converted function of the user.
-_GENERATED = "__autograph_generated_file"
-
-
-class Holder(NamedTuple):
-    """The name of an object of the user that held such tensors, and whether they were removed."""
-
-    name: str
-    emptied: bool
 
 
 class _Noting(threading.local):
@@ -67,156 +56,144 @@ def graphs_made() -> Iterator[list[weakref.ref[Any]]]:
     """Yield a list of the function graphs that this thread makes in the block, except those of a nested block."""
     made: list[weakref.ref[Any]] = []
     stack = [*_noting.stack]
-    original = func_graph.FuncGraph.__init__
-
-    @functools.wraps(original)
-    def noted(graph: Any, *args: Any, **kwargs: Any) -> None:
-        original(graph, *args, **kwargs)
-        if _noting.stack:
-            _noting.stack[-1].append(weakref.ref(graph))
-
-    patched = nullcontext() if stack else _patched(original, noted)
+    patched = nullcontext() if stack or FuncGraph is None else _patched(FuncGraph.__init__)
     with patched, restored(partial(setattr, _noting, "stack", stack), in_child=False):
         _noting.stack = [*stack, made]
         yield made
 
 
 @contextmanager
-def _patched(original: Any, noted: Any) -> Iterator[None]:
-    graph = func_graph.FuncGraph
-    with restored(partial(setattr, graph, "__init__", original)):
-        graph.__init__ = noted
+def _patched(original: Any) -> Iterator[None]:
+    @functools.wraps(original)
+    def note(graph: Any, *args: Any, **kwargs: Any) -> None:
+        original(graph, *args, **kwargs)
+        if _noting.stack:
+            _noting.stack[-1].append(weakref.ref(graph))
+
+    with restored(partial(setattr, FuncGraph, "__init__", original)):
+        FuncGraph.__init__ = note
         yield
 
 
-def forget_tensors(made: Iterable[weakref.ref[Any]]) -> tuple[Holder, ...]:
-    """Remove tensors of these graphs from the user's containers and caches; return all holders of such tensors.
+def forget_tensors(made: Iterable[weakref.ref[Any]]) -> list[str]:
+    """Remove tensors of these graphs from the user's containers and caches; return the names of what still holds any.
 
     Attributes and variables are not changed, since their earlier value is not known.
     """
     graphs = [graph for reference in made if (graph := reference()) is not None]
     if any(type(graph).__name__.endswith("GradFuncGraph") or "__backward_" in graph.name for graph in graphs):
-        return ()  # of gradients of loops TensorFlow keeps more references; a forward pass fills the same caches
-    if not _suspects(graphs):
-        return ()
+        return []  # of gradients of loops TensorFlow keeps more references; a forward pass fills the same caches
+    if not _find_suspects(graphs):
+        return []
     gc.collect()
-    suspects = _suspects(graphs)
+    suspects = _find_suspects(graphs)[:_MOST_TENSORS]
     if not suspects:  # garbage held them
-        return ()
+        return []
     with frozen_objects_found():
-        del suspects[_MOST_TENSORS:]
-        return tuple(dict.fromkeys(_forget(*each) for each in _Search(graphs, suspects).holders()))
+        return sorted(set(_remove(suspects, _find_parts(graphs))))
 
 
-def _suspects(graphs: Sequence[Any]) -> list[Any]:
-    return [tensor for graph in graphs for tensor in _held_elsewhere(graph, graphs)]
+# Counting references --------------------------------------------------------------------------------------------------
 
 
-def _held_elsewhere(graph: Any, graphs: Sequence[Any]) -> list[Any]:
-    """Return the tensors of a graph with more references than TensorFlow itself has to them."""
-    references = _known_references(graph, graphs)
+def _find_suspects(graphs: Sequence[Any]) -> list[Any]:
+    """Return the tensors of graphs with more references than TensorFlow itself has to them."""
     tensors = []
-    for operator in graph.get_operations():
-        outputs = operator.outputs
-        for index in range(len(outputs)):
-            users = len({user.name for user in outputs[index].consumers()})
-            if sys.getrefcount(outputs[index]) > _REFERENCES_OF_OPERATOR + users + references[id(outputs[index])]:
-                tensors.append(outputs[index])
+    for graph in graphs:
+        references = _count_known_references(graph, graphs)
+        for operator in graph.get_operations():
+            outputs = operator.outputs
+            for index in range(len(outputs)):
+                users = len({user.name for user in outputs[index].consumers()})
+                if sys.getrefcount(outputs[index]) > _REFERENCES_OF_OPERATOR + users + references[id(outputs[index])]:
+                    tensors.append(outputs[index])
     return tensors
 
 
-def _known_references(graph: Any, graphs: Sequence[Any]) -> Counter[int]:
+def _count_known_references(graph: Any, graphs: Sequence[Any]) -> Counter[int]:
     """Return how many references TensorFlow itself has to each tensor of a graph, apart from the operators."""
     references: Counter[int] = Counter(map(id, graph.inputs))
     references.update(id(tensor) for tensor in (*graph.outputs, *graph.outputs))  # in a row, and in their structure
     for other in graphs:
         for pair in other.captures:
             references.update(id(tensor) for tensor in (*pair, *pair))
-    references.update(id(wrapper.unwrapped) for wrapper in getattr(graph._unfeedable_tensors, "_storage", ()))
+    references.update(map(id, unfeedable_tensors(graph)))
     for operator in graph.get_operations():
         for tensor in operator.outputs:
             references.update(map(id, vars(tensor).values()))  # a mask or logits, by Keras
     return references
 
 
-def _references_of_an_operator() -> int:
+def _count_references_of_operator() -> int:
     """Return the number of references to a tensor that only its operator holds."""
-    graph = func_graph.FuncGraph("profilerkit_references")
+    if FuncGraph is None:
+        return 0
+    graph = FuncGraph("profilerkit_references")
     with graph.as_default():
         tf.compat.v1.placeholder(tf.float32)
     (operator,) = graph.get_operations()
     outputs = operator.outputs
-    return sys.getrefcount(outputs[0]) - _known_references(graph, [graph])[id(outputs[0])]
+    return sys.getrefcount(outputs[0]) - _count_known_references(graph, [graph])[id(outputs[0])]
 
 
-class _Search:
-    """Follows references back from tensors to the objects of the user that hold them, for all tensors at once.
+# Searching the memory -------------------------------------------------------------------------------------------------
 
-    There may be tuples between a tensor and its holder, and other containers between the holder and what names it.
-    """
 
-    def __init__(self, graphs: Sequence[Any], suspects: list[Any]) -> None:
-        self._not_the_users = {id(graphs), id(suspects), *_parts_of(graphs)}
-        self._seen: set[int] = set()
-        #: Each holder with the tensors that it holds, by its id; and the holders below each object passed, by ids.
-        self._holders: dict[int, tuple[Any, list[Any]]] = {}
-        self._below: dict[int, set[int]] = {}
-        self._not_the_users.add(id(self._holders))
-        #: The names of the holders, by their ids; and of those that an object of the user owns.
-        self._names: dict[int, str] = {}
-        self.owned: dict[int, str] = {}
-        step = suspects
-        for _ in range(_STEPS):
-            step = self._above(step)
-            if not step:
-                break
-
-    def holders(self) -> list[tuple[Any, list[Any], str]]:
-        """Return each holder with the tensors (or tuples of tensors) to remove from it, and its name."""
-        return [(*self._holders[key], name) for key, name in self.owned.items()]
-
-    def _above(self, step: list[Any]) -> list[Any]:
-        inside = {id(each): each for each in step}
-        self._not_the_users.add(id(step))
-        above: list[Any] = []
-        self._not_the_users |= {id(above), id(inside)}
+def _remove(tensors: list[Any], parts: set[int]) -> Iterator[str]:
+    """Remove tensors, and tuples of them, from the user's containers; yield the names of what else holds them."""
+    step = tensors
+    for _ in range(_STEPS):
+        held = set(map(id, step))
+        tuples = []
         for referrer in gc.get_referrers(*step):
-            if id(referrer) in self._not_the_users or id(referrer) in self._seen or _is_a_frameworks(referrer):
+            kind = type(referrer)  # never isinstance: a proxy may raise where it is asked for its class
+            if id(referrer) in parts:
                 continue
-            children = [inside[id(each)] for each in gc.get_referents(referrer) if id(each) in inside]
-            self._note(referrer, children)
-            owner = _owner(referrer)
-            if owner is not None:
-                self._name(referrer, owner)
-            if _is_local(referrer) or (owner is None and issubclass(type(referrer), _LEADING)):
-                self._seen.add(id(referrer))
+            if issubclass(kind, tuple):
+                tuples.append(referrer)
+            elif kind is _CACHE:
+                referrer.cache_clear()
+            elif not issubclass(kind, _CONTAINERS):
+                yield from _name(referrer)
+            elif issubclass(kind, dict) and (owner := _find_owner_of_namespace(referrer)) is not None:
+                yield from _name(owner)
+            elif _is_users(referrer, parts):
+                _take_out(referrer, held)
+        step = tuples
+
+
+def _is_users(container: Any, parts: set[int]) -> bool:
+    """Return whether an object of the user leads to a container: TensorFlow has containers of tensors too."""
+    step, seen = [container], {id(container)}
+    for _ in range(_STEPS):
+        above = []
+        for referrer in gc.get_referrers(*step):
+            if id(referrer) in seen or id(referrer) in parts:
+                continue
+            if any(_name(referrer)):
+                return True
+            if issubclass(type(referrer), (*_CONTAINERS, tuple)) and referrer is not step:
+                seen.add(id(referrer))
                 above.append(referrer)
-        return above
-
-    def _name(self, referrer: Any, owner: str) -> None:
-        """Name the holders below a named object; below a nested function only if an object of the user holds that.
-
-        The gradient of `tf.custom_gradient` is such a function: it is made in each pass, and then only TensorFlow has
-        it.
-        """
-        for key in self._below[id(referrer)]:
-            holder = self._holders[key][0]
-            name = f"a {type(holder).__name__} of {owner}" if holder is not referrer else owner
-            name = self._names.setdefault(key, name)
-            if not _is_local(referrer):
-                self.owned.setdefault(key, name)
-
-    def _note(self, referrer: Any, children: list[Any]) -> None:
-        tensors = [child for child in children if not self._below.get(id(child))]
-        below: set[int] = set().union(*(self._below.get(id(child), set()) for child in children))
-        if tensors and not issubclass(type(referrer), tuple):
-            self._holders[id(referrer)] = holder = (referrer, tensors)
-            self._not_the_users |= {id(holder), id(tensors)}
-            below.add(id(referrer))
-        self._below[id(referrer)] = below
+        step = above
+    return False
 
 
-def _parts_of(graphs: Sequence[Any]) -> set[int]:
+def _name(value: Any) -> Iterator[str]:
+    """Yield the name of a module, cache, function, class or object of the user; nothing for anything else."""
+    kind = type(value)
+    if issubclass(kind, types.ModuleType):
+        if _root(value.__name__) not in (*_INTERNAL, *_BUILT_IN):
+            yield f"the module {value.__name__}"
+    elif issubclass(kind, (_CACHE, type)) or kind is types.FunctionType:
+        is_local = kind is types.FunctionType and "<locals>" in value.__qualname__  # a gradient that TensorFlow has
+        if _package(value) not in (*_INTERNAL, *_BUILT_IN) and not is_local:
+            yield f"{value.__module__}.{value.__qualname__}"
+    elif not issubclass(kind, (*_CONTAINERS, tuple)) and _package(kind) not in (*_INTERNAL, *_BUILT_IN):
+        yield f"an attribute of a {kind.__qualname__}"
+
+
+def _find_parts(graphs: Sequence[Any]) -> set[int]:
     """Return the ids of the parts of graphs: the containers of their operators, their tensors and the graphs."""
     operators = [operator for graph in graphs for operator in graph.get_operations()]
     tensors = [tensor for operator in operators for tensor in operator.outputs]
@@ -225,8 +202,8 @@ def _parts_of(graphs: Sequence[Any]) -> set[int]:
         step: list[Any] = list(roots)
         for _ in range(steps):
             # Once each: every operator refers to its graph, and the graph to everything.
-            referents = {id(each): each for each in gc.get_referents(*step)}
-            step = [each for key, each in referents.items() if key not in parts and _is_part(each)]
+            referents = {id(referent): referent for referent in gc.get_referents(*step)}
+            step = [referent for key, referent in referents.items() if key not in parts and _is_part(referent)]
             parts |= set(map(id, step))
     return parts
 
@@ -235,58 +212,22 @@ def _is_part(value: Any) -> bool:
     return type(value) in (dict, list, tuple, set) or (_package(type(value)) == "tensorflow" and not callable(value))
 
 
-def _is_a_frameworks(referrer: Any) -> bool:
-    kind = type(referrer)  # never isinstance: a proxy may raise where it is asked for its class
-    if kind is types.FunctionType and _GENERATED in referrer.__code__.co_filename:
-        return True  # autograph's version of a loop of the user
-    return issubclass(kind, (types.FrameType, tf.Graph, tf.Operation, tf.Tensor)) or _package(kind) in _INTERNAL
-
-
-def _owner(value: Any) -> str | None:
-    """Return the name of a module, cache, function, class or object of the user; None for anything else."""
-    kind = type(value)
-    if issubclass(kind, dict):
-        name = dict.get(value, "__name__")
-        module = sys.modules.get(name) if isinstance(name, str) else None
-        is_namespace = getattr(module, "__dict__", None) is value and _root(str(name)) not in _INTERNAL
-        return f"the module {name}" if is_namespace else None
-    if issubclass(kind, (_CACHE, types.FunctionType, type)):
-        cached = "the cache of " if kind is _CACHE else ""
-        return (
-            None if _package(value) in (*_INTERNAL, *_BUILT_IN) else f"{cached}{value.__module__}.{value.__qualname__}"
-        )
-    if issubclass(kind, (*_LEADING, types.FrameType)) or _package(kind) in (*_INTERNAL, *_BUILT_IN):
-        return None
-    return f"an attribute of a {kind.__qualname__}"
-
-
-def _is_local(value: Any) -> bool:
-    """Return whether a value is a function that was defined in another one."""
-    return type(value) is types.FunctionType and "<locals>" in value.__qualname__
-
-
-def _forget(holder: Any, tensors: list[Any], name: str) -> Holder:
-    """Remove tensors from a container or cache; an attribute or variable is not changed."""
-    ids = set(map(id, tensors))
-    if isinstance(holder, _CACHE):
-        holder.cache_clear()
-    elif isinstance(holder, dict) and not _is_namespace(holder):
-        for key in [key for key, value in dict.items(holder) if id(value) in ids]:
-            dict.pop(holder, key)
-    elif isinstance(holder, (list, deque)):
-        kept = [value for value in holder if id(value) not in ids]
-        holder.clear()
-        holder.extend(kept)
-    elif isinstance(holder, set):
-        set.difference_update(holder, [value for value in holder if id(value) in ids])
+def _take_out(container: Any, held: set[int]) -> None:
+    """Remove values from a container, by their ids."""
+    if isinstance(container, dict):
+        for key in [key for key, value in dict.items(container) if id(value) in held]:
+            dict.pop(container, key)
+    elif isinstance(container, set):
+        set.difference_update(container, [value for value in container if id(value) in held])
     else:
-        return Holder(name, emptied=False)
-    return Holder(name, emptied=True)
+        kept = [value for value in container if id(value) not in held]
+        container.clear()
+        container.extend(kept)
 
 
-def _is_namespace(holder: dict[Any, Any]) -> bool:
-    """Return whether a dict is the namespace of a module or of an object."""
-    return any(_attributes(owner) is holder for owner in gc.get_referrers(holder))
+def _find_owner_of_namespace(container: Any) -> Any:
+    """Return the module or object whose namespace a dict is; None for any other container."""
+    return next((owner for owner in gc.get_referrers(container) if _attributes(owner) is container), None)
 
 
 def _attributes(owner: Any) -> Any:
@@ -304,4 +245,4 @@ def _root(module: str) -> str:
     return module.partition(".")[0]
 
 
-_REFERENCES_OF_OPERATOR = _references_of_an_operator()
+_REFERENCES_OF_OPERATOR = _count_references_of_operator()

@@ -16,19 +16,17 @@ from operator import is_
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.ops import gen_resource_variable_ops
 
 from profilerkit import ProfilerKitWarning
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import Step, assign_dict, call_each, for_each, restored
 
 from .caller_context import require_plain_context
-from .held_state import HeldState, contents
-from .leftovers import Holder, forget_tensors, graphs_made
+from .held_state import MISSING, HeldState, contents
+from .leftovers import forget_tensors, graphs_made
 from .process_state import process_roots, process_state
-from .user_code import MISSING, GlobalBinding
 
-__all__ = ["LeftBehind", "preserved"]
+__all__ = ["preserved"]
 
 #: Variables of at most so many elements that are not trained are counters and states of random generators.
 _SMALL_ELEMENTS = 16
@@ -36,7 +34,7 @@ _CONTAINERS = (list, OrderedDict, dict, set, deque)
 
 
 @contextmanager
-def preserved(model: Any, variable_values: bool = False) -> Iterator[Any]:
+def preserved(model: Any, variable_values: bool = False) -> Iterator[None]:
     """Restore the structure of the model and the state of the process at the end of the block, after errors too.
 
     With ``variable_values`` every variable is restored as well: weights, statistics, states, metrics, those of the
@@ -47,13 +45,13 @@ def preserved(model: Any, variable_values: bool = False) -> Iterator[Any]:
     Not restored, since nothing can set them: the state of random operators with a seed of their own inside a
     ``tf.function``, and lookup tables. One model is profiled at a time in a process: another thread waits here.
 
-    Yields a `LeftBehind`, which afterwards has what else held tensors that were made while the model was traced. They
-    are removed from containers and caches; a warning names what they cannot be removed from.
+    Tensors that were made while the model was traced are removed from containers and caches elsewhere; a warning names
+    what else holds some.
 
     Raises `TracingError` while a graph is built or gradients are recorded.
     """
     require_plain_context()
-    left = LeftBehind()
+    left: list[str] = []
     with _one_at_a_time, graphs_made() as graphs:
         reached = HeldState(model, *process_roots())
         values = _values(reached.variables, all_of_them=variable_values)
@@ -61,41 +59,25 @@ def preserved(model: Any, variable_values: bool = False) -> Iterator[Any]:
         of_model = _steps(reached)
 
         def forget() -> None:
-            left.tensors = forget_tensors(graphs)
+            left[:] = forget_tensors(graphs)
 
         # No operator runs in a forked child of TensorFlow's.
         with restored(
             *of_process, *of_model, partial(_write_back, values), forget, in_child=partial(call_each, of_model)
         ):
             change_process()
-            yield left
-    if left.still:
-        warnings.warn(left.warning(), ProfilerKitWarning, stacklevel=3)
+            yield
+    if left:
+        warnings.warn(_warning(left), ProfilerKitWarning, stacklevel=3)
 
 
-class LeftBehind:
-    """What held tensors of a trace after the model was restored."""
-
-    def __init__(self) -> None:
-        self.tensors: tuple[Holder, ...] = ()
-
-    @property
-    def still(self) -> list[str]:
-        """The names of those that still do, since what they held before is not known."""
-        return [holder.name for holder in self.tensors if not holder.emptied]
-
-    @property
-    def names(self) -> str:
-        """The names of all of them, in words."""
-        return ", ".join(holder.name for holder in self.tensors)
-
-    def warning(self) -> str:
-        """Return the warning: what still holds such tensors, and what to do about it."""
-        return (
-            f"the model has put tensors that it made while it was traced into {', '.join(self.still)}; they have no "
-            "values, and what was there before is not known: set it anew before the model is called, or keep "
-            "such a cache in a dict, a list or an attribute of the model, which profilerkit puts back"
-        )
+def _warning(names: list[str]) -> str:
+    """Return what is said of objects that still hold tensors of a trace."""
+    return (
+        f"the model has put tensors that it made while it was traced into {', '.join(names)}; they have no values, and "
+        "what was there before is not known: set it anew before the model is called, or keep such a cache in a dict, a "
+        "list or an attribute of the model, which profilerkit puts back"
+    )
 
 
 _one_at_a_time = Lock()
@@ -109,9 +91,9 @@ def _values(variables: list[Any], all_of_them: bool) -> list[tuple[Any, Any]]:
             if not all_of_them and (variable.trainable or (variable.shape.num_elements() or 0) > _SMALL_ELEMENTS):
                 continue
             handle = variable.handle
-            if hasattr(handle, "_numpy"):  # else it belongs to a graph
+            if hasattr(handle, "numpy"):  # else it belongs to a graph
                 try:
-                    values.append((handle, gen_resource_variable_ops.read_variable_op(handle, variable.dtype)))
+                    values.append((handle, tf.raw_ops.ReadVariableOp(resource=handle, dtype=variable.dtype)))
                 except tf.errors.OpError:  # it has no value yet, or its device is gone
                     continue
     return values
@@ -120,7 +102,7 @@ def _values(variables: list[Any], all_of_them: bool) -> list[tuple[Any, Any]]:
 def _write_back(values: list[tuple[Any, Any]]) -> None:
     """Restore the values of variables, without a copy: the variable takes over the kept value."""
     with tf.init_scope():
-        for_each(gen_resource_variable_ops.assign_variable_op, values)
+        for_each(lambda handle, value: tf.raw_ops.AssignVariableOp(resource=handle, value=value), values)
 
 
 def _steps(reached: HeldState) -> list[Step]:
@@ -128,13 +110,12 @@ def _steps(reached: HeldState) -> list[Step]:
     return [
         lambda: for_each(lambda set_state, state: set_state(state), reached.generators),
         partial(for_each, _restore_object, reached.objects),
-        partial(for_each, _empty, [(emptied,) for emptied in reached.empty]),
         partial(for_each, _refill_dict, reached.dicts),
         partial(for_each, _refill_sequence, reached.sequences),
         partial(for_each, _refill_set, reached.sets),
         partial(for_each, _refill_cell, reached.cells),
         partial(for_each, _restore_slots, reached.slotted),
-        partial(for_each, GlobalBinding.restore, [(binding,) for binding in reached.globals]),
+        partial(for_each, _restore_global, reached.globals),
         partial(for_each, _restore_class, reached.classes),
     ]
 
@@ -146,10 +127,11 @@ def _restore_object(value: Any, kind: type, names: tuple[Any, ...], values: tupl
         assign_dict(value.__dict__, dict(zip(names, values, strict=True)))
 
 
-def _empty(emptied: Any) -> None:
-    base = _base(emptied)
-    if base.__len__(emptied):
-        base.clear(emptied)
+def _restore_global(namespace: dict[str, Any], name: str, value: Any) -> None:
+    if value is MISSING:
+        namespace.pop(name, None)
+    elif namespace.get(name, MISSING) is not value:
+        namespace[name] = value
 
 
 def _refill_set(elements: set[Any], before: frozenset[Any]) -> None:

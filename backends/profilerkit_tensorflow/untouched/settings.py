@@ -6,22 +6,19 @@ import sys
 from functools import partial
 from typing import Any
 
-from tensorflow.python.eager import context
-from tensorflow.python.framework import config, ops
+import tensorflow as tf
 
 from profilerkit.backend_kit.settings import Setting
+
+from ..compat import is_deterministic, promotion
 
 __all__ = ["SETTINGS"]
 
 
 def _graph_options() -> dict[str, Any]:
-    """Return the options of the graph optimizer that the user has set."""
-    return dict(context.context()._optimizer_experimental_options)
-
-
-def _promotion() -> str:
-    """Return how operators convert the dtypes of their arguments."""
-    return str(ops._dtype_conversion_mode.name).lower()
+    """Return the options of the graph optimizer that the user has set; two are always there, and off."""
+    options: dict[str, Any] = tf.config.optimizer.get_experimental_options()
+    return {name: value for name, value in options.items() if value or not name.startswith("disable_")}
 
 
 def _floatx(module: str) -> str:
@@ -30,14 +27,19 @@ def _floatx(module: str) -> str:
     return "float32" if keras is None else str(keras.backend.floatx())
 
 
+_experimental = tf.config.experimental
 SETTINGS: tuple[Setting, ...] = (
     Setting("keras.config.set_floatx", partial(_floatx, "keras"), "float32", counts=True),
     Setting("tf_keras.backend.set_floatx", partial(_floatx, "tf_keras"), "float32", counts=True),
-    Setting("tf.experimental.numpy.experimental_enable_numpy_behavior", _promotion, "off", counts=True),
-    Setting("tf.config.experimental.enable_op_determinism", config.is_op_determinism_enabled, False),
-    Setting("tf.config.experimental.enable_tensor_float_32_execution", config.tensor_float_32_execution_enabled, True),
-    Setting("tf.config.set_soft_device_placement", config.get_soft_device_placement, True),
-    Setting("tf.config.experimental.set_synchronous_execution", config.get_synchronous_execution, True),
-    Setting("tf.config.experimental.set_device_policy", config.get_device_policy, "silent"),
+    Setting("tf.experimental.numpy.experimental_enable_numpy_behavior", promotion, "off", counts=True),
+    Setting("tf.config.experimental.enable_op_determinism", is_deterministic, False),
+    Setting(
+        "tf.config.experimental.enable_tensor_float_32_execution",
+        _experimental.tensor_float_32_execution_enabled,
+        True,
+    ),
+    Setting("tf.config.set_soft_device_placement", tf.config.get_soft_device_placement, True),
+    Setting("tf.config.experimental.set_synchronous_execution", _experimental.get_synchronous_execution, True),
+    Setting("tf.config.experimental.set_device_policy", _experimental.get_device_policy, "silent"),
     Setting("tf.config.optimizer.set_experimental_options", _graph_options, {}),
 )

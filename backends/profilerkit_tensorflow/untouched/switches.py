@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context as eager
-from tensorflow.python.framework import config
+
+from ..compat import is_deterministic, stop_being_deterministic
 
 __all__ = ["note_switches", "put_graph_options"]
 
@@ -19,46 +19,29 @@ class _Switch(NamedTuple):
 
 
 def _put_determinism(on: bool) -> None:
-    (config.enable_op_determinism if on else config.disable_op_determinism)()
-
-
-def _graph_options() -> dict[str, Any]:
-    return dict(eager.context()._optimizer_experimental_options)
+    (tf.config.experimental.enable_op_determinism if on else stop_being_deterministic)()
 
 
 def put_graph_options(options: dict[str, Any]) -> None:
-    """Set the options of the graph optimizer to these, and to no others."""
-    context = eager.context()
-    context._optimizer_experimental_options = options  # the public function only adds to them
-    context._thread_local_data.function_call_options = None
-
-
-def _callbacks() -> list[Any]:
-    return list(eager.context().op_callbacks)
-
-
-def _put_callbacks(callbacks: list[Any]) -> None:
-    context = eager.context()
-    for callback in _callbacks():
-        context.remove_op_callback(callback)
-    for callback in callbacks:
-        context.add_op_callback(callback)
+    """Set the options of the graph optimizer to these, and to no others: None takes one away."""
+    optimizer = tf.config.optimizer
+    optimizer.set_experimental_options({**dict.fromkeys(optimizer.get_experimental_options()), **options})
 
 
 def _put_numpy_errors(how: dict[str, Any]) -> None:
     np.seterr(**how)
 
 
+_config, _experimental = tf.config, tf.config.experimental
 _SWITCHES: tuple[_Switch, ...] = (
-    _Switch(config.is_op_determinism_enabled, _put_determinism),
-    _Switch(config.tensor_float_32_execution_enabled, config.enable_tensor_float_32_execution),
-    _Switch(config.get_soft_device_placement, config.set_soft_device_placement),
+    _Switch(is_deterministic, _put_determinism),
+    _Switch(_experimental.tensor_float_32_execution_enabled, _experimental.enable_tensor_float_32_execution),
+    _Switch(_config.get_soft_device_placement, _config.set_soft_device_placement),
     _Switch(tf.debugging.get_log_device_placement, tf.debugging.set_log_device_placement),
-    _Switch(config.get_optimizer_jit, config.set_optimizer_jit),
-    _Switch(_graph_options, put_graph_options),
-    _Switch(config.get_synchronous_execution, config.set_synchronous_execution),
-    _Switch(config.get_device_policy, config.set_device_policy),
-    _Switch(_callbacks, _put_callbacks),
+    _Switch(_config.optimizer.get_jit, _config.optimizer.set_jit),
+    _Switch(_config.optimizer.get_experimental_options, put_graph_options),
+    _Switch(_experimental.get_synchronous_execution, _experimental.set_synchronous_execution),
+    _Switch(_experimental.get_device_policy, _experimental.set_device_policy),
     _Switch(np.geterr, _put_numpy_errors),
 )
 

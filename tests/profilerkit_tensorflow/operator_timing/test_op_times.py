@@ -12,17 +12,15 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from profilerkit import BackendNotInstalledError, InputError, ProfilerBusyError  # noqa: E402
+from profilerkit import InputError, NotOfferedError, ProfilerBusyError  # noqa: E402
+from profilerkit_tensorflow.compat import new_xspace, session_runs  # noqa: E402
 from profilerkit_tensorflow.operator_timing import events as op_times  # noqa: E402
 from profilerkit_tensorflow.operator_timing.events import (  # noqa: E402
     MAX_PASSES,
     NodeTime,
     op_seconds,
-    session_runs,
 )
 from profilerkit_tensorflow.operator_timing.node_names import original_name  # noqa: E402
-
-xplane = op_times._xplane_protobuf()
 
 
 @pytest.fixture(autouse=True)
@@ -166,9 +164,9 @@ def test_the_number_of_passes_is_bounded(passes: int) -> None:
         op_seconds(nothing, passes)
 
 
-def test_a_wheel_without_the_protobuf_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(op_times, "_PROTOBUFS", ("profilerkit.nowhere",))
-    with pytest.raises(BackendNotInstalledError, match="no xplane_pb2.*profilerkit.nowhere.*release in docs"):
+def test_another_format_of_profiles_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(op_times, "new_xspace", lambda: None)
+    with pytest.raises(NotOfferedError, match="in a format that profilerkit cannot read.* use a release in docs"):
         op_seconds(nothing, 1)
 
 
@@ -202,7 +200,7 @@ def microseconds(one: op_times.PassTimes) -> dict[str, tuple[float, float, int]]
 
 
 def test_a_kernel_inside_another_is_taken_from_it() -> None:
-    space = xplane.XSpace()
+    space = new_xspace()
     plane, add = plane_with(space, "/host:CPU")
     line = plane.lines.add(timestamp_ns=5_000)
     add(line, "profilerkit_pass_0", 0, 100)
@@ -218,7 +216,7 @@ def test_a_kernel_inside_another_is_taken_from_it() -> None:
 
 
 def test_moments_of_several_kernels_are_divided_among_them() -> None:
-    space = xplane.XSpace()
+    space = new_xspace()
     plane, add = plane_with(space, "/host:CPU")
     first, second = plane.lines.add(), plane.lines.add(timestamp_ns=10_000)  # its events begin 10 microseconds later
     add(first, "profilerkit_pass_0", 0, 100)
@@ -231,7 +229,7 @@ def test_moments_of_several_kernels_are_divided_among_them() -> None:
 
 
 def test_passes_are_told_apart_and_the_warm_up_left_out() -> None:
-    space = xplane.XSpace()
+    space = new_xspace()
     plane, add = plane_with(space, "/host:CPU")
     caller, worker = plane.lines.add(), plane.lines.add()
     add(worker, "x:Exp", 0, 3)
@@ -245,7 +243,7 @@ def test_passes_are_told_apart_and_the_warm_up_left_out() -> None:
 
 
 def test_what_ran_on_a_device_has_its_time_there() -> None:
-    space = xplane.XSpace()
+    space = new_xspace()
     plane, add = plane_with(space, "/host:CPU")
     line = plane.lines.add()
     add(line, "profilerkit_pass_0", 0, 100)

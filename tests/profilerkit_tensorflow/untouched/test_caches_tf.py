@@ -16,10 +16,10 @@ pytest.importorskip("tensorflow")
 import caching
 import keras
 import tensorflow as tf
-from caching import KINDS, OUT_OF_REACH, Caching
+from caching import KINDS, Caching
 from tensorflow.python.framework.func_graph import FuncGraph
 
-from profilerkit import ModelInputs, ProfilerKitWarning, profile
+from profilerkit import ModelInputs, ProfilerKitWarning
 from profilerkit.backend import RunOptions
 from profilerkit_tensorflow import TFBackend, get_accuracy
 from profilerkit_tensorflow.untouched.leftovers import forget_tensors, graphs_made
@@ -90,15 +90,11 @@ def model_table(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_counted_in_a_real_pass_where_the_cache_was_out_of_reach(kind: str) -> None:
+def test_it_is_counted_wherever_the_cache_is(kind: str) -> None:
     found = BACKEND.trace(Caching(kind), ModelInputs(tf.constant(X)))
     assert found.failure is None
     assert found.macs == 2 * 4 * 4
-    assert found.method == ("an eager run" if kind in OUT_OF_REACH else "a traced graph")
-    if kind in OUT_OF_REACH:
-        assert "while the model was traced it put tensors without values into" in found.notes[0]
-        name = {"a dict far below": "attribute of a Deep"}.get(kind, "remembered" if "cached" in kind else "caching")
-        assert name in found.notes[0]
+    assert found.method == "a traced graph"
 
 
 def test_what_a_cache_had_before_stays() -> None:
@@ -159,13 +155,8 @@ def test_only_graphs_of_this_thread_and_of_this_call_are_looked_at() -> None:
             thread.join()
         assert [each() for each in inner] == [made.graph]
         assert not outer
-    assert [each.emptied for each in forget_tensors(inner)] == [True]
+    assert forget_tensors(inner) == []
     assert caching.HIDDEN_LIST == []
-
-
-def test_a_profile_says_so_in_its_layer_table() -> None:
-    found = profile(Caching("a hidden dict"), X, metrics=["macs"], strict=True)
-    assert found["macs"] == 32
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

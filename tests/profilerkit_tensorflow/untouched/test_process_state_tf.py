@@ -110,13 +110,11 @@ def test_settings_of_the_process_come_back() -> None:
             keras.config.dtype_policy().name,
             tf_keras.mixed_precision.global_policy().name,
             tf.config.functions_run_eagerly(),
-            tf.constant(1).device,
             keras.layers.Dense.__call__,
             (sys.excepthook, sys.unraisablehook, threading.excepthook),
         ]
 
     before = settings()
-    device = tf.device("CPU:0")
     with preserved(keras.layers.Dense(1)):
         for package in (keras, tf_keras):
             package.backend.set_floatx("float16")
@@ -124,7 +122,6 @@ def test_settings_of_the_process_come_back() -> None:
             package.backend.set_image_data_format("channels_first")
             package.mixed_precision.set_global_policy("mixed_bfloat16")
         tf.config.run_functions_eagerly(True)
-        device.__enter__()
         ignored: Any = repr
         sys.excepthook = sys.unraisablehook = threading.excepthook = ignored
         assert settings() != before
