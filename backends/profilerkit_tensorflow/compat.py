@@ -46,14 +46,14 @@ FuncGraph: Any = _first(
     "tensorflow.python.framework.func_graph.FuncGraph",
     off="a cache outside of the model may keep tensors without values after a profile",
 )
-#: Converts code with conditions on tensors as ``tf.function`` does. Without these such a model is counted in a run.
+#: Converts code with conditions on tensors as ``tf.function`` does. Without these such a model is not counted.
 _tf_convert: Any = find("tensorflow.python.autograph.impl.api.tf_convert")
 _ControlStatus: Any = find("tensorflow.python.autograph.core.ag_ctx.ControlStatusCtx")
 _Status: Any = find("tensorflow.python.autograph.core.ag_ctx.Status")
 _Options: Any = find("tensorflow.python.autograph.core.converter.ConversionOptions")
-#: The graph of a function of TensorFlow 1. Without it a model with such a function is counted in a run.
+#: The graph of a function of TensorFlow 1. Without it a model with such a function is not counted.
 _to_graph: Any = find("tensorflow.python.framework.function_def_to_graph.function_def_to_graph")
-#: The function of a name, in a graph. Without it a model with called functions, loops or branches is counted in a run.
+#: The function of a name, in a graph. Without it models with functions, loops or branches are not counted.
 _GET_FUNCTION = field("_get_function")
 #: Puts a copy of an operator into a graph. Without it shapes are those that the graph itself knows.
 _CREATE_OPERATOR = field("_create_op_internal")
@@ -200,15 +200,19 @@ def shows_departures(tensor: Any) -> bool:
 
 # Questions: what a model asks in a graph, and where profilerkit is called. --------------------------------------------
 
-_UNHEARD = "whether a model does other work in a graph than in an eager run is not noticed"
-#: The class that ``tf.executing_eagerly()`` asks. Without these a graph is counted whatever the model asks.
-Context: Any = _first("tensorflow.python.eager.context.Context", off=_UNHEARD)
+#: The class that ``tf.executing_eagerly()`` asks. Without one of these three any model may have asked: it is run once.
+Context: Any = find("tensorflow.python.eager.context.Context")
 #: The class of tensors in a graph.
-SymbolicTensor: Any = _first("tensorflow.python.framework.ops.SymbolicTensor", off=_UNHEARD)
+SymbolicTensor: Any = find("tensorflow.python.framework.ops.SymbolicTensor")
 #: What ``bool()`` and ``iter()`` of such a tensor call, to raise.
 DISALLOW = field("_disallow")
-if not hasattr(tf.Tensor, DISALLOW):
-    lacking.append(f"TensorFlow {tf.__version__} has no Tensor.{DISALLOW}: {_UNHEARD}")
+
+
+def unheard() -> tuple[str, ...]:
+    """Return in words that a model may have asked something that this release does not show; nothing where it does."""
+    shows = None not in (Context, SymbolicTensor) and hasattr(tf.Tensor, DISALLOW)
+    return () if shows else ("or may do so: this release of TensorFlow does not show it",)
+
 
 #: Whether gradients are recorded in this thread, or recording was stopped. Without these that is not refused.
 _recording_is_off: Any = find("tensorflow.python.pywrap_tfe.TFE_Py_TapeSetIsEmpty")
@@ -277,8 +281,8 @@ def wrapped_variable(variable: Any) -> Any:
 
 def makes_unallocated() -> bool:
     """Return whether this release can make variables without values."""
-    probe = keras_state()
-    return None not in (_UninitializedVariable, FuncGraph) and (probe is None or hasattr(probe, "get_global_attribute"))
+    shows_keras = "keras" not in sys.modules or hasattr(keras_state(), "get_global_attribute")
+    return shows_keras and None not in (_UninitializedVariable, FuncGraph)
 
 
 def unallocated_variable(**arguments: Any) -> Any:
@@ -300,6 +304,12 @@ def whole_variable(variable: Any) -> Any:
     container = getattr(getattr(variable, _HANDLE, None), _CONTAINER, None)
     whole = None if container is None else container()
     return variable if whole is None else whole
+
+
+def require_whole(variable: Any) -> None:
+    """Raise `NotOfferedError` if the copies of a mirrored variable do not show that they are copies."""
+    if any(whole_variable(copy) is copy for copy in variable.values):
+        raise _refuse(_CONTAINER, "tells copies of a variable on several devices from variables")
 
 
 def parts_of_module(module: Any, is_part: Callable[[Any], bool]) -> Iterator[tuple[tuple[Any, ...], Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from ..compat import require_whole
 from .kinds import is_function, own_variables
 from .variables import stored_variable, weights_of
 
@@ -25,6 +26,7 @@ def strategy_of(layers: Iterable[tuple[str, Any]]) -> Any:
             stored = stored_variable(variable)
             strategy = getattr(stored, "distribute_strategy", None)
             if strategy is not None and hasattr(stored, "values"):  # a copy for each of its replicas here
+                require_whole(stored)
                 return strategy
     return None
 

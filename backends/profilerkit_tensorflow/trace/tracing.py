@@ -9,18 +9,18 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import BackendFailedError, CostFormulaError, ModelInputs, NotOfferedError
+from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs, NotOfferedError
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.live_bytes import live_bytes
 from profilerkit.backend_kit.product_dtypes import product_dtype
-from profilerkit.errors import ProfilerKitError, error_summary
+from profilerkit.errors import error_summary
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.conditions import formulas_used, noted
 from profilerkit.trace.cross_check import ObservedRun
 from profilerkit.trace.records import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
-from ..compat import converts, notes, traces_of
+from ..compat import converts, notes, traces_of, unheard
 from ..costs.registry import COSTS
 from ..model.kinds import is_saved_model, is_unbuilt, is_variable, named_layers
 from ..model.replicas import note_of_replicas, strategy_of
@@ -74,7 +74,6 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
 def _trace(model: Any, inputs: ModelInputs | None, training: bool) -> ModelTrace:
     if inputs is None:
         return _layers_alone(model)
-    refusal: ProfilerKitError
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
     trace: ModelTrace | None = None
     followed: list[LayerCalls] = []
@@ -86,25 +85,25 @@ def _trace(model: Any, inputs: ModelInputs | None, training: bool) -> ModelTrace
         except Exception as error:  # whatever the model raises while it is traced
             refusal = failed(model, error, inputs)
             if only_in_graphs(error) and not converts():
-                refusal = NotOfferedError(f"this release of TensorFlow hides how it converts code: {error}")
-                refusal.__cause__ = error
+                hidden = "this release of TensorFlow does not show how it converts code with conditions on tensors"
+                return _layers_alone(model, NotOfferedError(f"{hidden} ({error})"), followed)
         else:
             try:
                 trace = trace_of_program(program, training=training)
-            except CostFormulaError as error:
+            except (CostFormulaError, NotOfferedError) as error:
                 return _layers_alone(model, error)
-            except NotOfferedError as error:  # this release does not show what is in its graphs
-                refusal = error
     if trace is not None:
         if training:
             return trace
         trace = _completed_eagerly(model, inputs, trace)
-        asked = [*questions.asked, *departures.missing]
+        asked = [*questions.asked, *departures.missing, *unheard()]
         return compared_with_a_run(model, inputs, trace, asked) if asked else trace
     return _layers_alone(model, refusal, followed) if training else _run_eagerly(model, inputs, refusal, followed)
 
 
-def _run_eagerly(model: Any, inputs: ModelInputs, refusal: ProfilerKitError, followed: list[LayerCalls]) -> ModelTrace:
+def _run_eagerly(
+    model: Any, inputs: ModelInputs, refusal: ModelFailedError | BackendFailedError, followed: list[LayerCalls]
+) -> ModelTrace:
     """Watch one eager pass of a model that cannot be traced; if that raises too, the model has failed."""
     with preserved(model, variable_values=True):
         try:
@@ -149,8 +148,8 @@ def _completed_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> Mo
     return replace(done, layers=layers, memory=memory, program=trace.program)
 
 
-def _why_eagerly(refusal: ProfilerKitError) -> str:
-    is_own = isinstance(refusal, (BackendFailedError, NotOfferedError))
+def _why_eagerly(refusal: ModelFailedError | BackendFailedError) -> str:
+    is_own = isinstance(refusal, BackendFailedError)
     why = "the tensorflow backend has failed to trace the model" if is_own else "the model cannot be traced"
     return f"{why} as a graph ({error_summary(refusal.__cause__ or refusal)})"
 
