@@ -193,10 +193,6 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
         lambda: tf.config.optimizer.set_experimental_options({"constant_folding": False}),
         tf.config.optimizer.get_experimental_options,
     ),
-    "numbers are checked": (
-        tf.debugging.enable_check_numerics,
-        lambda: len(__import__("tensorflow.python.eager.context", fromlist=["x"]).context().op_callbacks),
-    ),
     "numpy's errors": (lambda: np.seterr(over="raise"), np.geterr),
     "custom objects": (
         lambda: keras.saving.register_keras_serializable("tests")(type("Registered", (), {"get_config": None})),
