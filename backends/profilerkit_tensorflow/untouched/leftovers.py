@@ -143,7 +143,7 @@ def _remove(tensors: list[Any], parts: set[int]) -> Iterator[str]:
     """Remove tensors, and tuples of them, from the user's containers; yield the names of what else holds them."""
     step = tensors
     for _ in range(_STEPS):
-        held = set(map(id, step))
+        ids = set(map(id, step))
         tuples = []
         for referrer in gc.get_referrers(*step):
             kind = type(referrer)  # never isinstance: a proxy may raise where it is asked for its class
@@ -158,7 +158,7 @@ def _remove(tensors: list[Any], parts: set[int]) -> Iterator[str]:
             elif issubclass(kind, dict) and (owner := _find_owner_of_namespace(referrer)) is not None:
                 yield from _name(owner)
             elif _is_users(referrer, parts):
-                _take_out(referrer, held)
+                _take_out(referrer, ids)
         step = tuples
 
 
@@ -212,15 +212,15 @@ def _is_part(value: Any) -> bool:
     return type(value) in (dict, list, tuple, set) or (_package(type(value)) == "tensorflow" and not callable(value))
 
 
-def _take_out(container: Any, held: set[int]) -> None:
+def _take_out(container: Any, ids: set[int]) -> None:
     """Remove values from a container, by their ids."""
     if isinstance(container, dict):
-        for key in [key for key, value in dict.items(container) if id(value) in held]:
+        for key in [key for key, value in dict.items(container) if id(value) in ids]:
             dict.pop(container, key)
     elif isinstance(container, set):
-        set.difference_update(container, [value for value in container if id(value) in held])
+        set.difference_update(container, [value for value in container if id(value) in ids])
     else:
-        kept = [value for value in container if id(value) not in held]
+        kept = [value for value in container if id(value) not in ids]
         container.clear()
         container.extend(kept)
 
