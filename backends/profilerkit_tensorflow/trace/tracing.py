@@ -22,7 +22,7 @@ from profilerkit.trace.records import MemoryTimeline, ModelTrace, OpRecord, Tens
 
 from ..compat import converts, notes, traces_of, unheard
 from ..costs.registry import COSTS
-from ..model.kinds import is_saved_model, is_unbuilt, is_variable, named_layers
+from ..model.kinds import is_function, is_saved_model, is_unbuilt, is_variable, named_layers
 from ..model.replicas import note_of_replicas, strategy_of
 from ..model.unmade_weights import unmade_weights
 from ..model.variables import packed_elements, weights_of
@@ -177,6 +177,8 @@ def _of_eager_run(run: EagerRun, why: str) -> ModelTrace:
 def _layers_alone(model: Any, failure: Exception | None = None, followed: Sequence[LayerCalls] = ()) -> ModelTrace:
     """Return the layers of a model that did not run to its end, with the calls of the last pass that made any."""
     layers, captured = named_layers(model), captured_by(model)
+    if failure is not None and not captured and is_function(model):  # its traces failed: what its code leads to
+        captured = [weight.variable for weight in weights_of(model)]
     calls = next((each.calls for each in reversed(followed) if each.calls), {})
     records = layer_records(layers, calls, trainable_variables_of(layers, captured), captured)
     return ModelTrace(layers=records, failure=failure, unmade_weights=unmade_weights(model))
