@@ -14,7 +14,7 @@ from attack_sampling import WHOLE, sample
 from hostile import HOSTILE, full_comparison, full_report, places, resealed, spoilt
 
 from profilerkit import Comparison, Report, ReportFileError
-from profilerkit.figures import KINDS
+from profilerkit.figures import kinds as figure_kinds
 from profilerkit.plugging.offers import offered_renderers
 from profilerkit.render import render
 from profilerkit.results.saving import parse, to_json
@@ -57,7 +57,7 @@ def require_sane(content: bytes, figures: bool = False) -> bool:
         for options in ({}, {"details": True, "changes": True}, {"top": 2, "depth": 1})[: 3 if WHOLE else 2]:
             assert len(render(result, form, **options)) < most, (form, options)
     if figures:
-        for kind in KINDS:
+        for kind in figure_kinds():
             try:
                 result.plot(kind)
             except ValueError as error:  # a report without what is to be drawn

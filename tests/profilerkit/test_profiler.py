@@ -238,7 +238,7 @@ def test_times_measured_apart_are_said_to_be(make_profiler: MakeProfiler) -> Non
 
 def test_only_profilers_can_be_compared(model: FakeModel, make_profiler: MakeProfiler) -> None:
     with pytest.raises(TypeError, match=r"other=FakeModel\(.*: give another Profiler"):
-        make_profiler(model).compare(model)  # type: ignore[call-overload]
+        make_profiler(model).compare(model)  # type: ignore[arg-type]
 
 
 def test_print_mode_sends_the_table_to_the_logger(

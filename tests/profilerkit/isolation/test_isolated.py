@@ -164,7 +164,7 @@ def test_standard_error_of_the_process_is_no_reason_when_all_is_well() -> None:
 
 def test_a_way_to_start_that_there_is_not_is_an_error() -> None:
     with pytest.raises(InputError, match="start_method='frok'; there are, nearest first: fork, forkserver, spawn"):
-        isolated("x:y", start_method="frok")  # type: ignore[call-overload]
+        isolated("x:y", start_method="frok")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="preload=.* is for start_method='forkserver', not for 'spawn'"):
         isolated("x:y", preload=["numpy"])
 

@@ -113,7 +113,7 @@ def test_every_alias_is_a_parameter_as_the_name_is(model: FakeModel, make_profil
         profiler.register_profiler_function(function_of(eval(f"lambda {alias}=7: {alias}"), option))
         assert profiler.compute_status(own) is profiler.compute_status(name)
         assert profiler.compute_status(option) == 7
-        assert profiler.compute_status(own, **{alias: 5}) == 5  # type: ignore[call-overload]
+        assert profiler.compute_status(own, **{alias: 5}) == 5  # type: ignore[arg-type]
         assert profiler._registry.runs_the_model(own) is profiler._registry.runs_the_model(name)
 
 

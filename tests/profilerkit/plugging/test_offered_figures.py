@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from plugin_fixtures import FAKE, offering
+from plugin_fixtures import FAKE, offering, raising
 
 from profilerkit import ArgumentError, FigureInfo, NotOfferedError, RegistrationConflictError, Report, profile
 from profilerkit.figures import kinds
@@ -33,7 +33,8 @@ def test_a_figure_of_a_package_is_drawn_like_ours(install: Any, report: Report) 
 
 
 def test_a_figure_that_cannot_be_used_says_why(install: Any, report: Report) -> None:
-    install("art", figures=offering(FigureInfo("sketch", lambda: 3), FigureInfo("oil", lambda: {}["oil"])))
+    number: Any = 3
+    install("art", figures=offering(FigureInfo("sketch", lambda: number), FigureInfo("oil", raising(KeyError("oil")))))
     reload_plugins()
     with pytest.raises(NotOfferedError, match="figure 'sketch' of plugin 'art'.*: its load returned 3"):
         report.plot("sketch")
