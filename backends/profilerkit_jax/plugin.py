@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profilerkit import Backend, BackendInfo, hookimpl
-from profilerkit.backend_kit.installed import require_version
+from profilerkit.backend_kit.installed import installed_version, require_version
 
 from .compat import MINIMUM, TESTED, installed
 from .model.recognition import FRAMEWORKS, is_model
@@ -11,9 +11,7 @@ from .model.recognition import FRAMEWORKS, is_model
 
 def load() -> Backend:
     """Import jax and return the backend; raises ImportError where jax is missing or too old."""
-    import jax
-
-    require_version("jax", jax.__version__, MINIMUM)
+    require_version("jax", installed_version("jax"), MINIMUM)
     from .backend import JaxBackend
 
     return JaxBackend()

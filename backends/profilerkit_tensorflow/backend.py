@@ -256,7 +256,7 @@ class TFBackend(
 def _keras_version() -> str:
     """Return the version of `tf.keras`: the first of Keras 3 tell it by a function alone, tf_keras by a name alone."""
     keras = tf.keras
-    return str(keras.__version__ if hasattr(keras, "__version__") else keras.version())
+    return str(getattr(keras, "__version__", None) or keras.version())
 
 
 def _as_tensors(inputs: ModelInputs) -> ModelInputs:

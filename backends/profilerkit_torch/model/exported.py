@@ -12,7 +12,7 @@ from torch import nn
 from profilerkit import InputError, ModelInputs
 from profilerkit.declared_inputs import DeclaredInput
 
-from ..compat import TorchDispatchMode, operator, tree_unflatten
+from ..compat import VERSION, TorchDispatchMode, operator, tree_unflatten
 
 __all__ = ["declared_inputs", "is_program", "layered"]
 
@@ -40,7 +40,7 @@ def layered(program: torch.export.ExportedProgram) -> nn.Module:
             module = torch.export.unflatten(program)
     except RuntimeError as error:
         raise InputError(
-            f"torch {torch.__version__} cannot bring the program into the layers of its model: {error} Export the "
+            f"torch {VERSION} cannot bring the program into the layers of its model: {error} Export the "
             "model with strict=False, or from within another module"
         ) from error
     finally:
