@@ -38,50 +38,51 @@ def without_times(table: LayerTimeTable) -> list[str]:
     return [row["path"] for row in table if not (row["forward_seconds"] and row["backward_seconds"])]
 
 
+#: How long the sleeps really were, by what was asked for; outside of the model, whose attributes are put back.
+_SLEPT: dict[float, list[float]] = {}
+
+
+def sleep(seconds: float) -> None:
+    start = time.perf_counter()
+    time.sleep(seconds)
+    _SLEPT.setdefault(seconds, []).append(time.perf_counter() - start)
+
+
 class Sleep(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, forward: float, backward: float) -> torch.Tensor:
-        time.sleep(forward)
-        ctx.seconds = backward
+    def forward(ctx: Any, x: torch.Tensor, sleeper: Sleeper) -> torch.Tensor:
+        ctx.sleeper = sleeper
+        sleep(sleeper.forward_seconds)
         return x.clone()
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        time.sleep(ctx.seconds)
-        return gradients[0], None, None
+        sleep(ctx.sleeper.backward_seconds)
+        return gradients[0], None
 
 
 class Sleeper(nn.Module):
     def __init__(self, forward: float, backward: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(8))
-        self.seconds = forward, backward
+        self.forward_seconds, self.backward_seconds = forward, backward
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return Sleep.apply(x * self.weight, *self.seconds)  # type: ignore[no-any-return,no-untyped-call]
+        return Sleep.apply(x * self.weight, self)  # type: ignore[no-any-return,no-untyped-call]
 
 
 def test_known_sleeps_are_found_again() -> None:
-    """No layer takes less than it sleeps, and all of them no more than passed: on a machine in use sleeps are longer.
-
-    Five percent are left for what the clock is said to take. To the second, see the test with a clock of its own.
-    """
-    inner = nn.Sequential(Sleeper(0.03, 0.04), nn.ReLU(inplace=True))
-    model = nn.Sequential(inner, Sleeper(0.05, 0.02))
-    start = time.perf_counter()
+    """Within 2 ms of a sleep as long as it really was, in one pass at least: this machine may be in use."""
+    model = nn.Sequential(nn.Sequential(Sleeper(0.03, 0.04), nn.ReLU(inplace=True)), Sleeper(0.05, 0.02))
     table = table_of(model, X, passes=5)
-    passed, found = time.perf_counter() - start, 0.0
-    expected = {"": (0.08, 0.06), "0": (0.03, 0.04), "0.0": (0.03, 0.04), "1": (0.05, 0.02)}
-    for path, (forward, backward) in expected.items():
-        assert min(table.samples(path)) > 0.95 * forward
-        assert min(table.samples(path, "backward_seconds")) > 0.95 * backward
+    for path, forward, backward in (("0", 0.03, 0.04), ("0.0", 0.03, 0.04), ("1", 0.05, 0.02)):
+        for seconds, direction in ((forward, "forward_seconds"), (backward, "backward_seconds")):
+            beyond = [measured - slept for measured in table.samples(path, direction) for slept in _SLEPT[seconds]]
+            assert any(-1e-4 < difference < 0.002 for difference in beyond), (path, direction, beyond)
     for direction in ("forward_seconds", "backward_seconds"):
         whole, own = table.samples("", direction), table.samples("", f"own_{direction}")
         inside = zip(own, table.samples("0", direction), table.samples("1", direction), strict=True)
         assert whole == pytest.approx([sum(parts) for parts in inside])
-        assert min(own) >= 0
-        found += sum(whole)
-    assert found < passed
 
 
 def test_every_layer_of_a_resnet_with_operations_in_place_has_both_times() -> None:
