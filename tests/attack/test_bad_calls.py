@@ -391,8 +391,10 @@ CASES = cases()
 NO_CASES = {
     "Backend": "an interface for authors of backends, whose methods are called with arguments that were read",
     "BackendInfo": "plain data of plugins, of which every use is guarded",
+    "CommandInfo": "plain data of plugins, of which every use is guarded",
     "Comparative": "an enumeration",
     "FailureCode": "an enumeration",
+    "FigureInfo": "plain data of plugins, of which every use is guarded",
     "Completeness": "an enumeration",
     "Device": "an enumeration",
     "DeviceInfo": "plain data; what its files may hold is tested in tests/profilerkit/devices",

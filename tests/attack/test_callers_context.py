@@ -221,7 +221,7 @@ class PassingToo(Passing):
 
 
 def test_the_users_code_runs_under_the_users_function_modes() -> None:
-    """A default device is such a mode, which a model on an accelerator may need. That of a static pass is not shown."""
+    """A default device is such a mode, which a model on an accelerator may need. That of a static pass is on top."""
     seen: set[tuple[str, ...]] = set()
 
     class Model(nn.Module):
@@ -232,7 +232,8 @@ def test_the_users_code_runs_under_the_users_function_modes() -> None:
     with Passing() as outer, PassingToo() as inner:
         profile(Model(), X, metrics=["macs", "execution_time"], num_iters=2, warmup=0)
         assert _get_current_function_mode_stack() == [outer, inner]
-    assert seen == {("Passing", "PassingToo")}  # counted, and timed
+    assert ("Passing", "PassingToo") in seen  # timed
+    assert {modes[:2] for modes in seen} == {("Passing", "PassingToo")}
 
 
 def test_the_report_is_that_from_outside_under_autocast_too() -> None:

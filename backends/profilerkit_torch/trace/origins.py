@@ -1,7 +1,7 @@
 """Work of a pass that no recorded operator does: in other threads, in numpy, in a kernel that torch does not know.
 
 Such work is seen by what comes back of it. On stand-ins that is a tensor without values that no recorded operator made.
-In a real run it is a tensor of unknown origin where there are other threads or numbers have left torch, or one whose
+In a real run it is a tensor of unknown origin where other threads have run or numbers have left torch, or one whose
 memory changed without an operator. In both it is memory that code of the model's made empty, and that is read although
 no operator wrote to it. Constants that a model makes of numbers of its own, and numbers that only decide which way it
 takes, are no such work. Once numbers have left, nothing tells such a constant from what was computed of them.
@@ -13,7 +13,8 @@ import gc
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -65,6 +66,8 @@ class Origins:
         self.has_values = stands_in is None
         #: Whether numbers have left torch, and whether threads were started.
         self._has_left = self._has_threads = False
+        #: In a real run what the system had counted of each other thread before it.
+        self._threads_before: dict[int, str] | None = {}
         #: Whether torch itself makes tensors of the sequences in an index.
         self.is_indexing = False
         #: Leaves of the graph that are no weights of the model's, with the gradients that they had.
@@ -78,6 +81,7 @@ class Origins:
         """
         if self.has_values:
             self._know_all()
+            self._threads_before = _count_of_threads()
         before = threading.getprofile()
 
         def note(frame: Any, event: str, argument: Any) -> None:
@@ -196,11 +200,18 @@ class Origins:
         if not key or key in self._others.by_storage or not is_number:
             return
         self._others.add(tensor, 0)
-        is_of_others = self.has_values and not is_lifted and threading.active_count() > 1
+        is_of_others = self.has_values and not is_lifted and self._have_others_run()
         if tensor.numel() > 1 and (self._has_left or self._has_threads or is_of_others):
             is_view, was_changed = self._find_owner(_address(tensor)) if self._has_left else (False, False)
             if was_changed or not is_view:
                 self._report()
+
+    def _have_others_run(self) -> bool:
+        """Return whether threads that were there before a real run have run since; also where that is not known."""
+        before, now = self._threads_before, _count_of_threads()
+        if before is None or now is None:
+            return threading.active_count() > 1
+        return any(counted != before.get(thread) for thread, counted in now.items())
 
     def _find_owner(self, address: int) -> tuple[bool, bool]:
         """Return whether an address is in the memory of a tensor that has left torch, and whether that has changed."""
@@ -288,3 +299,17 @@ def _reads(func: Any) -> bool:
         or name.endswith("_like")
         or name.startswith(("new_", "_unsafe_view"))
     )
+
+
+def _count_of_threads() -> dict[int, str] | None:
+    """Return how long, and how many times, each other thread has run, by its number; None where that is not known.
+
+    Threads that have ended are left out.
+    """
+    numbers = [thread.native_id for thread in threading.enumerate() if thread is not threading.current_thread()]
+    counted = {}
+    for number in filter(None, numbers):
+        with suppress(FileNotFoundError):
+            run, _, times = Path(f"/proc/self/task/{number}/schedstat").read_text(encoding="ascii").split()
+            counted[number] = f"{run} {times}"
+    return counted if counted or not numbers or Path("/proc/self/schedstat").exists() else None

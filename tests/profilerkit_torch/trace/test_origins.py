@@ -149,6 +149,18 @@ def test_a_pool_that_was_there_before_is_noticed_in_a_real_run_too(pool: ThreadP
     assert counted(run) == (PRODUCT, ("work outside torch's operators in layer fc (1 call)",))
 
 
+def with_a_constant(model: Any, x: torch.Tensor) -> Any:
+    constant = torch.frombuffer(bytearray(32), dtype=torch.float32)
+    return model.fc(x) + constant if x.sum().item() < 1e9 else x
+
+
+def test_a_thread_that_sleeps_makes_no_count_partial(pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notebooks and progress bars have threads; that one has run is what the system counts, where it does."""
+    assert counted(with_a_constant) == (PRODUCT, ())
+    monkeypatch.setattr("profilerkit_torch.trace.origins._count_of_threads", lambda: None)
+    assert counted(with_a_constant) == (PRODUCT, (OUTSIDE,))
+
+
 class Holder:
     """An input for whose tensor nothing stands in."""
 
