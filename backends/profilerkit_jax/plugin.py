@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from profilerkit import Backend, BackendInfo, hookimpl
 from profilerkit.backend_kit.installed import installed_version, require_version
 
@@ -11,6 +13,7 @@ from .model.recognition import FRAMEWORKS, is_model
 
 def load() -> Backend:
     """Import jax and return the backend; raises ImportError where jax is missing or too old."""
+    import_module("jax")  # what is imported tells its version, also where pip knows of another
     require_version("jax", installed_version("jax"), MINIMUM)
     from .backend import JaxBackend
 

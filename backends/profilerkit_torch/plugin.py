@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ MINIMUM = (2, 6)
 
 def load() -> Backend:
     """Import torch and return the backend; raises ImportError where torch is missing or too old."""
+    import_module("torch")  # what is imported tells its version, also where pip knows of another
     installed()
     from .backend import TorchBackend
 
