@@ -49,15 +49,16 @@ def profilerkit_renderers() -> list[RendererInfo]:
 
 @hookimpl
 def profilerkit_figures() -> list[FigureInfo]:
-    """Return the kinds of figures, each in a module of `profilerkit.figures`."""
-    return [
-        FigureInfo("layer_bars", _lazy("layer_bars", "figures.layer_bars"), "layers or types that cost most"),
-        FigureInfo("icicle", _lazy("icicle", "figures.icicle"), "the layers as nested boxes"),
-        FigureInfo("latency", _lazy("latency", "figures.latency"), "the distribution of times"),
-        FigureInfo("batch_sweep", _lazy("batch_sweep", "figures.batch_sweep"), "time and throughput by batch size"),
-        FigureInfo("memory_timeline", _lazy("memory_timeline", "figures.memory_timeline"), "memory over a pass"),
-        FigureInfo("roofline", _lazy("roofline", "figures.roofline"), "FLOP/s by arithmetic intensity"),
-    ]
+    """Return the kinds of figures, each a function in the module of its name in `profilerkit.figures`."""
+    descriptions = {
+        "layer_bars": "layers or types that cost most",
+        "icicle": "the layers as nested boxes",
+        "latency": "the distribution of times",
+        "batch_sweep": "time and throughput by batch size",
+        "memory_timeline": "memory over a pass",
+        "roofline": "FLOP/s by arithmetic intensity",
+    }
+    return [FigureInfo(name, _lazy(name, f"figures.{name}"), text) for name, text in descriptions.items()]
 
 
 @hookimpl

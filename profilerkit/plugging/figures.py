@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .extension import FigureInfo
-from .manager import Offer, offers
+from .manager import Offer, manager, offers
 from .named import load_offer
 from .sources import claimed_once
 
@@ -15,7 +15,10 @@ __all__ = ["load_figure", "offered_figures"]
 
 def offered_figures() -> dict[str, Offer[FigureInfo]]:
     """Return all kinds of figures by name; raises `RegistrationConflictError` for two of the same name."""
-    return {offer.item.name: offer for offer in claimed_once("figure", offers("profilerkit_figures", FigureInfo))}
+    offered = manager().answer_once(
+        "figures", lambda: claimed_once("figure", offers("profilerkit_figures", FigureInfo))
+    )
+    return {offer.item.name: offer for offer in offered}
 
 
 def load_figure(name: str) -> Callable[..., Any] | None:
