@@ -304,12 +304,13 @@ def _reads(func: Any) -> bool:
 def _count_of_threads() -> dict[int, str] | None:
     """Return how long, and how many times, each other thread has run, by its number; None where that is not known.
 
-    Threads that have ended are left out.
+    The thread that asks has run: where that is not counted, neither are the others. Threads that have ended are left
+    out.
     """
-    numbers = [thread.native_id for thread in threading.enumerate() if thread is not threading.current_thread()]
     counted = {}
-    for number in filter(None, numbers):
-        with suppress(FileNotFoundError):
+    own = threading.get_native_id()
+    for number in filter(None, {own, *(thread.native_id for thread in threading.enumerate())}):
+        with suppress(OSError):  # of one that has ended; of all where a system does not count
             run, _, times = Path(f"/proc/self/task/{number}/schedstat").read_text(encoding="ascii").split()
             counted[number] = f"{run} {times}"
-    return counted if counted or not numbers or Path("/proc/self/schedstat").exists() else None
+    return None if counted.pop(own, "0 0") == "0 0" else counted

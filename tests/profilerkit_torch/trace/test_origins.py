@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,35 @@ def test_a_thread_that_sleeps_makes_no_count_partial(pool: ThreadPoolExecutor, m
     assert counted(with_a_constant) == (PRODUCT, ())
     monkeypatch.setattr("profilerkit_torch.trace.origins._count_of_threads", lambda: None)
     assert counted(with_a_constant) == (PRODUCT, (OUTSIDE,))
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "missing"),
+    [
+        ("5 0 1\n", "5 0 1\n", ()),
+        ("5 0 1\n", ProcessLookupError(), ()),  # it has ended after its file was opened
+        ("5 0 1\n", FileNotFoundError(), ()),  # or before
+        ("0 0 0\n", "0 0 0\n", (OUTSIDE,)),  # what Linux says where it does not count
+        (FileNotFoundError(), FileNotFoundError(), (OUTSIDE,)),
+        (PermissionError(), PermissionError(), (OUTSIDE,)),
+    ],
+)
+@pytest.mark.usefixtures("pool")
+def test_what_a_system_does_not_count_is_no_sleep(
+    own: str | OSError, other: str | OSError, missing: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_text = Path.read_text
+
+    def read(path: Path, **options: Any) -> str:
+        if path.name != "schedstat":
+            return read_text(path, **options)
+        said = own if path.parent.name == str(threading.get_native_id()) else other
+        if isinstance(said, OSError):
+            raise said
+        return said
+
+    monkeypatch.setattr(Path, "read_text", read)
+    assert counted(with_a_constant) == (PRODUCT, missing)
 
 
 class Holder:
