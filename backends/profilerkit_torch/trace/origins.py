@@ -9,7 +9,6 @@ takes, are no such work. Once numbers have left, nothing tells such a constant f
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +24,7 @@ from profilerkit.process.restoring import restored
 from profilerkit.unfinished import is_unfinished, unfinished
 
 from .. import compat
+from ..untouched.leftovers import tensors_alive
 from ..untouched.write_guard import written_by
 from .live_bytes import UNWRITTEN, LiveBytes
 from .replay import FROM_SHAPES, LIFT, tensors_in
@@ -94,9 +94,8 @@ class Origins:
 
     def _know_all(self) -> None:
         with frozen_objects_found(), compat.unseen_by_functions():
-            kinds = _kinds_of_tensors()
-            for value in [item for item in gc.get_objects() if type(item) in kinds]:
-                self._others.add(value, 0)
+            for tensor in tensors_alive():
+                self._others.add(tensor, 0)
 
     def check(self, func: Any, args: Any, kwargs: Any) -> None:
         """Look at what an operator is about to read."""
@@ -236,17 +235,6 @@ _QUIET_TYPES = (torch.Tensor, torch.nn.Parameter, compat.FakeTensor)
 
 def _tensors_of(results: Any) -> tuple[torch.Tensor, ...]:
     return tuple(values_in(results, lambda value: isinstance(value, torch.Tensor)))
-
-
-def _kinds_of_tensors() -> set[type]:
-    all_kinds: set[type] = set()
-    kinds: list[type] = [torch.Tensor]
-    while kinds:
-        kind = kinds.pop()
-        if kind not in all_kinds:
-            all_kinds.add(kind)
-            kinds += type.__subclasses__(kind)
-    return all_kinds
 
 
 def _key(tensor: torch.Tensor) -> int:

@@ -35,7 +35,7 @@ from ..model.tensors import storage_key
 from .leftover_holders import forget_in_caches
 from .snapshots import SlotsSnapshot, copied, own_classes, refill
 
-__all__ = ["Surroundings", "clear_frames", "outside_restored", "remove_leftovers", "without_frames"]
+__all__ = ["Surroundings", "clear_frames", "outside_restored", "remove_leftovers", "tensors_alive", "without_frames"]
 
 #: Namespaces of these packages are not looked at: they keep nothing of a model's.
 _NOT_NOTED = ("torch", "numpy", "builtins", "functools", "typing", "contextlib", "keras", "profilerkit_torch")
@@ -362,14 +362,19 @@ def _is_left(value: Any, left: set[int]) -> bool:
     return isinstance(value, torch.Tensor) and storage_key(value) in left
 
 
-def _tensors(left: set[int]) -> list[torch.Tensor]:
-    """Return the tensors of these storages that the garbage collector has noted.
+def tensors_alive() -> list[torch.Tensor]:
+    """Return the tensors that the garbage collector has noted.
 
     There may be millions of objects of some thousands of types: no Python code runs for each of them.
     """
     objects = gc.get_objects()
     kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, TensorBase)}
-    return [each for each in compress(objects, map(kinds.__contains__, map(type, objects))) if _is_left(each, left)]
+    return [*compress(objects, map(kinds.__contains__, map(type, objects)))]
+
+
+def _tensors(left: set[int]) -> list[torch.Tensor]:
+    """Return the tensors of these storages that the garbage collector has noted."""
+    return [tensor for tensor in tensors_alive() if _is_left(tensor, left)]
 
 
 def _has_tensors(left: set[int]) -> bool:
