@@ -48,6 +48,11 @@ def _first(*paths: str, instead: Any = None, off: str = "") -> Any:
     return instead
 
 
+def _find_all(*paths: str) -> tuple[Any, ...]:
+    """Return what those of these paths lead to that this release has."""
+    return tuple(value for path in paths if (value := find(path)) is not None)
+
+
 def _refuse(path: str, purpose: str, library: str = "torch") -> Callable[..., Any]:
     """Return a function that raises `NotOfferedError`, for a name without which a capability is off."""
 
@@ -60,17 +65,22 @@ def _refuse(path: str, purpose: str, library: str = "torch") -> Callable[..., An
     return refuse
 
 
+def _require(path: str, *, purpose: str) -> Any:
+    """Return what a path leads to; without it a capability is off, and its function raises `NotOfferedError`."""
+    return _first(path, instead=_refuse(path, purpose))
+
+
+def _require_class(path: str, *, purpose: str) -> Any:
+    """Return a class by its path; without it one that cannot be instantiated."""
+    return _first(path, instead=type(path.rpartition(".")[2], (), {"__init__": _refuse(path, purpose)}))
+
+
 # Modes: what sees every operator and every function, and what the caller has switched on.
 
 if not TYPE_CHECKING:
     #: The class of modes that see each operator. Without it nothing is traced: the counts are unavailable.
-    TorchDispatchMode = _first(
-        "torch.utils._python_dispatch.TorchDispatchMode",
-        instead=type(
-            "TorchDispatchMode",
-            (),
-            {"__init__": _refuse("torch.utils._python_dispatch.TorchDispatchMode", "sees the operators of a model")},
-        ),
+    TorchDispatchMode = _require_class(
+        "torch.utils._python_dispatch.TorchDispatchMode", purpose="sees the operators of a model"
     )
 
     if not hasattr(TorchDispatchMode, "supports_higher_order_operators"):
@@ -131,34 +141,27 @@ count_export_modes: Callable[[], int] = _first("torch._ops._len_torch_dispatch_s
 
 
 @contextmanager
-def _without_dispatch_modes() -> Iterator[None]:
-    modes = [pop_dispatch_mode() for _ in range(count_dispatch_modes())]
+def _without_modes(count: Callable[[], int], pop: Callable[[], Any], push: Callable[[Any], None]) -> Iterator[None]:
+    modes = [pop() for _ in range(count())]
     try:
         yield
     finally:
         for mode in reversed(modes):
-            _push_dispatch_mode(mode)
+            push(mode)
 
 
 #: Takes all modes that see operators away in a block; else they are taken away one by one.
 disable_dispatch_modes: Callable[[], AbstractContextManager[Any]] = _first(
-    "torch.utils._python_dispatch._disable_current_modes", instead=_without_dispatch_modes
+    "torch.utils._python_dispatch._disable_current_modes",
+    instead=partial(_without_modes, count_dispatch_modes, pop_dispatch_mode, _push_dispatch_mode),
 )
-
-
-@contextmanager
-def _without_function_modes() -> Iterator[None]:
-    modes = [pop_function_mode() for _ in range(count_function_modes())]
-    try:
-        yield
-    finally:
-        for mode in reversed(modes):
-            push_function_mode(mode)
-
-
+#: Takes all modes of functions away in a block.
+without_function_modes: Callable[[], AbstractContextManager[Any]] = partial(
+    _without_modes, count_function_modes, pop_function_mode, push_function_mode
+)
 #: Keeps functions from being seen by modes and subclasses in a block; else by modes alone, taken away one by one.
 unseen_by_functions: Callable[[], AbstractContextManager[Any]] = _first(
-    "torch._C.DisableTorchFunction", instead=_without_function_modes
+    "torch._C.DisableTorchFunction", instead=without_function_modes
 )
 #: Keeps functions from being seen by subclasses in a block; else they are asked too.
 unseen_by_subclasses: Callable[[], AbstractContextManager[Any]] = _first(
@@ -255,8 +258,6 @@ def is_making_graph() -> bool:
 
 OpOverload: Any = type(torch.ops.aten.add.Tensor)
 OpOverloadPacket: Any = type(torch.ops.aten.add)
-#: Of ``torch.ops.aten`` and of ``torch.ops.higher_order``, below which operators are found.
-OPERATOR_NAMESPACES: tuple[Any, ...] = (type(torch.ops.aten), type(torch.ops.higher_order))
 if not TYPE_CHECKING:
     #: The class of operators that take functions: conditions, loops. Without it none is known as one, and a model that
     #: has one is counted in a real run, or refused.
@@ -270,10 +271,8 @@ schema_of: Callable[[Any], Any] = (
 #: Whether an operator is made of others; without the key it counts as one that is not known, unless it has a formula.
 _COMPOSITE: Any = find("torch._C.DispatchKey.CompositeImplicitAutograd")
 #: Whether an operator comes apart in another way for nested tensors; without the keys as for all others.
-_NESTED = tuple(
-    key
-    for name in ("CompositeImplicitAutogradNestedTensor", "NestedTensorCPU")
-    if (key := find(f"torch._C.DispatchKey.{name}")) is not None
+_NESTED = _find_all(
+    "torch._C.DispatchKey.CompositeImplicitAutogradNestedTensor", "torch._C.DispatchKey.NestedTensorCPU"
 )
 #: The kernel of an operator that takes functions, in Python; without the key what its functions do is not counted.
 _EXPLICIT: Any = find("torch._C.DispatchKey.CompositeExplicitAutograd")
@@ -317,9 +316,8 @@ def python_kernel(func: HigherOrderOperator) -> Any:
 
 
 #: Which one of its kernels torch takes for attention; an operator, though its name begins with an underscore.
-choose_attention: Callable[..., int] = _first(
-    "torch._fused_sdp_choice",
-    instead=_refuse("torch._fused_sdp_choice", "tells how attention runs, and what memory it takes"),
+choose_attention: Callable[..., int] = _require(
+    "torch._fused_sdp_choice", purpose="tells how attention runs, and what memory it takes"
 )
 #: Attention in one kernel, which the shapes of its results are asked of.
 flash_attention: Callable[..., Any] = _first(
@@ -341,13 +339,8 @@ def triton_kernel(number: int) -> Any:
 if not TYPE_CHECKING:
     #: Without these a model that cannot run on meta tensors is counted in a real run.
     FakeTensor = _first("torch._subclasses.fake_tensor.FakeTensor", instead=type("FakeTensor", (), {}))
-    FakeTensorMode = _first(
-        "torch._subclasses.fake_tensor.FakeTensorMode",
-        instead=type(
-            "FakeTensorMode",
-            (),
-            {"__init__": _refuse("torch._subclasses.fake_tensor.FakeTensorMode", "runs a model on fake tensors")},
-        ),
+    FakeTensorMode = _require_class(
+        "torch._subclasses.fake_tensor.FakeTensorMode", purpose="runs a model on fake tensors"
     )
 #: Where others find the class of fake tensors, to ask whether a tensor is one.
 FAKE_NAMESPACE: dict[str, Any] = getattr(find("torch._subclasses"), "__dict__", {})
@@ -461,14 +454,12 @@ ALL_GLOBAL_HOOKS: tuple[dict[Any, Any], ...] = tuple(
 # Autograd.
 
 #: Runs operators before autograd takes them apart. Without it the bytes along the way would be others: no pass is made.
-without_autograd_kernels: Callable[[], AbstractContextManager[Any]] = _first(
-    "torch._C._AutoDispatchBelowAutograd",
-    instead=_refuse("torch._C._AutoDispatchBelowAutograd", "sees operators before they are taken apart"),
+without_autograd_kernels: Callable[[], AbstractContextManager[Any]] = _require(
+    "torch._C._AutoDispatchBelowAutograd", purpose="sees operators before they are taken apart"
 )
 #: The number of the next node of a graph: the nodes of a layer's call are those between its beginning and its end.
-next_node: Callable[[], int] = _first(
-    "torch._C._autograd._get_sequence_nr",
-    instead=_refuse("torch._C._autograd._get_sequence_nr", "tells which layer a node of the backward pass is of"),
+next_node: Callable[[], int] = _require(
+    "torch._C._autograd._get_sequence_nr", purpose="tells which layer a node of the backward pass is of"
 )
 _NUMBER = field("_sequence_nr")
 _no_number = _refuse("Node._sequence_nr", "tells which layer a node of the backward pass is of")
@@ -480,14 +471,12 @@ def node_number(node: Any) -> int:
 
 
 #: The node that runs.
-current_node: Callable[[], Any] = _first(
-    "torch._C._current_autograd_node",
-    instead=_refuse("torch._C._current_autograd_node", "tells which layer a node of the backward pass is of"),
+current_node: Callable[[], Any] = _require(
+    "torch._C._current_autograd_node", purpose="tells which layer a node of the backward pass is of"
 )
 #: The number of the backward pass that runs, -1 outside of all.
-current_task: Callable[[], int] = _first(
-    "torch._C._current_graph_task_id",
-    instead=_refuse("torch._C._current_graph_task_id", "tells when a backward pass is over"),
+current_task: Callable[[], int] = _require(
+    "torch._C._current_graph_task_id", purpose="tells when a backward pass is over"
 )
 _engine: Any = find("torch.autograd.Variable._execution_engine")
 
@@ -582,9 +571,7 @@ TensorBase: Any = _first("torch._C.TensorBase", instead=torch.Tensor)
 #: ``torch.FloatTensor`` and the like.
 tensor_classes: tuple[Any, ...] = tuple(_first("torch._tensor_classes", instead=()))
 #: Questions that only autograd's kernels answer; those that are missing cannot be asked.
-VIEW_QUESTIONS = tuple(
-    question for path in ("torch.Tensor._is_view", "torch.Tensor._base.__get__") if (question := find(path)) is not None
-)
+VIEW_QUESTIONS = _find_all("torch.Tensor._is_view", "torch.Tensor._base.__get__")
 #: Makes a tensor that carries its derivative; where it is missing so is what a model would call.
 make_dual: Any = find("torch._C._VariableFunctions._make_dual")
 
@@ -599,11 +586,16 @@ INNER_NAMES = {
 }
 
 
-def _read_wrapped(owner: Any, name: str) -> Any:
-    """Return what ``FullyShardedDataParallel`` keeps under a name; `NotOfferedError` where it keeps nothing there."""
+def _read(owner: Any, name: str, path: str, purpose: str, library: str = "torch") -> Any:
+    """Return an attribute, which messages name by a path; `NotOfferedError` where the owner has none of that name."""
     if not hasattr(owner, name):
-        _refuse(f"FullyShardedDataParallel's {name}", "finds the parameters that it has made one of")()
+        _refuse(path, purpose, library)()
     return getattr(owner, name)
+
+
+def _read_wrapped(owner: Any, name: str) -> Any:
+    """Return what ``FullyShardedDataParallel`` keeps under a name."""
+    return _read(owner, name, f"FullyShardedDataParallel's {name}", "finds the parameters that it has made one of")
 
 
 def flat_parameter(wrapper: Any) -> Any:
@@ -640,9 +632,7 @@ _VALUE = field("_value")
 
 
 def _read_keras(owner: Any, name: str) -> Any:
-    if not hasattr(owner, name):
-        _refuse(f"{type(owner).__name__}.{name}", "finds the weights of a layer", "keras")()
-    return getattr(owner, name)
+    return _read(owner, name, f"{type(owner).__name__}.{name}", "finds the weights of a layer", "keras")
 
 
 def keras_weights(layer: Any) -> list[Any]:
@@ -724,15 +714,12 @@ def compiled_states() -> dict[Any, Any]:
 #: What torch's own files name, of whatever release.
 PICKLED_NAMES = ("torch._utils._rebuild", "torch._tensor", "torch.FloatStorage", "collections.OrderedDict")
 #: Reads the records of a file of torch's; without it such a file is refused unless it is trusted.
-FileReader: Any = _first(
-    "torch._C.PyTorchFileReader", instead=_refuse("torch._C.PyTorchFileReader", "looks into files before they are read")
-)
+FileReader: Any = _require("torch._C.PyTorchFileReader", purpose="looks into files before they are read")
 #: The schemas of all operators of a name; without it none is known as harmless, and a program with one is refused.
 schemas_by_name: Callable[[str], list[Any]] = _first("torch._C._jit_get_schemas_for_operator", instead=lambda name: [])
 #: Puts values into the form that a program takes.
-tree_unflatten: Callable[[Any, Any], Any] = _first(
-    "torch.utils._pytree.tree_unflatten",
-    instead=_refuse("torch.utils._pytree.tree_unflatten", "gives an exported program its inputs"),
+tree_unflatten: Callable[[Any, Any], Any] = _require(
+    "torch.utils._pytree.tree_unflatten", purpose="gives an exported program its inputs"
 )
 
 

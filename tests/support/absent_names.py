@@ -30,7 +30,12 @@ def names_in(path: Path) -> list[str]:
 
 
 #: What looks for a name in a ``compat.py``, and what goes before the text that it gets.
-_LOOKING = {"find": "", "_first": "", "field": "", "tag": "torch.Tag.", "operator": "torch.ops.", "dtype": "torch."}
+_LOOKING = {
+    **dict.fromkeys(("find", "_first", "_find_all", "_require", "_require_class", "field"), ""),
+    "tag": "torch.Tag.",
+    "operator": "torch.ops.",
+    "dtype": "torch.",
+}
 
 
 def take_away(absent: str) -> None:

@@ -27,9 +27,8 @@ from ..compat import (
     FakeTensor,
     call_hooks,
     function_modes,
-    pop_function_mode,
-    push_function_mode,
     unseen_by_functions,
+    without_function_modes,
 )
 
 __all__ = ["PassMode", "answer_names", "find_namespaces"]
@@ -56,13 +55,8 @@ def _ignore_pass_modes(function: Callable[..., bool]) -> Callable[..., bool]:
         modes = function_modes()
         if _is_asked_by_torch() or not all(isinstance(mode, PassMode) for mode in modes):
             return function(*args)
-        for _ in modes:
-            pop_function_mode()
-        try:
+        with without_function_modes():
             return function(*args)
-        finally:
-            for mode in modes:
-                push_function_mode(mode)
 
     return answer
 
