@@ -73,7 +73,7 @@ def resolve_device(model: nn.Module | Inventory, device: DeviceLike) -> torch.de
         ) from error
     if resolved.type in ("cpu", "meta"):
         return resolved
-    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    accelerator = _accelerator()
     count = torch.accelerator.device_count() if accelerator is not None else 0
     if accelerator is None or accelerator.type != resolved.type or (resolved.index or 0) >= count:
         here = ", ".join(["cpu", *(f"{accelerator.type}:{index}" for index in range(count) if accelerator)])
@@ -81,8 +81,13 @@ def resolve_device(model: nn.Module | Inventory, device: DeviceLike) -> torch.de
     return resolved
 
 
+def _accelerator() -> torch.device | None:
+    """Return the kind of accelerator that torch sees here; None where it sees none."""
+    return torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+
+
 def _accelerator_name() -> str:
-    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    accelerator = _accelerator()
     if accelerator is None:
         raise DeviceNotAvailableError(
             f"Device.GPU was requested, but torch {VERSION} sees no accelerator here; use Device.CPU, or a "
@@ -93,7 +98,7 @@ def _accelerator_name() -> str:
 
 def accelerators() -> dict[str, str]:
     """Return the names of the accelerators here, the memory of each, and the version of CUDA or ROCm."""
-    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    accelerator = _accelerator()
     if accelerator is None:
         return {}
     indices = range(torch.accelerator.device_count())
