@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -45,7 +46,7 @@ class Busy:
         self._multiply(2)
         self._seconds = self.timed(lambda: self._multiply(_TIMED)) / _TIMED
         #: The host's seconds for handing over one product.
-        self.dispatch = min(self._handed_over(clock) for _ in range(_TIMED))
+        self.dispatch = min(self.handed_over(partial(self._multiply, 1), clock) for _ in range(_TIMED))
 
     def for_seconds(self, seconds: float) -> None:
         """Give the device work for at least so long."""
@@ -60,9 +61,10 @@ class Busy:
         torch.accelerator.synchronize(self.device)
         return float(start.elapsed_time(end)) / 1000  # events are in milliseconds
 
-    def _handed_over(self, clock: Callable[[], float]) -> float:
+    def handed_over(self, work: Callable[[], object], clock: Callable[[], float]) -> float:
+        """Return the host's seconds for handing work to the device, which is done with it then."""
         began = clock()
-        self._multiply(1)
+        work()
         taken = clock() - began
         torch.accelerator.synchronize(self.device)
         return taken
@@ -97,18 +99,10 @@ class QueuedCall(Run):
         """Return the seconds for one call; the first time it also finds out how many to hand over at once."""
         if not self._host_seconds:
             self()  # what is made at the first call: plans, workspaces
-            self._host_seconds = min(self._handed_over(clock) for _ in range(3))
+            self._host_seconds = max(min(self.busy.handed_over(self.call, clock) for _ in range(3)), 1e-9)
             taken = self._device_seconds()
             self._calls = max(1, min(_CALLS, math.ceil(_SECONDS / max(taken, 1e-9))))
         return max(self._device_seconds(), self._host_seconds - self.busy.dispatch)
-
-    def _handed_over(self, clock: Callable[[], float]) -> float:
-        """Return the host's seconds for one call."""
-        began = clock()
-        self.call()
-        taken = clock() - began
-        torch.accelerator.synchronize(self.busy.device)
-        return max(taken, 1e-9)
 
     def _device_seconds(self) -> float:
         self.busy.for_seconds(_LONGER * self._calls * self._host_seconds + _BESIDES)
