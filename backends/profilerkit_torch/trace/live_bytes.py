@@ -88,30 +88,26 @@ class LiveBytes:
 
     def made_anew(self, results: Iterable[torch.Tensor], arguments: Iterable[torch.Tensor]) -> None:
         """Note that an operator's results were made for the pass, unless they share storage with its arguments."""
-        self._take_off()
         shared = {storage_key(tensor) for tensor in arguments}
         for tensor in results:
-            watched = self._watched.get(storage_key(tensor))
+            watched = self.by_storage.get(storage_key(tensor))
             if watched is not None and watched.key not in shared:
                 watched.made = True
 
     def stays(self, tensor: torch.Tensor) -> None:
         """Note that a tensor which was made for the pass is torch's own, and may stay after it."""
-        self._take_off()
-        watched = self._watched.get(storage_key(tensor))
+        watched = self.by_storage.get(storage_key(tensor))
         if watched is not None:
             watched.made = False
 
     def left(self) -> set[int]:
         """Return the addresses of the storages made for the pass that are still alive."""
-        self._take_off()
-        return {key for key, watched in list(self._watched.items()) if watched.made}
+        return {key for key, watched in list(self.by_storage.items()) if watched.made}
 
     def move(self, tensor: torch.Tensor, part: str) -> None:
         """Count the tensor's storage to another part from now on."""
         try:
-            self._take_off()
-            watched = self._watched.get(storage_address(tensor.untyped_storage()))
+            watched = self.by_storage.get(storage_address(tensor.untyped_storage()))
         except (NotImplementedError, RuntimeError):
             return
         if watched is not None:
