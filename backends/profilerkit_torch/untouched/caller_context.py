@@ -8,7 +8,7 @@ the caller's function modes back for as long as the user's own code runs: a defa
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any
@@ -126,16 +126,20 @@ def _without_function_modes() -> Iterator[None]:
 
     def restore() -> None:
         _set_aside.stacks[:] = stacks
-        for _ in range(count_function_modes()):
-            pop_function_mode()
-        for mode in modes:
-            push_function_mode(mode)
+        _set_function_modes(modes)
 
     with restored(restore, in_child=False):
-        _set_aside.stacks.append([*reversed(modes)])
-        for _ in modes:
-            pop_function_mode()
+        _set_aside.stacks.append(modes)
+        _set_function_modes([])
         yield
+
+
+def _set_function_modes(modes: Sequence[Any]) -> None:
+    """Have these function modes on and no others, the innermost last."""
+    for _ in range(count_function_modes()):
+        pop_function_mode()
+    for mode in modes:
+        push_function_mode(mode)
 
 
 def has_function_modes() -> bool:
@@ -151,7 +155,7 @@ def as_caller() -> Iterator[None]:
     """
     with modes_as_they_are():
         if not count_function_modes():
-            for mode in reversed(_set_aside.stacks[-1] if _set_aside.stacks else ()):
+            for mode in _set_aside.stacks[-1] if _set_aside.stacks else ():
                 if not _is_for_meta(mode):
                     push_function_mode(mode)
         yield
@@ -174,10 +178,7 @@ def restorer_of_modes() -> Callable[[], None]:
                 pop_dispatch_mode()
             set_mode_flags(flags)
         if functions or count_function_modes():
-            for _ in range(count_function_modes()):
-                pop_function_mode()
-            for mode in functions:
-                push_function_mode(mode)
+            _set_function_modes(functions)
         if default_device() != device:
             set_default_device(device)
 
