@@ -127,13 +127,14 @@ def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return None  # what is left of a group of processes that is gone
     count = stored = 0
+    counted: set[int] = set()
     flattened: set[tuple[int, str]] = set()
     for flat in _flat_parameters(modules):
         originals = (*original_parameters(flat), *shared_parameters(flat))
         flattened.update((id(owner), name) for owner, name, *_ in originals)
         elements = sum(sizes_in_shard(flat))
         count, stored = count + elements, stored + elements * flat.element_size()
-    counted = set(map(id, _flat_parameters(modules)))
+        counted.add(id(flat))
     for module in modules:
         parameters, buffers = read_parameters(module), read_buffers(module)
         for name, tensor in (*parameters.items(), *buffers.items()):

@@ -29,7 +29,7 @@ from ..trace.grad_modes import GRAD_MODES
 from ..trace.passes import InferencePass, needs_autograd
 from ..trace.recorder import Recorder
 from ..trace.records import layer_records
-from ..trace.replay import tensors_in
+from ..trace.replay import tensors_among, tensors_in
 from ..trace.static_pass import StandIns, traced
 from ..trace.traceable import traceable
 from ..untouched.caller_context import apart
@@ -143,7 +143,7 @@ class _Nonzero(TorchDispatchMode):
         kwargs = kwargs or {}
         if self.recorder is None:  # what is done before the pass
             return func(*args, **kwargs)
-        arguments = list(tensors_in((args, tuple(kwargs.values()))))
+        arguments = list(tensors_among(args, kwargs))
         index = len(self.recorder.operators)
         factors = (tensor for tensor in _factors(func, args, arguments) if tensor.dim() > 1 and self._is_weight(tensor))
         counts = [_nonzero(tensor) for tensor in factors]

@@ -27,7 +27,7 @@ from .. import compat
 from ..untouched.leftovers import tensors_alive
 from ..untouched.write_guard import written_by
 from .live_bytes import UNWRITTEN, LiveBytes
-from .replay import FROM_SHAPES, LIFT, tensors_in
+from .replay import FROM_SHAPES, LIFT, tensors_among, tensors_in
 
 __all__ = ["EMPTY", "Origins"]
 
@@ -169,7 +169,7 @@ class Origins:
             if not isinstance(func, (compat.HigherOrderOperator, type(None)))
             else set()
         )
-        for tensor in tensors_in((args, tuple(kwargs.values()))):
+        for tensor in tensors_among(args, kwargs):
             entry = self._live.by_storage.get(_key(tensor))
             if entry is None:
                 self._meet(tensor, is_lifted=func is LIFT)

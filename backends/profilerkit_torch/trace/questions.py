@@ -324,11 +324,10 @@ _OF_AUTOGRAD: dict[Any, Handler] = {
     **dict.fromkeys(VIEW_QUESTIONS, Questions._ask_for_view),
     make_dual: Questions._refuse_dual,
 }
-#: Of addresses, and of the memory that a tensor is in; ``pickle`` reads it.
-_OF_ADDRESS = (
-    *("data_ptr", "const_data_ptr", "untyped_storage", "storage", "_typed_storage", "__reduce_ex__"),
-    *("is_pinned", "is_shared", "share_memory_", "pin_memory"),
-)
+#: What gives the memory that a tensor is in; ``pickle`` reads it.
+_OF_MEMORY = ("data_ptr", "const_data_ptr", "untyped_storage", "storage", "_typed_storage", "__reduce_ex__")
+#: The same, and questions of where it lies.
+_OF_ADDRESS = (*_OF_MEMORY, "is_pinned", "is_shared", "share_memory_", "pin_memory")
 _NOT_ANSWERED: dict[Any, Handler] = {
     **dict.fromkeys(
         (getattr(_TENSOR, name) for name in _OF_ADDRESS if hasattr(_TENSOR, name)), Questions._refuse_address
@@ -338,6 +337,6 @@ _NOT_ANSWERED: dict[Any, Handler] = {
 #: In a real run: what takes numbers out of torch.
 _LEAVING: dict[Any, Handler] = {
     **dict.fromkeys((_TENSOR.numpy, _TENSOR.tolist, _TENSOR.__array__, *_OF_DLPACK), Questions._leave),
-    **dict.fromkeys((getattr(_TENSOR, name) for name in _OF_ADDRESS[:6] if hasattr(_TENSOR, name)), Questions._leave),
+    **dict.fromkeys((getattr(_TENSOR, name) for name in _OF_MEMORY if hasattr(_TENSOR, name)), Questions._leave),
     _TENSOR.__cuda_array_interface__.__get__: Questions._leave,
 }

@@ -35,10 +35,10 @@ __all__ = [
 _META = torch.device("meta")
 #: Of a tensor of another type nobody knows what its shape leaves out.
 _DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
-#: What `torch.tensor` makes of values; its schema declares a view.
 _INPLACE_VIEW, _MAYBE_ALIASING = tag("inplace_view"), tag("maybe_aliasing_or_mutating")
 #: Tags of operators whose results have a shape, or are numbers, that depend on values.
 _BY_VALUES = frozenset((tag("dynamic_output_shape"), tag("data_dependent_output")))
+#: What `torch.tensor` makes of values; its schema declares a view.
 LIFT = operator("aten.lift_fresh.default")
 #: They read values, though their tags do not say so.
 _READERS = (operator("aten.is_nonzero.default"), operator("aten.repeat_interleave.self_Tensor"))
@@ -103,7 +103,7 @@ def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device: 
         schema=str(schema_of(func).name),
         cost=cost or Cost(0, 0),
         counted=cost is not None,
-        bytes_read=sum(map(size_of, tensors_in((args, tuple(kwargs.values()))))),
+        bytes_read=sum(map(size_of, tensors_among(args, kwargs))),
         bytes_written=sum(map(size_of, outputs)),
         outputs=tuple(map(tensor_info, outputs)),
         rebuild=_rebuild(func, result, outputs, in_place),

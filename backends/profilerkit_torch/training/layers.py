@@ -25,7 +25,6 @@ from ..trace.replay import Plan
 
 __all__ = ["TrainedLayers", "TrainingRecorder"]
 
-#: The number of the next node that this thread makes.
 _DETACH = operator("aten.detach.default")
 
 
