@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -22,18 +21,8 @@ _POOL.submit(int).result()  # its thread is there before any pass
 def aside(work: Callable[[], Any]) -> Any:
     """Return what a thread of its own makes."""
     ESCAPED.append("thread")
-    done: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except Exception as error:
-            done.set_exception(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    return done.result()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
 
 
 def pooled(work: Callable[[], Any]) -> Any:

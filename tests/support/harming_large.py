@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from harming_torch import _OfLarge
+from harming_torch import made_large as made
 
 __all__ = ["made"]
-
-made = _OfLarge.made

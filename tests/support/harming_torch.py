@@ -21,7 +21,7 @@ from torch.nn.modules import module as torch_module
 from profilerkit import profile
 from profilerkit_torch import ComputeEvalMetric, TorchProfiler, get_accuracy, layer_times, watch
 
-__all__ = ["made"]
+__all__ = ["made", "made_large"]
 
 STATIC = ("macs", "total_params", "memory_footprint")
 
@@ -150,9 +150,6 @@ def _tensor(tensor: Any) -> Any:
     return id(tensor), tensor.data_ptr(), values, tensor.requires_grad, id(gradient), tensor._version, hooks
 
 
-_HOOKS = [name for name, value in vars(torch_module).items() if name[:8] == "_global_" and isinstance(value, dict)]
-
-
 def _process() -> dict[str, Any]:
     hooks = {
         name: dict(value)
@@ -193,9 +190,7 @@ def made() -> Torch:
     return Torch(Small().train(), torch.ones(2, 4))
 
 
-class _OfLarge:
-    @staticmethod
-    def made() -> Torch:
-        torch.manual_seed(0)
-        warnings.simplefilter("ignore")
-        return Torch(Large().eval(), torch.ones(1, 3, 16, 16))
+def made_large() -> Torch:
+    torch.manual_seed(0)
+    warnings.simplefilter("ignore")
+    return Torch(Large().eval(), torch.ones(1, 3, 16, 16))
