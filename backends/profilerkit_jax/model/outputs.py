@@ -7,14 +7,16 @@ taken for work that no output needs.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterator, MappingView
+from collections.abc import Collection, Iterator, Mapping, MappingView
+from functools import partial
 from itertools import islice
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 import jax
 
 from profilerkit import InputError
+from profilerkit.process.contents import slots_of
 
 from .arrays import is_array
 
@@ -57,7 +59,7 @@ def _visible(leaf: Any) -> Any:
 
 
 def _hidden_arrays(value: Any) -> list[Any]:
-    """Return the traced arrays in the attributes of an object, in its elements, and in what a function closes over."""
+    """Return the traced arrays in the attributes of an object, in its elements, and in what a function holds."""
     arrays: list[Any] = []
     met: dict[int, Any] = {}
     waiting = [value]
@@ -75,16 +77,20 @@ def _hidden_arrays(value: Any) -> list[Any]:
 
 def _parts(value: Any) -> list[Any]:
     if isinstance(value, FunctionType):
-        return [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
-    parts = list(value.values()) if isinstance(value, dict) else []
-    if isinstance(value, Collection) and not isinstance(value, dict):
-        parts += list(islice(value, _MOST_OBJECTS))
-    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
-    return [
-        *parts,
-        *getattr(value, "__dict__", {}).values(),
-        *(getattr(value, name) for name in slots if hasattr(value, name)),
-    ]
+        closed_over = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
+        return [*closed_over, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+    if isinstance(value, MethodType):
+        return [value.__self__, value.__func__]
+    parts: list[Any] = []
+    if isinstance(value, partial):
+        parts = [value.func, *value.args, *value.keywords.values()]
+    elif isinstance(value, Mapping):
+        parts = list(value.values())
+    elif isinstance(value, Collection):
+        parts = list(islice(value, _MOST_OBJECTS))
+    names = [slot.__name__ for slot in slots_of(type(value))]
+    slots = [getattr(value, name) for name in names if hasattr(value, name)]
+    return [*parts, *getattr(value, "__dict__", {}).values(), *slots]
 
 
 def _is_filled(cell: Any) -> bool:

@@ -8,7 +8,8 @@ from collections import UserDict, deque
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from types import SimpleNamespace
+from functools import partial
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,11 +41,35 @@ def closing_over(product: Any) -> Any:
     return lambda: product
 
 
+def with_defaults(one: Any, two: Any) -> Any:
+    def function(first: Any = one, *, second: Any = two) -> Any:
+        return first + second
+
+    return function
+
+
 class Slotted:
     __slots__ = ("array",)
 
     def __init__(self, array: Any) -> None:
         self.array = array
+
+
+class OneSlot:
+    __slots__ = "array"  # noqa: PLC0205  # which is one name
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+class PrivateSlot:
+    __slots__ = ("__array",)
+
+    def __init__(self, array: Any) -> None:
+        self.__array = array
+
+    def read(self) -> Any:
+        return self.__array
 
 
 @dataclass
@@ -68,8 +93,15 @@ class Outputs:
         (lambda x: Outputs(x @ x, [x @ x, {"b": x @ x}]), 3),
         (lambda x: SimpleNamespace(a=SimpleNamespace(b=x @ x)), 1),
         (lambda x: Slotted(x @ x), 1),
+        (lambda x: OneSlot(x @ x), 1),
+        (lambda x: PrivateSlot(x @ x), 1),
+        (lambda x: PrivateSlot(x @ x).read, 1),
+        (lambda x: MappingProxyType({"a": x @ x}), 1),
+        (lambda x: partial(SimpleNamespace, x @ x, other=[x @ x]), 2),
+        (lambda x: SimpleNamespace(later=partial(jnp.add, x @ x)), 1),
         (lambda x: lambda: x @ x, 0),  # which nobody has called
         (lambda x: closing_over(x @ x), 1),
+        (lambda x: with_defaults(x @ x, x @ x @ x), 3),
         (lambda x: ("text", 3, None, int, x @ x), 1),
         (lambda x: [None, "nothing"], 0),
     ],
