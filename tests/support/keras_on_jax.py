@@ -175,6 +175,11 @@ class Restless(keras.Model):  # type: ignore[misc]
         self.steps = self.add_weight(shape=(), name="steps", trainable=False, initializer="zeros")
         self.seeds = keras.random.SeedGenerator(7)
         self.history: list[Any] = []
+        self.caches: dict[str, Any] = {
+            "last": jax.numpy.zeros((2, 4)),
+            "counts": [0],
+            "in a tuple": ({1}, {"a": 1, "b": 2}),
+        }
         self.raises = False
 
     def call(self, x: Any) -> Any:
@@ -183,6 +188,10 @@ class Restless(keras.Model):  # type: ignore[misc]
         y = y + keras.random.normal((2, 4), seed=self.seeds)
         self.history.append(y)
         self.kept = y
+        self.caches["last"] = y
+        self.caches["counts"][0] += 1
+        self.caches["in a tuple"][0].add(2)
+        self.caches["in a tuple"][1]["a"] = self.caches["in a tuple"][1].pop("a")
         self.add_loss(keras.ops.sum(y))
         if self.raises:
             raise RuntimeError("half-way")
@@ -192,6 +201,8 @@ class Restless(keras.Model):  # type: ignore[misc]
 def facts(model: Any) -> list[tuple[str, Any]]:
     """Note what must stay: identities as ids, values as copies."""
     noted: list[tuple[str, Any]] = [("history", list(map(id, model.history)))]
+    members, entries = model.caches["in a tuple"]
+    noted += [("caches", (id(model.caches["last"]), model.caches["counts"][0], set(members), list(entries.items())))]
     for layer in model._flatten_layers():
         noted += [(f"{layer.name}.{name}", id(value)) for name, value in sorted(vars(layer).items())]
         noted += [(f"{layer.name}.{n} holds", list(map(id, v))) for n, v in vars(layer).items() if isinstance(v, list)]

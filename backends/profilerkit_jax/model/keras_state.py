@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from profilerkit.process.restoring import assign_dict
+
 from ..compat import flat_layers, own_variables_of, set_value, value_of
 
 __all__ = ["as_it_is", "keras_variables"]
 
 
 def as_it_is(model: Any) -> Callable[[], None]:
-    """Return what puts a Keras model back: variables, the attributes of each layer, and the contents of lists."""
+    """Return what puts a Keras model back: variables, the attributes of each layer, and the containers in them."""
     values = [(variable, value_of(variable)) for variable in keras_variables(model)]
     layers = [(layer, dict(vars(layer))) for layer in flat_layers(model)]
-    contents = {
-        id(value): (value, type(value), _copied(value))
-        for _, attributes in layers
-        for value in attributes.values()
-        if isinstance(value, (list, dict, set))
-    }
+    contents: dict[int, tuple[Any, Any]] = {}
+    waiting = [value for _, attributes in layers for value in attributes.values()]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, (list, dict, set, tuple)) and id(value) not in contents:
+            contents[id(value)] = value, _copied(value)
+            waiting += value.values() if isinstance(value, dict) else value
 
     def restore() -> None:
         for layer, attributes in layers:
@@ -28,7 +31,7 @@ def as_it_is(model: Any) -> Callable[[], None]:
             for name, value in attributes.items():
                 if vars(layer).get(name, restore) is not value:
                     object.__setattr__(layer, name, value)
-        for container, _, copied in contents.values():
+        for container, copied in contents.values():
             _refill(container, copied)
         for variable, value in values:
             set_value(variable, value)
@@ -53,12 +56,10 @@ def _copied(container: Any) -> Any:
 def _refill(container: Any, copied: Any) -> None:
     """Put what a container held back, by the methods of the built-in types: those of Keras' own note every change."""
     if isinstance(container, dict):
-        if list(container.items()) != list(copied.items()):
-            dict.clear(container)
-            dict.update(container, copied)
+        assign_dict(container, copied)
     elif isinstance(container, list):
         if len(container) != len(copied) or any(one is not two for one, two in zip(container, copied, strict=True)):
             list.__setitem__(container, slice(None), copied)
-    elif len(container) != len(copied) or any(each not in container for each in copied):
+    elif isinstance(container, set) and container != set(copied):
         set.clear(container)
         set.update(container, copied)

@@ -97,7 +97,7 @@ class Outputs:
         (lambda x: PrivateSlot(x @ x), 1),
         (lambda x: PrivateSlot(x @ x).read, 1),
         (lambda x: MappingProxyType({"a": x @ x}), 1),
-        (lambda x: partial(SimpleNamespace, x @ x, other=[x @ x]), 2),
+        (lambda x: partial(dict, {0: x @ x}, other=[x @ x]), 2),
         (lambda x: SimpleNamespace(later=partial(jnp.add, x @ x)), 1),
         (lambda x: lambda: x @ x, 0),  # which nobody has called
         (lambda x: closing_over(x @ x), 1),
