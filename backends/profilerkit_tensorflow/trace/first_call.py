@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from operator import is_
 from typing import Any
 
 from profilerkit.backend_kit.keras_layers import direct_layers, is_keras, is_legacy_keras
@@ -115,7 +116,13 @@ def _number_of_parts(layer: Any) -> tuple[int, ...]:
 
 
 def _refill(container: Any, content: Any) -> None:
-    if len(container) == len(content):
+    """Give a container its content back; one that has it is left alone."""
+    now, before = _items(container), _items(content)
+    if len(now) == len(before) and all(map(is_, now, before)):
         return
     container.clear()
     container.extend(content) if hasattr(container, "extend") else container.update(content)
+
+
+def _items(container: Any) -> list[Any]:
+    return [*container, *container.values()] if isinstance(container, dict) else [*container]

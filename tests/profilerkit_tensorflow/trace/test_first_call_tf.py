@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import keras
@@ -14,23 +15,29 @@ import profilerkit as pk
 PRODUCT = 16 * 16  # multiply-accumulates of one row by a square matrix
 
 
-class Counting(keras.Model):  # type: ignore[misc]
-    """Multiplies as often as it has been called."""
+def counting(library: Any) -> Any:
+    """Return a class of models, of Keras 3 or tf_keras, that multiply as often as they have been called."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.dense = keras.layers.Dense(16, use_bias=False)
-        self.count = 0
+    class Counting(library.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = library.layers.Dense(16, use_bias=False)
+            self.count = 0
 
-    def call(self, x: Any) -> Any:
-        """Return the product."""
-        self.count += 1
-        for _ in range(self.count):
-            x = self.dense(x)
-        return x
+        def call(self, x: Any) -> Any:
+            self.count += 1
+            for _ in range(self.count):
+                x = self.dense(x)
+            return x
+
+    return Counting
 
 
-class BuildsItself(Counting):
+Counting: Any = counting(keras)
+Legacy: Any = counting(tf_keras)
+
+
+class BuildsItself(Counting):  # type: ignore[misc]
     """Builds its layer without being called."""
 
     def build(self, input_shape: Any) -> None:
@@ -39,7 +46,7 @@ class BuildsItself(Counting):
         self.built = True
 
 
-class LeavesItsLayers(Counting):
+class LeavesItsLayers(Counting):  # type: ignore[misc]
     """Has a `build` that leaves the layer to the first call."""
 
     def build(self, input_shape: Any) -> None:
@@ -65,6 +72,32 @@ class Listing(BuildsItself):
         return x
 
 
+class InAContainer(BuildsItself):
+    """Keeps its count in a container, which is as long after a call as before."""
+
+    def __init__(self, container: Any) -> None:
+        super().__init__()
+        self.container = container
+
+    def call(self, x: Any) -> Any:
+        """Return the product."""
+        times = self.count_call()
+        for _ in range(times):
+            x = self.dense(x)
+        return x
+
+    def count_call(self) -> int:
+        """Add one to the only number in the container, and return it."""
+        if isinstance(self.container, set):
+            (count,) = self.container
+            self.container.clear()
+            self.container.add(count + 1)
+            return int(count + 1)
+        key = "calls" if isinstance(self.container, dict) else 0
+        self.container[key] += 1
+        return int(self.container[key])
+
+
 class Around(keras.Model):  # type: ignore[misc]
     """Has a model inside that counts its calls."""
 
@@ -75,22 +108,6 @@ class Around(keras.Model):  # type: ignore[misc]
     def call(self, x: Any) -> Any:
         """Return what the model inside returns."""
         return self.inside(x)
-
-
-class Legacy(tf_keras.Model):  # type: ignore[misc]
-    """Multiplies as often as it has been called, in tf_keras."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.dense = tf_keras.layers.Dense(16, use_bias=False)
-        self.count = 0
-
-    def call(self, x: Any) -> Any:
-        """Return the product."""
-        self.count += 1
-        for _ in range(self.count):
-            x = self.dense(x)
-        return x
 
 
 class Lazy(tf_keras.Model):  # type: ignore[misc]
@@ -162,6 +179,15 @@ def test_the_first_call_is_counted(make: Any, products: int, metric: str) -> Non
     assert (getattr(model, "built", False), getattr(counted, "count", 0)) == (False, 0)
     model(x)  # the user's own first call
     assert getattr(counted, "count", 0) in (0, 1, products)
+
+
+@pytest.mark.parametrize("container", [{"calls": 0}, [0], {0}, deque([0])], ids=["dict", "list", "set", "deque"])
+@pytest.mark.parametrize("metric", ["macs", "training_macs"])
+def test_a_count_in_a_container_is_that_of_the_first_call(container: Any, metric: str) -> None:
+    model = InAContainer(container.copy())
+    status = pk.profile(model, tf.ones((1, 16)), metrics=[metric]).status(metric)
+    expected = PRODUCT if metric == "macs" else 2 * PRODUCT  # forward, and the gradient of the weights
+    assert (status.value, status.completeness.value, model.count_call()) == (expected, "complete", 1)
 
 
 def test_an_eager_run_is_the_first_call_too() -> None:
