@@ -73,7 +73,7 @@ def count_samples(model: ModelProto, inputs: ModelInputs) -> int | None:
     except InputError:  # the trace says why
         return None
     layout = next((attribute.i for attribute in first.attribute if attribute.name == "layout"), 0)
-    return int(shape[0 if layout else 1])
+    return int(shape[0 if layout else 1]) if len(shape) == 3 else None
 
 
 def _require_fitting(value: ValueInfoProto, tensor: Any) -> None:

@@ -44,6 +44,14 @@ def test_behind_a_transposition_the_first_dimension_is_the_batch() -> None:
     assert samples(recurrent("LSTM", layout=0, transposed=True)) == 5
 
 
+def test_an_array_of_another_rank_is_named_by_the_trace() -> None:
+    model = recurrent("LSTM", layout=0)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    status = profile(model, np.ones(5, np.float32), metrics=["macs"]).status("macs")
+    assert status.completeness.value == "failed"
+    assert "ndarray(5,)), do these inputs fit it?" in str(status)
+
+
 def test_throughput_has_the_same_batch() -> None:
     metrics = ["execution_time", "throughput"]
     report = profile(recurrent("LSTM", 0), np.ones((5, 2, 3), np.float32), metrics=metrics, num_iters=3, warmup=0)
