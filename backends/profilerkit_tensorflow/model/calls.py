@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs, WithoutValuesError
 from profilerkit.backend_kit.keras_layers import call_arguments, is_keras, is_legacy_keras
-from profilerkit.unfinished import is_unfinished, unfinished
+from profilerkit.unfinished import require_finished
 
 from ..compat import is_from_sigmoid
 from ..untouched.preservation import preserved
@@ -83,8 +83,7 @@ def outputs_of(model: Any, inputs: ModelInputs) -> Any:
 def finished(outputs: Any) -> Any:
     """Return the outputs of a model; raises `InputError` for a generator and the like, which has done no work yet."""
     for output in tf.nest.flatten(outputs):
-        if is_unfinished(output):
-            raise unfinished(output)
+        require_finished(output)
     return outputs
 
 

@@ -25,8 +25,8 @@ _PLAIN = (int, float, complex, bool, str, bytes, type(None), tf.DType, tf.Tensor
 #: Values without attributes of their own that may change in place, or lead to what may.
 _BY_CONTENTS = (np.ndarray, bytearray, memoryview, array, partial, MethodType, MappingProxyType, deque)
 
-#: What is walked for itself where it belongs to the model, or keeps its traces.
 _FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction)
+#: What is walked for itself where it belongs to the model, or keeps its traces.
 _WALKED = (tf.Module, tf.Variable, *_FUNCTIONS)
 
 
@@ -63,11 +63,7 @@ class _Structure(HeldState):
     """The state of a model without what its functions keep of being traced."""
 
     def visit_of(self, kind: type) -> Any:
-        if issubclass(
-            kind, (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction, tf.Variable)
-        ):
-            return None
-        return super().visit_of(kind)
+        return None if issubclass(kind, (*_FUNCTIONS, tf.Variable)) else super().visit_of(kind)
 
 
 def _special(value: Any, contents: Contents) -> bool:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.process.restoring import restored
-
 from ..compat import convert, twin_of
 from ..model.calls import is_keras, is_legacy_keras
+from .questions import replaced
 
 __all__ = ["converted", "functions_traced_anew"]
 
@@ -49,6 +47,5 @@ def functions_traced_anew() -> Iterator[None]:
         fresh[id(twin)] = twin
         return original(twin, *args, **kwargs)
 
-    with restored(partial(setattr, function, "__call__", original)):
-        function.__call__ = __call__
+    with replaced(function, "__call__", __call__):
         yield

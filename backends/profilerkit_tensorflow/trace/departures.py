@@ -5,6 +5,7 @@ Such a count is a lower bound, and the name of what is not counted says where th
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections import Counter
@@ -106,10 +107,7 @@ def _is_work(tensor: Any) -> bool:
     dtype, shape = tf.as_dtype(tensor.dtype), tuple(tensor.shape)
     if dtype in (tf.resource, tf.variant, tf.string):
         return False
-    elements = 1
-    for size in shape:
-        elements *= int(size)
-    return elements > 1 and (dtype.is_floating or dtype.is_complex or (dtype.is_integer and len(shape) > 1))
+    return math.prod(shape) > 1 and (dtype.is_floating or dtype.is_complex or (dtype.is_integer and len(shape) > 1))
 
 
 def _shows(frame: FrameType | None) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from operator import is_
@@ -123,8 +123,9 @@ def _steps(reached: HeldState) -> list[Step]:
 def _restore_object(value: Any, kind: type, names: tuple[Any, ...], values: tuple[Any, ...]) -> None:
     if type(value) is not kind:
         object.__setattr__(value, "__class__", kind)
-    if not _same(value.__dict__, names, values):
-        assign_dict(value.__dict__, dict(zip(names, values, strict=True)))
+    attributes = value.__dict__
+    if not _same(attributes, attributes.values(), names, values):
+        assign_dict(attributes, dict(zip(names, values, strict=True)))
 
 
 def _restore_global(namespace: dict[str, Any], name: str, value: Any) -> None:
@@ -164,14 +165,13 @@ def _restore_slots(value: Any, attributes: dict[str, Any]) -> None:
             object.__setattr__(value, name, content)
 
 
-def _same(current: dict[Any, Any], keys: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
-    return len(current) == len(keys) and all(map(is_, current.values(), values)) and all(map(is_, current, keys))
+def _same(now_keys: Collection[Any], now_values: Iterable[Any], keys: Collection[Any], values: Iterable[Any]) -> bool:
+    return len(now_keys) == len(keys) and all(map(is_, now_values, values)) and all(map(is_, now_keys, keys))
 
 
 def _refill_dict(container: dict[Any, Any], keys: tuple[Any, ...], values: tuple[Any, ...]) -> None:
     """Restore the content of a dict, by the methods of its base class: a subclass may refuse, or do more."""
-    now_keys, now_values = contents(container)
-    if len(now_keys) == len(keys) and all(map(is_, now_keys, keys)) and all(map(is_, now_values, values)):
+    if _same(*contents(container), keys, values):
         return
     pairs = zip(keys, values, strict=True)
     # One whose object was deleted in between is left out.
