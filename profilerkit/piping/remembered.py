@@ -38,8 +38,11 @@ class Remembered:
     earlier: tuple[Remembered, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the status alone: what it was computed from is told by identity, which ends with the process."""
-        return Remembered, (self.status, self.function, {})
+        """Pickle the status alone: what it was computed from is told by identity, which ends with the process.
+
+        A value that was loaded stays one.
+        """
+        return Remembered, (self.status, self.function, None if self.arguments is None else {})
 
     def before(self, others: Iterable[Remembered]) -> Remembered:
         """Return it with the first of the others as earlier ones, as many as are kept."""

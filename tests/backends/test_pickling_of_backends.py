@@ -47,3 +47,12 @@ def test_a_value_is_computed_again_after_it_was_pickled() -> None:
     again.model.bias.requires_grad_(False)
     assert again.status_get("trainable_params") == 10
     assert again.compute_status("trainable_params") == 8
+
+
+def test_a_value_that_was_loaded_stays_when_it_is_pickled(framework: Framework) -> None:
+    """It was computed from nothing that could have changed; the model itself has 4 * 3 MACs."""
+    profiler = framework.profiler(framework.dense(4, 3), input_shape=(4,)).register_defaults()
+    profiler.load_from_dict({"macs": 123})
+    again = pickle.loads(pickle.dumps(profiler))
+    assert again.status_get("macs") == again.compute_status("macs") == 123
+    assert again.compute_status("macs", recompute=True) == 4 * 3
