@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..api import Names, arguments_given, read_functions
 from ..arguments.checks import FLAG, NAMES, Check, text
@@ -19,9 +19,6 @@ from .job import Job, names_of
 from .limits import Limits
 from .run import IsolatedRun, pump
 from .starting import StartMethod, require_possible
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["isolated", "isolated_comparison", "run_jobs"]
 
