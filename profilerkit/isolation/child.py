@@ -191,27 +191,20 @@ class Work:
 
         names = [name for group in self.groups for name in group if risk(name, self.profiler._registry) == 0]
         twin = self.profiler.clone()
-        without = self._arguments_for(names, {**self.job.arguments, "inputs": NoInputs(InputError(NOT_REACHED))})
+        without = {**self.job.arguments, "inputs": NoInputs(InputError(NOT_REACHED))}
         self.channel.send(stage="looking at its layers")
         with suppress(Exception):
-            twin.compute(names, **without)
+            twin._compute_all(names, without)
             report = replace(twin._report(self.requested), arguments={}, notes=(), inputs="", data={})
             usable = (Completeness.COMPLETE, Completeness.PARTIAL)
             records = {key: record for key, record in report.statuses.items() if record.completeness in usable}
             self.reported |= records.keys()
             self._say(replace(report, statuses=records), self._missing())
 
-    def _arguments_for(self, names: Sequence[str], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that reach some of the status keys of the job; the others are for other keys."""
-        reaching = self.profiler._registry.reaching(names) | {"batch_size", "device"}
-        return {name: value for name, value in arguments.items() if name in reaching}
-
     def compute(self) -> None:
         """Compute all keys, and send the results of each function when they are computed."""
         names = [name for group in self.groups for name in group]
-        computing = self.profiler.compute_each(
-            names, strict=self.job.strict, **self._arguments_for(names, self.job.arguments)
-        )
+        computing = self.profiler.compute_each(names, strict=self.job.strict, **self.job.arguments)
         for group in self.groups:
             self._begin(group)
             for _ in group:
