@@ -18,7 +18,7 @@ from .piping.function import ArgumentBundle, ProfilerFunction, describe
 from .piping.interleaving import measure_jointly
 from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, InputSource
 from .piping.options import ComputeRunOptions, ComputeSampling
-from .piping.registry import Binding, Registry, read_arguments, read_request
+from .piping.registry import Binding, Registry, read_request
 from .piping.status import Comparative, Outcome, StatusKey
 from .piping.values import values_of
 from .plugging import offers
@@ -169,7 +169,7 @@ class Profiler:
         """
         name = self._registry[name].key.NAME  # an unknown name is said before a misspelt argument
         recompute = FLAG("recompute", recompute)
-        arguments = read_arguments(arguments, [self._registry])
+        arguments = self._registry.read(arguments)
         status = self._compute_one(name, arguments, recompute)
         if status.outcome.error is not None:
             raise status.outcome.error
