@@ -263,10 +263,11 @@ class IsolatedRun:
             report, pending = self._under_limits(progress.report), progress.pending
         if self._is_complete():
             return self._finished(report)
-        reason = reason_of(self._fate())
+        fate = self._fate()
+        reason = reason_of(fate)
         if self.job.strict:
             raise ModelFailedError(f"{self.job.called}: {reason}")
-        return self._finished(with_reason(report, pending, progress.doing, reason, code_of(self._fate())))
+        return self._finished(with_reason(report, pending, progress.doing, reason, code_of(fate)))
 
     def _fate(self) -> Fate:
         stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
