@@ -36,6 +36,7 @@ def _read_samples(value: Any) -> tuple[float, ...]:
 _SAMPLES = Check("numbers in the base unit, none of which is NaN", _read_samples)
 #: The probability of an interval.
 CONFIDENCE = inside(0, 1, "a probability between 0 and 1, such as 0.95")
+PERCENT = between(0, 100, "a number from 0 to 100")
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Measurement:
 
     def percentile(self, percent: float) -> float:
         """Return the sample below which ``percent`` per cent of the samples lie, interpolated linearly."""
-        return _percentile(self.samples, between(0, 100, "a number from 0 to 100")("percent", percent))
+        return _percentile(self.samples, PERCENT("percent", percent))
 
     @property
     def interval(self) -> tuple[float, float]:
