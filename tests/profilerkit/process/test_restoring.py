@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from profilerkit.process.restoring import assign_dict, for_each, restored, whole_call
+from profilerkit.process.restoring import _WholeCall, assign_dict, for_each, restored, whole_call
 
 
 class Failing:
@@ -176,12 +176,9 @@ def test_the_end_of_a_whole_call_may_be_kept_from_beginning() -> None:
         restored(lambda: done.append("put back")).__enter__()
 
     with own_handler():
-        with pytest.raises(KeyboardInterrupt), raised_at_the_first_line(type_of_whole_calls.__exit__.__code__):
+        with pytest.raises(KeyboardInterrupt), raised_at_the_first_line(_WholeCall.__exit__.__code__):
             call()
         assert done == ["put back"]
-
-
-type_of_whole_calls: Any = next(kind for kind in restored.__subclasses__() if "Whole" in kind.__name__)
 
 
 @contextmanager
