@@ -69,7 +69,7 @@ def profile(
         ArgumentError: An argument has a wrong type or value. Nothing has run.
     """
     made_with = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    arguments |= arguments_given(batch_size=batch_size, device=device)
+    arguments |= arguments_given(batch_size, device)
     require_no_foreign_input(arguments, inputs, input_shape, data_splits)
     strict, static, names = FLAG("strict", strict), FLAG("static", static), status_names("metrics", metrics)
     profiler = make_profiler(
@@ -121,11 +121,9 @@ def compare(
     models = [reference, *others]
     if len(models) < 2:
         raise TypeError("compare() needs a reference and at least one other model: compare(teacher, student, inputs=x)")
-    shown_names = NAMES("names", names)
-    if shown_names is not None and len(shown_names) != len(models):
-        raise ArgumentError(f"names has {len(shown_names)} entries for {len(models)} models; give one for each")
+    shown_names = read_names(names, len(models))
     made_with = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    arguments |= arguments_given(batch_size=batch_size, device=device)
+    arguments |= arguments_given(batch_size, device)
     require_no_foreign_input(arguments, inputs, input_shape, data_splits)
     strict, static, requested = FLAG("strict", strict), FLAG("static", static), status_names("metrics", metrics)
     unwanted, further = status_names("leave_out", leave_out), read_functions(functions)
@@ -171,7 +169,15 @@ def read_functions(functions: Any) -> list[ProfilerFunction]:
     return listed
 
 
-def arguments_given(**arguments: Any) -> dict[str, Any]:
-    """Return those arguments that are not None, read before a backend is looked for."""
-    checks = {"batch_size": BATCH_SIZE, "device": DEVICE}
-    return {name: checks[name](name, value) for name, value in arguments.items() if value is not None}
+def read_names(names: Any, models: int) -> list[str] | None:
+    """Return the names of so many models, None for None; raises `ArgumentError` unless there is one for each."""
+    read: list[str] | None = NAMES("names", names)
+    if read is not None and len(read) != models:
+        raise ArgumentError(f"names has {len(read)} entries for {models} models; give one for each")
+    return read
+
+
+def arguments_given(batch_size: Any, device: Any) -> dict[str, Any]:
+    """Return those of the two arguments that are not None, read before a backend is looked for."""
+    read = {"batch_size": BATCH_SIZE("batch_size", batch_size), "device": DEVICE("device", device)}
+    return {name: value for name, value in read.items() if value is not None}

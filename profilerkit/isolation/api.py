@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..api import Names, arguments_given, read_functions
+from ..api import Names, arguments_given, read_functions, read_names
 from ..arguments.checks import FLAG, NAMES, Check, text
 from ..backend import BACKEND, Backend, DeviceLike
-from ..errors import ArgumentError
 from ..piping.function import ProfilerFunction
 from ..plugging import offers
 from ..results.comparison import Comparison, side_by_side
@@ -89,7 +88,7 @@ def isolated(
         text("a text that is not empty").or_none()("name", name),
         BACKEND("backend", backend),
         FLAG("strict", strict),
-        {**kwargs, **arguments_given(batch_size=batch_size, device=device)},
+        {**kwargs, **arguments_given(batch_size, device)},
         trust=FLAG("trust", trust),
     )
     limits = Limits.read(timeout, memory, max_threads)
@@ -127,11 +126,9 @@ def isolated_comparison(
     """
     if len(models) < 2:
         raise TypeError("isolated_comparison() needs a reference and at least one other model")
-    names = NAMES("names", names)
-    if names is not None and len(names) != len(models):
-        raise ArgumentError(f"names has {len(names)} entries for {len(models)} models; give one for each")
+    names = read_names(names, len(models))
     data = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits}
-    arguments = {**kwargs, **arguments_given(batch_size=batch_size, device=device)}
+    arguments = {**kwargs, **arguments_given(batch_size, device)}
     further = tuple(read_functions(functions))
     selection = (
         names_of("metrics", metrics),
