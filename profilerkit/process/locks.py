@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from types import FrameType, TracebackType
 
@@ -112,18 +112,22 @@ _WAITING = frozenset({threading.Thread.join.__code__, Future.result.__code__})
 def _awaited_by(thread: int) -> set[int]:
     """Return the threads that a thread waits for, without a timeout, and those that these wait for."""
     latest = sys._current_frames()
-    by_job = {job: number for number, frame in latest.items() for job in _jobs(frame)}
     awaited: set[int] = set()
     waiting = [thread]
     while waiting:
         for frame in _frames(latest.get(waiting.pop())):
             if frame.f_code in _WAITING and frame.f_locals["timeout"] is None:
                 ended = frame.f_locals["self"]
-                number = ended.ident if isinstance(ended, threading.Thread) else by_job.get(ended)
+                number = ended.ident if isinstance(ended, threading.Thread) else _thread_in(ended, latest)
                 if number is not None and number not in awaited:
                     awaited.add(number)
                     waiting.append(number)
     return awaited
+
+
+def _thread_in(job: object, latest: Mapping[int, FrameType]) -> int | None:
+    """Return the thread of a pool that is in a job; None while no thread is."""
+    return next((number for number, frame in latest.items() if job in _jobs(frame)), None)
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
