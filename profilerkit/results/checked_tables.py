@@ -43,13 +43,12 @@ def require_rows(table: Table, where: str) -> None:
     for names in _TOGETHER:
         if any(name in table.columns for name in names):
             _require_columns(table, names, where)
-    rows = list(table)
     for column in table.columns:
         expected = _expected(column)
         if expected is None:
             continue
         kind, fits = expected
-        for index, row in enumerate(rows):
+        for index, row in enumerate(table):
             if not fits(row[column]):
                 raise ValueError(f"{where}.rows[{index}].{column} is {short(row[column])}, {kind}")
 
