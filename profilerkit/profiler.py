@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from .arguments.checks import FLAG, Check, instance, mapping, text
+from .arguments.checks import FLAG, MODEL_NAME, Check, instance, mapping
 from .arguments.levels import logging_level
 from .arguments.names import status_names
 from .backend import Backend
@@ -78,7 +78,7 @@ class Profiler:
     ) -> None:
         self._opened = OpenedModel.of(model, backend, self.backend_class)
         self.model, self.backend = self._opened.model, self._opened.backend
-        self.name = text("a text that is not empty").or_none()("name", name) or self.backend.model_name(self.model)
+        self.name = MODEL_NAME("name", name) or self.backend.model_name(self.model)
         self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
         for function in (ComputeRunOptions(), ComputeSampling(), ComputeTrainingTrace(), ComputeNonzeroTrace()):

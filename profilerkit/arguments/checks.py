@@ -22,6 +22,7 @@ __all__ = [
     "COLUMNS",
     "DEPTH",
     "FLAG",
+    "MODEL_NAME",
     "MOST",
     "NAMES",
     "ONE_BATCH_SIZE",
@@ -151,6 +152,10 @@ def _read_text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError
     return value
+
+
+#: What a report calls a model.
+MODEL_NAME = text("a text that is not empty").or_none()
 
 
 def to_call(expected: str) -> Check:

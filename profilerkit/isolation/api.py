@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..api import Names, arguments_given, read_functions, read_names
-from ..arguments.checks import FLAG, NAMES, Check, text
+from ..arguments.checks import FLAG, MODEL_NAME, NAMES, Check
 from ..backend import BACKEND, Backend, DeviceLike
 from ..piping.function import ProfilerFunction
 from ..plugging import offers
@@ -85,7 +85,7 @@ def isolated(
         tuple(read_functions(functions)),
         names_of("metrics", metrics),
         names_of("leave_out", leave_out) or (),
-        text("a text that is not empty").or_none()("name", name),
+        MODEL_NAME("name", name),
         BACKEND("backend", backend),
         FLAG("strict", strict),
         {**kwargs, **arguments_given(batch_size, device)},
