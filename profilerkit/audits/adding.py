@@ -29,7 +29,7 @@ def add_report(store: Store | str | PathLike[str], report: Report, spec: str | N
     if not isinstance(store, Store):
         with Store.open(store) as opened:
             return add_report(opened, report, spec)
-    facts = read_machine()
+    facts, spec = read_machine(), spec or report.name
     machine, commit = digest_machine(facts), find_commit(Path.cwd())
     about = {"engine": "profile", "profilerkit": version("profilerkit"), "cases": 1}
     run = store.begin_run(Run(facts=about, machine=machine, commit=commit), facts)
@@ -38,7 +38,7 @@ def add_report(store: Store | str | PathLike[str], report: Report, spec: str | N
     measured = [spec, settings, list(report.statuses), report.fingerprint, dict(report.environment), machine]
     row = read_report(
         report,
-        spec=spec or report.name,
+        spec=spec,
         key=hashlib.sha256(json.dumps(measured, sort_keys=True, default=str).encode()).hexdigest(),
         settings=settings,
         flags=find_flags(report),

@@ -36,8 +36,8 @@ def row(run: str, **fields: Any) -> Row:
     return replace(base, **fields)
 
 
-def report() -> Report:
-    return profile(Sequential(dense(4, 8)), input_shape=(4,), metrics=["macs", "total_params"])
+def report(name: str | None = None) -> Report:
+    return profile(Sequential(dense(4, 8)), input_shape=(4,), metrics=["macs", "total_params"], name=name)
 
 
 @pytest.fixture
@@ -168,6 +168,15 @@ def test_one_audit_at_a_time_writes_to_a_file(store: Store, tmp_path: Path) -> N
         assert add_report(second, report()).attempt == 1, "a single report may be added meanwhile"
     with store.exclusive():
         pass
+
+
+def test_a_report_without_a_spec_has_its_name_as_one(store: Store) -> None:
+    """Also in its key: a model of another name is another one, whatever else is equal."""
+    first, other = report(), report("other")
+    keys = {added.spec: added.key for added in (add_report(store, first), add_report(store, other))}
+    assert len(keys) == len(set(keys.values())) == 2
+    again = add_report(store, other, "other")
+    assert (again.key, again.attempt) == (keys["other"], 2), "said or not, it is the same model"
 
 
 # The journal ----------------------------------------------------------------------------------------------------------
