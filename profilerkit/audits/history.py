@@ -11,6 +11,7 @@ import msgspec
 
 from ..errors import ArgumentError, by_likeness
 from ..render.grids import Grid
+from .machines import shorten_commit
 from .rows import Row, Value
 from .series import CaseName, find_causes, find_rows, group_by_case, is_exact, open_store
 from .store import Store
@@ -65,7 +66,8 @@ def _list_cells(point: Point) -> tuple[str, ...]:
     mark = "moved" if point.moved else "" if value.value is not None else value.completeness.value
     flags = [f"not plausible: {flag}" for flag in row.flags]
     shown = value.shown if value.value is not None else "-"
-    return moment, row.commit[:10] or "-", row.machine[:8] or "-", shown, mark, "; ".join([*point.causes, *flags])
+    commit = shorten_commit(row.commit, 10) or "-"
+    return moment, commit, row.machine[:8] or "-", shown, mark, "; ".join([*point.causes, *flags])
 
 
 def history(store: Store | str | PathLike[str], model: str, metric: str) -> list[History]:

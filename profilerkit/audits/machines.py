@@ -15,7 +15,7 @@ from typing import Any
 
 from ..process.environment import machine
 
-__all__ = ["Busyness", "digest_machine", "find_commit", "read_machine"]
+__all__ = ["Busyness", "digest_machine", "find_commit", "read_machine", "shorten_commit"]
 
 #: What makes a machine one of a kind: neither its name nor the version of its kernel.
 _KIND = ("system", "architecture", "cpu", "cores", "usable_cores", "memory_bytes")
@@ -90,6 +90,15 @@ def find_commit(folder: Path) -> str:
     commit = _call_git(folder, "rev-parse", "HEAD")
     changed = commit and _call_git(folder, "status", "--porcelain", "--untracked-files=no")
     return f"{commit}+" if changed else commit
+
+
+def shorten_commit(commit: str, length: int = 12) -> str:
+    """Return a commit as it is written in short; a "+" at its end, for files that were changed since, stays.
+
+    >>> shorten_commit("0123456789abcdef+"), shorten_commit("0123+")
+    ('0123456789ab+', '0123+')
+    """
+    return commit[:length] + "+" * (len(commit) > length and commit.endswith("+"))
 
 
 def _call_git(folder: Path, *arguments: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import ArgumentError, by_likeness
 from .cases import is_run_for
+from .machines import shorten_commit
 from .rows import Row, Value
 from .store import Run, Store
 
@@ -82,7 +83,8 @@ def find_causes(before: Row, after: Row) -> tuple[str, ...]:
     if before.code != after.code:
         changed.append("the model's own code")
     if before.commit != after.commit:
-        changed.append(f"commit {before.commit[:12] or 'none'} -> {after.commit[:12] or 'none'}")
+        old, new = (shorten_commit(row.commit) or "none" for row in (before, after))
+        changed.append(f"commit {old} -> {new}")
     if before.machine != after.machine:
         changed.append("the kind of machine")
     return tuple(changed)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..audits.hiding import hide_text
+from ..audits.machines import shorten_commit
 from ..audits.rows import Row
 from ..audits.store import Run
 from ..errors import StoreError
@@ -94,7 +95,7 @@ class _Context:
             "flags": lambda row: text("; ".join(row.flags)),
             "settings": lambda row: text(_describe_settings(row.settings)),
             "model_type": lambda row: text(row.model_type),
-            "commit": lambda row: text(_shorten_commit(row.commit)),
+            "commit": lambda row: text(shorten_commit(row.commit)),
             "created": lambda row: _shorten_moment(row.created),
             "machine": lambda row: self.machines.get(row.machine) or row.machine[:8],
             "run": lambda row: self.places.get(row.run, -1),
@@ -112,7 +113,7 @@ class _Context:
             "at": [_shorten_moment(row.created) for row in rows],
             "run": [self.places.get(row.run, -1) for row in rows],
             "status": [row.status.value for row in rows],
-            "commit": [self.text(_shorten_commit(row.commit)) for row in rows],
+            "commit": [self.text(shorten_commit(row.commit)) for row in rows],
             "versions": [self.number_versions(row) for row in rows],
             "code": _number([row.code for row in rows]),
             "machine": _number([row.machine for row in rows]),
@@ -126,7 +127,7 @@ class _Context:
             "started": _shorten_moment(run.started),
             "ended": _shorten_moment(run.ended),
             "outcome": run.outcome or "not ended",
-            "commit": self.text(_shorten_commit(run.commit)),
+            "commit": self.text(shorten_commit(run.commit)),
             "machine": self.machines.get(run.machine) or run.machine[:8],
             "profilerkit": self.text(str(run.facts.get("profilerkit", ""))),
         }
@@ -145,11 +146,6 @@ def _describe_settings(settings: Mapping[str, Any]) -> str:
 
 def _shorten_moment(moment: str) -> str:
     return moment[:19].replace("T", " ")
-
-
-def _shorten_commit(commit: str) -> str:
-    """Return a commit as it is written in short; a "+" at its end, for files that were changed since, stays."""
-    return commit[:12] + "+" * (len(commit) > 12 and commit.endswith("+"))
 
 
 def _describe_machine(facts: Mapping[str, str]) -> str:

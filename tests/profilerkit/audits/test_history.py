@@ -40,6 +40,17 @@ def test_a_history_has_every_measurement_and_marks_what_moved(store: Store) -> N
     assert [point.value.value for point in g.points] == [32, 32, None]
 
 
+def test_a_commit_in_short_keeps_the_mark_of_changed_files(store: Store) -> None:
+    """Else a row from changed files would have the commit that it differs from."""
+    for night, commit in ((3, "c" * 40), (4, f"{'c' * 40}+")):
+        report = network_report(4, 8)
+        row = count_row(begun(store, night), night, "net.py:h", report, commit=commit)
+        store.add(row, report)
+    (h,) = history(store, "net.py:h", "macs")
+    assert h.points[1].causes == ("commit cccccccccccc -> cccccccccccc+",)
+    assert [cells[1] for cells in h.grid().rows] == ["cccccccccc", "cccccccccc+"]
+
+
 def test_a_model_or_metric_that_is_not_there_names_the_nearest(store: Store) -> None:
     with pytest.raises(ArgumentError, match="no model 'net.py:ff'; the nearest are: net.py:f, net.py:g"):
         history(store, "net.py:ff", "macs")
