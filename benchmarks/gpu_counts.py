@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gpu_checks import error_result
 from gpu_results import Result, Skipped
 
 if TYPE_CHECKING:
@@ -35,11 +36,8 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped]:
         torch.manual_seed(0)
         try:
             yield from _network(name, where.device, is_there_alone=bool(only))
-        except Exception as error:  # one network is not to cost the others
-            print(f"{name}: {type(error).__name__}: {error}", flush=True)
-            yield Result(
-                STEP, name, "counted", 0.0, 1.0, "no error", within=0.0, note=f"{type(error).__name__}: {error}"[:500]
-            )
+        except Exception as error:
+            yield error_result(STEP, name, "counted", error)
 
 
 def _network(name: str, device: str, is_there_alone: bool) -> Iterator[Result]:

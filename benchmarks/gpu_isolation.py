@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpu_checks import Check, run_checks
 from gpu_results import Result, Skipped
 
 if TYPE_CHECKING:
@@ -78,20 +78,7 @@ def wrong_index() -> Any:
 
 def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped]:
     """Yield what came of each model, in a process of its own."""
-    import sys
-
-    sys.path.insert(0, str(_THIS.parent))
-    for check in _CHECKS:
-        name, began = (check.__doc__ or "").strip().rstrip("."), time.monotonic()
-        if check in _ON_GPU and where.is_small:
-            yield Skipped(STEP, name, "only a GPU has that")
-            continue
-        try:
-            wrong = check(where.device)
-        except Exception as error:  # one check is not to cost the others
-            wrong = f"{type(error).__name__}: {error}"
-        print(f"{name}: {wrong or 'yes'} ({time.monotonic() - began:.1f} s)", flush=True)
-        yield Result(STEP, name, "check", float(not wrong), 1.0, "it must be so", "", 0.0, wrong[:600])
+    yield from run_checks(STEP, where, _ANYWHERE, _ON_GPU)
 
 
 def _isolated(name: str, device: str, **settings: Any) -> Any:
@@ -181,17 +168,8 @@ def _fork_server(device: str) -> str:
     return _all_of_it(_isolated("fine", device, **settings)) or _all_of_it(_isolated("fine", device, **settings))
 
 
-_CHECKS: tuple[Callable[[str], str], ...] = (
-    *(_plain, _limited, _limited_more, _out_of_memory, _out_of_memory_here, _broken_kernel, _forked, _fork_server),
-    _timed_out,
-)
-_ON_GPU = (
-    _limited,
-    _limited_more,
-    _out_of_memory,
-    _out_of_memory_here,
-    _forked,
-    _fork_server,
-    _broken_kernel,
+_ANYWHERE: tuple[Check, ...] = (_plain,)
+_ON_GPU: tuple[Check, ...] = (
+    *(_limited, _limited_more, _out_of_memory, _out_of_memory_here, _broken_kernel, _forked, _fork_server),
     _timed_out,
 )

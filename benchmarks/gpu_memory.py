@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from gpu_checks import error_result
 from gpu_results import Result, Skipped
 
 if TYPE_CHECKING:
@@ -100,10 +101,8 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped]:
             torch.manual_seed(0)
             try:
                 yield from measured(name, *make(), where.device)
-            except Exception as error:  # one network is not to cost the others
-                note = f"{type(error).__name__}: {error}"[:500]
-                print(f"{name}: {note}", flush=True)
-                yield Result(STEP, name, "measured", 0.0, 1.0, "no error", within=0.0, note=note)
+            except Exception as error:
+                yield error_result(STEP, name, "measured", error)
             gc.collect()
             if where.device != "cpu":
                 torch.cuda.empty_cache()
@@ -120,7 +119,6 @@ def _inference(name: str, model: Any, inputs: tuple[Any, ...], device: str) -> I
     within, note = _judged(report, "memory_footprint")
     if device == "cpu":
         yield Result(STEP, name, "memory of a pass", predicted, measured, "measured_memory", "bytes")
-    if device == "cpu":
         return
 
     def run() -> None:
@@ -167,10 +165,8 @@ def _training(optimizer: str, name: str, model: Any, inputs: tuple[Any, ...], de
     there = _bytes((*model.parameters(), *model.buffers(), *inputs, *state))
     given_out, requested = _peaks(run, before=stepper.zero_grad)
     within, missing = _judged(report, "training_memory")
-    metric, note = (
-        f"memory of a step, {optimizer}",
-        f"predicted peak at {parts['operator']} ({parts['phase']}); {missing}",
-    )
+    metric = f"memory of a step, {optimizer}"
+    note = f"predicted peak at {parts['operator']} ({parts['phase']}); {missing}"
     yield Result(STEP, name, metric, predicted, there + given_out, "the allocator", "bytes", within, note)
     yield Result(STEP, name, metric, predicted, there + requested, "what was requested of it", "bytes")
 

@@ -68,14 +68,12 @@ def _profiled(model: Any, inputs: tuple[Any, ...]) -> tuple[float, dict[str, flo
     import torch
     from torch.profiler import ProfilerActivity, profile
 
-    with torch.no_grad(), profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], acc_events=True) as session:
-        for _ in range(3):
-            model(*inputs)
-        torch.cuda.synchronize()
-    with torch.no_grad(), profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], acc_events=True) as session:
-        for _ in range(_PASSES):
-            model(*inputs)
-        torch.cuda.synchronize()
+    both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    for passes in (3, _PASSES):  # the first session is for warming up
+        with torch.no_grad(), profile(activities=both, acc_events=True) as session:
+            for _ in range(passes):
+                model(*inputs)
+            torch.cuda.synchronize()
     events: Any = session.events()
     kernels = sum(event.self_device_time_total for event in events if event.device_type.name == "CUDA")
     outermost: dict[str, float] = {}

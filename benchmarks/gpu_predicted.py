@@ -72,7 +72,7 @@ def _listed(small: bool) -> Iterator[tuple[str, Any, Callable[[int], Any], int]]
 
 
 def _networks(where: Where, calibrated: Any, data_sheet: Any) -> Iterator[Result]:
-    from gpu_times import seconds_by_hand
+    from gpu_times import forward_call, seconds_by_hand, training_call
 
     from profilerkit import ModelInputs
     from profilerkit.plugging.offers import backend_named
@@ -87,7 +87,7 @@ def _networks(where: Where, calibrated: Any, data_sheet: Any) -> Iterator[Result
         for phase in PHASES:
             is_step = phase == "training"
             model.to(where.device).train(is_step)
-            call = _training_call(model, x) if is_step else _forward_call(model, x)
+            call = (training_call if is_step else forward_call)(model, x)
             taken = seconds_by_hand(call, where.device, 12 if where.is_small else 20)
             trace = (backend.trace_training if is_step else backend.trace)(model, ModelInputs(x))
             predicted = predict_trace(trace, calibrated)
@@ -110,25 +110,3 @@ def _networks(where: Where, calibrated: Any, data_sheet: Any) -> Iterator[Result
         yield Result(STEP, "all networks", f"in the interval, {phase}", sum(covered[phase]), count, "all of them")
     note = "; ".join(above)[:600]
     yield Result(STEP, "all networks", "data sheet bounds above a measurement", len(above), 0.0, "none", "", 0.0, note)
-
-
-def _forward_call(model: Any, x: Any) -> Callable[[], object]:
-    import torch
-
-    def call() -> None:
-        with torch.no_grad():
-            model(x)
-
-    return call
-
-
-def _training_call(model: Any, x: Any) -> Callable[[], object]:
-    import torch
-
-    def call() -> None:
-        for parameter in model.parameters():
-            parameter.grad = None
-        outputs = model(x)
-        torch.autograd.backward([outputs], [torch.ones_like(outputs)])
-
-    return call

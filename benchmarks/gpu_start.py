@@ -7,16 +7,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gpu_checks import check_result
 from gpu_results import Result, Skipped
 
 if TYPE_CHECKING:
     from gpu import Where
 
 STEP = "start"
-
-
-def _checked(name: str, is_so: bool, note: object = "") -> Result:
-    return Result(STEP, name, "check", float(is_so), 1.0, "it must be so", within=0.0, note=str(note)[:600])
 
 
 def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped | dict[str, str]]:
@@ -33,9 +30,9 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped | 
         [sys.executable, "-m", "profilerkit", "doctor"], capture_output=True, text=True, check=False
     )
     print(doctor.stdout, doctor.stderr)
-    yield _checked("doctor ends with 0", doctor.returncode == 0, doctor.stderr[-300:])
-    yield _checked("doctor names torch", torch.__version__ in doctor.stdout)
-    yield _checked("doctor ends without a warning", not doctor.stderr, doctor.stderr)
+    yield check_result(STEP, "doctor ends with 0", doctor.returncode == 0, doctor.stderr[-300:])
+    yield check_result(STEP, "doctor names torch", torch.__version__ in doctor.stdout)
+    yield check_result(STEP, "doctor ends without a warning", not doctor.stderr, doctor.stderr)
     if where.is_small:
         yield Skipped(STEP, "facts of the GPU", "there is none")
         return
@@ -49,14 +46,16 @@ def _of_gpu(backend: Any, name: str, doctor: str, environment: Mapping[str, str]
     from profilerkit.devices import device
 
     yield {"nvidia-smi": _driver()}
-    yield _checked("doctor names the GPU", name in doctor, name)
+    yield check_result(STEP, "doctor names the GPU", name in doctor, name)
     properties = torch.cuda.get_device_properties(0)
     memory = float(environment["accelerator_memory_bytes"])
     yield Result(STEP, "memory of the device", "bytes", memory, properties.total_memory, "torch", "bytes", 0.0)
     info, by_name = backend.device_info("cuda"), device(name)
-    yield _checked("the driver's name is that of a device of the catalog", info.name == by_name.name, info.name)
-    yield _checked("it has a peak in bfloat16", bool(info.peak("bf16")), info.peak("bf16"))
-    yield _checked("Device.GPU is the GPU", backend.device_info(Device.GPU).name == info.name)
+    yield check_result(
+        STEP, "the driver's name is that of a device of the catalog", info.name == by_name.name, info.name
+    )
+    yield check_result(STEP, "it has a peak in bfloat16", bool(info.peak("bf16")), info.peak("bf16"))
+    yield check_result(STEP, "Device.GPU is the GPU", backend.device_info(Device.GPU).name == info.name)
     free, total = torch.cuda.mem_get_info()
     listed = by_name.memory or 0.0
     yield Result(

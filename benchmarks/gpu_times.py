@@ -63,6 +63,30 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result]:
         yield from _layers(name, model.eval(), inputs, where)
 
 
+def forward_call(model: Any, *inputs: Any) -> Callable[[], object]:
+    """Return a pass without gradients."""
+    import torch
+
+    def call() -> None:
+        with torch.no_grad():
+            model(*inputs)
+
+    return call
+
+
+def training_call(model: Any, *inputs: Any) -> Callable[[], object]:
+    """Return a training step without a loss and an optimizer: the gradients of the sum of the outputs."""
+    import torch
+
+    def call() -> None:
+        for parameter in model.parameters():
+            parameter.grad = None
+        outputs = model(*inputs)
+        torch.autograd.backward([outputs], [torch.ones_like(outputs)])
+
+    return call
+
+
 def seconds_by_hand(call: Callable[[], object], device: str, rounds: int = _ROUNDS) -> float:
     """Return the median of a call's seconds: by two events around it where there are any, and one wait after each."""
     import torch
@@ -105,14 +129,9 @@ def _clocked(call: Callable[[], object], device: str) -> float:
 
 
 def _passes(name: str, model: Any, inputs: tuple[Any, ...], where: Where) -> Iterator[Result]:
-    import torch
-
     from profilerkit import ModelInputs, profile
 
-    def call() -> None:
-        with torch.no_grad():
-            model(*inputs)
-
+    call = forward_call(model, *inputs)
     first = seconds_by_hand(call, where.device)
     report: Any = profile(
         model, ModelInputs(*inputs), metrics=["execution_time"], max_seconds=_most_seconds(where.device)
@@ -133,16 +152,9 @@ def _judged(first: float, second: float, where: Where) -> float | None:
 
 
 def _steps(name: str, model: Any, inputs: tuple[Any, ...], where: Where) -> Iterator[Result]:
-    import torch
-
     from profilerkit import ModelInputs, profile
 
-    def call() -> None:
-        for parameter in model.parameters():
-            parameter.grad = None
-        outputs = model(*inputs)
-        torch.autograd.backward([outputs], [torch.ones_like(outputs)])
-
+    call = training_call(model, *inputs)
     first = seconds_by_hand(call, where.device, _ROUNDS_OF_STEPS)
     report: Any = profile(
         model, ModelInputs(*inputs), metrics=["training_time"], max_seconds=_most_seconds(where.device)
@@ -170,15 +182,10 @@ def _same_twice(name: str, model: Any, inputs: tuple[Any, ...], device: str) -> 
 
 def _layers(name: str, model: Any, inputs: tuple[Any, ...], where: Where) -> Iterator[Result]:
     """Compare the layer times with the whole, and a pass that is watched with one that is not."""
-    import torch
-
     from profilerkit import ModelInputs, profile
     from profilerkit_torch import layer_times
 
-    def call() -> None:
-        with torch.no_grad():
-            model(*inputs)
-
+    call = forward_call(model, *inputs)
     plain = seconds_by_hand(call, where.device, _ROUNDS_OF_STEPS)
     with layer_times(model):
         watched = seconds_by_hand(call, where.device, _ROUNDS_OF_STEPS)

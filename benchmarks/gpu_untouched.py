@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from gpu_checks import Check, run_checks
 from gpu_results import Result, Skipped
 
 if TYPE_CHECKING:
@@ -28,17 +29,7 @@ _KEYS = (
 
 def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped]:
     """Yield what was checked, each by a function of its own."""
-    for check in (*_ANYWHERE, *_ON_GPU):
-        name = (check.__doc__ or "").strip().rstrip(".")
-        if check in _ON_GPU and where.device == "cpu":
-            yield Skipped(STEP, name, "only a GPU has that")
-            continue
-        try:
-            wrong = check(where.device)
-        except Exception as error:  # one check is not to cost the others
-            wrong = f"{type(error).__name__}: {error}"
-        print(f"{name}: {wrong or 'yes'}", flush=True)
-        yield Result(STEP, name, "check", float(not wrong), 1.0, "it must be so", "", 0.0, wrong[:500])
+    yield from run_checks(STEP, where, _ANYWHERE, _ON_GPU)
 
 
 def _profiled(model: Any, *inputs: Any, keys: tuple[str, ...] = _KEYS, **settings: Any) -> Any:
@@ -420,11 +411,11 @@ def _two_devices(device: str) -> str:
     return "" if report["execution_time"].median > 0 else "no time"
 
 
-_ANYWHERE: tuple[Callable[[str], str], ...] = (
+_ANYWHERE: tuple[Check, ...] = (
     *(_weights, _moved, _generators, _own_settings, _settings_of_model, _interrupted, _interrupted_by_clock),
     _default_device,
 )
-_ON_GPU: tuple[Callable[[str], str], ...] = (
+_ON_GPU: tuple[Check, ...] = (
     *(_stream_of_caller, _stream_of_model, _side_stream, _replayed, _graphed_callable),
     *(_allocator, _memory_history, _two_devices, _capture),
 )
