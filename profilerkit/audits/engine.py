@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import NotOfferedError, by_likeness
-from ..plugging import offers
 from ..plugging.extension import EngineInfo
+from ..plugging.manager import Offer, offers
+from ..plugging.named import load_offer
+from ..plugging.sources import claimed_once
 
 if TYPE_CHECKING:
     from .cases import Case
@@ -66,23 +68,33 @@ class Engine(ABC):
 
 
 def find_engine(name: str) -> type[Engine]:
-    """Return the class of an engine; raises `NotOfferedError` for an unknown name, and if its package is missing."""
-    engines = {info.name: info for info in list_engines()}
+    """Return the class of an engine; raises `NotOfferedError` for an unknown name, and if it cannot be loaded."""
+    engines = {offer.item.name: offer for offer in _offered()}
     if name not in engines:
         raise NotOfferedError(
             f"there is no engine {name!r}; there are, nearest first: {', '.join(by_likeness(name, engines))}"
         )
-    info = engines[name]
     try:
-        engine: type[Engine] = info.load()
-        return engine
-    except ImportError as error:
+        engine: type[Engine] = load_offer("engine", engines[name], _is_engine, "is no engine")
+    except NotOfferedError as error:
+        missing = error.__cause__
+        if not isinstance(missing, ImportError):
+            raise
+        requirement = engines[name].item.requirement
         raise NotOfferedError(
-            f"the engine {name!r} cannot be used: {error}; install it with: pip install '{info.requirement}'"
-        ) from error
+            f"the engine {name!r} cannot be used: {missing}; install it with: pip install '{requirement}'"
+        ) from missing
+    return engine
 
 
 def list_engines() -> list[EngineInfo]:
     """Return the engines of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    engines = offers.offers("profilerkit_engines", EngineInfo)
-    return [offer.item for offer in offers.claimed_once("engine", engines)]
+    return [offer.item for offer in _offered()]
+
+
+def _offered() -> list[Offer[EngineInfo]]:
+    return claimed_once("engine", offers("profilerkit_engines", EngineInfo))
+
+
+def _is_engine(loaded: object) -> bool:
+    return isinstance(loaded, type) and issubclass(loaded, Engine)

@@ -1,4 +1,4 @@
-"""What plugins offer by name and load when it is used: commands, figures, renderers."""
+"""What plugins offer by name and load when it is used: commands, figures, renderers, engines."""
 
 from __future__ import annotations
 

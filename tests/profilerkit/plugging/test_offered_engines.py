@@ -1,0 +1,49 @@
+"""Engines of audits that plugins add."""
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
+
+import pytest
+from plugin_fixtures import offering, raising
+
+from profilerkit import NotOfferedError, RegistrationConflictError
+from profilerkit.audits import Engine, EngineInfo
+from profilerkit.audits.engine import find_engine, list_engines
+
+
+class Nothing(Engine):
+    def run(self, cases: Iterable[Any]) -> Generator[Any, None, None]:
+        yield from ()
+
+
+def test_an_engine_of_a_package_is_found_like_ours(install: Any, core: None) -> None:
+    install("slow", engines=offering(EngineInfo("nothing", lambda: Nothing)))
+    assert [info.name for info in list_engines()] == ["local", "ray", "nothing"]
+    assert find_engine("nothing") is Nothing
+
+
+@pytest.mark.parametrize(
+    ("load", "message"),
+    [
+        (
+            raising(ImportError("No module named 'slurm'")),
+            "^the engine 'mine' cannot be used: No module named 'slurm'; install it with: pip install 'my-slurm'$",
+        ),
+        (raising(KeyError("slurm")), r"^engine 'mine' of plugin 'slow'.* cannot be used \(KeyError: 'slurm'\); to do"),
+        (raising(SystemExit(3)), r"^engine 'mine' of plugin 'slow'.* cannot be used \(SystemExit: 3\); to do"),
+        (lambda: 3, "^engine 'mine' of plugin 'slow'.*: its load returned 3, which is no engine; to do without it"),
+        (lambda: str, "^engine 'mine' of plugin 'slow'.*: its load returned .*str.*, which is no engine; to do"),
+    ],
+)
+def test_an_engine_that_cannot_be_used_says_why(
+    load: Callable[[], Any], message: str, install: Any, core: None
+) -> None:
+    install("slow", engines=offering(EngineInfo("mine", load, requirement="my-slurm")))
+    with pytest.raises(NotOfferedError, match=message):
+        find_engine("mine")
+
+
+def test_two_engines_of_one_name_are_an_error(install: Any, core: None) -> None:
+    install("slow", engines=offering(EngineInfo("local", lambda: Nothing)))
+    with pytest.raises(RegistrationConflictError, match="two plugins offer engine 'local': "):
+        find_engine("local")
