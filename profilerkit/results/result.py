@@ -40,7 +40,7 @@ class Result:
         return cast("Report | Comparison", self)
 
     def plot(self, kind: str, **options: Any) -> Any:
-        """Return a matplotlib figure of a kind in `profilerkit.figures.KINDS`. It needs the ``plot`` extra.
+        """Return a matplotlib figure of one of `profilerkit.figures.kinds`. It needs the ``plot`` extra.
 
         ``report.plot("icicle", by="macs")`` is ``profilerkit.figures.icicle(report, by="macs")``. The figure of a
         comparison shows all models.

@@ -34,7 +34,7 @@ def test_the_quietest_run_counts_and_the_medians_of_all_are_kept() -> None:
     assert pick_quietest(runs[:1]).row.tries == {}, "there was one run"
 
 
-def test_a_run_that_failed_is_not_the_pick_quietest() -> None:
+def test_a_run_that_failed_is_not_the_quietest() -> None:
     assert pick_quietest([outcome(1.0, 0.3), outcome(2.0, 0.0, RowStatus.FAILED)]).row["execution_time"] == 1.0
 
 
