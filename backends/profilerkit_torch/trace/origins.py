@@ -296,9 +296,9 @@ def _count_of_threads() -> dict[int, str] | None:
     out.
     """
     counted = {}
-    own = threading.get_native_id()
-    for number in filter(None, {own, *(thread.native_id for thread in threading.enumerate())}):
+    current = threading.get_native_id()
+    for number in filter(None, {current, *(thread.native_id for thread in threading.enumerate())}):
         with suppress(OSError):  # of one that has ended; of all where a system does not count
             run, _, times = Path(f"/proc/self/task/{number}/schedstat").read_text(encoding="ascii").split()
             counted[number] = f"{run} {times}"
-    return None if counted.pop(own, "0 0") == "0 0" else counted
+    return None if counted.pop(current, "0 0") == "0 0" else counted
