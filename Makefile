@@ -36,13 +36,15 @@ test: $(VENV)/.installed ## run the tests and doctests that are not slow: some m
 	@$(PYTEST) -m "not slow"
 
 test-fast: $(VENV)/.installed ## run the tests of the core and the rules of the house that need no framework and no process: a minute
-	@$(PYTEST) -m "not slow and not heavy" tests/profilerkit tests/house profilerkit
+	@$(PYTEST) -m "not slow and not heavy" $(CORE) tests/house profilerkit plugins
 
 test-all: $(VENV)/.installed ## run all tests, slow ones too (browsers, fresh environments); the core must be covered to 95 %
 	@$(PYTEST) --cov --cov-report=
 	@echo
 	@echo "Coverage of the core:"
 	@$(BIN)/python -m coverage report --include='profilerkit/*' --fail-under=95
+
+CORE := tests/profilerkit tests/profilerkit_audits tests/profilerkit_budgets tests/profilerkit_pages tests/profilerkit_predict
 
 # One release: TORCH=, TENSORFLOW=, ONNX=, JAX= or NUMPY=; RECORD=1 writes its row into docs/releases.rst.
 RELEASE := $(if $(TORCH),--torch $(TORCH)) $(if $(TENSORFLOW),--tensorflow $(TENSORFLOW)) $(if $(ONNX),--onnx $(ONNX)) \

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from profilerkit import profile
-from profilerkit.audits import audit
-from profilerkit.audits.running import Watch
+from profilerkit_audits import audit
+from profilerkit_audits.running import Watch
 
 WORKERS = 2
 FEW = 4

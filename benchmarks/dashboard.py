@@ -20,8 +20,8 @@ from audit_rows import fill
 from browsing import executable
 from playwright.sync_api import Page, sync_playwright
 
-from profilerkit.audits import Store
-from profilerkit.dashboard import write
+from profilerkit_audits import Store
+from profilerkit_audits.dashboard import write
 
 #: Returns the milliseconds from what is done to the second frame after it, when it is on the screen.
 TIMED = """async () => {

@@ -23,8 +23,8 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped | 
     """Yield the calibration's own figures, then predicted and measured times, and the errors of all of them."""
     from profilerkit.devices import device
     from profilerkit.plugging.offers import backend_named
-    from profilerkit.prediction.calibration import Calibration, toml_of
-    from profilerkit.prediction.measuring import calibrate
+    from profilerkit_predict.prediction.calibration import Calibration, toml_of
+    from profilerkit_predict.prediction.measuring import calibrate
 
     backend: Any = backend_named("torch")
     seconds, began = (4.0 if where.is_small else 75.0), time.monotonic()
@@ -76,7 +76,7 @@ def _networks(where: Where, calibrated: Any, data_sheet: Any) -> Iterator[Result
 
     from profilerkit import ModelInputs
     from profilerkit.plugging.offers import backend_named
-    from profilerkit.prediction.predicting import predict_trace
+    from profilerkit_predict.prediction.predicting import predict_trace
 
     backend: Any = backend_named("torch")
     errors: dict[str, list[float]] = {phase: [] for phase in PHASES}

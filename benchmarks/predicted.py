@@ -34,10 +34,10 @@ from predicted_networks import subjects
 from profilerkit import DeviceInfo, ModelInputs, RunOptions
 from profilerkit.devices import device
 from profilerkit.plugging.offers import backend_named
-from profilerkit.prediction import Calibration, Network, predict_trace
-from profilerkit.prediction.calibration import COMPILED
-from profilerkit.prediction.measuring import clock_of
 from profilerkit.times.sampling import Sampling, measure
+from profilerkit_predict.prediction import Calibration, Network, predict_trace
+from profilerkit_predict.prediction.calibration import COMPILED
+from profilerkit_predict.prediction.measuring import clock_of
 
 BATCH_SIZES = (1, 4, 16)
 PHASES = ("forward", "training", f"forward{COMPILED}", f"training{COMPILED}")

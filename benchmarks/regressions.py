@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from profilerkit.audits.steps import MIN_NIGHTS, control_rate, find_share, find_splits
+from profilerkit_audits.steps import MIN_NIGHTS, control_rate, find_share, find_splits
 
 Floats = NDArray[np.float64]
 BLOCK = 5

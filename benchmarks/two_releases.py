@@ -14,9 +14,9 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from profilerkit.audits import Store, diff_runs
-from profilerkit.audits.changes import draw_changes
 from profilerkit.render.console import grid_text
+from profilerkit_audits import Store, diff_runs
+from profilerkit_audits.changes import draw_changes
 
 AUDIT = "import sys; from profilerkit.cli import main; main(sys.argv[1:])"
 

@@ -29,6 +29,7 @@ from import_graph import Graph, circles, graph_of_rooms, reached_from  # noqa: E
 PAGE = DOCS / "architecture.rst"
 PACKAGES = {
     "profilerkit": ROOT / "profilerkit",
+    **{path.name: path for path in sorted((ROOT / "plugins").glob("profilerkit_*"))},
     "profilerkit_torch": ROOT / "backends" / "profilerkit_torch",
     "profilerkit_tensorflow": ROOT / "backends" / "profilerkit_tensorflow",
     "profilerkit_jax": ROOT / "backends" / "profilerkit_jax",

@@ -20,7 +20,7 @@ def main() -> None:
 
     from models import mobilenet_v2, resnet18
     from profilerkit import compare, profile
-    from profilerkit.figures import Ceilings, kinds
+    from profilerkit_pages.figures import Ceilings, kinds
 
     image = torch.zeros(1, 3, 224, 224)
     net = resnet18().eval()

@@ -213,14 +213,21 @@ def _not_one(formulas: Iterable[tuple[str, PerElements]]) -> Iterator[tuple[str,
             yield name, formula
 
 
+def own_functions() -> list[Any]:
+    """Return the functions that profilerkit's own plugins offer by default."""
+    from profilerkit.plugging import offers
+    from profilerkit.testing import FakeBackend
+
+    return [offer.item for offer in offers.functions_offered(FakeBackend()) if offer.plugin.is_own]
+
+
 def keys_of_metrics() -> tuple[list[Any], list[Any]]:
     """Return the status keys of the metrics: those of an evaluation and by default, and those on demand."""
     from profilerkit_metrics import ComputeEvalMetric
-    from profilerkit_metrics.discovery import default_functions
 
     by_default: list[Any] = []
     on_demand: list[Any] = []
-    for function in (*default_functions(), ComputeEvalMetric(lambda model, loader: 0.0)):
+    for function in (*own_functions(), ComputeEvalMetric(lambda model, loader: 0.0)):
         (on_demand if function.ON_DEMAND else by_default).extend(function.bounded_keys())
     return by_default, on_demand
 
@@ -272,10 +279,8 @@ def arguments_of_functions() -> str:
     from profilerkit.piping.intrinsic import INTRINSIC
     from profilerkit.piping.options import BUNDLES
     from profilerkit.piping.registry import PROVIDED
-    from profilerkit.plugging import offers
-    from profilerkit.testing import FakeBackend
 
-    offered = [offer.item for offer in offers.functions_offered(FakeBackend()) if offer.plugin.is_own]
+    offered = own_functions()
     functions = (*BUNDLES, *INTRINSIC, *offered)
     computed = {key.NAME for function in (*INTRINSIC, *offered) for key in function.bounded_keys()}
     texts: dict[str, str] = {}

@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING
 from .process.lazy import lazy_names, module_of_each
 
 if TYPE_CHECKING:
+    from profilerkit_audits import audit
+    from profilerkit_predict.joining import JoinedProfile
+    from profilerkit_predict.joining import join as join
+    from profilerkit_predict.language_models import kv_bytes, kv_bytes_per_token, llm
+    from profilerkit_predict.prediction.api import predict
+    from profilerkit_predict.prediction.predicting import Prediction
+
     from .api import compare, profile
-    from .audits import audit
     from .backend import Backend, BackendInfo
     from .backend import Device as Device
     from .backend import RunOptions as RunOptions
@@ -58,9 +64,6 @@ if TYPE_CHECKING:
     from .inputs import ForwardPass, ModelInputPattern, ModelInputs
     from .inputs import TensorSpec as TensorSpec
     from .isolation import isolated
-    from .joining import JoinedProfile
-    from .joining import join as join
-    from .language_models import kv_bytes, kv_bytes_per_token, llm
     from .piping.function import ExternalProfilerFunction, JointFunction, ProfilerFunction
     from .piping.plain_metric import metric
     from .piping.quantity import Scale
@@ -68,8 +71,6 @@ if TYPE_CHECKING:
     from .piping.status import Metric as Metric
     from .piping.status import Partial as Partial
     from .plugging.extension import CommandInfo, FigureInfo, LoadedModel, LoaderInfo, RendererInfo
-    from .prediction.api import predict
-    from .prediction.predicting import Prediction
     from .profiler import Profiler
     from .results.comparison import Comparison
     from .results.report import Report
@@ -159,7 +160,7 @@ __all__ = [
 _MODULES = module_of_each(
     {
         ".api": "compare profile",
-        ".audits": "audit",
+        "profilerkit_audits": "audit",
         ".backend": "Backend BackendInfo Device RunOptions",
         ".devices.info": "DeviceInfo",
         ".errors": """
@@ -174,15 +175,15 @@ _MODULES = module_of_each(
         ".hookspecs": "hookimpl",
         ".inputs": "DataLoader ForwardPass ModelInputPattern ModelInputs TensorSpec",
         ".isolation": "isolated",
-        ".joining": "JoinedProfile join",
-        ".language_models": "kv_bytes kv_bytes_per_token llm",
+        "profilerkit_predict.joining": "JoinedProfile join",
+        "profilerkit_predict.language_models": "kv_bytes kv_bytes_per_token llm",
         ".piping.function": "ExternalProfilerFunction JointFunction ProfilerFunction",
         ".piping.plain_metric": "metric",
         ".piping.quantity": "Scale",
         ".piping.status": "Comparative Completeness Failure Metric Noted Partial StatusKey Unavailable",
         ".plugging.extension": "CommandInfo FigureInfo LoadedModel LoaderInfo RendererInfo",
-        ".prediction.api": "predict",
-        ".prediction.predicting": "Prediction",
+        "profilerkit_predict.prediction.api": "predict",
+        "profilerkit_predict.prediction.predicting": "Prediction",
         ".profiler": "Profiler",
         ".results.comparison": "Comparison",
         ".results.report": "Report",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .devices.info import DeviceInfo
     from .piping.function import ProfilerFunction
     from .piping.status import StatusKey
-    from .plugging.extension import CommandInfo, EngineInfo, FigureInfo, LoaderInfo, RendererInfo
+    from .plugging.extension import CommandInfo, EngineInfo, FigureInfo, LoaderInfo, OptionInfo, RendererInfo
     from .results.comparison import Comparison
     from .results.report import Report
 
@@ -87,6 +87,12 @@ def profilerkit_engines() -> Iterable[EngineInfo]:
 @hookspec
 def profilerkit_commands() -> Iterable[CommandInfo]:
     """Return the commands that this plugin adds to ``profilerkit``, without importing them."""
+    raise NotImplementedError
+
+
+@hookspec
+def profilerkit_options() -> Iterable[OptionInfo]:
+    """Return the options that this plugin adds to ``profile``, without importing them."""
     raise NotImplementedError
 
 

@@ -23,11 +23,12 @@ from .times.steps import StepRecorder
 from .trace.records import ModelTrace, WeightRecord
 
 if TYPE_CHECKING:
+    from profilerkit_predict.joining.reading import ProfileFile
+    from profilerkit_predict.joining.records import Recording
+    from profilerkit_predict.language_models.records import CacheContents, GeneratedTokens, ModelFacts
+    from profilerkit_predict.prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
+
     from .devices.info import DeviceInfo
-    from .joining.reading import ProfileFile
-    from .joining.records import Recording
-    from .language_models.records import CacheContents, GeneratedTokens, ModelFacts
-    from .prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
     from .times.ceiling_work import CeilingWork
 
 __all__ = [

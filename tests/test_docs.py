@@ -20,7 +20,7 @@ import pytest
 
 from profilerkit import Backend, BackendNotInstalledError, Comparison, compare, hookspecs
 from profilerkit.cli import cli
-from profilerkit.cli.commands import COMMANDS
+from profilerkit.plugging.commands import offered_commands
 from profilerkit.plugging.offers import backends, default_functions, load
 from profilerkit.protocols import CAPABILITIES
 from profilerkit_metrics import ComputeEvalMetric
@@ -235,7 +235,7 @@ def test_every_option_of_the_command_line_is_documented_and_no_other() -> None:
     text = (DOCS / "command-line.rst").read_text(encoding="utf-8")
     documented = set(re.findall(r"--[a-z][a-z-]+", "\n".join(re.findall(r"^\.\. option:: (.+)$", text, re.MULTILINE))))
     context = click.Context(cli, **cli.context_settings)
-    commands = [cli, *(cli.get_command(context, info.name) for info in COMMANDS)]
+    commands = [cli, *(cli.get_command(context, info.name) for info in offered_commands().values())]
     known = {
         option
         for command in commands
@@ -246,5 +246,5 @@ def test_every_option_of_the_command_line_is_documented_and_no_other() -> None:
         if option.startswith("--")
     }
     assert documented == known
-    for info in COMMANDS:
+    for info in offered_commands().values():
         assert f"profilerkit {info.name}" in text

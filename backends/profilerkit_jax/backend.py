@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import jax
 
@@ -15,8 +15,6 @@ from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.settings import of_settings, text_of
 from profilerkit.declared_inputs import DeclaredInput, made_from
 from profilerkit.devices.info import DeviceInfo
-from profilerkit.joining.reading import ProfileFile
-from profilerkit.joining.records import Recording
 from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
     CountsNonzero,
@@ -36,7 +34,6 @@ from . import data
 from .compat import installed
 from .costs import register_op_cost
 from .costs.registry import COSTS
-from .joining.recording import recording_in
 from .model import reading
 from .model.recognition import is_model
 from .model.samples import count_samples
@@ -48,6 +45,10 @@ from .trace.nonzero import trace_of_nonzero
 from .trace.tracing import trace_model, trace_step
 from .untouched.preservation import in_inference_mode, preserved
 from .untouched.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from profilerkit_predict.joining.reading import ProfileFile
+    from profilerkit_predict.joining.records import Recording
 
 __all__ = ["JaxBackend"]
 
@@ -139,6 +140,8 @@ class JaxBackend(
         self, profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
     ) -> Recording:
         """Return the passes in a profile of JAX's, with the layer that each instruction worked for."""
+        from .joining.recording import recording_in
+
         return recording_in(profile, model, inputs, trace, skip)
 
     def profile_script(self) -> str:

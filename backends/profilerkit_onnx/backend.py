@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from os import PathLike
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import onnx
@@ -15,8 +15,6 @@ from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.declared_inputs import made_from
 from profilerkit.devices.here import described, processor
 from profilerkit.devices.info import DeviceInfo
-from profilerkit.joining.reading import ProfileFile
-from profilerkit.joining.records import Recording
 from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
     CountsNonzero,
@@ -37,7 +35,6 @@ from profilerkit.times.operator_times import OperatorTimes
 
 from . import data
 from .costs.registry import COSTS, register_op_cost
-from .joining.recording import recording_in
 from .layer_timing import timer
 from .loaders import is_program, opened, reading, stamps_of
 from .model.declared_inputs import count_samples, declared_inputs
@@ -51,6 +48,10 @@ from .running.runtime import is_installed, onnxruntime
 from .running.sessions import LEVELS
 from .trace.nonzero import trace_of_nonzero
 from .trace.tracing import trace_model
+
+if TYPE_CHECKING:
+    from profilerkit_predict.joining.reading import ProfileFile
+    from profilerkit_predict.joining.records import Recording
 
 __all__ = ["OnnxBackend"]
 
@@ -176,6 +177,8 @@ class OnnxBackend(
         self, profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
     ) -> Recording:
         """Return the passes in a profile of onnxruntime's, with the layer that each node worked for."""
+        from .joining.recording import recording_in
+
         return recording_in(profile, opened(model), inputs, skip)
 
     def profile_script(self) -> str:

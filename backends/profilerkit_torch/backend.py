@@ -16,9 +16,6 @@ from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.settings import of_settings, text_of
 from profilerkit.declared_inputs import DeclaredInput, made_from
 from profilerkit.devices.info import DeviceInfo
-from profilerkit.joining.reading import ProfileFile
-from profilerkit.joining.records import Recording
-from profilerkit.prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
 from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
     Calibrates,
@@ -53,8 +50,6 @@ from . import data
 from .compat import VERSION
 from .costs.registry import COSTS, register_module_cost, register_op_cost
 from .data import TorchDataLoader, TorchForwardPass
-from .joining.recording import recording_in
-from .joining.script_text import script_text
 from .layer_timing.passes import times_of_layers
 from .layer_timing.step_recorder import TorchStepRecorder
 from .layer_timing.timer import layer_times
@@ -65,7 +60,7 @@ from .model.scripted import type_name
 from .model.structure import structure_of
 from .model.wrapped import inner_model, rank_share
 from .operator_timing.passes import times_of_operators
-from .running import calibration, calibration_host, calibration_networks, ceilings, runs, zeros
+from .running import ceilings, runs, zeros
 from .running.measured_memory import measured_peak
 from .trace.conditions import conditions
 from .trace.samples import count_samples
@@ -77,7 +72,10 @@ from .untouched.preservation import preserved
 from .untouched.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from profilerkit.language_models.records import CacheContents, GeneratedTokens, ModelFacts
+    from profilerkit_predict.joining.reading import ProfileFile
+    from profilerkit_predict.joining.records import Recording
+    from profilerkit_predict.language_models.records import CacheContents, GeneratedTokens, ModelFacts
+    from profilerkit_predict.prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
 
 __all__ = ["TorchBackend"]
 
@@ -146,14 +144,20 @@ class TorchBackend(
 
     def calibration_cases(self, device: DeviceLike, dtype: str) -> Iterable[CalibrationCase]:
         """Yield torch's operators over many shapes."""
+        from .running import calibration
+
         return calibration.cases(runs.resolve_device(torch.nn.Module(), device), dtype)
 
     def calibration_networks(self, device: DeviceLike) -> Iterable[CalibrationNetwork]:
         """Yield small networks of torch's layers."""
+        from .running import calibration_networks
+
         return calibration_networks.networks(runs.resolve_device(torch.nn.Module(), device))
 
     def calibrating(self, num_threads: int | None) -> AbstractContextManager[int]:
         """Return a context with so many threads of torch."""
+        from .running import calibration
+
         return calibration.on_threads(num_threads)
 
     def ceiling_work(self, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
@@ -164,14 +168,20 @@ class TorchBackend(
         self, profile: ProfileFile, model: torch.nn.Module, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
     ) -> Recording:
         """Return the passes in a profile of torch.profiler's, with the layer that each kernel worked for."""
+        from .joining.recording import recording_in
+
         return recording_in(profile, trace, skip)
 
     def profile_script(self) -> str:
         """Return a script that makes such a profile with torch alone."""
+        from .joining.script_text import script_text
+
         return script_text()
 
     def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
         """Return what Python and torch take besides operators."""
+        from .running import calibration_host
+
         return calibration_host.host_seconds(runs.resolve_device(torch.nn.Module(), device), compiled, seconds)
 
     def is_tensor(self, value: Any) -> bool:

@@ -24,11 +24,6 @@ from .measured_memory import ComputeMeasuredMemory as ComputeMeasuredMemory
 from .measured_memory import MeasuredMemory as MeasuredMemory
 from .operator_table import ComputeOperatorTable as ComputeOperatorTable
 from .operator_table import OperatorTable as OperatorTable
-from .predicted_time import ComputePredictedTime as ComputePredictedTime
-from .predicted_time import ComputePredictedTrainingTime as ComputePredictedTrainingTime
-from .predicted_time import PredictedLayers as PredictedLayers
-from .predicted_time import PredictedTime as PredictedTime
-from .predicted_time import PredictedTrainingTime as PredictedTrainingTime
 from .pruning import ComputeSparsity as ComputeSparsity
 from .pruning import Sparsity as Sparsity
 from .pruning import effective_macs as effective_macs
@@ -89,8 +84,6 @@ __all__ = [
     "ComputeNumbersByDtype",
     "ComputeOperatorTable",
     "ComputeParams",
-    "ComputePredictedTime",
-    "ComputePredictedTrainingTime",
     "ComputeSize",
     "ComputeSparsity",
     "ComputeTraining",
@@ -118,9 +111,6 @@ __all__ = [
     "OperatorTable",
     "OptimizerTime",
     "OtherTime",
-    "PredictedLayers",
-    "PredictedTime",
-    "PredictedTrainingTime",
     "Sparsity",
     "StepHfu",
     "StepMemory",

@@ -107,7 +107,7 @@ class DeviceInfo:
             the host per operator), "clock", "memory_clock" (hertz), "power" (watts).
         tier: "data sheet", or "calibrated" if the figures were measured.
         facts: What else is recorded: versions, conditions of a measurement.
-        calibration: The tables of a calibrated device, as its file has them; `profilerkit.prediction` reads them.
+        calibration: The tables of a calibrated device, as its file has them; predictions read them.
     """
 
     name: str

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..hookspecs import hookimpl
 from ..piping.intrinsic import Inputs, NonzeroTrace, Trace, TrainingTrace
 from ..piping.options import RunOptionsKey, SamplingKey
 from ..piping.status import StatusKey
-from .extension import CommandInfo, EngineInfo, FigureInfo, LoaderInfo, RendererInfo
+from .extension import CommandInfo, LoaderInfo, RendererInfo, import_later
 from .loaders import is_in_file, is_in_module, load_from_file, load_from_module
 
 if TYPE_CHECKING:
@@ -26,39 +25,28 @@ def profilerkit_status_keys() -> list[type[StatusKey]]:
 @hookimpl
 def profilerkit_renderers() -> list[RendererInfo]:
     """Return the output forms of reports, each in a module of `profilerkit.render`."""
-    return [
-        RendererInfo("console", _lazy("render", "render.console"), "a table for people"),
-        RendererInfo("json", _lazy("render", "render.json"), "all results, for other programs and for 'show'"),
-        RendererInfo("markdown", _lazy("render", "render.markdown"), "tables for a pull request"),
-        RendererInfo("html", _lazy("render", "render.html"), "one page for a browser, with tables and charts"),
-        RendererInfo("latex", _lazy("render", "render.latex"), "booktabs tables for a paper"),
-        RendererInfo("csv", _lazy("render", "render.csv"), "a row for each metric, in base units"),
-        RendererInfo("layers-csv", _lazy("render", "render.layers_csv"), "a row for each layer, in base units"),
-        RendererInfo("speedscope", _lazy("render", "render.speedscope"), "times of layers for speedscope"),
-        RendererInfo("chrome-trace", _lazy("render", "render.chrome_trace"), "times of layers for Perfetto"),
-        RendererInfo("tree", _lazy("render", "render.tree"), "the layers as a tree, with their shares"),
-        RendererInfo("depths", _lazy("by_depth", "render.aggregates"), "the costliest types of layers at each depth"),
-        RendererInfo("operators", _lazy("by_operator", "render.aggregates"), "operators summed by name"),
-        RendererInfo("values", _lazy("to_dict", "results.saving"), "values that JSON can hold", is_text=False),
-        RendererInfo("loaded", _lazy("load_as", "results.saving"), "a result read from a file", is_text=False),
-        RendererInfo("figure", _lazy("draw", "figures"), "a figure of matplotlib", is_text=False),
-        RendererInfo("rich", _lazy("result_table", "render.console"), "a table that rich prints", is_text=False),
-        RendererInfo("notebook", _lazy("fragment", "render.html"), "a piece of HTML for a notebook", is_text=False),
-    ]
-
-
-@hookimpl
-def profilerkit_figures() -> list[FigureInfo]:
-    """Return the kinds of figures, each a function in the module of its name in `profilerkit.figures`."""
-    descriptions = {
-        "layer_bars": "layers or types that cost most",
-        "icicle": "the layers as nested boxes",
-        "latency": "the distribution of times",
-        "batch_sweep": "time and throughput by batch size",
-        "memory_timeline": "memory over a pass",
-        "roofline": "FLOP/s by arithmetic intensity",
+    texts = {
+        "console": ("render.console:render", "a table for people"),
+        "json": ("render.json:render", "all results, for other programs and for 'show'"),
+        "markdown": ("render.markdown:render", "tables for a pull request"),
+        "latex": ("render.latex:render", "booktabs tables for a paper"),
+        "csv": ("render.csv:render", "a row for each metric, in base units"),
+        "layers-csv": ("render.layers_csv:render", "a row for each layer, in base units"),
+        "speedscope": ("render.speedscope:render", "times of layers for speedscope"),
+        "chrome-trace": ("render.chrome_trace:render", "times of layers for Perfetto"),
+        "tree": ("render.tree:render", "the layers as a tree, with their shares"),
+        "depths": ("render.aggregates:by_depth", "the costliest types of layers at each depth"),
+        "operators": ("render.aggregates:by_operator", "operators summed by name"),
     }
-    return [FigureInfo(name, _lazy(name, f"figures.{name}"), text) for name, text in descriptions.items()]
+    objects = {
+        "values": ("results.saving:to_dict", "values that JSON can hold"),
+        "loaded": ("results.saving:load_as", "a result read from a file"),
+        "rich": ("render.console:result_table", "a table that rich prints"),
+    }
+    return [
+        RendererInfo(name, import_later(f"profilerkit.{path}"), description, is_text=name in texts)
+        for name, (path, description) in {**texts, **objects}.items()
+    ]
 
 
 @hookimpl
@@ -74,30 +62,62 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
 def profilerkit_devices() -> list[DeviceInfo]:
     """Return the devices of `profilerkit.devices`, each in a TOML file."""
     # By name: that room finds its devices through plugins, so this one imports nothing of it.
-    packaged: Callable[[], list[DeviceInfo]] = import_module("profilerkit.devices.catalog").packaged
+    packaged: Callable[[], list[DeviceInfo]] = import_later("profilerkit.devices.catalog:packaged")()
     return packaged()
-
-
-@hookimpl
-def profilerkit_engines() -> list[EngineInfo]:
-    """Return the engines of audits: one machine, and a cluster."""
-    return [
-        EngineInfo("local", _lazy("LocalEngine", "audits.local_engine"), "processes of this machine"),
-        EngineInfo("ray", _lazy("RayEngine", "audits.ray_engine"), "a cluster of Ray", "profilerkit[ray]"),
-    ]
 
 
 @hookimpl
 def profilerkit_commands() -> list[CommandInfo]:
     """Return the commands of `profilerkit.cli`."""
-    commands: list[CommandInfo] = import_module("profilerkit.cli.commands").COMMANDS
-    return commands
-
-
-def _lazy(name: str, module: str) -> Callable[[], Any]:
-    """Return a function that imports a module of profilerkit and returns a renderer or an engine in it."""
-
-    def load() -> Any:
-        return getattr(import_module(f"profilerkit.{module}"), name)
-
-    return load
+    return [
+        CommandInfo(
+            "profile",
+            import_later("profilerkit.cli.profile_command:command"),
+            "Profile a model and print its report.",
+            (
+                "profilerkit profile torchvision:resnet18 --input-shape 3,224,224",
+                "profilerkit profile net.py:build --input-shape 3,32,32 --static --top 5",
+                "profilerkit profile hf:bert-base-uncased --metric macs,params,memory --batch-size 8",
+                "profilerkit profile net.py:build --input-shape 3,32,32 --metric layer_times --layers",
+            ),
+        ),
+        CommandInfo(
+            "compare",
+            import_later("profilerkit.cli.compare_command:command"),
+            "Compare models side by side; the first is the reference.",
+            (
+                "profilerkit compare net.py:teacher net.py:student --input-shape 3,32,32",
+                "profilerkit compare old.json net.py:build --input-shape 3,32,32 --name before --name now",
+            ),
+        ),
+        CommandInfo(
+            "show",
+            import_later("profilerkit.cli.show_command:command"),
+            "Print a saved report or comparison, in any format.",
+            ("profilerkit show report.json --format tree --depth 2",),
+        ),
+        CommandInfo(
+            "diff",
+            import_later("profilerkit.cli.diff_command:command"),
+            "Show what changed between two reports or models, layer by layer.",
+            ("profilerkit diff old.json net.py:build --input-shape 3,32,32",),
+        ),
+        CommandInfo(
+            "devices",
+            import_later("profilerkit.cli.devices_command:command"),
+            "List the devices that times can be predicted for, or show one.",
+            ("profilerkit devices h100",),
+        ),
+        CommandInfo(
+            "list",
+            import_later("profilerkit.cli.list_command:command"),
+            "List what plugins offer, and the package each comes from.",
+            ("profilerkit list --verbose",),
+        ),
+        CommandInfo(
+            "doctor",
+            import_later("profilerkit.cli.doctor_command:command"),
+            "Show what is installed, and what each backend can do here.",
+            ("profilerkit doctor",),
+        ),
+    ]

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from .extension import CommandInfo
+from ..process.containment import contained
+from .extension import CommandInfo, OptionInfo
 from .manager import Offer, manager, offers
 from .named import load_offer
 from .sources import claimed_once
 
-__all__ = ["load_command", "offered_commands"]
+if TYPE_CHECKING:
+    from ..results.report import Report
+
+__all__ = ["load_command", "load_options", "offered_commands", "use_options"]
 
 
 def offered_commands() -> dict[str, CommandInfo]:
@@ -32,6 +39,30 @@ def load_command(name: str) -> click.Command | None:
         "command", claimed_once("command", named)[0], lambda loaded: isinstance(loaded, click.Command), "is no command"
     )
     return command
+
+
+def load_options() -> list[click.Option]:
+    """Import the options that plugins add to ``profile``; raises `NotOfferedError` if one cannot be loaded."""
+    return [option for option, _ in _options()]
+
+
+def use_options(values: Mapping[str, Any], report: Report, spec: str) -> None:
+    """Let each option that plugins add, and that was given, do what it is for with the report of a model."""
+    for option, offer in _options():
+        value = values.get(option.name or "")
+        if value is not None:
+            with contained(offer.plugin, f"option {option.opts[0]}"):
+                offer.item.load_use()(value, report, spec)
+
+
+def _options() -> list[tuple[click.Option, Offer[OptionInfo]]]:
+    return manager().answer_once(
+        "options",
+        lambda: [
+            (load_offer("option", offer, lambda loaded: isinstance(loaded, click.Option), "is no option"), offer)
+            for offer in offers("profilerkit_options", OptionInfo)
+        ],
+    )
 
 
 def _offers() -> list[Offer[CommandInfo]]:

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     import click
 
-__all__ = ["CommandInfo", "EngineInfo", "FigureInfo", "LoadedModel", "LoaderInfo", "Renderer", "RendererInfo"]
+    from ..results.report import Report
+
+__all__ = [
+    "CommandInfo",
+    "EngineInfo",
+    "FigureInfo",
+    "LoadedModel",
+    "LoaderInfo",
+    "OptionInfo",
+    "Renderer",
+    "RendererInfo",
+    "import_later",
+]
 
 #: Called with a `Report` or `Comparison`, and by name with the options that are in its signature, such as ``details``.
 Renderer: TypeAlias = "Callable[..., Any]"
@@ -90,7 +103,7 @@ class EngineInfo:
 
     Args:
         name: The name.
-        load: Imports what the engine needs and returns its class, a `profilerkit.audits.Engine`;
+        load: Imports what the engine needs and returns its class, a `profilerkit_audits.Engine`;
             raises `ImportError` if something is missing.
         description: What it is, in a line.
         requirement: The package to install if loading fails.
@@ -117,3 +130,34 @@ class CommandInfo:
     load: Callable[[], click.Command]
     description: str
     examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OptionInfo:
+    """An option that a plugin adds to the command ``profile``, for what it does with the report.
+
+    Args:
+        name: The option as users type it: "--store".
+        load: Imports the option and returns it, a ``click.Option``; its callback checks the value, before a model is
+            loaded.
+        load_use: Imports and returns the function that is called if the option was given, after the report was printed:
+            with the value, the report, and the text that names the model.
+    """
+
+    name: str
+    load: Callable[[], click.Option]
+    load_use: Callable[[], Callable[[Any, Report, str], None]]
+
+
+def import_later(path: str) -> Callable[[], Any]:
+    """Return a function that imports a module and returns an object in it: the ``load`` of what a plugin offers.
+
+    >>> import_later("math:sqrt")()(9)
+    3.0
+    """
+    module, _, name = path.partition(":")
+
+    def load() -> Any:
+        return getattr(import_module(module), name)
+
+    return load

@@ -250,8 +250,11 @@ def _state() -> _Loaded:
 def _load_all(state: _Loaded, is_own_only: bool) -> None:
     disabled = [name for name in map(normal_name, os.environ.get(DISABLE, "").split(",")) if name]
     names_seen: dict[str, None] = {}
-    # Own plugins first, then the others by name: the order in which installers wrote them has no meaning.
-    points = sorted(_entry_points(), key=lambda point: (not _is_own(point), _distribution(point), point.name))
+    # Own plugins first, the core before all, then the others by name: the order of installers has no meaning.
+    points = sorted(
+        _entry_points(),
+        key=lambda point: (not _is_own(point), _distribution(point), point.name != "core", point.name),
+    )
     name_counts = Counter(name for point in points for name in set(_names(point)))
     loaded: list[tuple[str, PluginInfo, object]] = []
     for point in points:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["SUFFIXES", "form_of", "render", "renderer"]
+__all__ = ["SUFFIXES", "form_of", "html_fragment", "render", "renderer"]
 
 #: Suffixes of files that are not the name of their form.
 SUFFIXES = {"txt": "console", "md": "markdown", "tex": "latex", "htm": "html"}
@@ -46,6 +46,16 @@ def renderer(form: str, *, is_text: bool = True) -> Renderer:
     """
     draw: Renderer = load_offer("renderer", _offered(form, is_text))
     return draw
+
+
+def html_fragment(item: object) -> str | None:
+    """Return a result or a table as HTML for a notebook; None if no plugin draws it, so that its text is shown."""
+    try:
+        draw = renderer("notebook", is_text=False)
+    except NotOfferedError:
+        return None
+    html: str = draw(item)
+    return html
 
 
 def form_of(path: str | PathLike[str]) -> str | None:

@@ -25,7 +25,8 @@ def lazy_names(
     """Return the ``__getattr__`` and ``__dir__`` of a package from its public names, each with its module.
 
     A relative module name is relative to the package. A name that is not listed raises `AttributeError`; a name whose
-    framework is missing raises `BackendNotInstalledError`, which says to install ``requirement``.
+    framework is missing raises `BackendNotInstalledError`, which says to install ``requirement``; a name of another
+    package of profilerkit that is missing, `NotOfferedError`.
     """
 
     def get(name: str) -> Any:
@@ -34,6 +35,13 @@ def lazy_names(
         try:
             value = getattr(import_module(names[name], package), name)
         except ModuleNotFoundError as error:
+            if (error.name or "").startswith("profilerkit_") and "." not in (error.name or ""):
+                from ..errors import NotOfferedError
+
+                raise NotOfferedError(
+                    f"{package}.{name} cannot be used: the package {error.name} is missing, which comes with "
+                    "profilerkit; install profilerkit again"
+                ) from error
             if not requirement or (error.name or "").startswith("profilerkit"):
                 raise
             from ..errors import BackendNotInstalledError

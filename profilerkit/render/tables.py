@@ -11,30 +11,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
+from ..plugging.renderers import html_fragment
 from ..process.files import write_text
 from ..times.measurement import Measurement
 from .console import grid_text
 from .csv import written
+from .grids import Grid
 from .markdown import table as markdown_table
-from .page_parts import templates
 from .table_grids import ROWS, table_grid
 
 if TYPE_CHECKING:
     from ..trace.table import Table
 
-__all__ = ["save", "table_html", "table_text"]
+__all__ = ["first_rows", "html_fragment", "save", "table_text"]
 
 
 def table_text(table: Table, top: int | None = ROWS, depth: int | None = None) -> str:
     """Return a table as text."""
-    return grid_text(table_grid(_title(table, top), table, top, depth))
+    return grid_text(first_rows(table, top, depth))
 
 
-def table_html(table: Table) -> str:
-    """Return the first rows of a table as a piece of HTML for a notebook."""
-    grid = table_grid(_title(table, ROWS), table)
-    titles = [title.split("\n") for title in grid.titles]
-    return templates().get_template("fragment.html").render(grid=grid, titles=titles, notes=())
+def first_rows(table: Table, top: int | None = ROWS, depth: int | None = None) -> Grid:
+    """Return the first rows of a table as every form shows them."""
+    return table_grid(_title(table, top), table, top, depth)
 
 
 def save(table: Table, path: Path) -> None:

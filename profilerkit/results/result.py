@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from ..arguments.checks import PATH
 from ..error_text import shown
 from ..errors import ArgumentError
-from ..plugging.renderers import form_of, render, renderer, suffixes_like
+from ..plugging.renderers import form_of, html_fragment, render, renderer, suffixes_like
 from ..process.clean_output import printable
 from ..process.files import write_text
 
@@ -40,9 +40,9 @@ class Result:
         return cast("Report | Comparison", self)
 
     def plot(self, kind: str, **options: Any) -> Any:
-        """Return a matplotlib figure of one of `profilerkit.figures.kinds`. It needs the ``plot`` extra.
+        """Return a matplotlib figure of one of `profilerkit_pages.figures.kinds`. It needs the ``plot`` extra.
 
-        ``report.plot("icicle", by="macs")`` is ``profilerkit.figures.icicle(report, by="macs")``. The figure of a
+        ``report.plot("icicle", by="macs")`` is ``profilerkit_pages.figures.icicle(report, by="macs")``. The figure of a
         comparison shows all models.
         """
         return renderer("figure", is_text=False)(self._either, kind=kind, **options)
@@ -103,7 +103,6 @@ class Result:
         table: RenderableType = renderer("rich", is_text=False)(self._either)
         return table
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         """Return the metrics and notes as a notebook shows them."""
-        fragment: str = renderer("notebook", is_text=False)(self._either)
-        return fragment
+        return html_fragment(self)

@@ -90,9 +90,9 @@ class Table(Sequence[Mapping[str, Any]]):
         """Return the first rows as text, as a data frame does."""
         return self.to_text()
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         """Return the first rows as a notebook shows them."""
-        html: str = _drawing().table_html(self)
+        html: str | None = _drawing().html_fragment(self)
         return html
 
 

@@ -37,8 +37,6 @@ from profilerkit import (
     profile,
 )
 from profilerkit.backend import RunOptions
-from profilerkit.budgets import Budget, Limit, check
-from profilerkit.figures import Ceilings, draw
 from profilerkit.isolation import isolated, isolated_comparison
 from profilerkit.isolation.starting import require_possible
 from profilerkit.plugging.extension import LoadedModel
@@ -46,7 +44,9 @@ from profilerkit.plugging.loaders import load_model
 from profilerkit.render import render, renderer
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.sampling import Sampling
+from profilerkit_budgets import Budget, Limit, check
 from profilerkit_metrics import ComputeEvalMetric, DynamicEvalMetric, EvalMetric
+from profilerkit_pages.figures import Ceilings, draw
 
 #: Each call has a value for every argument, also for those that only functions take which it does not request.
 pytestmark = pytest.mark.filterwarnings("ignore:nothing that is requested takes:profilerkit.ArgumentWarning")
@@ -399,13 +399,13 @@ NO_CASES = {
     "Device": "an enumeration",
     "DeviceInfo": "plain data; what its files may hold is tested in tests/profilerkit/devices",
     "Prediction": "plain data that predict returns",
-    "audit": "its plan is checked key by key; see tests/profilerkit/audits/test_plan.py",
+    "audit": "its plan is checked key by key; see tests/profilerkit_audits/test_plan.py",
     "JoinedProfile": "plain data that join returns",
     "join": "its arguments are those of profile, and a profile; see tests/profilerkit_torch/joining",
     "kv_bytes": "takes a language model; see tests/profilerkit_torch/language_models",
     "kv_bytes_per_token": "takes a language model; see tests/profilerkit_torch/language_models",
     "llm": "takes a language model; see tests/profilerkit_torch/language_models",
-    "predict": "its arguments are those of profile, and a device; see tests/profilerkit/prediction",
+    "predict": "its arguments are those of profile, and a device; see tests/profilerkit_predict/prediction",
     "Failure": "plain data that a function returns",
     "Run": "what a backend yields, made by authors of backends; the suite that they run asks what it is",
     "JointFunction": "an interface",

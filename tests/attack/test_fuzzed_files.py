@@ -17,10 +17,10 @@ from slow_ones import slow_ones
 from source_tree import SUPPORT
 
 from profilerkit import InputError, ReportFileError
-from profilerkit.budgets import Budget, Limit, check
 from profilerkit.errors import BudgetError
 from profilerkit.process.archives import require_whole
 from profilerkit.results.saving import parse, to_json
+from profilerkit_budgets import Budget, Limit, check
 
 
 @pytest.mark.parametrize("kind", ["report", "comparison"])

@@ -14,11 +14,11 @@ from attack_sampling import WHOLE, sample
 from hostile import HOSTILE, full_comparison, full_report, places, resealed, spoilt
 
 from profilerkit import Comparison, Report, ReportFileError
-from profilerkit.figures import kinds as figure_kinds
 from profilerkit.plugging.offers import offered_renderers
 from profilerkit.render import render
 from profilerkit.results.saving import parse, to_json
 from profilerkit.trace.rows import depth_of
+from profilerkit_pages.figures import kinds as figure_kinds
 
 FORMS = sorted(offer.item.name for offer in offered_renderers() if offer.plugin.name == "core")
 WAYS = [*HOSTILE, "left out", "many times", "turned round", "last left out"]

@@ -11,8 +11,8 @@ from browsing import Open, browser, column, visit
 from msgspec.structs import replace
 from playwright.sync_api import Page
 
-from profilerkit.audits import Row, RowStatus, Run, Store, Value
-from profilerkit.dashboard import write
+from profilerkit_audits import Row, RowStatus, Run, Store, Value
+from profilerkit_audits.dashboard import write
 
 pytestmark = pytest.mark.slow
 

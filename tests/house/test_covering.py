@@ -14,7 +14,7 @@ def test_tests_of_a_file_are_named_the_nearest_first() -> None:
         (distance, str(test.relative_to(ROOT))) for distance, test in covering(ROOT / "profilerkit/trace/table.py")
     ]
     assert found == sorted(found)
-    assert (1, "tests/profilerkit/figures/test_figures.py") in found
+    assert (1, "tests/profilerkit_pages/figures/test_figures.py") in found
     assert all((ROOT / name).is_file() for _, name in found)
 
 

@@ -14,18 +14,30 @@ from source_tree import ROOT, packages, tree_of
 
 HEAVY = ("torch", "tensorflow", "keras", "jax", "numpy", "pandas", "rich", "matplotlib", "click", "jinja2")
 
+#: The files of the core that name plugins: what they hand on, and types.
+HANDING_ON = ("__init__.py", "protocols.py")
+#: What a plugin may import of others.
+PLUGINS = {
+    "profilerkit_audits": {"profilerkit_budgets", "profilerkit_pages"},
+    "profilerkit_budgets": set[str](),
+    "profilerkit_pages": set[str](),
+    "profilerkit_predict": {"profilerkit_pages"},
+}
+
 FRAMEWORKS = {"torch", "tensorflow", "keras", "tf_keras", "jax"}
 
 
 def may_import(package: str) -> set[str]:
-    """Return what of this project a package may import, one way: backends -> metrics -> profilerkit; no other backend.
+    """Return what of this project a package may import: backends -> plugins -> metrics -> profilerkit.
 
-    A backend may import the framework that it is named after besides.
+    A backend may import the framework that it is named after besides, and no other backend.
     """
+    if package in PLUGINS:
+        return {"profilerkit", "profilerkit_metrics", package, *PLUGINS[package]}
     if package == "profilerkit":
         return {package}
     framework = {package.removeprefix("profilerkit_")} if packages()[package].parent.name == "backends" else set()
-    return {"profilerkit", "profilerkit_metrics", package, *framework}
+    return {"profilerkit", "profilerkit_metrics", "profilerkit_predict", package, *framework}
 
 
 def imports(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -41,6 +53,8 @@ def imports(folder: Path) -> Iterator[tuple[Path, str]]:
 def test_imports_run_one_way(package: str) -> None:
     guarded, allowed = {*packages(), *FRAMEWORKS}, may_import(package)
     for path, imported in imports(packages()[package]):
+        if package == "profilerkit" and path.name in HANDING_ON and imported in PLUGINS:
+            continue
         assert imported in allowed or imported not in guarded, f"{path.name} of {package} imports {imported}"
 
 
@@ -165,7 +179,7 @@ def test_every_package_is_listed_for_the_wheel() -> None:
 def test_every_package_is_measured_and_checked() -> None:
     parser = configuration()
     assert set(parser["coverage:run"]["source_pkgs"].split()) == set(packages())
-    assert {"backends", "metrics"} <= set(parser["mypy"]["mypy_path"].replace(",", " ").split())
+    assert {"backends", "metrics", "plugins"} <= set(parser["mypy"]["mypy_path"].replace(",", " ").split())
 
 
 def test_public_names_are_what_the_modules_say() -> None:

@@ -23,10 +23,10 @@ _PUTS_BACK = "the rest is put back before it is raised"
 _DECLARED = "what a loader declares is asked for again where it is used"
 #: The places that take every error, and why; by the file and the function.
 _ALLOWED = {
-    "profilerkit/audits/listing.py ask_loader": _SAID,
+    "plugins/profilerkit_audits/listing.py ask_loader": _SAID,
     "backends/profilerkit_torch/trace/static_pass.py traced": "it is raised when what the pass left is taken away",
-    "profilerkit/audits/outcomes.py": _KEPT,
-    "profilerkit/audits/source_code.py _find_loaders": _DECLARED,
+    "plugins/profilerkit_audits/outcomes.py": _KEPT,
+    "plugins/profilerkit_audits/source_code.py _find_loaders": _DECLARED,
     "profilerkit/cli/completing.py": "the completion of a shell shows nothing then",
     "profilerkit/cli/doctor_command.py": _SAID,
     "profilerkit/cli/list_command.py": _SAID,
@@ -38,7 +38,7 @@ _ALLOWED = {
     "profilerkit/piping/computation.py run": _KEPT,
     "profilerkit/piping/interleaving.py": "each model is then measured alone, which raises it again",
     "profilerkit/plugging/guards.py wrap": "it is given to a wrapper, as `pluggy` does",
-    "profilerkit/prediction/measuring.py": _KEPT,
+    "plugins/profilerkit_predict/prediction/measuring.py": _KEPT,
     "profilerkit/process/clean_output.py": "only the buffer of C is not emptied then",
     "profilerkit/process/restoring.py": _PUTS_BACK,
     "profilerkit/testing/subject.py raised_by": "it is returned",

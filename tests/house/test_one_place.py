@@ -42,10 +42,10 @@ EXCEPTIONS = {
     ("profilerkit/isolation/job.py", "TemporaryFile"),
     ("profilerkit/isolation/job.py", "dump"),
     # The lock of a store: the file exists for its lock alone, and says which process has it.
-    ("profilerkit/audits/sqlite_files.py", "open"),
-    ("profilerkit/audits/sqlite_files.py", "truncate"),
+    ("profilerkit_audits/sqlite_files.py", "open"),
+    ("profilerkit_audits/sqlite_files.py", "truncate"),
     # A figure as a notebook shows it: into memory.
-    ("profilerkit/figures/shown.py", "savefig"),
+    ("profilerkit_pages/figures/shown.py", "savefig"),
     # Limits, which the kernel reads.
     ("profilerkit/isolation/cgroups.py", "write_text"),
 }
@@ -182,11 +182,15 @@ def test_the_root_is_that_of_the_project() -> None:
 
 #: What is remembered for good, and why it does not grow with what a user profiles.
 REMEMBERED = {
-    "profilerkit/audits/cases.py": {"_measuring_packages"},  # takes nothing
-    "profilerkit/audits/hiding.py": {"_environment_secrets", "_names"},  # takes nothing
-    "profilerkit/audits/listing.py": {"_list_library"},  # names of loaders
-    "profilerkit/audits/series.py": {"_is_run_for"},  # names of metrics, at most 1000
-    "profilerkit/audits/source_code.py": {"_digest_at", "_distributions", "find_versions"},  # paths, at most 1000
+    "profilerkit_audits/cases.py": {"_measuring_packages"},  # takes nothing
+    "profilerkit_audits/hiding.py": {"_environment_secrets", "_names"},  # takes nothing
+    "profilerkit_audits/listing.py": {"_list_library"},  # names of loaders
+    "profilerkit_audits/series.py": {"_is_run_for"},  # names of metrics, at most 1000
+    "profilerkit_audits/source_code.py": {
+        "_digest_at",
+        "_distributions",
+        "find_versions",
+    },  # paths, at most 1000
     "profilerkit/times/conditions.py": {"_name_of", "_resource"},  # the number of this process; takes nothing
     "profilerkit/times/median.py": {"median_interval"},  # samples, 32 of them
     "profilerkit_torch/trace/known_values.py": {"_nature"},  # operators, which torch itself keeps
@@ -194,8 +198,8 @@ REMEMBERED = {
     "profilerkit/piping/quantity.py": {"_factor"},  # numbers, at most 1024
     "profilerkit/process/environment.py": {"_cpu_model"},  # takes nothing
     "profilerkit_torch/trace/higher_order.py": {"_steps_for_shapes"},  # takes nothing
-    "profilerkit/render/html.py": {"assets"},  # the same
-    "profilerkit/render/page_parts.py": {"source", "templates"},  # the files of pages
+    "profilerkit_pages/html.py": {"assets"},  # the same
+    "profilerkit_pages/page_parts.py": {"source", "templates"},  # the files of pages
     "profilerkit_onnx/model/types.py": {"dtype_name", "_bits"},  # of the numbers that stand for dtypes
     "profilerkit_tensorflow/untouched/held_state.py": {"_is_users_own"},  # names of modules, at most 1000
     "profilerkit_torch/trace/static_pass.py": {"_import_dynamo"},  # takes nothing

@@ -41,9 +41,9 @@ def test_each_family_is_corrected_by_the_others(predicted: Any) -> None:
         for index in range(3)
     ]
     from profilerkit import DeviceInfo
-    from profilerkit.prediction import Calibration, EfficiencyTable, Point
-    from profilerkit.prediction.calibration import content_of
-    from profilerkit.prediction.cases import HostSeconds
+    from profilerkit_predict.prediction import Calibration, EfficiencyTable, Point
+    from profilerkit_predict.prediction.calibration import content_of
+    from profilerkit_predict.prediction.cases import HostSeconds
 
     table = EfficiencyTable("product", "float32", (Point((1, 4, 5, 10), 400.0, 1e-3),))
     calibrated = DeviceInfo("here", calibration=content_of(Calibration((table,), 1e-6, HostSeconds(0.0))))

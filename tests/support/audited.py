@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from profilerkit.audits import Plan
+from profilerkit_audits import Plan
 
 __all__ = ["MACS", "NETS", "PARAMS", "many", "plan", "write_nets"]
 

@@ -47,6 +47,11 @@ class Suite:
     marks: str = "not slow"
 
 
+#: The tests of the core and of the plugins.
+CORE = tuple(
+    f"tests/{name}"
+    for name in ("profilerkit", "profilerkit_audits", "profilerkit_budgets", "profilerkit_pages", "profilerkit_predict")
+)
 _USERS = ("pandas", "plot", "audit", "parquet", "postgres", "regressions")
 SUITES = {
     "torch": Suite(
@@ -77,7 +82,7 @@ SUITES = {
         ("tests/profilerkit_jax", "tests/conformance/test_jax_conforms.py"),
     ),
     # The core alone.
-    "numpy": Suite("numpy", _USERS, ("test",), ("tests/profilerkit",), marks="not slow and not heavy"),
+    "numpy": Suite("numpy", _USERS, ("test",), CORE, marks="not slow and not heavy"),
 }
 
 

@@ -12,7 +12,7 @@ SUPPORT = ROOT / "tests" / "support"
 
 def packages() -> dict[str, Path]:
     """Return every import package of the project that lies in its source roots."""
-    roots = [ROOT, ROOT / "metrics", ROOT / "backends"]
+    roots = [ROOT, ROOT / "metrics", ROOT / "backends", ROOT / "plugins"]
     found = {path.parent.name: path.parent for root in roots for path in root.glob("profilerkit*/__init__.py")}
     assert found
     return found

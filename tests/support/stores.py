@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from profilerkit import Completeness, Report, profile
-from profilerkit.audits import FailureCode, Row, RowStatus, Run, Store, Value
+from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value
 from profilerkit_numpy.layers import Sequential, activation, dense
 
 __all__ = ["add_nights", "begun", "count_row", "moment", "network_report", "noisy"]

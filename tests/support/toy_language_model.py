@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from profilerkit.devices import DeviceInfo, Figure
-from profilerkit.language_models import CacheLayer, ExecutionModel, ModelFacts, PassCounts, Term, WeightPart
+from profilerkit_predict.language_models import CacheLayer, ExecutionModel, ModelFacts, PassCounts, Term, WeightPart
 
 __all__ = ["DEVICE", "toy_facts"]
 

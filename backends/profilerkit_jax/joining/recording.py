@@ -9,8 +9,8 @@ from statistics import mean
 from typing import Any
 
 from profilerkit import ModelInputs, ModelTrace, ProfileFileError
-from profilerkit.joining.reading import ProfileFile
-from profilerkit.joining.records import RecordedKernel, Recording
+from profilerkit_predict.joining.reading import ProfileFile
+from profilerkit_predict.joining.records import RecordedKernel, Recording
 
 from .programs import instructions_in, layer_in, layers_of_instructions, program_text
 

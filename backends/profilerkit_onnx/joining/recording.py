@@ -15,8 +15,8 @@ from typing import Any
 from onnx import ModelProto
 
 from profilerkit import InputError, ModelInputs, NotOfferedError, ProfileFileError, WithoutValuesError
-from profilerkit.joining.reading import ProfileFile
-from profilerkit.joining.records import RecordedKernel, Recording
+from profilerkit_predict.joining.reading import ProfileFile
+from profilerkit_predict.joining.records import RecordedKernel, Recording
 
 from ..layer_timing.timer import fused_remark
 from ..operator_timing.passes import RanNode, written_nodes

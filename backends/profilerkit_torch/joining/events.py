@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-from profilerkit.joining.reading import ProfileFile
+from profilerkit_predict.joining.reading import ProfileFile
 
 __all__ = ["LAYER_RANGE", "PASS_RANGE", "DeviceEvent", "Frame", "HostEvent", "Kind", "frames_of", "split_events"]
 

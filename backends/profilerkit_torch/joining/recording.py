@@ -9,9 +9,9 @@ from statistics import mean
 from typing import Any
 
 from profilerkit import ModelTrace, ProfileFileError
-from profilerkit.joining.reading import ProfileFile
-from profilerkit.joining.records import RecordedKernel, Recording
 from profilerkit.piping.quantity import Scale, scale_value
+from profilerkit_predict.joining.reading import ProfileFile
+from profilerkit_predict.joining.records import RecordedKernel, Recording
 
 from .events import DeviceEvent, Frame, Kind, frames_of, split_events
 from .fused import notes_of_whole_layers

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from profilerkit.language_models.records import CacheContents, CacheTensor
+from profilerkit_predict.language_models.records import CacheContents, CacheTensor
 
 from ..compat import unseen_by_functions
 from ..model.tensors import storage_key

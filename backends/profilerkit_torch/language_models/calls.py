@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from profilerkit import InputError
-from profilerkit.language_models.records import CacheContents
+from profilerkit_predict.language_models.records import CacheContents
 
 from .caches import contents_of, layer_windows
 from .models import require_decoder

@@ -12,13 +12,13 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
-from profilerkit.language_models.checkpoints import keeps_dtype, stored_format
-from profilerkit.language_models.growth import growth_of, needs_third_length
-from profilerkit.language_models.laws import phases_of, terms_of
-from profilerkit.language_models.records import CacheContents, CacheLayer, ModelFacts, PassCounts
-from profilerkit.language_models.shapes import shapes_of
-from profilerkit.language_models.weights import unrouted_macs, weight_parts
 from profilerkit.trace.records import OpRecord
+from profilerkit_predict.language_models.checkpoints import keeps_dtype, stored_format
+from profilerkit_predict.language_models.growth import growth_of, needs_third_length
+from profilerkit_predict.language_models.laws import phases_of, terms_of
+from profilerkit_predict.language_models.records import CacheContents, CacheLayer, ModelFacts, PassCounts
+from profilerkit_predict.language_models.shapes import shapes_of
+from profilerkit_predict.language_models.weights import unrouted_macs, weight_parts
 
 from ..trace.tracing import trace_model
 from .calls import Calls

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from profilerkit import InputError
-from profilerkit.language_models.records import GeneratedTokens
+from profilerkit_predict.language_models.records import GeneratedTokens
 
 from ..compat import VERSION
 from ..model.modules import device_of, modules_of, set_inference_flags

@@ -12,7 +12,7 @@ from torch import nn
 
 from profilerkit import ArgumentError, InputError
 from profilerkit.backend_kit.installed import installed_version
-from profilerkit.language_models.records import CacheContents, CacheLayer, ExecutionModel, LatentAttention
+from profilerkit_predict.language_models.records import CacheContents, CacheLayer, ExecutionModel, LatentAttention
 
 from ..compat import attention_of, experts_of
 from ..model.modules import modules_of, parameters_of

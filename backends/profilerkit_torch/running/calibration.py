@@ -14,8 +14,8 @@ from torch import nn
 from torch.nn import functional
 
 from profilerkit import ModelInputs
-from profilerkit.prediction.cases import CalibrationCase, OperatorCall
 from profilerkit.process.restoring import restored
+from profilerkit_predict.prediction.cases import CalibrationCase, OperatorCall
 
 from .calibration_gradients import (
     LARGE_RECURRENT,

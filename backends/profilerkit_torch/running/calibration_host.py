@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from profilerkit.errors import BackendFailedError
-from profilerkit.prediction.cases import CompiledSeconds, HostSeconds
+from profilerkit_predict.prediction.cases import CompiledSeconds, HostSeconds
 
 from .compiling import compiled as compiled_model
 from .passes import synchronize

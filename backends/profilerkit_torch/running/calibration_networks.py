@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from profilerkit import ModelInputs
-from profilerkit.prediction.cases import CalibrationNetwork
+from profilerkit_predict.prediction.cases import CalibrationNetwork
 
 __all__ = ["networks"]
 

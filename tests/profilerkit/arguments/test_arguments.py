@@ -23,11 +23,11 @@ from profilerkit import (
 )
 from profilerkit.arguments.checks import BATCH_SIZE, MOST, TOP, positive
 from profilerkit.error_text import shown
-from profilerkit.figures import draw
 from profilerkit.piping.status import Completeness
 from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeEvalMetric, ComputeSize, ExecutionTime, Macs
+from profilerkit_pages.figures import draw
 
 X = FakeTensor((2, 3))
 MakeProfiler = Callable[..., Profiler]

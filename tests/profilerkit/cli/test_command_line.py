@@ -31,10 +31,10 @@ from profilerkit import (
     hookimpl,
 )
 from profilerkit.cli import cli, main
-from profilerkit.cli.commands import COMMANDS
 from profilerkit.cli.list_command import location_of
 from profilerkit.cost import Cost
 from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.commands import offered_commands
 from profilerkit_torch.costs import scoped_costs
 
 MODEL = """
@@ -81,8 +81,8 @@ def run(*arguments: str) -> tuple[int, str]:
 def test_help_names_every_command() -> None:
     code, output = run("--help")
     assert code == 0, output
-    assert all(info.name in output for info in COMMANDS)
-    for info in COMMANDS:
+    assert all(info.name in output for info in offered_commands().values())
+    for info in offered_commands().values():
         assert run(info.name, "--help")[0] == 0
     assert run("no-such-command")[0] == 2
 

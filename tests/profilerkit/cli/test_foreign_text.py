@@ -15,12 +15,12 @@ import pytest
 from audited import MACS, write_nets
 from drawn_reports import TEACHER
 
-from profilerkit.audits import Store
-from profilerkit.audits.exporting import export, read_export
 from profilerkit.cli import main
 from profilerkit.foreign_text import on_terminal
 from profilerkit.isolation import processes
 from profilerkit.render import render
+from profilerkit_audits import Store
+from profilerkit_audits.exporting import export, read_export
 
 #: A title, a cleared screen, a C1 control, a carriage return, a text that runs backwards, and a color.
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\rgone\u202e\x1b[31m"

@@ -8,7 +8,6 @@ from plugin_fixtures import offering, raising
 
 from profilerkit import CommandInfo
 from profilerkit.cli import cli, emit
-from profilerkit.cli.commands import COMMANDS
 
 
 @click.command("weigh", help="Print a weight.")
@@ -65,6 +64,6 @@ def test_without_plugins_there_are_our_commands(install: Any, core: None) -> Non
     code, output = run("--no-plugins", "--help")
     assert code == 0
     assert "weigh" not in output
-    assert all(f"  {command.name} " in output for command in COMMANDS)
+    assert all(f"  {name} " in output for name in ("profile", "check", "audit", "llm"))
     assert run("--no-plugins", "weigh")[0] == 2
     assert run("weigh")[0] == 0

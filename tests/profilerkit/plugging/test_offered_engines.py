@@ -7,8 +7,8 @@ import pytest
 from plugin_fixtures import offering, raising
 
 from profilerkit import NotOfferedError, RegistrationConflictError
-from profilerkit.audits import Engine, EngineInfo
-from profilerkit.audits.engine import find_engine, list_engines
+from profilerkit_audits import Engine, EngineInfo
+from profilerkit_audits.engine import find_engine, list_engines
 
 
 class Nothing(Engine):

@@ -6,8 +6,8 @@ import pytest
 from plugin_fixtures import FAKE, offering, raising
 
 from profilerkit import ArgumentError, FigureInfo, NotOfferedError, RegistrationConflictError, Report, profile
-from profilerkit.figures import kinds
 from profilerkit.testing import FakeModel
+from profilerkit_pages.figures import kinds
 
 
 def draw(report: Report, scale: int = 1) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from profilerkit import ModelTrace, Report, StatusKey
-from profilerkit.budgets import Budget, Verdict, check
 from profilerkit.piping.status import Comparative, Completeness, Outcome, inherited_bounds
 from profilerkit.plugging.renderers import render
 from profilerkit.results.comparison import Comparison
@@ -19,6 +18,7 @@ from profilerkit.results.saving import parse, to_dict, to_json
 from profilerkit.trace.bounds import Bounds, Branch, Choice, spread, without
 from profilerkit.trace.completeness import Gaps, TracePart, gaps_of
 from profilerkit.trace.records import LayerRecord, MemoryTimeline, OpRecord
+from profilerkit_budgets import Budget, Verdict, check
 
 
 def everywhere(path: str) -> bool:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import profilerkit
-from profilerkit.joining import read_profile
+from profilerkit_predict.joining import read_profile
 from profilerkit_torch.joining.script import profile_model
 from profilerkit_torch.joining.script_text import script_text
 

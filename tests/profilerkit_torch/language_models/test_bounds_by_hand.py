@@ -14,8 +14,8 @@ import pytest
 from tiny_language_models import skip_where_experts_ask_for_addresses
 
 from profilerkit import InputError, kv_bytes, llm
-from profilerkit.language_models.checkpoints import READ_METHODS, stored_format
 from profilerkit.plugging.loaders import load_model
+from profilerkit_predict.language_models.checkpoints import READ_METHODS, stored_format
 
 transformers = pytest.importorskip("transformers")
 WIDTH, WORDS, PROMPT = 32, 50, 12

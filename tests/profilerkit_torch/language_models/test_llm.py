@@ -14,8 +14,8 @@ from toy_language_model import DEVICE
 
 import profilerkit
 from profilerkit import ArgumentError, InputError, WithoutValuesError, llm
-from profilerkit.language_models import LanguageModelComparison
-from profilerkit.language_models.serving import ASSUMPTIONS
+from profilerkit_predict.language_models import LanguageModelComparison
+from profilerkit_predict.language_models.serving import ASSUMPTIONS
 from profilerkit_torch.language_models.calls import cache_in
 
 transformers = pytest.importorskip("transformers")

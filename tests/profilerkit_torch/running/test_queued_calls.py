@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from profilerkit.prediction.measuring import tables_of
+from profilerkit_predict.prediction.measuring import tables_of
 from profilerkit_torch.running import queued_calls
 from profilerkit_torch.running.queued_calls import Busy, QueuedCall
 
@@ -99,7 +99,7 @@ def test_a_busy_device_knows_how_much_work_it_needs(device: FakeDevice) -> None:
 def test_a_calibration_takes_such_seconds_as_they_are(device: FakeDevice) -> None:
     """A table has the device's 3 us, though the host takes 6."""
     from profilerkit import ModelInputs
-    from profilerkit.prediction.cases import CalibrationCase, OperatorCall
+    from profilerkit_predict.prediction.cases import CalibrationCase, OperatorCall
     from profilerkit_torch import TorchBackend
 
     queued = QueuedCall(lambda: device.give(6e-6, 3e-6), Busy(torch.device("cpu"), device.event, device.clock))

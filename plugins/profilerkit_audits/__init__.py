@@ -1,0 +1,74 @@
+"""Audits: many models from a plan, each in a separate process, with rows in a store that survive crashes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from profilerkit.process.lazy import lazy_names, module_of_each
+
+if TYPE_CHECKING:
+    from profilerkit.errors import FailureCode
+    from profilerkit.plugging.extension import EngineInfo
+
+    from .adding import add_report
+    from .changes import Change
+    from .engine import Engine
+    from .exporting import export, read_export
+    from .history import History, Point, history
+    from .plan import ModelEntry, Plan
+    from .regressions import Regressions, Step, regressions
+    from .rows import Row, RowStatus, Value
+    from .run_budgets import RunCheck, check_run
+    from .run_diff import RunDiff, diff_runs
+    from .running import Audit, audit
+    from .store import Run, Store
+
+__all__ = [
+    "Audit",
+    "Change",
+    "Engine",
+    "EngineInfo",
+    "FailureCode",
+    "History",
+    "ModelEntry",
+    "Plan",
+    "Point",
+    "Regressions",
+    "Row",
+    "RowStatus",
+    "Run",
+    "RunCheck",
+    "RunDiff",
+    "Step",
+    "Store",
+    "Value",
+    "add_report",
+    "audit",
+    "check_run",
+    "diff_runs",
+    "export",
+    "history",
+    "read_export",
+    "regressions",
+]
+
+_MODULES = module_of_each(
+    {
+        "profilerkit.errors": "FailureCode",
+        "profilerkit.plugging.extension": "EngineInfo",
+        ".adding": "add_report",
+        ".changes": "Change",
+        ".engine": "Engine",
+        ".exporting": "export read_export",
+        ".history": "History Point history",
+        ".plan": "ModelEntry Plan",
+        ".regressions": "Regressions Step regressions",
+        ".rows": "Row RowStatus Value",
+        ".run_budgets": "RunCheck check_run",
+        ".run_diff": "RunDiff diff_runs",
+        ".running": "Audit audit",
+        ".store": "Run Store",
+    }
+)
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, "profilerkit[audit]")

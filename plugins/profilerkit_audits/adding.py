@@ -1,0 +1,53 @@
+"""Putting a single report into a store: ``profilerkit profile --store``, and `add_report`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from platform import python_version
+
+from profilerkit.results.report import Report
+
+from .machines import digest_machine, find_commit, read_machine
+from .plausibility import find_flags
+from .rows import Row, read_report
+from .store import Run, Store
+
+__all__ = ["add_report"]
+
+
+def add_report(store: Store | str | PathLike[str], report: Report, spec: str | None = None) -> Row:
+    """Put a report into a store, as a run of its own, and return its row.
+
+    Args:
+        store: A store, or the URL or path of one.
+        report: The report, from wherever it is.
+        spec: The text by which the model was loaded; the name of the report by default.
+    """
+    if not isinstance(store, Store):
+        with Store.open(store) as opened:
+            return add_report(opened, report, spec)
+    facts, spec = read_machine(), spec or report.name
+    machine, commit = digest_machine(facts), find_commit(Path.cwd())
+    about = {"engine": "profile", "profilerkit": version("profilerkit"), "cases": 1}
+    run = store.begin_run(Run(facts=about, machine=machine, commit=commit), facts)
+    arguments = {"batch_size": report.batch_size, **report.arguments}
+    settings = {name: value for name, value in arguments.items() if value is not None}
+    measured = [spec, settings, list(report.statuses), report.fingerprint, dict(report.environment), machine]
+    row = read_report(
+        report,
+        spec=spec,
+        key=hashlib.sha256(json.dumps(measured, sort_keys=True, default=str).encode()).hexdigest(),
+        settings=settings,
+        flags=find_flags(report),
+        machine=machine,
+        versions={"python": python_version(), "profilerkit": version("profilerkit")},
+        run=run.run,
+        commit=commit,
+    )
+    row = store.add(row, report)
+    store.end_run(run.run)
+    return row

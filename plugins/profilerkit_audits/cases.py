@@ -1,0 +1,227 @@
+"""The cases of a plan: each model with each point of its matrix, with the key of what will be measured."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from platform import python_version
+from typing import Any
+
+from profilerkit.errors import FailureCode, PlanError, nearest
+from profilerkit.isolation.child import risk
+from profilerkit.isolation.job import Job
+from profilerkit.isolation.limits import Limits
+from profilerkit.isolation.reasons import default_metrics, functions_for_any_backend
+from profilerkit.piping.registry import Registry
+from profilerkit.plugging import offers
+from profilerkit.plugging.unloaded import names_of_functions
+from profilerkit_budgets.limits import Budget
+
+from .listing import find_specs
+from .plan import ModelEntry, Plan, errors_at, read_shape
+from .source_code import SourceCode, find_versions, read_code
+
+__all__ = ["Case", "is_run_for", "list_cases"]
+
+#: Settings that are arguments of functions under their own name.
+_ARGUMENTS = ("batch_size", "device", "mode", "compile", "autocast", "training", "num_threads")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One model with one setting: what an engine runs in a process of its own.
+
+    Args:
+        spec: The text for a model loader, relative to ``folder``.
+        folder: The folder that the process runs in.
+        settings: The point of the matrix, as JSON holds it.
+        entry: The entry of the plan that it comes from.
+        metrics: What is computed; None for every metric. The metrics of the plan's budgets are among them.
+        problem: Why it cannot be run, such as a library that is not installed; empty if it can.
+        failure: The code of the problem.
+        is_timed: Whether something is measured that runs the model, so that the machine matters.
+        code: The model's own code.
+        data: The texts by which data and evaluation functions are loaded, each with the digest of its code.
+        versions: The packages that the model and its measurement depend on.
+        warm: The modules that an interpreter may have imported before it is forked for this case; None for a fresh
+            interpreter.
+    """
+
+    spec: str
+    folder: Path
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    entry: ModelEntry = field(default_factory=lambda: ModelEntry(("",)))
+    metrics: tuple[str, ...] | None = None
+    problem: str = ""
+    failure: FailureCode | None = None
+    is_timed: bool = True
+    code: SourceCode = field(default_factory=SourceCode)
+    data: tuple[tuple[str, str], ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    warm: tuple[str, ...] | None = ()
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the process."""
+        return self.entry.limits
+
+    @property
+    def device(self) -> str:
+        """The device that the model is timed on; "cpu" where the plan does not say."""
+        return str(self.settings.get("device") or "cpu").lower()
+
+    @property
+    def precision(self) -> str:
+        """The lowest dtype that is computed with, as far as the plan says; "float32" where it does not."""
+        autocast = self.settings.get("autocast")
+        if autocast:
+            return str(autocast) if autocast is not True else "bfloat16"
+        return str(self.settings.get("dtype") or "float32")
+
+    def key(self, machine: str) -> str:
+        """Return the digest of what is measured; the kind of machine is part of it where times are."""
+        entry = self.entry
+        content = {
+            "spec": self.spec,
+            "settings": dict(self.settings),
+            "metrics": self.metrics,
+            "leave_out": entry.leave_out,
+            "arguments": {**entry.sampling, **entry.arguments},
+            "backend": entry.backend,
+            "data": self.data,
+            "code": self.code.digest,
+            "versions": dict(self.versions),
+            "machine": machine if self.is_timed else "",
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+    def job(self) -> Job:
+        """Return what the process of the model is to do."""
+        entry, settings = self.entry, self.settings
+        arguments = {name: settings[name] for name in _ARGUMENTS if name in settings}
+        shape = settings.get("input_shape")
+        return Job(
+            self.spec,
+            {"data_splits": entry.data, "input_shape": None if shape is None else read_shape(shape)},
+            functions=entry.evaluation,
+            metrics=self.metrics,
+            leave_out=entry.leave_out,
+            backend=entry.backend,
+            arguments={**entry.sampling, **entry.arguments, **arguments},
+            trust=entry.trust,
+            gated=True,
+            folder=str(self.folder),
+            dtype=settings.get("dtype"),
+        )
+
+
+def list_cases(plan: Plan) -> list[Case]:
+    """Return the cases of a plan in its order, each once.
+
+    Raises `PlanError` for a pattern that matches nothing or whose matches are all left out, and for a metric that
+    nothing computes.
+    """
+    budgeted = Budget.of(plan.budgets).metrics if plan.budgets else ()
+    with errors_at(plan.where):
+        if not any(entry.evaluation for entry in plan.models):
+            _require_computed("budgets", budgeted)
+    budgeted = tuple(map(offers.name_of_metric, budgeted))
+    cases: dict[str, Case] = {}
+    for entry in plan.models:
+        with errors_at(entry.where):
+            listed = list(_list_entry(entry, plan, budgeted))
+            if not listed:
+                raise PlanError(f"exclude leaves out every model of this entry: {', '.join(map(repr, entry.specs))}")
+        for case in listed:
+            cases.setdefault(case.key(""), case)
+    return list(cases.values())
+
+
+def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Iterator[Case]:
+    if not entry.evaluation:
+        _require_computed("metrics", entry.metrics or ())
+    names = None if entry.metrics is None else tuple(dict.fromkeys((*entry.metrics, *budgeted)))
+    timed = is_run_for(names, entry.leave_out) or bool(entry.evaluation)
+    references = (*(() if entry.data is None else (entry.data,)), *entry.evaluation)
+    data = tuple((text, read_code(text, plan.folder).digest) for text in references)
+    for pattern in entry.specs:
+        listing = find_specs(pattern, plan.folder)
+        for spec in listing.specs:
+            if any(fnmatchcase(spec, excluded) for excluded in entry.exclude):
+                continue
+            code = read_code(spec, plan.folder)
+            versions, warm = _find_packages(code)
+            for values in product(*entry.matrix.values()):
+                yield Case(
+                    spec,
+                    plan.folder,
+                    dict(zip(entry.matrix, values, strict=True)),
+                    entry,
+                    names,
+                    listing.problem,
+                    listing.failure,
+                    timed,
+                    code,
+                    data,
+                    versions,
+                    warm if plan.warm else None,
+                )
+
+
+@lru_cache(maxsize=1)
+def _measuring_packages() -> dict[str, str]:
+    """Return Python and the packages that count and measure: profilerkit, and those of its plugins."""
+    names = {plugin.package for plugin in offers.installed_plugins() if plugin.package}
+    return {"python": python_version(), **{name.lower(): version(name) for name in sorted({"profilerkit", *names})}}
+
+
+def _find_packages(code: SourceCode) -> tuple[dict[str, str], tuple[str, ...] | None]:
+    """Return the versions that a row depends on, and what may be imported before a process is forked.
+
+    An interpreter that has imported a framework which survives a fork is forked for its models; one that has imported
+    none is forked for every other model, which then imports its own.
+    """
+    backends = [info for info in offers.backends() if not code.imports.isdisjoint(info.frameworks)]
+    versions = {**_measuring_packages(), **dict(find_versions(code.imports))}
+    for info in backends:
+        try:
+            versions |= {} if info.installed is None else info.installed()
+        except ImportError:
+            continue
+    modules = backends[0].preload if len(backends) == 1 else ()
+    return versions, (*modules, *code.preload) if modules else modules
+
+
+def _require_computed(key: str, metrics: Sequence[str]) -> None:
+    """Raise `PlanError` for a metric that no plugin computes; ``key`` is the key of the plan that names it."""
+    names = {offer.item.NAME for offer in offers.offered_status_keys()} if metrics else set()
+    for metric in metrics:
+        if offers.name_of_metric(metric) in names:
+            continue
+        names |= names_of_functions()
+        if metric not in names:
+            likely = nearest(metric, names)
+            meant = "; `profilerkit list` lists the metrics" if likely is None else f"; did you mean {likely!r}?"
+            raise PlanError(f"{key}: nothing computes {metric!r}{meant}")
+
+
+# Metrics that run the model -------------------------------------------------------------------------------------------
+
+
+def is_run_for(metrics: Sequence[str] | None, leave_out: Sequence[str] = ()) -> bool:
+    """Return whether the model is run for one of the metrics, or for one of all that are computed by default.
+
+    A name that no plugin computes for every backend is taken for one that runs it.
+    """
+    functions, registry = functions_for_any_backend(), Registry()
+    for function in functions:
+        registry.register(function)
+    names = default_metrics(functions) if metrics is None else metrics
+    return any(name not in registry or risk(name, registry) == 2 for name in names if name not in leave_out)

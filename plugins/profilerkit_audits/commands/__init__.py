@@ -1,0 +1,1 @@
+"""The commands of audits: one module each, and what they share."""

@@ -1,0 +1,194 @@
+"""``profilerkit audit PLAN``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from profilerkit.cli import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, say
+from profilerkit.errors import ArgumentError, NotOfferedError, PlanError, StoreError, by_likeness
+
+if TYPE_CHECKING:
+    from ..running import Audit, AuditResult
+
+__all__ = ["command"]
+
+FORMS = ("console", "json", "markdown", "junit")
+
+
+def _form(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value not in FORMS and not context.resilient_parsing:
+        raise click.BadParameter(f"{value!r}: there are {', '.join(FORMS)}")
+    return value
+
+
+def _engine(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Check the name of an engine now, and not when the plan is read."""
+    from ..engine import list_engines
+
+    names = [info.name for info in list_engines()]
+    if value not in names and not context.resilient_parsing:
+        raise click.BadParameter(f"{value!r}: there are, nearest first: {', '.join(by_likeness(value, names))}")
+    return value
+
+
+@click.command("audit")
+@click.argument("plan", required=False, type=click.Path(dir_okay=False))
+@click.option(
+    "--store",
+    metavar="URL",
+    help="Where rows go: sqlite:///runs.db, a path, or postgresql://...; by default a file beside the plan.",
+)
+@click.option(
+    "--rerun", type=click.Choice(["failed", "all"]), help="Also run what is in the store: failed models, or all."
+)
+@click.option(
+    "--engine",
+    default="local",
+    show_default=True,
+    metavar="NAME",
+    callback=_engine,
+    help="What runs the models: local or ray.",
+)
+@click.option("--address", metavar="ADDRESS", help="The cluster of the engine ray; by default one on this machine.")
+@click.option("--dry-run", is_flag=True, help="Print what would run and an estimate of the time, and run nothing.")
+@click.option(
+    "--format",
+    "form",
+    metavar="NAME",
+    default="console",
+    show_default=True,
+    callback=_form,
+    help="Format of the printed rows: console or json; of --diff also markdown, of --check markdown or junit.",
+)
+@click.option("--diff", nargs=2, metavar="OLD NEW", help="Run nothing; show what moved between two runs of the store.")
+@click.option("--check", metavar="RUN", help="Run nothing; check a run of the store against a budget.")
+@click.option(
+    "--budget",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="The budget of --check, a TOML file; by default the budgets of the run's plan.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 if a row is not complete, or exceeds a budget of the plan.")
+@click.option("-q", "--quiet", is_flag=True, help="Print neither rows nor progress, only errors.")
+def command(
+    plan: str | None,
+    dry_run: bool,
+    form: str,
+    strict: bool,
+    quiet: bool,
+    diff: tuple[str, str] | None,
+    check: str | None,
+    budget: str | None,
+    **options: Any,
+) -> None:
+    """Profile many models, each in a process of its own, into a store.
+
+    PLAN is a TOML file: models, settings, metrics and limits. What is in the store already is not run again. A model
+    that crashes or hangs is a row with its reason; budgets of the plan that are exceeded make the exit code 1.
+
+    --diff and --check take runs by identifier, by the beginning of one, or by age: 'last', 'last~1' the one before.
+    """
+    if diff or check is not None:
+        _over(plan, options["store"], diff, check, budget, (form, quiet, strict))
+        return
+    if plan is None:
+        raise click.UsageError("Missing argument 'PLAN'.")
+    if form not in FORMS[:2]:
+        raise click.BadParameter(f"{form!r}: rows are printed as console or json", param_hint="--format")
+    if budget is not None:
+        raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
+    try:
+        audit = _audit(plan, quiet or dry_run, options)
+        if dry_run:
+            import msgspec
+
+            from ..estimating import describe, estimate
+
+            estimated = estimate(audit)
+            emit(json.dumps(msgspec.to_builtins(estimated), indent=1) if form == "json" else describe(estimated))
+            return
+        finished = _run(audit)
+    except (PlanError, ArgumentError) as error:
+        raise click.BadParameter(str(error), param_hint="PLAN") from error
+    except NotOfferedError as error:
+        raise click.BadParameter(str(error), param_hint="--engine") from error
+    except StoreError as error:
+        fail(str(error), MODEL_FAILED, error)
+    _show(finished, form, quiet)
+    _end(audit, finished, strict)
+
+
+def _run(audit: Audit) -> AuditResult:
+    """Run an audit; if it is interrupted, say where its rows are, and leave."""
+    try:
+        return audit.run()
+    except KeyboardInterrupt:
+        from ..store import hide_password
+
+        address = hide_password(audit.url)
+        say(f"\nInterrupted: the rows so far are in {address}; the same command goes on from there.")
+        sys.exit(INTERRUPTED)
+
+
+def _over(
+    plan: str | None,
+    store: str | None,
+    diff: tuple[str, str] | None,
+    check: str | None,
+    budget: str | None,
+    how: tuple[str, bool, bool],
+) -> None:
+    """Show what is asked of runs that are over."""
+    from .runs import choose_store, show_check, show_diff
+
+    url = choose_store(plan, store)
+    if diff and (check is not None or budget is not None):
+        raise click.UsageError("give --diff, or --check with its --budget")
+    if diff:
+        show_diff(url, diff, *how)
+    elif check is not None:
+        show_check(url, check, budget, *how)
+
+
+def _audit(path: str, quiet: bool, options: dict[str, Any]) -> Audit:
+    try:
+        from ..running import Audit, Watch
+    except ImportError as error:
+        fail(f"audits need packages that are not installed ({error}): pip install 'profilerkit[audit]'", USAGE, error)
+    from ..plan import Plan
+    from .progress import watch
+
+    return Audit(Plan.load(Path(path)), **options, watch=Watch() if quiet else watch(sys.stderr))
+
+
+def _show(finished: AuditResult, form: str, quiet: bool) -> None:
+    if quiet:
+        return
+    if form == "json":
+        emit("[")
+        previous = ""
+        for row in finished.rows():
+            if previous:
+                emit(f"{previous},")
+            previous = json.dumps(row.to_dict(), ensure_ascii=False)
+        emit(f"{previous}\n]" if previous else "]")
+        return
+    from ..summary import summarize
+
+    emit(summarize(finished))
+
+
+def _end(audit: Audit, finished: AuditResult, strict: bool) -> None:
+    """Leave with 1 where a budget of the plan is exceeded, or with ``strict`` a row is not complete."""
+    from ..run_budgets import find_exceeded
+
+    over = find_exceeded(finished.store, finished.run, audit.plan.budgets)
+    for line in over:
+        say(f"Over budget: {line}")
+    if over or (strict and finished.counts.get("complete", 0) < sum(finished.counts.values())):
+        sys.exit(NOT_KEPT)

@@ -1,0 +1,211 @@
+"""What the page of a store shows, as plain values that JSON holds: columns of rows, metrics, histories and runs.
+
+Columns of texts are packed, and a metric that never moved is one number in a history, so that thousands of models stay
+a small file. Texts go through `profilerkit_audits.hiding` unless the page is private.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+from profilerkit.errors import StoreError
+from profilerkit.piping.quantity import Scale, scale_value
+from profilerkit.piping.status import Comparative, Completeness, Metric
+from profilerkit.piping.titles import title_of
+from profilerkit.plugging import offers
+from profilerkit.render.grids import visible
+from profilerkit.results.report import Report
+from profilerkit_pages.page_parts import packed
+
+from ..hiding import hide_text
+from ..machines import shorten_commit
+from ..rows import Row
+from ..store import Run
+from .subjects import Subject
+
+__all__ = ["make_page_data"]
+
+Text = Callable[[str], str]
+
+_SCALES = {"B": Scale.IEC, "s": Scale.TIME, "%": Scale.NONE}
+
+
+def make_page_data(
+    subjects: Sequence[Subject],
+    runs: Sequence[Run],
+    machines: Mapping[str, Mapping[str, str]],
+    private: bool,
+    find_report: Callable[[Row], Report | None] = lambda row: None,
+) -> dict[str, Any]:
+    """Return the content of the page; ``subjects`` are its rows, in their order.
+
+    ``find_report`` returns the report of a row, which says which values of a metric are better.
+    """
+    context = _Context(runs, machines, private)
+    newest = [subject.newest for subject in subjects]
+    metrics = list(dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values))
+    kinds = {offer.item.NAME: offer.item for offer in offers.offered_status_keys() if issubclass(offer.item, Metric)}
+    columns = {name: packed([read(row) for row in newest]) for name, read in context.readers().items()}
+    columns |= {name: [getattr(row, name) for row in newest] for name in ("seconds", "peak_bytes")}
+    columns["busy"] = [row.conditions.get("busy") for row in newest]
+    histories = {
+        number: context.describe_history(subject) for number, subject in enumerate(subjects) if len(subject.rows) > 1
+    }
+    return {
+        "count": len(subjects),
+        "ids": [subject.id for subject in subjects],
+        "columns": columns,
+        "metrics": [
+            _describe_metric(name, newest, *_find_kind(name, newest, kinds.get(name), find_report), context.text)
+            for name in metrics
+        ],
+        "histories": histories,
+        "versions": list(map(json.loads, context.versions)),
+        "runs": list(map(context.describe_run, runs)),
+    }
+
+
+class _Context:
+    """What rows refer to: runs, machines and versions, each once on the page; and how their texts are shown."""
+
+    def __init__(self, runs: Sequence[Run], machines: Mapping[str, Mapping[str, str]], private: bool) -> None:
+        def show(text: str) -> str:
+            line = " ".join(text.split())
+            return visible(line if private else hide_text(line))
+
+        self.text = lru_cache(maxsize=None)(show)
+        self.places = {run.run: number for number, run in enumerate(runs)}
+        self.machines = {machine: self.text(_describe_machine(facts)) for machine, facts in machines.items()}
+        #: The versions of rows as JSON, each with its number.
+        self.versions: dict[str, int] = {}
+
+    def readers(self) -> dict[str, Callable[[Row], Any]]:
+        """Return for each column of texts the function that reads it from a row."""
+        text = self.text
+        return {
+            "spec": lambda row: text(row.spec),
+            "name": lambda row: text(row.name),
+            "backend": lambda row: text(row.backend),
+            "status": lambda row: row.status.value,
+            "failure": lambda row: row.failure or "",
+            "reason": lambda row: text(row.reason),
+            "flags": lambda row: text("; ".join(row.flags)),
+            "settings": lambda row: text(_describe_settings(row.settings)),
+            "model_type": lambda row: text(row.model_type),
+            "commit": lambda row: text(shorten_commit(row.commit)),
+            "created": lambda row: _shorten_moment(row.created),
+            "machine": lambda row: self.machines.get(row.machine) or row.machine[:8],
+            "run": lambda row: self.places.get(row.run, -1),
+            "versions": self.number_versions,
+        }
+
+    def number_versions(self, row: Row) -> int:
+        """Return the number of the versions of a row, equal for equal ones."""
+        return self.versions.setdefault(json.dumps(row.versions, sort_keys=True), len(self.versions))
+
+    def describe_history(self, subject: Subject) -> dict[str, Any]:
+        """Return every measurement of a subject, column by column."""
+        rows = subject.rows
+        return {
+            "at": [_shorten_moment(row.created) for row in rows],
+            "run": [self.places.get(row.run, -1) for row in rows],
+            "status": [row.status.value for row in rows],
+            "commit": [self.text(shorten_commit(row.commit)) for row in rows],
+            "versions": [self.number_versions(row) for row in rows],
+            "code": _number([row.code for row in rows]),
+            "machine": _number([row.machine for row in rows]),
+            "values": _list_values(subject),
+        }
+
+    def describe_run(self, run: Run) -> dict[str, Any]:
+        """Return what the page says of a run."""
+        return {
+            "run": run.run[:12],
+            "started": _shorten_moment(run.started),
+            "ended": _shorten_moment(run.ended),
+            "outcome": run.outcome or "not ended",
+            "commit": self.text(shorten_commit(run.commit)),
+            "machine": self.machines.get(run.machine) or run.machine[:8],
+            "profilerkit": self.text(str(run.facts.get("profilerkit", ""))),
+        }
+
+
+def _describe_settings(settings: Mapping[str, Any]) -> str:
+    """Return the point of a matrix in a line.
+
+    >>> _describe_settings({"batch_size": 8, "input_shape": [3, 4], "autocast": True})
+    'batch_size 8, input_shape [3, 4], autocast true'
+    """
+    return ", ".join(
+        f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in settings.items()
+    )
+
+
+def _shorten_moment(moment: str) -> str:
+    return moment[:19].replace("T", " ")
+
+
+def _describe_machine(facts: Mapping[str, str]) -> str:
+    """Return a machine as people write it; a fact that repeats another is left out."""
+    words = []
+    for name, value in facts.items():
+        if name == "memory_bytes" and value.isdecimal():
+            words.append(f"{scale_value(int(value), 'B', Scale.IEC)} of memory")
+        elif name == "cores":
+            words.append(f"{value} core" if value == "1" else f"{value} cores")
+        elif name == "usable_cores":
+            words += [f"{value} of them usable"] if value != facts.get("cores") else []
+        elif name not in ("host", "user"):
+            words.append(value if name in ("system", "architecture", "cpu") else f"{name} {value}")
+    return ", ".join(words)
+
+
+def _find_kind(
+    name: str, rows: Sequence[Row], kind: type[Metric] | None, find_report: Callable[[Row], Report | None]
+) -> tuple[Scale | None, Comparative]:
+    """Return how a metric is scaled and compared: as the report of a row has it, or else as plugins offer it."""
+    row = next((row for row in rows if name in row.values and row.values[name].value is not None), None)
+    with suppress(StoreError):  # of a report that is damaged
+        report = None if row is None else find_report(row)
+        if report is not None and name in report.statuses:
+            return report.statuses[name].scale, report.statuses[name].comparative
+    return (None, Comparative.NONE) if kind is None else (kind.SCALE, kind.COMPARATIVE)
+
+
+def _describe_metric(
+    name: str, rows: Sequence[Row], scale: Scale | None, comparative: Comparative, text: Text
+) -> dict[str, Any]:
+    values = [row.values.get(name) for row in rows]
+    unit = next((value.unit for value in values if value is not None and value.unit), "")
+    content: dict[str, Any] = {
+        "name": name,
+        "title": title_of(name),
+        "unit": text(unit),
+        "scale": (scale or _SCALES.get(unit, Scale.SI)).value,
+        "more": comparative in (Comparative.DIFF, Comparative.DIV),
+        "values": [None if value is None else value.value for value in values],
+        "incomplete": {
+            number: [value.completeness.value if value.is_applicable else "does not apply", text(value.reason)]
+            for number, value in enumerate(values)
+            if value is not None and value.completeness is not Completeness.COMPLETE
+        },
+    }
+    intervals = [[value.low, value.high] if value is not None and value.is_measured else None for value in values]
+    return {**content, "intervals": intervals} if any(intervals) else content
+
+
+def _number(values: Sequence[str]) -> list[int]:
+    """Return a number for each text, equal for equal ones: the page says whether they differ, and not what they are."""
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(value, len(numbers)) for value in values]
+
+
+def _list_values(subject: Subject) -> dict[str, Any]:
+    """Return the values of each metric, row by row; one number for a metric that never moved."""
+    names = dict.fromkeys(name for row in subject.rows for name in row.values)
+    series = {name: [row.values[name].value if name in row.values else None for row in subject.rows] for name in names}
+    return {name: values[0] if len(set(values)) == 1 else values for name, values in series.items()}

@@ -1,0 +1,134 @@
+"""Writing the page of a store: one file that loads nothing, and beside it a page for each model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from profilerkit.errors import ArgumentError, by_likeness
+from profilerkit.process.files import write_text
+from profilerkit.render.grids import visible
+from profilerkit_pages.page_data import embedded
+from profilerkit_pages.page_parts import page_of, script_of, source
+
+from ..hiding import hide_text
+from ..store import Run, Store
+from .model_pages import write_pages
+from .page_data import make_page_data
+from .subjects import Subject, group_rows
+
+__all__ = ["Output", "render", "write"]
+
+#: Scripts of the report's page that this one is made with, and those of its own, in the order in which they build on
+#: each other.
+_SHARED = ("format", "axes")
+_SCRIPTS = ("rows", "address", "filter", "table", "scatter", "history", "model", "app")
+#: A share of all cores that others may take before the page says that the machine was busy.
+_QUIET = 0.05
+
+
+@dataclass(frozen=True)
+class Output:
+    """What was written: the rows of the page, and the pages of single models."""
+
+    rows: int
+    pages: int
+
+
+def write(
+    store: Store, path: str | PathLike[str], run: str | None = None, private: bool = False, pages: bool = True
+) -> Output:
+    """Write the page of a store, or of one run, and without ``pages=False`` the page of each model beside it.
+
+    Without ``private``, secrets, names of users and hosts and absolute paths are left out. Raises `ArgumentError` for a
+    run that is not in the store, `OSError` if a file cannot be written.
+    """
+    output = Path(path)
+    subjects = _find_subjects(store, run)
+    addresses = write_pages(store, [subject.newest for subject in subjects], output, private) if pages else []
+    write_text(output, _draw(store, subjects, addresses, private))
+    return Output(len(subjects), sum(map(bool, addresses)))
+
+
+def render(store: Store, run: str | None = None, private: bool = False) -> str:
+    """Return the page of a store, or of one run, without links to pages of models; raises as `write` does."""
+    return _draw(store, _find_subjects(store, run), [], private)
+
+
+def _find_subjects(store: Store, run: str | None) -> list[Subject]:
+    """Return the subjects of a store; of a run those that it has, with their history up to it."""
+    runs = [stored.run for stored in store.runs()]
+    if run is not None and run not in runs:
+        nearest = ", ".join(by_likeness(run, runs)[:3])
+        raise ArgumentError(f"there is no run {run!r} in the store; the nearest are: {nearest or 'none, it is empty'}")
+    subjects = group_rows(store.rows(all_attempts=True))
+    if run is None:
+        return subjects
+    members = {row.id for row in store.rows(run=run)}
+    ends = [
+        max((end for end, row in enumerate(subject.rows, 1) if row.id in members), default=0) for subject in subjects
+    ]
+    return [Subject(subject.id, subject.rows[:end]) for subject, end in zip(subjects, ends, strict=True) if end]
+
+
+def _draw(store: Store, subjects: Sequence[Subject], addresses: Sequence[str], private: bool) -> str:
+    runs = store.runs()
+    data = make_page_data(subjects, runs, store.machines(), private, store.report)
+    data["pages"] = addresses if any(addresses) else []
+    style = f"{source('page.css')}\n{source('audit.css', __package__)}"
+    script = script_of(
+        [*(source(f"{name}.js") for name in _SHARED), *(source(f"{name}.js", __package__) for name in _SCRIPTS)]
+    )
+    # The name of the database, without folders, users and hosts.
+    name = visible(store.url if private else hide_text(store.url.rpartition("/")[2].partition("?")[0]))
+    facts, cards = _list_facts(subjects, runs, name), list(_list_cards(subjects))
+    return page_of("audit.html", style, script, __package__, name=name, facts=facts, cards=cards, data=embedded(data))
+
+
+def _list_facts(subjects: Sequence[Subject], runs: Sequence[Run], name: str) -> list[tuple[str, str]]:
+    facts = [("Store", name), ("Runs", str(len(runs)))]
+    if runs:
+        facts.append(("Last run", runs[-1].started[:19].replace("T", " ") + " UTC"))
+    machines = {row.machine for subject in subjects for row in subject.rows}
+    facts.append(("Kinds of machine", str(len(machines))))
+    facts += _describe_business(subjects)
+    return [*facts, ("Written", datetime.now(UTC).isoformat(sep=" ", timespec="seconds")[:19] + " UTC")]
+
+
+def _describe_business(subjects: Sequence[Subject]) -> list[tuple[str, str]]:
+    """Return how much of the cores others took while the newest values were measured, if they took any."""
+    shares = [subject.newest.conditions.get("busy") for subject in subjects]
+    numbers = sorted(share for share in shares if isinstance(share, (int, float)))
+    if not numbers or numbers[-1] < _QUIET:
+        return []
+    usual, most = f"{numbers[len(numbers) // 2]:.0%}", f"{numbers[-1]:.0%}"
+    return [("Cores busy with other work", f"{usual} in the median row, {most} at the most")]
+
+
+def _list_cards(subjects: Sequence[Subject]) -> list[dict[str, Any]]:
+    """Return the numbers above the table, each of which filters it."""
+    statuses = Counter(subject.newest.status.value for subject in subjects)
+    flagged = sum(bool(subject.newest.flags) for subject in subjects)
+    cards = [{"title": "Models and settings", "count": len(subjects), "status": "", "parts": _count_backends(subjects)}]
+    for status in ("complete", "partial", "failed"):
+        chosen = [subject for subject in subjects if subject.newest.status.value == status]
+        codes = Counter(subject.newest.failure.value for subject in chosen if subject.newest.failure is not None)
+        parts = ", ".join(f"{count} {code}" for code, count in codes.most_common(4))
+        cards.append({"title": status.capitalize(), "count": statuses[status], "status": status, "parts": parts})
+    if flagged:
+        about = "values that cannot be right; each row has the reason"
+        cards.append({"title": "Not plausible", "count": flagged, "status": "flagged", "parts": about})
+    return cards
+
+
+def _count_backends(subjects: Sequence[Subject]) -> str:
+    backends = Counter(subject.newest.backend for subject in subjects)
+    return ", ".join(
+        f"{count} {'not built' if backend == 'unknown' else visible(backend)}"
+        for backend, count in backends.most_common()
+    )

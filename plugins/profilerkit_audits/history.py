@@ -1,0 +1,106 @@
+"""History: the values of a metric of a model over commits, versions and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import msgspec
+
+from profilerkit.errors import ArgumentError, by_likeness
+from profilerkit.render.grids import Grid
+
+from .machines import shorten_commit
+from .rows import Row, Value
+from .series import CaseName, find_causes, find_rows, group_by_case, is_exact, open_store
+from .store import Store
+
+__all__ = ["History", "Point", "history"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement: the row, the value, and what else changed since the point before.
+
+    ``moved`` says whether an exact value differs from the last one before it; None for the first, and for a value that
+    was measured or is missing.
+    """
+
+    row: Row
+    value: Value
+    causes: tuple[str, ...] = ()
+    moved: bool | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the point as values that JSON holds."""
+        names = ("created", "run", "commit", "machine", "attempt", "status", "versions", "flags")
+        about = {name: getattr(self.row, name) for name in names}
+        about |= {**msgspec.structs.asdict(self.value), "causes": self.causes, "moved": self.moved}
+        content: dict[str, Any] = msgspec.to_builtins(about)
+        return content
+
+
+@dataclass(frozen=True)
+class History:
+    """The points of one case, the oldest first."""
+
+    case: CaseName
+    metric: str
+    points: tuple[Point, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the history as values that JSON holds."""
+        points = [point.to_dict() for point in self.points]
+        return {"spec": self.case.spec, "settings": self.case.settings, "metric": self.metric, "points": points}
+
+    def grid(self) -> Grid:
+        """Return the history as a table."""
+        titles = ("Measured", "Commit", "Machine", self.metric, "", "Changed since the point before")
+        return Grid(str(self.case), titles, tuple(map(_list_cells, self.points)), numeric=frozenset({3}))
+
+
+def _list_cells(point: Point) -> tuple[str, ...]:
+    row, value = point.row, point.value
+    moment = row.created[:16].replace("T", " ")
+    mark = "moved" if point.moved else "" if value.value is not None else value.completeness.value
+    flags = [f"not plausible: {flag}" for flag in row.flags]
+    shown = value.shown if value.value is not None else "-"
+    commit = shorten_commit(row.commit, 10) or "-"
+    return moment, commit, row.machine[:8] or "-", shown, mark, "; ".join([*point.causes, *flags])
+
+
+def history(store: Store | str | PathLike[str], model: str, metric: str) -> list[History]:
+    """Return the history of a metric of a model: one for each setting that it was measured with.
+
+    Each measurement is one point, in the order of time, however many runs consist of it; a row that failed is a point
+    without a value. Times of several machines are in one history, and each point names its machine.
+
+    Args:
+        store: A store, or its URL or path.
+        model: The text of a model, a pattern of texts, or the name of a model in its report.
+        metric: The metric.
+
+    Raises `ArgumentError` for a model or a metric that the store has not, with the nearest ones.
+    """
+    with open_store(store) as opened:
+        rows = find_rows(opened, model)
+    metrics = {name for row in rows for name in row.values}
+    if metric not in metrics:
+        nearest = ", ".join(by_likeness(metric, metrics)[:5]) or "none"
+        raise ArgumentError(f"{model!r} has no metric {metric!r} in the store; the nearest are: {nearest}")
+    series = {case: [row for row in rows if metric in row.values] for case, rows in group_by_case(rows).items()}
+    return [History(case, metric, _make_points(metric, rows)) for case, rows in series.items() if rows]
+
+
+def _make_points(metric: str, rows: Sequence[Row]) -> tuple[Point, ...]:
+    points: list[Point] = []
+    last: Value | None = None
+    for row in rows:
+        value, moved = row.values[metric], None
+        if value.value is not None and is_exact(metric, value):
+            moved = None if last is None else value.value != last.value
+            last = value
+        points.append(Point(row, value, find_causes(points[-1].row, row) if points else (), moved))
+    return tuple(points)

@@ -1,0 +1,134 @@
+"""The models that a pattern matches; a library is asked in a process of its own, because it may import a framework."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+
+from profilerkit.errors import FailureCode, PlanError, ProfilerKitError, by_likeness, classify
+from profilerkit.plugging.loaders import is_in_file, is_in_module
+from profilerkit.plugging.offers import offered_loaders
+
+from .source_code import find_module
+
+__all__ = ["Listing", "ask_loader", "find_specs", "is_pattern"]
+
+#: Seconds that a library may take to list its models.
+PATIENCE = 300
+_PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from {0} import main; main(sys.argv[1])"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Texts for a loader; if a library could not be asked for them, the reason and its code."""
+
+    specs: tuple[str, ...] = ()
+    problem: str = ""
+    failure: FailureCode | None = None
+
+
+def is_pattern(spec: str) -> bool:
+    """Return whether a text has a wildcard: ``*``, ``?`` or ``[...]``."""
+    return re.search(r"[*?\[]", spec) is not None
+
+
+def find_specs(pattern: str, folder: Path) -> Listing:
+    """Return the texts that a pattern matches, sorted; the pattern itself with the problem of a library.
+
+    Patterns are for files (``nets/*.onnx``), for the public functions and classes of Python files
+    (``nets/*.py:build_*``) and of modules (``package.module:build_*``), and for what a loader lists
+    (``torchvision:*``). A text without a wildcard is returned as it is. Raises `PlanError` for a pattern that matches
+    nothing.
+    """
+    if not is_pattern(pattern):
+        return Listing((pattern,))
+    prefix, _, name = pattern.rpartition(":")
+    module = None
+    if is_in_module(pattern) and not is_pattern(prefix) and prefix not in _listing_loaders():
+        module = find_module(prefix, folder)
+    if is_in_file(pattern):
+        files = _find_files(prefix, folder)
+        listing = Listing(tuple(f"{file}:{public}" for file in files for public in _read_names(folder / file)))
+        matching = [spec for spec in listing.specs if fnmatchcase(spec.rpartition(":")[2], name)]
+    elif module is not None:
+        listing = Listing(tuple(f"{prefix}:{public}" for public in _read_names(module)))
+        matching = [spec for spec in listing.specs if fnmatchcase(spec, pattern)]
+    elif prefix and not is_pattern(pattern.partition(":")[0]):
+        listing = _list_library(pattern.partition(":")[0])
+        matching = [spec for spec in listing.specs if fnmatchcase(spec, pattern)]
+    else:
+        listing, matching = Listing(), _find_files(pattern, folder)
+    if listing.failure is not None:
+        return Listing((pattern,), listing.problem, listing.failure)
+    if not matching:
+        nearest = ", ".join(by_likeness(pattern, listing.specs)[:5])
+        none = "there is no such file or folder; paths are relative to the folder of the plan"
+        raise PlanError(f"{pattern!r} matches no model; {f'the nearest are: {nearest}' if nearest else none}")
+    return Listing(tuple(matching))
+
+
+def _find_files(pattern: str, folder: Path) -> list[str]:
+    """Return the files that a pattern matches, relative to the folder as the pattern is."""
+    if not is_pattern(pattern):
+        return [pattern]
+    path = Path(pattern)
+    base = Path(path.anchor) if path.is_absolute() else folder
+    relative = str(path.relative_to(path.anchor)) if path.is_absolute() else pattern
+    files = sorted(file for file in base.glob(relative) if file.is_file() or (file / "saved_model.pb").is_file())
+    return [file.as_posix() if path.is_absolute() else file.relative_to(base).as_posix() for file in files]
+
+
+def _read_names(file: Path) -> list[str]:
+    """Return the public functions and classes of a Python file, which is not run."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return []
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+
+
+def _listing_loaders() -> list[str]:
+    return [offer.item.name for offer in offered_loaders() if offer.item.names is not None]
+
+
+@lru_cache(maxsize=100)
+def _list_library(prefix: str) -> Listing:
+    """Return what a loader lists, asked in a process of its own."""
+    loaders = _listing_loaders()
+    if prefix not in loaders:
+        raise PlanError(
+            f"{prefix + ':'!r} cannot list its models; these can: {', '.join(by_likeness(prefix, loaders))}"
+        )
+    path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
+    command = [sys.executable, "-c", _PROGRAM.format(__name__), prefix, path]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False)
+        answer = json.loads(done.stdout.decode().rpartition("\n")[2])
+        code = answer["failure"]
+        return Listing(tuple(answer["specs"]), answer["problem"], None if code is None else FailureCode(code))
+    except (subprocess.TimeoutExpired, ValueError, TypeError, KeyError):
+        problem = f"the models of {prefix!r} could not be listed: the process that was asked ended without an answer"
+        return Listing((), problem, FailureCode.MODEL)
+
+
+def ask_loader(prefix: str) -> Listing:
+    """Return what a loader lists, or the problem, in this process."""
+    try:
+        names = next(offer.item.names for offer in offered_loaders() if offer.item.name == prefix)
+        return Listing(() if names is None else tuple(sorted(names())))
+    except Exception as error:  # whatever the library does
+        text = str(error) if isinstance(error, ProfilerKitError) else f"{type(error).__name__}: {error}"
+        return Listing((), text, classify(error))
+
+
+def main(prefix: str) -> None:
+    """Print what a loader lists, as JSON in the last line of standard output."""
+    sys.stdout.write(f"\n{json.dumps(asdict(ask_loader(prefix)))}")

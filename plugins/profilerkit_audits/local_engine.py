@@ -1,0 +1,192 @@
+"""The engine of one machine: models are counted on all cores at the same time, and timed one at a time, alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from profilerkit.errors import FailureCode, ProfilerKitError
+from profilerkit.isolation.processes import cpu_seconds
+from profilerkit.isolation.run import IsolatedRun, pump
+from profilerkit.isolation.starting import start_server
+
+from .cases import Case
+from .engine import Engine, EngineOptions
+from .machines import Busyness, read_machine
+from .outcomes import Outcome, measure_noise, pick_quietest, read_outcome, without_run
+
+__all__ = ["LocalEngine", "State", "count_cores", "may_go", "may_start"]
+
+
+class State(Enum):
+    """What a model's process does."""
+
+    #: What needs no run of the model: loading, counting.
+    COUNTING = "counting"
+    #: It is stopped until it may have the machine.
+    WAITING = "waiting"
+    TIMING = "timing"
+
+
+def may_start(states: Sequence[tuple[State, str]], workers: int) -> bool:
+    """Return whether a further model may be started, from the states and devices of those that run.
+
+    Not while a CPU's times are measured, and not before those that wait have been measured if there are as many of them
+    as workers: each of them holds its memory.
+
+    >>> may_start([(State.COUNTING, "cpu")], 2), may_start([(State.WAITING, "cpu"), (State.WAITING, "cpu")], 2)
+    (True, False)
+    """
+    counting = sum(state is State.COUNTING for state, _ in states)
+    waiting = sum(state is State.WAITING for state, _ in states)
+    timed = any(state is State.TIMING and device == "cpu" for state, device in states)
+    return not timed and counting < workers and counting + waiting < 2 * workers and waiting < workers
+
+
+def may_go(device: str, states: Sequence[tuple[State, str]]) -> bool:
+    """Return whether a model that waits may be timed on its device: a CPU while nothing else runs, a GPU alone on it.
+
+    >>> may_go("cpu", [(State.WAITING, "cpu"), (State.COUNTING, "cpu")])
+    False
+    >>> may_go("cuda:0", [(State.WAITING, "cuda:0"), (State.COUNTING, "cpu"), (State.TIMING, "cuda:1")])
+    True
+    """
+    timing = [other for state, other in states if state is State.TIMING]
+    if device == "cpu":
+        return not timing and not any(state is State.COUNTING for state, _ in states)
+    return "cpu" not in timing and device not in timing
+
+
+@dataclass
+class _Session:
+    """A case in its process: counting, waiting for the machine, or being timed."""
+
+    case: Case
+    run: IsolatedRun
+    tries: list[Outcome]
+    state: State = State.COUNTING
+    busyness: Busyness = field(default_factory=Busyness)
+    cpu_before: float = 0.0
+    beside: int = 0
+
+    def is_at_gate(self) -> bool:
+        """Return whether the process has arrived at its gate, and was not stopped there yet."""
+        return self.run.progress.waiting and self.state is not State.WAITING and not self.run.over
+
+    def wait(self) -> None:
+        """Stop the process at its gate, until it may have the machine."""
+        self.state = State.WAITING
+        self.run.let(run=False)
+
+    def go(self) -> None:
+        """Let the process measure."""
+        self.state, self.beside, self.busyness = State.TIMING, 0, Busyness()
+        self.cpu_before = 0.0 if self.run.pid is None else cpu_seconds(self.run.pid)
+        progress = self.run.progress
+        progress.waiting, progress.turn = False, None
+        self.run.send(go=True)
+        self.run.let(run=True)
+
+    def finish(self, machine: dict[str, str]) -> Outcome:
+        """Return what came of it, with how busy the machine was meanwhile."""
+        total = None if self.run.ending is None else self.run.ending.cpu_seconds
+        cpu = None if total is None else max(0.0, total - self.cpu_before)
+        return read_outcome(self.run, self.case, machine, self.busyness.conditions(cpu, self.beside))
+
+
+class LocalEngine(Engine):
+    """Runs the cases on this machine.
+
+    As many models as there are cores, or ``workers``, are counted at the same time. A model that has been counted waits
+    at a gate, stopped, until nothing else runs; then its times are measured. A case whose times are noisy is run again,
+    up to ``repeats`` times, and the quietest run counts.
+    """
+
+    def __init__(self, options: EngineOptions) -> None:
+        super().__init__(options)
+        self.workers = options.workers or count_cores()
+        self.machine = read_machine()
+        self._cold: set[tuple[str, ...]] = set()
+        self._sessions: list[_Session] = []
+        #: Cases that are run again, with their outcomes so far.
+        self._again: list[tuple[Case, list[Outcome]]] = []
+
+    def run(self, cases: Iterable[Case]) -> Generator[Outcome, None, None]:
+        """Run the cases, and yield each outcome when it is there."""
+        waiting = iter(cases)
+        more = True
+        try:
+            while more or self._again or self._sessions:
+                more = yield from self._start(waiting, more)
+                self._give_turns(more or bool(self._again))
+                pump([session.run for session in self._sessions], self._has_news)
+                yield from self._finish()
+        finally:
+            for session in self._sessions:
+                session.run.close()
+
+    def _states(self) -> list[tuple[State, str]]:
+        return [(session.state, session.case.device) for session in self._sessions]
+
+    def _start(self, waiting: Iterator[Case], more: bool) -> Generator[Outcome, None, bool]:
+        """Start processes while there is room for them; returns whether there may be more cases."""
+        while (more or self._again) and may_start(self._states(), self.workers):
+            case, tries = self._again.pop() if self._again else (next(waiting, None), [])
+            if case is None:
+                return False
+            if case.failure is not None:
+                yield without_run(case, self.machine, case.failure, case.problem)
+                continue
+            try:
+                self._sessions.append(_Session(case, self._start_process(case), tries))
+            except (ProfilerKitError, OSError) as error:
+                reason = f"its process could not be started: {error}"
+                yield without_run(case, self.machine, FailureCode.ENGINE, reason)
+            counting = [session for session in self._sessions if session.state is State.COUNTING]
+            for session in counting:
+                session.beside = max(session.beside, len(counting) - 1)
+        return more
+
+    def _start_process(self, case: Case) -> IsolatedRun:
+        self.tell_start(case)
+        warm = case.warm
+        if warm is not None and warm not in self._cold:
+            try:
+                start_server(warm)
+            except ProfilerKitError:  # a framework that is missing or cannot be forked: the model says so by itself
+                self._cold.add(warm)
+        if warm is None or warm in self._cold:
+            return IsolatedRun(case.job(), case.limits, "spawn", quiet=True)
+        return IsolatedRun(case.job(), case.limits, "forkserver", warm, quiet=True)
+
+    def _has_news(self) -> bool:
+        return any(session.run.over or session.is_at_gate() for session in self._sessions)
+
+    def _give_turns(self, more: bool) -> None:
+        """Stop models that have arrived at their gate, and let one go if it may have the machine."""
+        for session in self._sessions:
+            if session.is_at_gate() and session.state is State.COUNTING:
+                session.wait()
+        for session in self._sessions:
+            starting = more and may_start(self._states(), self.workers)
+            if session.state is State.WAITING and not starting and may_go(session.case.device, self._states()):
+                session.go()
+
+    def _finish(self) -> Iterator[Outcome]:
+        """Yield the outcomes of processes that are over; those with noisy times are to be run again."""
+        over = [session for session in self._sessions if session.run.over]
+        self._sessions = [session for session in self._sessions if not session.run.over]
+        for session in over:
+            outcomes = [*session.tries, session.finish(self.machine)]
+            if len(outcomes) <= self.options.repeats and measure_noise(outcomes[-1]) is not None:
+                self._again.append((session.case, outcomes))
+            else:
+                yield pick_quietest(outcomes)
+
+
+def count_cores() -> int:
+    """Return the number of cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -1,0 +1,122 @@
+"""What came of a case: its row and its report, from the process that ran it, however that ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from profilerkit.errors import FailureCode
+from profilerkit.isolation.reasons import report_before, with_reason
+from profilerkit.times.measurement import Measurement
+
+from .cases import Case
+from .machines import digest_machine
+from .plausibility import find_flags
+from .rows import Row, RowStatus, read_report
+from .store import read_clock
+
+if TYPE_CHECKING:
+    from profilerkit.isolation.run import IsolatedRun
+    from profilerkit.results.report import Report
+
+__all__ = ["Outcome", "measure_noise", "pick_quietest", "read_outcome", "without_run"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a case: its row, without run and attempt; its report, if there is one; the facts of the machine."""
+
+    case: Case
+    row: Row
+    report: Report | None = None
+    machine: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_outcome(run: IsolatedRun, case: Case, machine: Mapping[str, str], conditions: dict[str, Any]) -> Outcome:
+    """Return the outcome of a process that is over; ``conditions`` are how busy the machine was."""
+    report: Report | None = None
+    try:
+        report = run.result()
+        outcome = _make(case, machine, report, run.failure)
+    except Exception as error:  # whatever the model and its loader raised
+        reason = " ".join(str(error).split()) or type(error).__name__
+        outcome = without_run(case, machine, run.failure or FailureCode.MODEL, reason)
+    times = [] if report is None else list(_times(report))
+    signs = [time.conditions.busy for time in times if time.conditions is not None and time.conditions.busy]
+    warnings = {"warnings": list(dict.fromkeys(run.progress.warned))} if run.progress.warned else {}
+    row = replace(
+        outcome.row,
+        seconds=round(run.seconds, 3),
+        conditions={**conditions, "signs": list(dict.fromkeys(signs)), **warnings},
+        peak_bytes=None if run.ending is None else run.ending.peak_bytes or None,
+    )
+    return with_fields(outcome, row=row, report=report)
+
+
+def without_run(case: Case, machine: Mapping[str, str], failure: FailureCode, reason: str) -> Outcome:
+    """Return the outcome of a case without a report: each metric has the reason."""
+    names = None if case.metrics is None else list(case.metrics)
+    report, pending = report_before(case.spec, names)
+    report = with_reason(report, pending, (), reason, failure)
+    return with_fields(_make(case, machine, report, failure, reason), report=None)
+
+
+def _make(
+    case: Case, machine: Mapping[str, str], report: Report, failure: FailureCode | None, reason: str = ""
+) -> Outcome:
+    row = read_report(
+        report,
+        spec=case.spec,
+        key="",  # the audit has it: it knows for which place
+        settings=dict(case.settings),
+        flags=find_flags(report, case.device, case.precision),
+        machine=digest_machine(machine),
+        versions=dict(case.versions),
+        code=case.code.digest,
+        created=read_clock(),
+    )
+    note = report.notes[-1] if failure is not None and report.notes else ""
+    row = replace(row, failure=failure or row.failure, reason=reason or row.reason or note)
+    return Outcome(case, row, report, machine)
+
+
+# Times that are measured again ----------------------------------------------------------------------------------------
+
+
+def _times(report: Report) -> Iterator[Measurement]:
+    return (record.value for record in report.statuses.values() if isinstance(record.value, Measurement))
+
+
+def measure_noise(outcome: Outcome) -> float | None:
+    """Return the largest noise among the times of an outcome if it should be measured again; None otherwise.
+
+    It should if a median is not known as well as was requested, or if the machine was busy with other things.
+    """
+    if outcome.report is None or outcome.row.status is RowStatus.FAILED:
+        return None
+    times = list(_times(outcome.report))
+    is_flaky = any(time.is_noisy or (time.conditions is not None and time.conditions.busy) for time in times)
+    return max(time.noise for time in times) if is_flaky else None
+
+
+def pick_quietest(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the outcome with the least noise of several of one case, with the medians of all of them in its row."""
+    best = min(outcomes, key=_worst_noise)
+    if len(outcomes) == 1:
+        return best
+    names = [name for name, value in best.row.values.items() if value.is_measured]
+    values = {name: [outcome.row.values.get(name) for outcome in outcomes] for name in names}
+    tries = {
+        name: tuple(float(value.value) for value in several if value is not None and value.value is not None)
+        for name, several in values.items()
+    }
+    return with_fields(best, row=replace(best.row, tries=tries))
+
+
+def _worst_noise(outcome: Outcome) -> float:
+    noises = [value.noise for value in outcome.row.values.values() if value.noise is not None]
+    return float("inf") if outcome.row.status is RowStatus.FAILED else max(noises, default=0.0)

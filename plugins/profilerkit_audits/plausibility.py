@@ -1,0 +1,59 @@
+"""Values that cannot be right: they are flagged in their row, and never stored as fine."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from profilerkit.piping.status import Completeness, is_number
+from profilerkit.times.measurement import Measurement
+
+if TYPE_CHECKING:
+    from profilerkit.results.report import Report
+
+__all__ = ["find_flags"]
+
+#: FLOPs that one core of a CPU cannot exceed in a second: two fused multiply-adds of 16 floats, or four of 8 (as with
+#: AVX-512 or AMX's matrix tiles at the low precisions, which are sixteen times faster), at 6 GHz.
+CORE_FLOPS = 2 * 2 * 16 * 6e9
+#: How much faster low precisions may be than float32 on one core.
+LOW_PRECISION = 16
+#: FLOPs that no accelerator of today exceeds in a second at any precision.
+ACCELERATOR_FLOPS = 5e16
+#: A metric is plausible only above zero: a model without any of it is most often a model that was not counted.
+_NONZERO = ("macs", "flops", "total_params", "memory_footprint")
+
+
+def find_flags(report: Report, device: str = "cpu", dtype: str = "float32") -> tuple[str, ...]:
+    """Return why values of a report are not plausible, a sentence each; none of a report that is fine.
+
+    They are a zero count, a time of zero, a time that means more FLOPs in a second than the machine can do, and a
+    throughput without a batch size. ``device`` and ``dtype`` are those that it was timed with.
+    """
+    flags = []
+    for name, record in report.statuses.items():
+        value = record.value
+        if name in _NONZERO and is_number(value) and not value and record.completeness is Completeness.COMPLETE:
+            flags.append(f"{name}: it is 0, and is reported as complete")
+        if isinstance(value, Measurement) and value.median <= 0:
+            flags.append(f"{name}: its median is {value.median!r}, and no measurement is zero or less")
+    flops, time, throughput = (report.get(name) for name in ("flops", "execution_time", "throughput"))
+    if is_number(flops) and isinstance(time, Measurement) and time.median > 0:
+        machine, ceiling = _find_ceiling(device, dtype)
+        rate = flops / time.median
+        if rate > ceiling:
+            flags.append(
+                f"execution_time: {flops:,} FLOPs in {time.median:.3g} s are {rate:.3g} FLOP/s, beyond the "
+                f"{ceiling:.3g} that {machine} can do: was all of it computed?"
+            )
+    if throughput is not None and report.batch_size is None:
+        flags.append("throughput: samples in a second of inputs whose batch size is not known")
+    return tuple(flags)
+
+
+def _find_ceiling(device: str, dtype: str) -> tuple[str, float]:
+    """Return what computes, and the FLOPs in a second that it cannot exceed."""
+    if not device.startswith("cpu"):
+        return "any accelerator", ACCELERATOR_FLOPS
+    factor = 1 if dtype in ("float32", "float64") else LOW_PRECISION
+    return "the cores of this machine", CORE_FLOPS * (os.cpu_count() or 1) * factor

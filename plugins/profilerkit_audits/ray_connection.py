@@ -1,0 +1,133 @@
+"""The connection to a cluster of Ray's: to one that is there, or to one of this machine that ends with the audit.
+
+Ray changes the process that connects to it: variables, signal handlers, the hook for errors, and messages of the
+cluster on standard output. All of this is as before when the connection ends.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from profilerkit.errors import NotOfferedError
+
+__all__ = ["Connection"]
+
+#: The longest folder in which Ray can make its sockets: their paths have at most 107 characters, and about 65 of those
+#: are Ray's own.
+_LONGEST = 40
+#: Seconds that the processes of an own cluster may take to end.
+_PATIENCE = 10.0
+
+
+class Connection:
+    """A connection to the cluster at ``address``, or to a new one of this machine with ``workers`` CPUs.
+
+    Without an address, that in the variable ``RAY_ADDRESS`` is used. A connection that the caller has made already is
+    used and left open. Raises `NotOfferedError` if there is no cluster at the address.
+    """
+
+    def __init__(self, address: str | None, workers: int | None) -> None:
+        self._ray: Any = import_module("ray")
+        self._owns = not self._ray.is_initialized()
+        self._folder: Path | None = None
+        if not self._owns:
+            return
+        self._before = _Process()
+        address = address or os.environ.get("RAY_ADDRESS") or "local"
+        options: dict[str, Any] = {"address": address}
+        if address == "local":
+            self._folder = _folder_for_sockets()
+            options |= {"num_cpus": workers, "_temp_dir": None if self._folder is None else str(self._folder)}
+        try:
+            _errors_to_stderr(self._before)
+            self._ray.init(log_to_driver=False, include_dashboard=False, logging_level="warning", **options)
+        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+            self.close()
+            reason = " ".join(str(error).split())[:300]
+            raise NotOfferedError(
+                f"the engine 'ray' cannot connect to a cluster at {address!r}: {reason}; give the address that "
+                "'ray start --head' printed, or none for a cluster of this machine"
+            ) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the connection, and a cluster of its own, and set this process as it was."""
+        if not self._owns:
+            return
+        self._owns = False
+        self._ray.shutdown()
+        self._before.restore()
+        if self._folder is not None:
+            _remove(self._folder)
+
+
+class _Process:
+    """What a connection to Ray changes in this process and leaves changed when it ends."""
+
+    def __init__(self) -> None:
+        self._variables = dict(os.environ)
+        self._tracebacks = faulthandler.is_enabled()
+        self._hook = sys.excepthook
+        self._signals = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+        self.undo: list[Callable[[], None]] = []
+
+    def restore(self) -> None:
+        """Set it as it was."""
+        for name in set(os.environ) - set(self._variables):
+            del os.environ[name]
+        os.environ.update(self._variables)
+        if faulthandler.is_enabled() and not self._tracebacks:
+            faulthandler.disable()
+        sys.excepthook = self._hook
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in self._signals.items():
+                if handler is not None and signal.getsignal(number) is not handler:
+                    signal.signal(number, handler)
+        while self.undo:
+            self.undo.pop()()
+
+
+def _errors_to_stderr(process: _Process) -> None:
+    """Have what Ray says about its nodes go to standard error: standard output belongs to the results."""
+    worker: Any = import_module("ray._private.worker")
+    original = getattr(worker, "print_to_stdstream", None)
+    if original is None:  # another version of Ray
+        return
+
+    def to_stderr(data: Any, *arguments: Any, **options: Any) -> None:
+        original({**data, "is_err": True}, *arguments, **options)
+
+    worker.print_to_stdstream = to_stderr
+    process.undo.append(lambda: setattr(worker, "print_to_stdstream", original))
+
+
+def _folder_for_sockets() -> Path | None:
+    """Return a new folder for the files of a cluster; None if paths would be too long, so that Ray chooses one."""
+    folder = Path(tempfile.mkdtemp(prefix="pk-ray-"))
+    if len(str(folder)) <= _LONGEST:
+        return folder
+    folder.rmdir()
+    return None
+
+
+def _remove(folder: Path) -> None:
+    """Remove the files of a cluster that has ended; its processes may write logs for a moment still."""
+    deadline = time.monotonic() + _PATIENCE
+    while folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.05)

@@ -1,0 +1,218 @@
+"""The engine of a cluster: each case is a task of Ray's, which runs it in a process of our own, with our own limits.
+
+Ray's ``memory=`` only decides where a task may start, and a task that Ray ends for lack of memory it would start again;
+so the limits are those of `profilerkit.isolation`, on the node, and a task never fails for what a model does. Only a
+task whose node was lost is tried again, a few times, by this module and not by Ray.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ray.exceptions import (
+    LocalRayletDiedError,
+    NodeDiedError,
+    ObjectLostError,
+    OutOfMemoryError,
+    RayError,
+    WorkerCrashedError,
+)
+
+from profilerkit.errors import FailureCode
+
+from .cases import Case
+from .engine import Engine, EngineOptions
+from .machines import read_machine
+from .outcomes import Outcome, without_run
+from .ray_connection import Connection
+
+__all__ = ["RayEngine"]
+
+#: Parts of Ray are not annotated.
+ray: Any = import_module("ray")
+
+#: How often a case is started again because its node was lost.
+LOST_NODES = 3
+#: How many cases wait at Ray's for each worker: enough that none is idle, and few enough that memory stays flat.
+AHEAD = 2
+#: Seconds between two looks at which nodes there are.
+LOOKING = 2.0
+#: The errors that say that a node was lost. If a worker alone has died, its node said so and is there.
+_LOST = (NodeDiedError, ObjectLostError, LocalRayletDiedError)
+
+
+@dataclass
+class _Task:
+    """A case at Ray's, how often it has been started, and how many CPUs of a node it claims."""
+
+    case: Case
+    attempt: int = 1
+    cpus: float = 1
+
+
+class RayEngine(Engine):
+    """Runs the cases on a cluster of Ray's: that at ``address``, or one on this machine that ends with the audit.
+
+    A case that only counts takes one CPU of a node. One that measures times takes all CPUs of a node, so that nothing
+    else of the audit runs there meanwhile. The rows have the machine that they were measured on.
+    """
+
+    def __init__(self, options: EngineOptions) -> None:
+        super().__init__(options)
+        self._connection = Connection(options.address, options.workers)
+        self._run = ray.remote(max_retries=0)(_run_on_node)  # once: each one is kept by the cluster
+
+    @classmethod
+    def location(cls, machine: str) -> str:
+        """Return "ray": nobody knows beforehand on which machine a case will run."""
+        return "ray"
+
+    def run(self, cases: Iterable[Case]) -> Generator[Outcome, None, None]:
+        """Run the cases, and yield each outcome when it comes back."""
+        waiting = iter(cases)
+        tasks: dict[Any, _Task] = {}
+        try:
+            yield from self._fill(waiting, tasks)
+            while tasks:
+                ready, _ = ray.wait(list(tasks), num_returns=1, timeout=LOOKING)
+                for reference in ready:
+                    outcome = self._outcome(reference, tasks)
+                    if outcome is not None:
+                        yield outcome
+                self._fit(tasks)
+                yield from self._fill(waiting, tasks)
+        finally:
+            for reference in tasks:
+                ray.cancel(reference, force=True)
+            self._connection.close()
+
+    def _fill(self, waiting: Iterator[Case], tasks: dict[Any, _Task]) -> Iterator[Outcome]:
+        """Hand cases over to Ray, a few more than it can run at once."""
+        most = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        while len(tasks) < most:
+            case = next(waiting, None)
+            if case is None:
+                return
+            problem = case.problem or _find_problem(case)
+            if problem:
+                yield without_run(case, read_machine(), case.failure or FailureCode.ENGINE, problem)
+                continue
+            self._submit(_Task(case), tasks)
+
+    def _submit(self, task: _Task, tasks: dict[Any, _Task]) -> None:
+        self.tell_start(task.case)
+        task.cpus = _count_cpus(task.case)
+        on_gpu = {} if task.case.device == "cpu" else {"num_gpus": 1}
+        run = self._run.options(num_cpus=task.cpus, **on_gpu)
+        tasks[run.remote(task.case, self.options.repeats, task.cpus)] = task
+
+    def _fit(self, tasks: dict[Any, _Task]) -> None:
+        """Hand over again what waits for more CPUs than any node has any more, since a node was lost."""
+        largest = max(_node_cpus(), default=0)
+        for reference, task in list(tasks.items()):
+            if 0 < largest < task.cpus:
+                ray.cancel(reference, force=True)
+                del tasks[reference]
+                self._submit(task, tasks)
+
+    def _outcome(self, reference: Any, tasks: dict[Any, _Task]) -> Outcome | None:
+        """Return what came of a task; None if it is started again, since its node was lost or it was not alone."""
+        task = tasks.pop(reference)
+        try:
+            outcome: Outcome | None = ray.get(reference)
+        except _LOST as error:
+            if task.attempt <= LOST_NODES:
+                self._submit(replace(task, attempt=task.attempt + 1), tasks)
+                return None
+            return _fail(task, FailureCode.ENGINE, f"its node of the cluster was lost {task.attempt} times", error)
+        except OutOfMemoryError as error:
+            return _fail(task, FailureCode.MEMORY, "the cluster ended it, since its node had no memory left", error)
+        except WorkerCrashedError as error:
+            return _fail(
+                task, FailureCode.LOST, "the worker of the cluster that watches over the model was killed", error
+            )
+        except RayError as error:
+            return _fail(task, FailureCode.ENGINE, "the cluster could not run it", error)
+        if outcome is None:
+            self._submit(task, tasks)
+            return None
+        return replace(outcome, case=task.case)
+
+
+def _fail(task: _Task, code: FailureCode, reason: str, error: Exception) -> Outcome:
+    """Return the outcome of a task that brought none; it is not tried again."""
+    text = " ".join(str(error).split())
+    detail = text[-300:] if code is FailureCode.ENGINE else text[:300]
+    return without_run(task.case, read_machine(), code, f"{reason}: {detail}")
+
+
+def _count_cpus(case: Case) -> float:
+    """Return how many CPUs a case claims: all of a node if it is timed on a CPU, and of the largest if they differ."""
+    return max([1.0, *_node_cpus()]) if _is_timed_on_cpu(case) else 1
+
+
+def _is_timed_on_cpu(case: Case) -> bool:
+    return case.is_timed and case.device == "cpu"
+
+
+def _node_cpus() -> list[float]:
+    return [float(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+
+
+def _find_problem(case: Case) -> str:
+    """Return why a case cannot run on this cluster, which would wait for a GPU for ever; empty if it can."""
+    if case.device == "cpu" or any(node["Resources"].get("GPU") for node in ray.nodes() if node["Alive"]):
+        return ""
+    return f"device={case.device!r}: no node of the cluster has a GPU; add one, or leave the device out of the plan"
+
+
+# On a node ------------------------------------------------------------------------------------------------------------
+
+
+def _run_on_node(case: Case, repeats: int, cpus: float) -> Outcome | None:
+    """Run a case on the node that Ray has chosen, by the engine of one machine.
+
+    Returns None for a case that is to be timed and has not all CPUs of the node, because a larger node has joined the
+    cluster since the case was handed over.
+    """
+    from .local_engine import LocalEngine
+
+    if _is_timed_on_cpu(case) and cpus < _cpus_here():
+        return None
+    with _keep_threads():
+        return next(LocalEngine(EngineOptions(workers=1, repeats=repeats)).run([case]))
+
+
+def _cpus_here() -> float:
+    """Return the CPUs of the node of this task."""
+    here = ray.get_runtime_context().get_node_id()
+    return sum(float(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == here)
+
+
+@contextmanager
+def _keep_threads() -> Iterator[None]:
+    """Leave out the number of threads that Ray sets for a task, unless the node was started with one.
+
+    A framework reads it once, when it is imported: that of the first task would hold for all later ones of a warm
+    interpreter. Without it, models run on as many threads as without Ray.
+    """
+    name = "OMP_NUM_THREADS"
+    try:
+        environment = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:  # no Linux
+        environment = [name.encode() + b"="]
+    value = os.environ.get(name)
+    if value is None or any(entry.startswith(name.encode() + b"=") for entry in environment):
+        yield
+        return
+    del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ[name] = value

@@ -1,0 +1,274 @@
+"""Regressions: exact changes of counts, and steps in times, over all models and metrics of a store.
+
+Times are compared within one kind of machine. What all models of a night have in common (`steps.find_share`, of how far
+each is from its own median) is taken out of each series and searched for steps itself: a step in it is one of the
+machine, or of what all models share, and not of a model. The rate of false discoveries is controlled over all of
+them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from profilerkit.errors import ArgumentError
+from profilerkit.render.grids import Grid
+
+from .changes import Change, compare_rows, judge_move
+from .rows import Row, Value
+from .series import CaseName, find_causes, find_run, group_by_case, is_exact, open_store
+from .steps import MIN_NIGHTS, control_rate, find_share, find_splits
+from .store import Store
+
+__all__ = ["Regressions", "Step", "draw_steps", "regressions"]
+
+#: So many of the newest nights tell how alike consecutive nights are; those of the window are searched.
+_REMEMBERED = 400
+#: The number of models from which what all have in common is taken for the machine's.
+MIN_MODELS = 5
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step in the times of a model; ``case`` is None for one that all models have in common.
+
+    Args:
+        case: The model and its setting.
+        metric: The metric.
+        machine: The kind of machine.
+        change: The relative change of the level: 0.05 is 5 % more.
+        p: The p-value of this step alone.
+        q: The rate of false discoveries at which it counts.
+        verdict: "worse", "better" or "moved", by the metric's own direction.
+        old: The last row before the step; of a step of the machine that of any of its models.
+        new: The first row after it.
+        causes: What else differs between the two rows.
+    """
+
+    case: CaseName | None
+    metric: str
+    machine: str
+    change: float
+    p: float
+    q: float
+    verdict: str
+    old: Row
+    new: Row
+    causes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as values that JSON holds."""
+        names = ("metric", "machine", "change", "p", "q", "verdict")
+        case = {"spec": self.case and self.case.spec, "settings": self.case and self.case.settings}
+        rows = {"old_run": self.old.run, "new_run": self.new.run, "created": self.new.created}
+        return {**case, **{name: getattr(self, name) for name in names}, **rows, "causes": list(self.causes)}
+
+
+@dataclass(frozen=True)
+class Regressions:
+    """What moved in a store.
+
+    Args:
+        changes: Exact changes of counts, the oldest first.
+        steps: Steps in the times of single models.
+        machines: Steps that all models of a machine have in common.
+        series: How many series of times were searched.
+        notes: What was not searched, and why.
+    """
+
+    changes: tuple[Change, ...] = ()
+    steps: tuple[Step, ...] = ()
+    machines: tuple[Step, ...] = ()
+    series: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether a count or a time of a model became worse, or a value was lost."""
+        verdicts = {change.verdict for change in self.changes} | {step.verdict for step in self.steps}
+        return not verdicts.isdisjoint({"worse", "lost"})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all as values that JSON holds."""
+        lists = {name: [move.to_dict() for move in getattr(self, name)] for name in ("changes", "steps", "machines")}
+        return {**lists, "series": self.series, "notes": list(self.notes)}
+
+
+@dataclass
+class _Search:
+    """The rows of one metric on one kind of machine: of each case those of its nights, by the night's run."""
+
+    metric: str
+    machine: str
+    nights: dict[CaseName, dict[str, Row]] = field(default_factory=dict)
+
+    def read_logs(self, case: CaseName) -> dict[str, float]:
+        """Return the logarithms of the times of a case."""
+        return {run: math.log(float(row.values[self.metric].value or 1)) for run, row in self.nights[case].items()}
+
+    def order_nights(self) -> dict[str, Row]:
+        """Return the nights of all models with a row of each, the oldest first."""
+        rows = {run: row for nights in self.nights.values() for run, row in nights.items()}
+        return dict(sorted(rows.items(), key=lambda item: item[1].created))
+
+    def find_common(self) -> dict[str, float]:
+        """Return by night what all models have in common; empty if too few models were measured in each night."""
+        distances: dict[str, dict[str, list[float]]] = {}
+        for case in self.nights:
+            logs = self.read_logs(case)
+            level = median(logs.values())
+            for run, value in logs.items():
+                distances.setdefault(run, {}).setdefault(case.spec, []).append(value - level)
+        runs = [run for run in self.order_nights() if len(distances[run]) >= MIN_MODELS]
+        if len(runs) < MIN_NIGHTS:
+            return {}
+        specs = {case.spec for case in self.nights}
+        table = [[median(distances[run].get(spec, [math.nan])) for run in runs] for spec in sorted(specs)]
+        return dict(zip(runs, map(float, find_share(np.array(table))), strict=True))
+
+
+def regressions(
+    store: Store | str | PathLike[str],
+    *,
+    rate: float = 0.05,
+    min_change: float = 0.02,
+    window: int = 60,
+    since: str | None = None,
+) -> Regressions:
+    """Return what moved in a store: counts exactly, times by change points.
+
+    Args:
+        store: A store, or its URL or path.
+        rate: The rate of false discoveries among the steps in times, over all models, metrics and machines.
+        min_change: Smaller steps in times are not reported: 0.02 is 2 %.
+        window: How many of the newest nights of a series of times are searched.
+        since: A run, by `find_run`: changes of rows that are older than its beginning are not reported.
+
+    Raises `ArgumentError` for a rate or a change outside of 0 to 1, a window of fewer than 8 nights, an unknown run.
+    """
+    for name, value in (("rate", rate), ("min_change", min_change)):
+        if not 0 <= value < 1:
+            raise ArgumentError(f"{name}={value!r}: give a number from 0 to 1, such as 0.05")
+    if window < MIN_NIGHTS:
+        raise ArgumentError(f"window={window!r}: a step is looked for in {MIN_NIGHTS} nights at the least")
+    with open_store(store) as opened:
+        begin = "" if since is None else find_run(opened, since).started
+        series = group_by_case(opened.rows(all_attempts=True))
+        changes = [change for rows in series.values() for change in _find_changes(rows, opened, begin)]
+        searches, notes = _make_searches(series)
+        steps = [step for search in searches for step in _find_steps(search, window, notes)]
+        rates = control_rate([step.p for step in steps])
+        steps = [
+            _describe(replace(step, q=q), opened)
+            for step, q in zip(steps, rates, strict=True)
+            if q <= rate and abs(step.change) >= min_change and step.new.created >= begin
+        ]
+    return Regressions(
+        tuple(sorted(changes, key=lambda change: change.new.created)),
+        tuple(step for step in steps if step.case is not None),
+        tuple(step for step in steps if step.case is None),
+        sum(len(search.nights) for search in searches),
+        tuple(notes),
+    )
+
+
+def _find_changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]:
+    """Yield the exact changes of a case, each value beside the last one before it."""
+    newest: dict[str, Row] = {}
+    lost: set[str] = set()
+    for row in rows:
+        by_row: dict[int, tuple[Row, list[str]]] = {}
+        for metric, value in row.values.items():
+            before = newest.get(metric)
+            if before is not None and not (value.value is None and metric in lost):  # it is lost once
+                by_row.setdefault(id(before), (before, []))[1].append(metric)
+            if before is None or value.value is not None or before.values[metric].value is None:
+                newest[metric] = row
+            (lost.add if value.value is None else lost.discard)(metric)
+        if row.created >= begin:
+            for before, metrics in by_row.values():
+                yield from compare_rows(before, row, store, metrics)
+
+
+def _make_searches(series: Mapping[CaseName, list[Row]]) -> tuple[list[_Search], list[str]]:
+    """Return what is searched for steps, and notes of what is not."""
+    searches: dict[tuple[str, str], _Search] = {}
+    flagged = not_positive = short = 0
+    for case, rows in series.items():
+        for row in rows:
+            for metric, value in row.values.items():
+                if value.value is None or is_exact(metric, value):
+                    continue
+                if row.flags:
+                    flagged += 1
+                elif value.value <= 0:
+                    not_positive += 1
+                else:
+                    search = searches.setdefault((row.machine, metric), _Search(metric, row.machine))
+                    search.nights.setdefault(case, {})[row.run] = row
+    for search in searches.values():
+        long = {case: nights for case, nights in search.nights.items() if len(nights) >= MIN_NIGHTS}
+        short += len(search.nights) - len(long)
+        search.nights = {case: dict(list(nights.items())[-_REMEMBERED:]) for case, nights in long.items()}
+    counts = {
+        f"series of times were not searched: they have fewer than {MIN_NIGHTS} nights on one machine": short,
+        "times were left out: their rows are flagged as not plausible": flagged,
+        "measured values were left out: they are not above zero": not_positive,
+    }
+    notes = [f"{count} {text}" for text, count in counts.items() if count]
+    return [search for search in searches.values() if search.nights], notes
+
+
+def _find_steps(search: _Search, window: int, notes: list[str]) -> Iterator[Step]:
+    """Yield the candidates of all series of a search, and of what they have in common."""
+    common = search.find_common()
+    if not common:
+        notes.append(
+            f"{search.metric} on machine {search.machine[:8] or '-'}: fewer than {MIN_MODELS} models a night, so that "
+            "a step of the machine cannot be told apart from one of a model"
+        )
+    series: list[tuple[CaseName | None, list[Row], list[float]]] = []
+    if common:
+        nights = search.order_nights()
+        series.append((None, [nights[run] for run in common], list(common.values())))
+    for case, rows in search.nights.items():
+        values = [value - common.get(run, 0.0) for run, value in search.read_logs(case).items()]
+        series.append((case, list(rows.values()), values))
+    for name, rows_of_nights, values in series:
+        shown = rows_of_nights[-window:]
+        for split in find_splits(values[-window:], history=values):
+            change = math.exp(split.after - split.before) - 1
+            old, new = shown[split.index - 1], shown[split.index]
+            yield Step(name, search.metric, search.machine, change, split.p, 1.0, "moved", old, new)
+
+
+def _describe(step: Step, store: Store) -> Step:
+    """Return a step with its verdict, and what else changed at that night."""
+    unit = step.new.values[step.metric].unit
+    verdict = judge_move(Value(1.0, unit), Value(1.0 + step.change, unit), store.report(step.new), step.metric)
+    return replace(step, verdict=verdict, causes=find_causes(step.old, step.new))
+
+
+def draw_steps(steps: tuple[Step, ...], title: str) -> Grid:
+    """Return steps as a table."""
+    rows = tuple(
+        (
+            "all models" if step.case is None else str(step.case),
+            step.metric,
+            step.verdict,
+            f"{100 * step.change:+.1f} %",
+            f"{step.q:.2g}",
+            step.new.created[:16].replace("T", " "),
+            step.machine[:8],
+            "; ".join(step.causes),
+        )
+        for step in steps
+    )
+    titles = ("Model", "Metric", "", "Step", "q", "First seen", "Machine", "What else changed")
+    return Grid(title, titles, rows, numeric=frozenset({3, 4}))

@@ -1,0 +1,215 @@
+"""A row of an audit: one model with one setting, what was measured of it, and why what is missing is missing.
+
+A row is one struct: the same in memory, in the store (`encode` and `decode`), in JSON and in exports.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from profilerkit.errors import FailureCode
+from profilerkit.piping.status import INAPPLICABLE, Completeness, is_number
+from profilerkit.results.report import Report, StatusRecord
+from profilerkit.times.measurement import Measurement
+
+__all__ = ["Row", "RowStatus", "Value", "decode", "encode", "judge", "read_report"]
+
+
+class RowStatus(StrEnum):
+    """How much of what was requested of a model there is."""
+
+    #: Every metric that applies to the model has a complete value.
+    COMPLETE = "complete"
+    #: The process came to its end; a metric is partial or unavailable.
+    PARTIAL = "partial"
+    #: A metric failed, the model could not be built, or its process ended early.
+    FAILED = "failed"
+
+
+class Value(msgspec.Struct, frozen=True):
+    """One metric of a row.
+
+    Args:
+        value: The number in base units, exact for counts; of a measurement its median. None if there is none, and for a
+            metric that is no number, such as a table, which the report of the row has.
+        unit: The base unit: "MACs", "B", "s"; empty for a plain count.
+        completeness: Whether all of it was counted.
+        reason: What is missing, or why there is no value; empty for a complete one.
+        low: The lower end: of a partial count what is certain, of a measurement its confidence interval.
+        high: The upper end; None if it is not known.
+        samples: How many samples a measurement has; 0 for what was counted.
+        noise: Half the width of the interval over the median; None for what was counted.
+        shown: The value as text for people, with its unit.
+    """
+
+    value: int | float | None
+    unit: str = ""
+    completeness: Completeness = Completeness.COMPLETE
+    reason: str = ""
+    low: int | float | None = None
+    high: int | float | None = None
+    samples: int = 0
+    noise: float | None = None
+    shown: str = ""
+
+    @classmethod
+    def of(cls, record: StatusRecord) -> Value:
+        """Return the value of a report's record."""
+        value, numbers = record.value, dict[str, Any]()
+        if isinstance(value, Measurement):
+            numbers = {"value": value.median, "low": value.interval[0], "high": value.interval[1], "noise": value.noise}
+        elif is_number(value):
+            numbers = {"value": value}
+            numbers |= {} if record.ends is None else {"low": record.ends.low, "high": record.ends.high}
+        return cls(
+            **{"value": None, **{name: _plain(number) for name, number in numbers.items()}},
+            unit=record.base_unit,
+            completeness=record.completeness,
+            reason="; ".join(record.missing),
+            samples=len(value.samples) if isinstance(value, Measurement) else 0,
+            shown=record.shown,
+        )
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it was measured, so that it differs from run to run and from machine to machine."""
+        return self.samples > 0
+
+    @property
+    def is_applicable(self) -> bool:
+        """Whether the metric has a meaning for the model; without one its absence is no gap."""
+        return self.completeness is not Completeness.UNAVAILABLE or not self.reason.startswith(INAPPLICABLE)
+
+
+def _plain(number: Any) -> Any:
+    """Return a number as JSON holds it, with every digit; None for what is not finite."""
+    if number is None or not math.isfinite(number):
+        return None
+    return float(number) if isinstance(number, float) else int(number)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One model with one setting, as it was measured once.
+
+    Args:
+        spec: The text by which the model was loaded: ``net.py:build``, ``hf:bert``.
+        key: What was measured, as a digest: equal for the same spec, code, package versions, settings and environment.
+        status: How much of what was requested there is.
+        failure: Why it failed, as a code that programs can read; None if it did not. ``reason`` says it in words.
+        reason: Why the status is not complete, in words; empty if it is.
+        settings: The point of the matrix: ``input_shape``, ``batch_size``, ``dtype``, ``device``, run options; what the
+            plan does not say is absent.
+        values: The metrics, by name.
+        name: The name of the model in its report.
+        backend: The backend; "unknown" if the model was not built.
+        model_type: The class of the model.
+        fingerprint: That of the report: equal for models of the same layers.
+        flags: What is not plausible in the values, each with its reason; a row with a flag is not to be trusted.
+        conditions: How busy the machine was: ``load_before``, ``load_after``, ``cores``, ``busy`` (0 to 1, of all
+            cores, by others than this model), ``beside`` (how many models of the audit ran at the same time while this
+            one was counted) and ``signs`` in words.
+        machine: The kind of machine, as a digest: times are compared within one kind only. `Store.machines` has it in
+            words.
+        versions: The versions of Python and of the packages that the model and its measurement depend on.
+        code: A digest of the model's own source files; empty if its code is all in packages.
+        commit: The commit of the repository that the plan lies in; it ends with "+" if files were changed since, and is
+            empty if there is none.
+        seconds: How long the process took, waiting not included.
+        peak_bytes: The most memory that its processes held together; None if nobody looked.
+        tries: The medians of measurements that were repeated because the times were noisy, in their order, by metric;
+            the quietest of them is in ``values``.
+        attempt: 1 for the first measurement of this key, counted up with each ``--rerun``.
+        run: The run that measured it.
+        created: When it ended: ISO 8601, UTC.
+        checksum: That of the report in the store; empty if there is none.
+        id: The number of the row in its store; None before it is there.
+    """
+
+    spec: str
+    key: str
+    status: RowStatus
+    failure: FailureCode | None = None
+    reason: str = ""
+    settings: dict[str, Any] = {}
+    values: dict[str, Value] = {}
+    name: str = ""
+    backend: str = "unknown"
+    model_type: str = "unknown"
+    fingerprint: str = ""
+    flags: tuple[str, ...] = ()
+    conditions: dict[str, Any] = {}
+    machine: str = ""
+    versions: dict[str, str] = {}
+    code: str = ""
+    commit: str = ""
+    seconds: float = 0.0
+    peak_bytes: int | None = None
+    tries: dict[str, tuple[float, ...]] = {}
+    attempt: int = 1
+    run: str = ""
+    created: str = ""
+    checksum: str = ""
+    id: int | None = None
+
+    def __getitem__(self, metric: str) -> float | None:
+        """Return the number of a metric; None if it has none. An unknown metric raises `KeyError`."""
+        return self.values[metric].value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as values that JSON holds."""
+        return _to_builtins(self)
+
+
+_DECODER = msgspec.json.Decoder(Row)
+
+
+def _to_builtins(struct: msgspec.Struct) -> dict[str, Any]:
+    content: dict[str, Any] = msgspec.to_builtins(struct, enc_hook=str)
+    return content
+
+
+def encode(struct: msgspec.Struct) -> str:
+    """Return a row, or another struct, as JSON; half of a surrogate pair, which no file holds, is a question mark."""
+    return json.dumps(_to_builtins(struct), ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+def decode(text: str | bytes) -> Row:
+    r"""Return the row of its JSON; raises `msgspec.DecodeError` for what is none.
+
+    >>> row = Row("net.py:build", "ab", RowStatus.COMPLETE, reason="\x00", values={"macs": Value(2**70 + 1, "MACs")})
+    >>> decode(encode(row)) == row
+    True
+    """
+    return _DECODER.decode(text)
+
+
+def read_report(report: Report, **about: Any) -> Row:
+    """Return the row of a report, with further fields; ``failure`` is that of its values, the most telling one."""
+    values = {name: Value.of(record) for name, record in report.statuses.items()}
+    status, reason = judge(values)
+    codes = [code for code in (record.failure for record in report.statuses.values()) if code is not None]
+    telling = next((code for code in codes if code is not FailureCode.MODEL), FailureCode.MODEL)
+    failure = telling if status is RowStatus.FAILED else None
+    facts = {name: getattr(report, name) for name in ("name", "backend", "model_type", "fingerprint")}
+    return Row(**{"status": status, "failure": failure, "reason": reason, "values": values, **facts, **about})
+
+
+def judge(values: Mapping[str, Value]) -> tuple[RowStatus, str]:
+    """Return the status of a row and its reason, from its values: the worst completeness among them.
+
+    The reason names the values with it, and has the reason of the first of them. What does not apply to the model is no
+    gap, unless nothing does.
+    """
+    values = {name: value for name, value in values.items() if value.is_applicable} or values
+    for completeness in (Completeness.FAILED, Completeness.UNAVAILABLE, Completeness.PARTIAL):
+        concerned = {name: value for name, value in values.items() if value.completeness is completeness}
+        if concerned:
+            status = RowStatus.FAILED if completeness is Completeness.FAILED else RowStatus.PARTIAL
+            return status, f"{', '.join(concerned)} {completeness.value}: {next(iter(concerned.values())).reason}"
+    return (RowStatus.COMPLETE, "") if values else (RowStatus.FAILED, "no metric was computed")

@@ -1,0 +1,153 @@
+"""Budgets over a run: each limit checked against each model, as text, Markdown or JUnit XML."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from profilerkit.errors import BudgetError
+from profilerkit.render.grids import Grid, visible
+from profilerkit.render.markdown import escaped, table
+from profilerkit.results.report import Report
+from profilerkit_budgets import Budget, Finding, Verdict, check
+from profilerkit_budgets.forms import as_junit, as_text
+
+from .rows import Row
+from .series import CaseName, find_run, open_store
+from .store import Store
+
+__all__ = ["FORMS", "RunCheck", "check_run", "find_exceeded"]
+
+
+@dataclass(frozen=True)
+class RunCheck:
+    """A run that was checked against a budget.
+
+    Args:
+        run: The identifier of the run.
+        findings: The findings of each case; one for each limit at the least, but that of a limit for layers which the
+            model does not have.
+    """
+
+    run: str
+    findings: Mapping[CaseName, tuple[Finding, ...]]
+
+    @property
+    def counts(self) -> Mapping[Verdict, int]:
+        """How many findings have each verdict."""
+        return Counter(finding.verdict for findings in self.findings.values() for finding in findings)
+
+    def is_broken(self, strict: bool = False) -> bool:
+        """Return whether a limit is broken, or with ``strict`` not certainly kept."""
+        return bool(self.counts.get(Verdict.FAILED) or (strict and self.counts.get(Verdict.UNCERTAIN)))
+
+
+def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | None = None) -> RunCheck:
+    """Check the rows of a run against a budget.
+
+    A row without a report fails every limit, as a value that could not be computed does in `profilerkit_budgets.check`.
+
+    Args:
+        store: A store, or its URL or path.
+        run: The identifier of a run, the beginning of it, or ``last``.
+        budget: The limits; by default the budgets of the run's plan.
+
+    Raises `BudgetError` if there is no budget, or for a limit of layers that no model of the run has; `ArgumentError`
+    for a run that the store has not.
+    """
+    with open_store(store) as opened:
+        chosen = find_run(opened, run)
+        limits = budget if budget is not None else _read_budgets(chosen.plan.get("budgets"))
+        findings = {
+            CaseName.of(row): _check_row(row, opened.report(row), limits) for row in opened.rows(run=chosen.run)
+        }
+    checked = {finding.limit for several in findings.values() for finding in several}
+    unmatched = [str(limit) for limit in limits.limits if limit not in checked]
+    if unmatched and findings:
+        raise BudgetError(f"no model of the run has a layer that these limits match: {'; '.join(unmatched)}")
+    return RunCheck(chosen.run, findings)
+
+
+def find_exceeded(store: Store | str | PathLike[str], run: str, budgets: Mapping[str, Any]) -> list[str]:
+    """Return a line for each limit of a plan's budgets that a row of a run does not keep."""
+    if not budgets:
+        return []
+    budget = Budget.of(budgets)
+    with open_store(store) as opened:
+        findings = [
+            (row, finding) for row in opened.rows(run=run) for finding in _check_row(row, opened.report(row), budget)
+        ]
+    failed = (f"{row.spec}: {finding.detail}" for row, finding in findings if finding.verdict is Verdict.FAILED)
+    return list(dict.fromkeys(failed))
+
+
+def _read_budgets(budgets: object) -> Budget:
+    if not isinstance(budgets, Mapping) or not budgets:
+        raise BudgetError("the plan of the run has no budgets: give a budget, such as macs = '<= 5 G'")
+    return Budget.of(budgets)
+
+
+def _check_row(row: Row, report: Report | None, budget: Budget) -> tuple[Finding, ...]:
+    """Return what each limit says of a row; a limit for layers that the model does not have is not for it."""
+    findings: list[Finding] = []
+    for limit in budget.limits:
+        try:
+            if report is None:
+                raise BudgetError(f"nothing was computed: {row.reason}")
+            findings += check(report, Budget((limit,)))
+        except BudgetError as error:
+            if report is None or limit.pattern is None:
+                findings.append(Finding(limit, limit.pattern or limit.key, Verdict.FAILED, str(error)))
+    return tuple(findings)
+
+
+def _summarize(checked: RunCheck) -> str:
+    counts = ", ".join(f"{count} {verdict.value}" for verdict, count in checked.counts.items())
+    return f"{len(checked.findings)} models, {sum(checked.counts.values())} limits: {counts or 'none checked'}"
+
+
+def _draw_text(checked: RunCheck) -> str:
+    blocks = [
+        as_text(findings, str(case))
+        for case, findings in checked.findings.items()
+        if any(finding.verdict is not Verdict.PASSED for finding in findings)
+    ]
+    return "\n\n".join([*blocks, _summarize(checked)])
+
+
+def _draw_markdown(checked: RunCheck) -> str:
+    """Return a table of what is not kept; what is kept is counted in the last line."""
+    rows = tuple(
+        (str(case), finding.verdict.value, str(finding.limit), finding.detail, "; ".join(finding.responsible))
+        for case, findings in checked.findings.items()
+        for finding in findings
+        if finding.verdict is not Verdict.PASSED
+    )
+    grid = Grid(f"Budgets of run {checked.run[:12]}", ("Model", "Verdict", "Limit", "Value", "Responsible"), rows)
+    return "\n\n".join([f"### {escaped(grid.title)}", *([table(grid)] if rows else []), _summarize(checked)]) + "\n"
+
+
+def _draw_junit(checked: RunCheck) -> str:
+    """Return a test suite for each model, as `profilerkit_budgets.forms` has it."""
+    total: Counter[str] = Counter(dict.fromkeys(("tests", "failures", "errors", "skipped"), 0))
+    suites = ET.Element("testsuites")
+    for case, findings in checked.findings.items():
+        for suite in ET.fromstring(as_junit(findings, visible(str(case)))):
+            total.update({name: int(suite.get(name, 0)) for name in total})
+            suites.append(suite)
+    for name, count in total.items():
+        suites.set(name, str(count))
+    ET.indent(suites)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
+
+
+#: The forms by name, for the command line.
+FORMS: dict[str, Callable[[RunCheck], str]] = {
+    "console": _draw_text,
+    "markdown": _draw_markdown,
+    "junit": _draw_junit,
+}

@@ -1,0 +1,184 @@
+"""What the code of a model is: its own source files, and the packages that they import, without running any of it.
+
+A key of a row has a digest of the files and the versions of the packages, so that a changed model is measured again and
+an unchanged one is not. Imports are read from the syntax: a module that code imports by a computed name is not seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.machinery
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
+
+from profilerkit.plugging.extension import LoaderInfo
+from profilerkit.plugging.loaders import is_in_file, is_in_module
+from profilerkit.plugging.offers import offered_loaders
+
+__all__ = ["SourceCode", "find_module", "find_versions", "read_code"]
+
+
+@dataclass(frozen=True)
+class SourceCode:
+    """The code of a model.
+
+    Args:
+        digest: A digest of its own files; empty if it has none.
+        imports: The top-level modules that it imports.
+        preload: The modules that its loader lets be imported once for all of its models.
+    """
+
+    digest: str = ""
+    imports: frozenset[str] = frozenset()
+    preload: tuple[str, ...] = ()
+
+
+def read_code(spec: str, folder: Path) -> SourceCode:
+    """Return the code of what a text leads to, with paths relative to a folder.
+
+    A Python file and the modules beside it that it imports; a module that is not installed, likewise; a saved model's
+    bytes; of a model of a library nothing but the names of packages.
+    """
+    loaders = list(_find_loaders(spec))
+    preload = next((loader.preload for loader in loaders if loader.preload), ())
+    frameworks = next(({*loader.packages, *loader.frameworks} for loader in loaders if _is_telling(loader)), set())
+    source, path = spec.rpartition(":")[0], folder / spec
+    module = None
+    if is_in_file(spec):
+        module, folder = folder / source, (folder / source).parent
+    elif path.is_file():
+        return SourceCode(_digest_file(path), frozenset(frameworks), preload)
+    elif path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        parts = ((file.relative_to(path), _digest_file(file).encode()) for file in files)
+        return SourceCode(_digest(parts), frozenset(frameworks), preload)
+    elif is_in_module(spec) and not any(loader.packages for loader in loaders):
+        module, frameworks = _find_local(source, folder), {source.partition(".")[0]}
+    if module is None:
+        return SourceCode("", frozenset(frameworks), preload)
+    return SourceCode(*_read_python(module, folder), preload)
+
+
+def _find_loaders(spec: str) -> Iterator[LoaderInfo]:
+    """Yield the loaders that accept a text."""
+    for offer in offered_loaders():
+        with suppress(Exception):
+            if offer.item.accepts(spec):
+                yield offer.item
+
+
+def _is_telling(loader: LoaderInfo) -> bool:
+    return bool(loader.packages or loader.frameworks)
+
+
+def _read_python(file: Path, folder: Path) -> tuple[str, frozenset[str]]:
+    """Return the digest of a file and of the modules in its folder which it imports, and what else they import."""
+    pending, seen, imports = [file], dict[Path, bytes](), set[str]()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        try:
+            seen[current] = current.read_bytes()
+            tree = ast.parse(seen[current])
+        except (OSError, SyntaxError, ValueError):  # the model's own error comes when it is loaded
+            continue
+        for name in _read_imports(tree, current, folder):
+            module = _find_local(name, folder)
+            if module is None:
+                imports.add(name.partition(".")[0])
+            else:
+                above = [parent / "__init__.py" for parent in module.parents if folder in parent.parents]
+                pending += [module, *(package for package in above if package.is_file())]
+    digest = _digest((path.relative_to(folder), seen[path]) for path in sorted(seen)) if seen else ""
+    return digest, frozenset(imports - sys.stdlib_module_names)
+
+
+def _read_imports(tree: ast.AST, file: Path, folder: Path) -> Iterator[str]:
+    """Yield the names of modules that a file imports anywhere; what is imported from one may be a module too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                with suppress(ValueError, IndexError):
+                    above = file.parents[node.level - 1].relative_to(folder).parts
+                    base = ".".join([*above, *([base] if base else [])])
+            if base:
+                yield base
+            yield from (f"{base}.{alias.name}".lstrip(".") for alias in node.names if alias.name != "*")
+
+
+def _find_local(name: str, folder: Path) -> Path | None:
+    """Return the file of a module in a folder; None if there is none."""
+    path = folder.joinpath(*name.split("."))
+    for candidate in (path.with_name(f"{path.name}.py"), path / "__init__.py"):
+        if name and candidate.is_file():
+            return candidate
+    return None
+
+
+def find_module(name: str, folder: Path) -> Path | None:
+    """Return the Python file of a module in a folder, or of an installed one; None if there is none.
+
+    Nothing is imported: the packages above the module are searched one after the other.
+    """
+    local = _find_local(name, folder)
+    if local is not None:
+        return local
+    parts, path = name.split("."), None
+    for count in range(1, len(parts) + 1):
+        spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:count]), path)
+        if spec is None:
+            return None
+        path = spec.submodule_search_locations
+        if path is None and count < len(parts):
+            return None
+    origin = None if spec is None else spec.origin
+    return Path(origin) if origin is not None and origin.endswith(".py") else None
+
+
+def _digest(parts: Iterable[tuple[Path, bytes]]) -> str:
+    """Return the digest of several files: their names and their contents."""
+    digest = hashlib.sha256()
+    for path, content in parts:
+        digest.update(f"{path.as_posix()}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def _digest_file(path: Path) -> str:
+    """Return the digest of a file's bytes, read once for each time it was written."""
+    facts = path.stat()
+    return _digest_at(str(path), facts.st_mtime_ns, facts.st_size)
+
+
+@lru_cache(maxsize=1000)
+def _digest_at(path: str, modified: int, size: int) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _distributions() -> dict[str, list[str]]:
+    return dict(packages_distributions())
+
+
+@lru_cache(maxsize=1000)
+def find_versions(modules: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """Return the installed packages that modules belong to, with their versions; sorted by name.
+
+    A module of no installed package is left out: it is in the standard library, or it is not there.
+    """
+    versions = {}
+    for module in modules:
+        for name in _distributions().get(module, [module]):
+            with suppress(PackageNotFoundError):
+                versions[name.lower()] = version(name)
+    return tuple(sorted(versions.items()))

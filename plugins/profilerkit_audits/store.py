@@ -1,0 +1,344 @@
+"""The store of audits: rows, reports and runs in SQLite or PostgreSQL; append-only, one transaction a row.
+
+A row, its report and its place in its run are written together and are on the disk before `Store.add` returns: a
+process that is killed at any moment leaves whole rows, and what was being measured is measured again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import uuid
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+from sqlalchemy import Connection, Engine, Select, create_engine, func, select
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError as UrlError
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError
+
+from profilerkit.errors import StoreError
+from profilerkit.results.report import Report
+from profilerkit.results.saving import parse, to_dict
+
+from . import schema
+from .rows import Row, decode, encode
+from .sqlite_files import lock, set_up
+
+__all__ = ["Run", "Store", "hide_password", "parse_url", "read_clock"]
+
+#: How many rows, or keys, are asked for at once.
+_AT_ONCE = 500
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One audit, or one report that was put in.
+
+    Args:
+        run: Its identifier.
+        started: When it began: ISO 8601, UTC.
+        plan: The plan, as JSON holds it.
+        facts: ``engine``, ``profilerkit`` (the version), ``cases`` (how many there are) and ``command``.
+        machine: The kind of machine of the process that ran it; a row of a cluster has its own.
+        commit: The commit of the repository of the plan.
+        ended: When it ended; empty if it was killed, or runs still.
+        outcome: "done" or "interrupted"; empty as ``ended``.
+    """
+
+    run: str = ""
+    started: str = ""
+    plan: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
+    machine: str = ""
+    commit: str = ""
+    ended: str = ""
+    outcome: str = ""
+
+
+def parse_url(store: str | PathLike[str]) -> URL:
+    """Return the URL of a store: a URL of SQLAlchemy, or the path of an SQLite file.
+
+    >>> str(parse_url("runs.db"))
+    'sqlite:///runs.db'
+
+    Raises `StoreError` for a URL of a database that is not offered.
+    """
+    text = str(store)
+    if "://" not in text:
+        return URL.create("sqlite", database=text)
+    try:
+        url = make_url(text)
+    except (UrlError, ValueError) as error:
+        raise StoreError(
+            f"{hide_password(text)!r} is no URL of a store; give sqlite:///runs.db or postgresql://user@host/database"
+        ) from error
+    if url.get_backend_name() == "postgresql" and url.drivername in ("postgresql", "postgres"):
+        url = url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise StoreError(
+            f"a store in {url.get_backend_name()} is not offered; there are sqlite:///runs.db and "
+            "postgresql://user@host/database"
+        )
+    return url
+
+
+def hide_password(store: str | PathLike[str]) -> str:
+    """Return a path as it is, and a URL without its password, to be printed.
+
+    >>> hide_password("postgresql://me:pw@host/runs")
+    'postgresql://me:***@host/runs'
+    """
+    return re.sub(r"(?<=://)([^/:@]*):.*(?=@)", r"\1:***", str(store))
+
+
+def read_clock() -> str:
+    """Return the moment as ISO 8601 in UTC, with microseconds, so that texts sort as moments do."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+class Store:
+    """A store that is open: `Store.open` opens it, ``with`` or `close` closes it.
+
+    Nothing in it is ever changed or deleted.
+    """
+
+    def __init__(self, engine: Engine, path: Path | None) -> None:
+        self._engine = engine
+        self._path = path
+
+    @classmethod
+    def open(cls, store: str | PathLike[str], create: bool = True) -> Store:
+        """Open a store by URL or path, and create it if need be.
+
+        Raises `StoreError` if that is not possible, and for a file that does not exist without ``create``.
+        """
+        url = parse_url(store)
+        path = _find_file(url)
+        if path is not None:
+            _require_file(path, create)
+        try:
+            engine = create_engine(url, pool_pre_ping=path is None)
+        except (ImportError, NoSuchModuleError) as error:
+            shown = url.render_as_string(hide_password=True)
+            raise StoreError(f"{shown} needs a package: {error}; pip install 'profilerkit[postgres]'") from error
+        if url.get_backend_name() == "sqlite":
+            set_up(engine)
+        opened = cls(engine, path)
+        try:
+            with opened._read() as connection:
+                created = schema.is_created(connection)
+            if not created:
+                with opened._write() as connection:
+                    schema.create(connection)
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    @property
+    def url(self) -> str:
+        """The URL, without its password."""
+        return self._engine.url.render_as_string(hide_password=True)
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Return a context in which no other audit writes to an SQLite file; see `sqlite_files.lock`."""
+        return lock(self._path) if self._engine.dialect.name == "sqlite" else nullcontext()
+
+    # Writing ----------------------------------------------------------------------------------------------------------
+
+    def begin_run(self, run: Run, machine: Mapping[str, str]) -> Run:
+        """Insert the beginning of a run; returns it with its identifier and the moment."""
+        run = replace(run, run=run.run or uuid.uuid4().hex, started=run.started or read_clock())
+        with self._write() as connection:
+            _insert_machine(connection, run.machine, machine)
+            connection.execute(schema.runs.insert().values(run=run.run, started=run.started, content=encode(run)))
+        return run
+
+    def end_run(self, run: str, outcome: str = "done") -> None:
+        """Insert the end of a run."""
+        with self._write() as connection:
+            connection.execute(schema.run_ends.insert().values(run=run, ended=read_clock(), outcome=outcome))
+
+    def add(self, row: Row, report: Report | None = None, machine: Mapping[str, str] | None = None) -> Row:
+        """Insert a row and its report; returns the row as the store has it, once it is on the disk.
+
+        ``row.run`` has begun. ``machine`` are the facts of ``row.machine`` if that may be new.
+        """
+        content = {"checksum": ""} if report is None else to_dict(report)
+        row = replace(row, checksum=content["checksum"], created=row.created or read_clock())
+        with self._write() as connection:
+            _insert_machine(connection, row.machine, machine or {})
+            if report is not None:
+                text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+                packed = zlib.compress(text.encode(), 6)
+                schema.insert_new(connection, schema.reports, checksum=row.checksum, content=packed)
+            while True:  # until no other audit is faster with the same attempt
+                last = select(func.max(schema.rows.c.attempt)).where(schema.rows.c.key == row.key)
+                row = replace(row, attempt=(connection.execute(last).scalar() or 0) + 1)
+                text = encode(row)
+                stored = decode(text)
+                columns = {"key": row.key, "attempt": row.attempt, "spec": stored.spec.replace("\0", "?")}
+                number = schema.insert_new(connection, schema.rows, **columns, content=text)
+                if number is not None:
+                    break
+            connection.execute(schema.run_rows.insert().values(run=row.run, row=number))
+        return replace(stored, id=number)
+
+    def reuse(self, run: str, ids: Iterable[int]) -> None:
+        """Say that a run consists of rows, too, that were there already."""
+        lines = [{"run": run, "row": number} for number in ids]
+        if lines:
+            with self._write() as connection:
+                connection.execute(schema.run_rows.insert(), lines)
+
+    # Reading ----------------------------------------------------------------------------------------------------------
+
+    def latest(self, keys: Iterable[str]) -> dict[str, Row]:
+        """Return the last attempt of each key that has a row."""
+        requested = list(dict.fromkeys(keys))
+        newest: dict[str, Row] = {}
+        for start in range(0, len(requested), _AT_ONCE):
+            some = requested[start : start + _AT_ONCE]
+            query = select(schema.rows).where(schema.rows.c.key.in_(some)).order_by(schema.rows.c.attempt)
+            with self._read() as connection:
+                newest |= {row.key: row for row in map(_read_row, connection.execute(query))}
+        return newest
+
+    def rows(
+        self, run: str | None = None, spec: str | None = None, key: str | None = None, all_attempts: bool = False
+    ) -> Iterator[Row]:
+        """Yield rows in the order in which they were inserted: of one run, of one spec, of one key, or all.
+
+        Of each key the last attempt, unless ``all_attempts``; of a run the rows that it consists of.
+        """
+        query = select(schema.rows).order_by(schema.rows.c.id)
+        if run is not None:
+            query = query.join(schema.run_rows, schema.run_rows.c.row == schema.rows.c.id)
+            query = query.where(schema.run_rows.c.run == run)
+        if spec is not None:
+            query = query.where(schema.rows.c.spec == spec)
+        if key is not None:
+            query = query.where(schema.rows.c.key == key)
+        if run is None and not all_attempts:
+            later = schema.rows.alias("later")
+            newer = select(later.c.id).where(later.c.key == schema.rows.c.key, later.c.attempt > schema.rows.c.attempt)
+            query = query.where(~newer.exists())
+        yield from self._read_rows(query)
+
+    def _read_rows(self, query: Select[Any]) -> Iterator[Row]:
+        """Yield rows page by page, so that neither the database nor this process holds all of them at once."""
+        last = -1
+        while True:
+            with self._read() as connection:
+                lines = list(connection.execute(query.where(schema.rows.c.id > last).limit(_AT_ONCE)))
+            yield from map(_read_row, lines)
+            if len(lines) < _AT_ONCE:
+                return
+            last = lines[-1].id
+
+    def report(self, row: Row) -> Report | None:
+        """Return the report of a row, with its checksum checked; None if it has none."""
+        content = self.report_json(row)
+        if content is None:
+            return None
+        report = parse(content, f"the report of row {row.id}")
+        if not isinstance(report, Report):
+            raise StoreError(f"the report of row {row.id} holds a comparison")
+        return report
+
+    def report_json(self, row: Row) -> bytes | None:
+        """Return the report of a row as JSON, which `Report.load` reads from a file; None if it has none."""
+        if not row.checksum:
+            return None
+        query = select(schema.reports.c.content).where(schema.reports.c.checksum == row.checksum)
+        with self._read() as connection:
+            content = connection.execute(query).scalar()
+        if content is None:
+            raise StoreError(f"the report of row {row.id} is not in the store")
+        try:
+            return zlib.decompress(content)
+        except zlib.error as error:
+            raise StoreError(f"the report of row {row.id} is damaged: {error}") from error
+
+    def runs(self) -> list[Run]:
+        """Return all runs, the oldest first."""
+        query = select(schema.runs.c.content, schema.run_ends.c.ended, schema.run_ends.c.outcome)
+        query = query.outerjoin(schema.run_ends, schema.run_ends.c.run == schema.runs.c.run)
+        with self._read() as connection:
+            lines = list(connection.execute(query.order_by(schema.runs.c.started, schema.runs.c.run)))
+        return [
+            replace(msgspec.convert(json.loads(line.content), Run), ended=line.ended or "", outcome=line.outcome or "")
+            for line in lines
+        ]
+
+    def machines(self) -> dict[str, dict[str, str]]:
+        """Return the facts of every kind of machine, by its digest."""
+        with self._read() as connection:
+            return {line.machine: json.loads(line.facts) for line in connection.execute(select(schema.machines))}
+
+    # Transactions -----------------------------------------------------------------------------------------------------
+
+    def _write(self) -> AbstractContextManager[Connection]:
+        return self._transact("written", writes=True)
+
+    def _read(self) -> AbstractContextManager[Connection]:
+        return self._transact("read", writes=False)
+
+    @contextmanager
+    def _transact(self, done: str, writes: bool) -> Iterator[Connection]:
+        try:
+            with self._engine.connect().execution_options(writes=writes) as connection, connection.begin():
+                yield connection
+        except DBAPIError as error:
+            raise StoreError(f"the store {self.url} cannot be {done}: {_explain(error)}") from error
+
+
+def _insert_machine(connection: Connection, machine: str, facts: Mapping[str, str]) -> None:
+    schema.insert_new(connection, schema.machines, machine=machine, facts=json.dumps(dict(facts)))
+
+
+def _read_row(line: Any) -> Row:
+    try:
+        return replace(decode(line.content), id=line.id)
+    except msgspec.MsgspecError as error:
+        raise StoreError(f"row {line.id} of the store is damaged: {error}") from error
+
+
+def _find_file(url: URL) -> Path | None:
+    """Return the file of an SQLite store; None for a database in memory, and for other databases."""
+    in_memory = not url.database or url.database == ":memory:"
+    return None if url.get_backend_name() != "sqlite" or in_memory else Path(str(url.database))
+
+
+def _require_file(path: Path, create: bool) -> None:
+    if not path.exists() and not create:
+        raise StoreError(f"there is no store {str(path)!r}; give the path or URL that an audit wrote to")
+    if not path.absolute().parent.is_dir():
+        raise StoreError(f"there is no folder {str(path.absolute().parent)!r} for the store {path.name!r}")
+
+
+def _explain(error: DBAPIError) -> str:
+    """Return what the database says in one line, and what to do where the disk is full."""
+    message = " ".join(str(error.orig).split())
+    codes = (getattr(error.orig, "sqlite_errorcode", None), getattr(error.orig, "sqlstate", None))
+    if sqlite3.SQLITE_FULL in codes or "53100" in codes:
+        return f"{message}; make room and run the same command again: it goes on where it ended"
+    return message

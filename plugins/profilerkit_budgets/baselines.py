@@ -1,0 +1,100 @@
+"""Baselines in files: recorded with the machine and the versions they were measured with, and read again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from os import PathLike
+from pathlib import Path
+
+from profilerkit.errors import BudgetError, ReportFileError
+from profilerkit.render.grids import visible
+from profilerkit.results.report import Report
+from profilerkit.times.sampling import Sampling
+
+__all__ = ["read_baseline", "record_baseline", "require_same_call", "under_other_conditions"]
+
+#: What a machine is called, and what changes from run to run without a change of the machine.
+_NOT_COMPARED = frozenset({"host", "memory_bytes", "usable_cores"})
+#: Arguments that change how precise a value is, or what is written beside it, and not what is computed; the batch size
+#: is seen in the inputs.
+_NOT_OF_THE_CALL = {*(field.name for field in fields(Sampling)), "sampling", "drop_first", "export", "batch_size"}
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def record_baseline(report: Report, path: str | PathLike[str]) -> str:
+    """Save a report as a baseline and return a line that says what was recorded, and on which machine.
+
+    Folders that do not exist are made. Raises `OSError` if the file cannot be written.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    report.save(target)
+    values = ", ".join(
+        f"{record.key} {record.sign}{record.shown}" for record in report.statuses.values() if record.shown
+    )
+    conditions = ", ".join(f"{name} {value}" for name, value in _compared(report.environment).items())
+    return visible(f"recorded {target} for {report.name}: {values or 'no values'} ({conditions})")
+
+
+def read_baseline(path: str | PathLike[str], how: str) -> Report:
+    """Return the report in a file; ``how`` says how to record one.
+
+    Raises `BudgetError` if there is no such file, and if it holds no report of one model.
+    """
+    if not Path(path).exists():
+        raise BudgetError(f"there is no baseline {path}; record one with {how}")
+    try:
+        return Report.load(path)
+    except ReportFileError as error:
+        raise BudgetError(f"the baseline {path} cannot be read: {error}; record it again with {how}") from error
+
+
+def require_same_call(report: Report, baseline: Report) -> str:
+    """Raise `BudgetError` if a baseline is of other inputs or options than a report: a ratio of both says nothing.
+
+    Inputs are compared where both reports have some: they have none if no metric needed any. Returns a remark if the
+    baseline does not say the dtypes of its inputs, as reports of early versions do not.
+    """
+    now, then = _call(report), _call(baseline)
+    compared = [name for name in {**then, **now} if name not in _OF_INPUTS or (now[name] and then[name])]
+    differing = [
+        f"{name}: {then.get(name) or 'not given'} in the baseline, now {now.get(name) or 'not given'}"
+        for name in compared
+        if now.get(name) != then.get(name)
+    ]
+    if differing:
+        raise BudgetError(
+            f"the baseline {baseline.name} is of another call, so nothing can be said about its ratio: "
+            f"{'; '.join(differing)}; give the same inputs and options, or record the baseline again"
+        )
+    unsaid = report.input_dtypes and baseline.inputs and not baseline.input_dtypes
+    return "the baseline does not say the dtypes of its inputs; record it again" if unsaid else ""
+
+
+_OF_INPUTS = ("inputs", "dtypes of the inputs")
+
+
+def _call(report: Report) -> dict[str, str]:
+    options = {name: value for name, value in report.arguments.items() if name not in _NOT_OF_THE_CALL}
+    texts = {"inputs": report.inputs, "dtypes of the inputs": report.input_dtypes, **options}
+    return {name: _ADDRESS.sub("", text) for name, text in texts.items()}
+
+
+def under_other_conditions(report: Report, baseline: Report) -> str:
+    """Return in words which conditions of a baseline differ from those of a report; empty if none does.
+
+    Compared are the processor, its cores, the operating system and the versions. Times of other machines, and of other
+    versions, say little about a model.
+    """
+    now, then = _compared(report.environment), _compared(baseline.environment)
+    differing = [f"{name} {then[name]}, now {now[name]}" for name in now if name in then and then[name] != now[name]]
+    if not differing:
+        return ""
+    when = f" of {baseline.created[:10]}" if baseline.created else ""
+    return f"the baseline{when} was measured with {'; '.join(differing)}"
+
+
+def _compared(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name not in _NOT_COMPARED}

@@ -1,0 +1,169 @@
+"""``profilerkit check MODEL --budget FILE``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from profilerkit.cli import NOT_KEPT, USAGE, emit, fail
+from profilerkit.cli.completing import models
+from profilerkit.cli.measuring import Request, compared, is_saved, profiled, saved_report
+from profilerkit.cli.options import input_options, isolation_options, measuring_options, output_option
+from profilerkit.cli.output import cannot_write
+from profilerkit.errors import BudgetError
+from profilerkit.process.files import write_text
+
+if TYPE_CHECKING:
+    from profilerkit.results.report import Report
+
+    from . import Budget
+
+__all__ = ["command"]
+
+
+def _forms(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    from .forms import FORMS
+
+    if value not in FORMS and not context.resilient_parsing:
+        raise click.BadParameter(f"{value!r}: there are {', '.join(FORMS)}")
+    return value
+
+
+def _completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from .forms import FORMS
+
+    return [form for form in FORMS if form.startswith(incomplete)]
+
+
+@click.command("check")
+@click.argument("model", shell_complete=models)
+@click.option("--budget", "path", type=click.Path(dir_okay=False), help="TOML file of limits, such as macs = '<= 5 G'.")
+@click.option("--limit", multiple=True, metavar="LIMIT", help="A limit, such as 'macs <= 5 G'; repeat it for several.")
+@click.option("--baseline", metavar="MODEL", help="The saved report or model that limits such as '1.1x' refer to.")
+@click.option("--update", is_flag=True, help="Record the model as the baseline, in the file that --baseline names.")
+@click.option(
+    "--retries",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Measure again, at most N times, if only measured values such as times break their limits.",
+)
+@input_options
+@measuring_options
+@isolation_options
+@click.option(
+    "--format",
+    "form",
+    metavar="NAME",
+    default="console",
+    show_default=True,
+    callback=_forms,
+    shell_complete=_completed,
+    help="Format of the result: console, markdown or junit.",
+)
+@output_option("Write the result to a file instead of standard output.")
+@click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress; only set the exit code.")
+@click.option("--strict", is_flag=True, help="Also fail if a measured ratio is too uncertain to decide.")
+def command(
+    model: str,
+    path: str | None,
+    limit: tuple[str, ...],
+    baseline: str | None,
+    update: bool,
+    retries: int,
+    form: str,
+    output: Path | None,
+    strict: bool,
+    **how: Any,
+) -> None:
+    """Check a model against a budget; exit with 1 if it is exceeded.
+
+    MODEL is a model as 'profilerkit profile' takes it, or a report that was saved as JSON.
+    """
+    from .forms import FORMS
+    from .retrying import broken, checked_with_retries
+
+    try:
+        budget = _budget(path, limit, required=not update)
+        _require_units(budget)
+        _require_baseline(budget, baseline, update)
+    except BudgetError as error:
+        raise click.UsageError(str(error)) from error
+    request = Request(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
+    if update and baseline is not None:
+        _record(model, baseline, request)
+        return
+    try:
+        report, findings = checked_with_retries(lambda: _reports(model, baseline, request), budget, retries, strict)
+    except BudgetError as error:
+        fail(str(error), USAGE, error)
+    text = FORMS[form](findings, report.name)
+    if output is not None:
+        try:
+            write_text(output, text)
+        except OSError as error:
+            cannot_write(error)
+    elif not how["quiet"]:
+        emit(text.rstrip("\n"))
+    if broken(findings, strict):
+        sys.exit(NOT_KEPT)
+
+
+def _require_baseline(budget: Budget, baseline: str | None, update: bool) -> None:
+    """Raise `BudgetError` if there is no baseline and the budget needs one, or no file for the baseline to record."""
+    if update and (baseline is None or not is_saved(baseline)):
+        raise BudgetError("--update records the baseline in a file: give it as --baseline baseline.json")
+    if budget.needs_baseline and baseline is None:
+        relative = next(str(one) for one in budget.limits if one.relative)
+        raise BudgetError(f"{relative} is relative: give --baseline, a saved report or a model")
+    if not update and baseline is not None and is_saved(baseline) and not Path(baseline).exists():
+        raise BudgetError(f"there is no baseline {baseline}; record one with --update")
+
+
+def _record(model: str, baseline: str, request: Request) -> None:
+    """Measure a model, or read its report, and save it as the baseline; print what was recorded."""
+    from .baselines import record_baseline
+
+    report, _ = _reports(model, None, request)
+    try:
+        line = record_baseline(report, baseline)
+    except OSError as error:
+        cannot_write(error)
+    if not request.quiet:
+        emit(line)
+
+
+def _budget(path: str | None, limits: tuple[str, ...], required: bool = True) -> Budget:
+    from . import Budget, Limit
+
+    read = Budget.load(path).limits if path is not None else ()
+    parsed = []
+    for text in limits:
+        key = re.split(r"[\s<>=]", text.strip(), maxsplit=1)[0]
+        parsed.append(Limit.parse(key, text.strip().removeprefix(key)))
+    if required and not (read or parsed):
+        raise BudgetError("give a budget: --budget budget.toml, or --limit 'macs <= 5 G'")
+    return Budget((*read, *parsed))
+
+
+def _require_units(budget: Budget) -> None:
+    """Read the limits by the units of their metrics before anything is measured; raises `BudgetError`."""
+    from profilerkit.piping.status import Metric
+    from profilerkit.plugging.offers import offered_status_keys
+
+    units = {offer.item.NAME: offer.item.UNIT for offer in offered_status_keys() if issubclass(offer.item, Metric)}
+    for limit in budget.limits:
+        if limit.pattern is None and units.get(limit.key):
+            limit.bound(units[limit.key])
+
+
+def _reports(model: str, baseline: str | None, request: Request) -> tuple[Report, Report | None]:
+    """Return the report of the model and that of the baseline; two models are measured in turn."""
+    if baseline is not None:
+        comparison, _ = compared((baseline, model), request, renamed=False)
+        return comparison.others[0], comparison.reference
+    return saved_report(model) if is_saved(model) else profiled(model, request)[0], None

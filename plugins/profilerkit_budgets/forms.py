@@ -1,0 +1,108 @@
+"""The results of a budget as text for a terminal, Markdown for a pull request, and JUnit XML for a CI server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from xml.etree import ElementTree as ET
+
+from profilerkit.piping.quantity import format_number
+from profilerkit.render.grids import Grid, visible
+
+from .checking import Finding, Verdict
+
+__all__ = ["FORMS", "as_junit", "as_markdown", "as_text", "headline", "summary"]
+
+_MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAILED", Verdict.UNCERTAIN: "uncertain"}
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """Return in a sentence how many limits passed, failed or are uncertain."""
+    counts = {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict}
+    parts = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
+    return f"{len(findings)} limit{'s' if len(findings) != 1 else ''}: {', '.join(parts)}"
+
+
+def headline(findings: Sequence[Finding]) -> str:
+    """Return in a line which limit failed, by how much and in which layer; an empty text if none failed.
+
+    The first limit that failed, or else the first that is uncertain, and how many others there are.
+    """
+    broken = [finding for verdict in _BROKEN for finding in findings if finding.verdict is verdict]
+    if not broken:
+        return ""
+    first = broken[0]
+    text = f"{_named(first)} {_BROKEN[first.verdict]}{_by_how_much(first)}: {visible(first.detail)}"
+    if first.responsible:
+        text += f"; most of it in layer {visible(first.responsible[0])}"
+    return text + (f"; and {len(broken) - 1} more" if len(broken) > 1 else "")
+
+
+_BROKEN = {Verdict.FAILED: "failed", Verdict.UNCERTAIN: "is uncertain"}
+
+
+def _by_how_much(finding: Finding) -> str:
+    if finding.excess is None or not finding.excess or finding.verdict is not Verdict.FAILED:
+        return ""
+    side = "high" if finding.excess > 0 else "low"
+    return f", {format_number(100 * abs(finding.excess))} % too {side}"
+
+
+def as_text(findings: Sequence[Finding], name: str) -> str:
+    """Return one line for each finding, the layers responsible below those that were broken; `headline` comes first."""
+    lines = [*filter(None, [headline(findings)]), visible(f"Budget of {name}")]
+    width = max(len(_named(finding)) for finding in findings)
+    for finding in findings:
+        lines.append(f"  {_MARKS[finding.verdict]:<10} {_named(finding):<{width}}  {visible(finding.detail)}")
+        lines += [f"  {'':<10}   {visible(text)}" for text in _below(finding)]
+    return "\n".join([*lines, summary(findings)])
+
+
+def as_markdown(findings: Sequence[Finding], name: str) -> str:
+    """Return a table of the findings, with the layers responsible in its last column; `headline` above it."""
+    from profilerkit.render.markdown import escaped, table
+
+    rows = tuple(
+        (_MARKS[finding.verdict], _named(finding), finding.detail, "; ".join(_below(finding))) for finding in findings
+    )
+    grid = Grid(f"Budget of {name}", ("Verdict", "Limit", "Value", "Responsible"), rows)
+    first = f"{escaped(headline(findings))}\n\n" if headline(findings) else ""
+    return f"### {escaped(grid.title)}\n\n{first}{table(grid)}\n\n{summary(findings)}\n"
+
+
+def as_junit(findings: Sequence[Finding], name: str) -> str:
+    """Return a JUnit test suite with a case for each finding; an uncertain one is skipped, with what is known."""
+    failures, skipped = (
+        sum(finding.verdict is verdict for finding in findings) for verdict in (Verdict.FAILED, Verdict.UNCERTAIN)
+    )
+    counts = {"tests": str(len(findings)), "failures": str(failures), "errors": "0", "skipped": str(skipped)}
+    suite = ET.Element("testsuite", {"name": visible(f"profilerkit budget of {name}"), **counts})
+    for finding in findings:
+        case = ET.SubElement(suite, "testcase", classname=visible(name), name=_named(finding))
+        text = "\n".join(map(visible, (finding.detail, *_below(finding))))
+        if finding.verdict is Verdict.PASSED:
+            ET.SubElement(case, "system-out").text = text
+        else:
+            kind = "failure" if finding.verdict is Verdict.FAILED else "skipped"
+            ET.SubElement(case, kind, message=visible(finding.detail)).text = text
+    suites = ET.Element("testsuites", dict(counts))
+    suites.append(suite)
+    ET.indent(suites)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
+
+
+def _below(finding: Finding) -> tuple[str, ...]:
+    """Return what is said below a finding: the layers responsible, and the note on the value."""
+    return (*finding.responsible, *filter(None, [finding.note]))
+
+
+def _named(finding: Finding) -> str:
+    limit = str(finding.limit)
+    return visible(limit if finding.limit.pattern is None else f"{finding.subject}: {limit.partition(': ')[2]}")
+
+
+#: The forms by name, for the command line.
+FORMS: dict[str, Callable[[Sequence[Finding], str], str]] = {
+    "console": as_text,
+    "markdown": as_markdown,
+    "junit": as_junit,
+}

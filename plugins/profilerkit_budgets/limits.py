@@ -1,0 +1,182 @@
+"""Limits as people write them: ``macs = "<= 5 G"``, ``execution_time = "<= 1.10x"``.
+
+A limit is a comparison, a number, and what the number is in: a prefix (``5 G``), a prefix with the unit of the metric
+(``5 GMACs``, ``25 MiB``, ``2.5 ms``), or ``x``, which makes it relative to the baseline.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from profilerkit.arguments.checks import PATH
+from profilerkit.error_text import shown
+from profilerkit.errors import ArgumentError, BudgetError
+
+__all__ = ["Budget", "Limit"]
+
+_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+    "==": operator.eq,
+}
+_WRITTEN = re.compile(r"\s*(<=|>=|==|<|>)\s*([+-]?[\d_]+(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+)\s*([^\s\d].*?)?\s*")
+_SI = {
+    "": 1.0,
+    "n": 1e-9,
+    "u": 1e-6,
+    "µ": 1e-6,
+    "m": 1e-3,
+    "k": 1e3,
+    "K": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+    "T": 1e12,
+    "P": 1e15,
+}
+_IEC = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
+_PREFIXES = {**_SI, **_IEC}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One bound on one value: of the model as a whole, or of each layer whose path a pattern matches.
+
+    ``suffix`` is what stood behind the number; ``relative`` says that it was ``x``, times the baseline's value.
+    """
+
+    key: str
+    comparison: str
+    number: float
+    suffix: str = ""
+    pattern: str | None = None
+
+    @classmethod
+    def parse(cls, key: str, text: Any, pattern: str | None = None) -> Limit:
+        """Read a limit; raises `BudgetError` if the text is not a limit."""
+        match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
+        number = _finite(match.group(2)) if match is not None else None
+        if match is None or number is None:
+            where = f" of layers {pattern!r}" if pattern is not None else ""
+            raise BudgetError(
+                f"{key}{where} = {shown(text)} is no limit; write a comparison, a number and what it is in: "
+                "'<= 5 G', '<= 25 MiB', '>= 90 %', or '<= 1.10x' for times the baseline"
+            )
+        comparison, _, suffix = match.groups()
+        return cls(key, comparison, number, suffix or "", pattern)
+
+    @property
+    def relative(self) -> bool:
+        """Whether it bounds the ratio to the baseline."""
+        return self.suffix in ("x", "×")  # noqa: RUF001
+
+    def bound(self, base_unit: str) -> float:
+        """Return the number in base units; raises `BudgetError` where the metric has another unit."""
+        if self.relative:
+            return self.number
+        for prefix, factor in _PREFIXES.items():
+            if self.suffix in (prefix, f"{prefix}{base_unit}", f"{prefix} {base_unit}".strip()):
+                return self._times(factor)
+        unit = f"the unit of {self.key} is {base_unit}" if base_unit else f"{self.key} is a number without a unit"
+        raise BudgetError(
+            f"{self}: {self.suffix!r} cannot be read; {unit}, with or without a prefix: {', '.join(_PREFIXES)[2:]}"
+        )
+
+    def _times(self, factor: float) -> float:
+        if math.isinf(self.number * factor):
+            raise BudgetError(f"{self} is beyond what a number can hold; give a smaller one")
+        return self.number * factor
+
+    def allows(self, value: float, bound: float) -> bool:
+        """Say whether a value keeps to the bound."""
+        return _COMPARISONS[self.comparison](value, bound)
+
+    def __str__(self) -> str:
+        number = f"{self.number:.15g}"
+        amount = f"{number}x" if self.relative else f"{number} {self.suffix}".rstrip()
+        where = f"layers {self.pattern!r}: " if self.pattern is not None else ""
+        return f"{where}{self.key} {self.comparison} {amount}"
+
+
+def _finite(text: str) -> float | None:
+    """Return the number that a text is, None where it is none or beyond what a number can hold."""
+    try:
+        number = float(text)
+    except ValueError:  # underscores alone, or at the end
+        return None
+    return number if math.isfinite(number) else None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The limits a model has to keep to."""
+
+    limits: tuple[Limit, ...]
+
+    @classmethod
+    def of(cls, mapping: Mapping[str, Any]) -> Budget:
+        """Read limits by metric, those of layers under ``layers`` by path pattern.
+
+        >>> budget = Budget.of({"macs": "<= 5 G", "layers": {"head.*": {"params": "<= 1 M"}}})
+        >>> [str(limit) for limit in budget.limits]
+        ['macs <= 5 G', "layers 'head.*': params <= 1 M"]
+
+        A list holds several limits for one value. Raises `BudgetError` for what is no limit.
+        """
+        if not isinstance(mapping, Mapping):
+            raise BudgetError(f"{shown(mapping)} is no budget; give limits by metric: {{'macs': '<= 5 G'}}")
+        limits = tuple(_read(mapping))
+        if not limits:
+            raise BudgetError(
+                f"the budget {shown(mapping)} has no limits; give one for each metric that matters: macs = '<= 5 G'"
+            )
+        return cls(limits)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Budget:
+        """Read a budget from a TOML file; raises `BudgetError` for a file that holds none."""
+        import tomllib
+
+        try:
+            content = tomllib.loads(Path(PATH("path", path)).read_text(encoding="utf-8"))
+        except RecursionError as error:
+            raise BudgetError(f"the budget {path} is nested too deep to be read; write limits as text") from error
+        except OSError as error:
+            raise BudgetError(f"cannot read the budget {path}: {error.strerror or error}") from error
+        except ArgumentError:
+            raise
+        except ValueError as error:  # no TOML, no UTF-8, or a number of too many digits
+            raise BudgetError(f"the budget {path} is no TOML: {error}") from error
+        return cls.of(content)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The status keys that a report must have for the limits to be checked."""
+        keys = [limit.key for limit in self.limits if limit.pattern is None]
+        return tuple(dict.fromkeys([*keys, *(["macs"] if len(keys) < len(self.limits) else [])]))
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether some limit is relative."""
+        return any(limit.relative for limit in self.limits)
+
+
+def _read(mapping: Mapping[str, Any], pattern: str | None = None) -> Iterator[Limit]:
+    for key, value in mapping.items():
+        if key == "layers" and pattern is None:
+            if not isinstance(value, Mapping) or not all(isinstance(inside, Mapping) for inside in value.values()):
+                raise BudgetError(
+                    "layers holds limits by path pattern: [layers.'encoder.*'] and below it macs = '<= 1 G'"
+                )
+            for path, inside in value.items():
+                yield from _read(inside, path)
+        else:
+            yield from (Limit.parse(key, text, pattern) for text in (value if isinstance(value, list) else [value]))

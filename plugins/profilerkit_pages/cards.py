@@ -1,0 +1,201 @@
+"""The summary of a page: a card for each value, and lines for metrics that are tables or have no value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from profilerkit.piping.status import Completeness, is_number
+from profilerkit.render.bounds import KINDS
+from profilerkit.render.grids import Grid, visible
+from profilerkit.times.measurement import Measurement
+
+if TYPE_CHECKING:
+    from profilerkit.results.comparison import Comparison
+    from profilerkit.results.report import Report, StatusRecord
+
+__all__ = ["Card", "Summary", "Value", "summary_of", "summary_of_several"]
+
+#: How many bars the small distribution on a card has, and how high they are in its own units.
+_BARS, _BAR_HEIGHT = 32, 20
+#: Fewer samples have no shape to show.
+_FEWEST_FOR_BARS = 12
+#: The cards that are in view; the others are behind one line, unless they are as few as that line is worth.
+_IN_VIEW, _MORE = 8, 2
+#: A text with more characters is no value that a card could show.
+_LONGEST = 60
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value on a card: its model, text, completeness and remarks. ``mark`` is a mark of the grid."""
+
+    model: str
+    text: str
+    unit: str = ""
+    interval: str = ""
+    state: str = "complete"
+    reason: str = ""
+    better: str = ""
+    bars: tuple[float, ...] = ()
+    sign: str = ""
+    mark: str = ""
+    verdict: str = ""
+
+    @property
+    def badge(self) -> str:
+        """What a reader should see at once; empty for a value that is complete and known well."""
+        if self.state == "partial":
+            return KINDS[self.sign]
+        if self.state in ("complete", "absent"):
+            return "noisy" if self.mark == "noisy" else ""
+        return self.state if self.state != self.text else ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A metric: its name, what it is, and its value for each model."""
+
+    title: str
+    description: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All metrics: the cards, and in lines those without a value (names, state, reason) and those that are tables."""
+
+    cards: tuple[Card, ...]
+    without: tuple[tuple[str, str, str], ...]
+    tables: tuple[str, ...]
+
+    @property
+    def in_view(self) -> tuple[Card, ...]:
+        """The cards that are always in view."""
+        return self.cards if len(self.cards) <= _IN_VIEW + _MORE else self.cards[:_IN_VIEW]
+
+    @property
+    def more(self) -> tuple[Card, ...]:
+        """The cards behind a line."""
+        return self.cards[len(self.in_view) :]
+
+
+def summary_of(report: Report, grid: Grid) -> Summary:
+    """Return the summary of a report; ``grid`` has a row for each of its metrics.
+
+    Metrics of one value and unit, such as all parameters and the trainable ones, share a card.
+    """
+    cards: dict[object, Card] = {}
+    without, tables = [], []
+    for number, (record, cells) in enumerate(zip(report.statuses.values(), grid.rows, strict=True)):
+        title, text, unit, state = cells
+        if record.value is None:
+            without.append((title, state, _reason(record)))
+        elif not _is_value(record):
+            tables.append(f"{title} ({visible(record.shown)})" if _is_short(record.shown) else title)
+        else:
+            card = Card(title, visible(record.description), (_value(report, record, text, unit),))
+            card = replace(card, values=(replace(card.values[0], mark=grid.marks.get((number, 1), "")),))
+            _add(cards, card, [record], (unit, text))
+    return Summary(tuple(cards.values()), _once_each(without), tuple(tables))
+
+
+def _once_each(without: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str, str], ...]:
+    """Return each state and reason once, with the names of all metrics that have it: one error fails many metrics."""
+    titles: dict[tuple[str, str], list[str]] = {}
+    for title, state, reason in without:
+        titles.setdefault((state, reason), []).append(title)
+    return tuple((", ".join(names), state, reason) for (state, reason), names in titles.items())
+
+
+def _add(cards: dict[object, Card], card: Card, records: Sequence[StatusRecord | None], alike: object) -> None:
+    """Add a card; one that shows just what another one does, of complete numbers, is joined with that."""
+    counts = [
+        record is not None
+        and record.completeness is Completeness.COMPLETE
+        and bool(record.value)
+        and not isinstance(record.value, Measurement)
+        for record in records
+    ]
+    key = (alike, tuple(record.base_unit for record in records if record)) if all(counts) else len(cards)
+    one = cards.get(key)
+    if one is None:
+        cards[key] = card
+    else:
+        descriptions = " ".join(f"{each.title}: {each.description}" for each in (one, card))
+        cards[key] = Card(f"{one.title}, {card.title}", descriptions, one.values)
+
+
+def summary_of_several(comparison: Comparison, grid: Grid) -> Summary:
+    """Return the summary of a comparison: on each card the values of all models, and which of them is better."""
+    cards: dict[object, Card] = {}
+    without, tables = [], []
+    for number, (key, (title, *_others)) in enumerate(zip(comparison, grid.rows, strict=True)):
+        records = [report.statuses.get(key) for report in comparison.reports]
+        present = [record for record in records if record is not None]
+        if all(record.value is None for record in present):
+            reasons = dict.fromkeys(filter(None, map(_reason, present)))
+            states = dict.fromkeys(record.completeness.value for record in present)
+            without.append((title, ", ".join(states), "; ".join(reasons)))
+        elif not any(map(_is_value, present)):
+            tables.append(title)
+        else:
+            values = tuple(_compared(comparison, grid, number, index, record) for index, record in enumerate(records))
+            _add(cards, Card(title, visible(present[0].description), values), records, values)
+    return Summary(tuple(cards.values()), _once_each(without), tuple(tables))
+
+
+def _compared(comparison: Comparison, grid: Grid, number: int, index: int, record: StatusRecord | None) -> Value:
+    """Return the value of the model at an index, from the row of that number."""
+    cells = grid.rows[number][1:]
+    column = len(comparison.reports) + index - 1
+    name, text = visible(comparison.reports[index].name), cells[index]
+    better = cells[column] if index and cells[column] != "-" else ""
+    verdict = grid.marks.get((number, column + 1), "") if index else ""
+    mark = grid.marks.get((number, index + 1), "")
+    if record is None:
+        return Value(name, text, state="absent")
+    state, reason = record.completeness.value, _reason(record)
+    return Value(name, text, "", "", state, reason, better, sign=record.sign, mark=mark, verdict=verdict)
+
+
+def _value(report: Report, record: StatusRecord, text: str, unit: str) -> Value:
+    number, _, interval = text.partition(" [")
+    measured = isinstance(record.value, Measurement) and bool(interval)
+    return Value(
+        visible(report.name),
+        number.partition(" ±")[0] if measured else text,
+        unit,
+        f"{'' if record.value.is_range else f'{record.value.interval_name} '}[{interval}" if measured else "",
+        record.completeness.value,
+        _reason(record),
+        bars=_bars(record.value.samples) if isinstance(record.value, Measurement) else (),
+        sign=record.sign,
+    )
+
+
+def _is_value(record: StatusRecord) -> bool:
+    """Say whether a metric is one value: a number, a measurement, or a few words."""
+    return is_number(record.value) or (isinstance(record.value, (str, bool)) and _is_short(str(record.value)))
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= _LONGEST and "\n" not in text
+
+
+def _reason(record: StatusRecord) -> str:
+    return visible("; ".join(record.missing))
+
+
+def _bars(samples: Sequence[float]) -> tuple[float, ...]:
+    """Return the heights of a small histogram of the samples; none where they do not differ."""
+    finite = [sample for sample in samples if math.isfinite(sample)]
+    if len(finite) < _FEWEST_FOR_BARS or min(finite) == max(finite) or not math.isfinite(max(finite) - min(finite)):
+        return ()
+    low, width = min(finite), (max(finite) - min(finite)) / _BARS
+    counts = [0] * _BARS
+    for sample in finite:
+        counts[min(int((sample - low) / width) if width else 0, _BARS - 1)] += 1
+    return tuple(round(_BAR_HEIGHT * count / max(counts), 2) for count in counts)

@@ -1,0 +1,57 @@
+"""Figures of reports and comparisons, by matplotlib: one kind, one file. Needs the ``plot`` extra.
+
+Each function returns a ``matplotlib.figure.Figure`` to save or show. No window opens, and neither pyplot nor any
+setting of matplotlib is touched; the settings that you made hold for these figures too.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from profilerkit.arguments.checks import text
+from profilerkit.arguments.names import argument_hint
+from profilerkit.errors import ArgumentError, by_likeness
+from profilerkit.plugging.figures import load_figure, offered_figures
+
+from .batch_sweep import batch_sweep
+from .ceilings import Ceilings
+from .icicle import icicle
+from .latency import latency
+from .layer_bars import layer_bars
+from .memory_timeline import memory_timeline
+from .roofline import roofline
+
+if TYPE_CHECKING:
+    from profilerkit.results.comparison import Comparison
+    from profilerkit.results.report import Report
+
+__all__ = ["Ceilings", "batch_sweep", "draw", "icicle", "kinds", "latency", "layer_bars", "memory_timeline", "roofline"]
+
+
+def kinds() -> list[str]:
+    """Return the names of all kinds of figures, those of plugins too."""
+    return list(offered_figures())
+
+
+def draw(result: Report | Comparison, kind: str, **options: Any) -> Any:
+    """Return a figure of a report or comparison, a ``matplotlib.figure.Figure``.
+
+    Args:
+        result: A report, or a comparison for the kinds that take one.
+        kind: One of `kinds`: "layer_bars", "icicle", "latency", "batch_sweep", "memory_timeline", "roofline", or one of
+            a plugin.
+        **options: The options of the function that draws it.
+
+    Raises `ArgumentError` for an unknown kind or option, `ValueError` if the report lacks what the figure shows, and
+    `ImportError` if matplotlib is missing.
+    """
+    function = load_figure(text("the name of a kind of figure, such as 'icicle'")("kind", kind))
+    if function is None:
+        raise ArgumentError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, kinds()))}")
+    parameters = inspect.signature(function).parameters
+    for name in sorted(options.keys() - parameters.keys()):
+        raise ArgumentError(
+            f"figure {kind!r} takes no option {name!r}; {argument_hint(name, list(parameters)[1:], {})}"
+        )
+    return function(result, **options)

@@ -1,0 +1,174 @@
+"""What all figures share: an empty figure, colors, text that is drawn literally, axes in readable units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from profilerkit.piping.quantity import Scale, scale_value
+from profilerkit.render.grids import visible
+from profilerkit.results.comparison import Comparison
+from profilerkit.results.result import require_result
+
+if TYPE_CHECKING:
+    from profilerkit.results.report import Report
+    from profilerkit.trace.records import LayerTable
+
+__all__ = [
+    "COLOURS",
+    "GREY",
+    "counted",
+    "finished",
+    "label_of",
+    "layers_of",
+    "legend_above",
+    "new_figure",
+    "one_or_two",
+    "one_report",
+    "plain",
+    "reports_of",
+    "require_column",
+    "titled",
+    "unit_for",
+    "why_missing",
+]
+
+#: Okabe and Ito's, which people who see few colours can tell apart: https://jfly.uni-koeln.de/color/
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+#: What has no colour of its own.
+GREY = "#999999"
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure that is not registered with pyplot; ``width`` and ``height`` are in inches."""
+    try:
+        from .shown import Figure
+    except ImportError as error:
+        raise ImportError("figures need matplotlib; install profilerkit[plot]") from error
+    return Figure(width, height)
+
+
+def finished(figure: Any, reports: Sequence[Report], what: str, notes: Iterable[str] = ()) -> Any:
+    """Return a figure with a title above it and notes below it, all drawn literally: no text goes to TeX.
+
+    If there is one report, the title has the name of its model; several models are named inside the figure.
+    """
+    from matplotlib.text import Text
+
+    room = int(8 * figure.get_figwidth())
+    name = f"{plain(reports[0].name, max(room - len(what), 16))}: " if len(reports) == 1 else ""
+    title = f"{name}{plain(what, room)}"
+    figure.suptitle(title if name else f"{title[:1].upper()}{title[1:]}", x=0.01, ha="left", fontsize="large")
+    caption = "\n".join(plain(note, 160) for note in notes if note)
+    if caption:
+        figure.supxlabel(caption, x=0.01, ha="left", fontsize="x-small")
+    for text in figure.findobj(Text):
+        text.set_usetex(False)
+    return figure
+
+
+def legend_above(axis: Any) -> None:
+    """Put the legend in one line above the axes, where it covers nothing."""
+    position = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+    axis.legend(ncols=8, fontsize="small", frameon=False, **position)
+
+
+def plain(text: str, longest: int = 44) -> str:
+    r"""Return a text so that matplotlib draws it literally: in one line, without formulas.
+
+    If it is longer than ``longest`` characters, its middle is left out.
+
+    >>> plain("a $x$\n")
+    'a \\$x\\$\\n'
+    >>> plain("encoder.layers.11.attention", 11)
+    'enc…tention'
+    """
+    shown = visible(text)
+    if len(shown) > longest:
+        start = (longest - 1) // 3
+        shown = f"{shown[:start]}…{shown[start + 1 - longest :]}"
+    return shown.replace("$", r"\$")
+
+
+def label_of(row: Mapping[str, Any]) -> str:
+    """Return the path of a layer; "(model)" for the root, whose path is empty."""
+    return row["path"] or "(model)"
+
+
+def counted(number: int, what: str) -> str:
+    """Return ``1 layer``, ``2 layers``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def one_report(result: Report | Comparison, kind: str) -> Report:
+    """Return the report that a figure is of; raises `ValueError` for a comparison."""
+    if isinstance(result, Comparison):
+        raise ValueError(
+            f"{kind} draws one model, not a comparison of {len(result.reports)}; "
+            f"give one of its reports, comparison.reference.plot({kind!r}) for instance"
+        )
+    return reports_of(result)[0]
+
+
+def one_or_two(result: Report | Comparison, kind: str) -> tuple[Report, ...]:
+    """Return the reports of a figure that draws one model or two; raises `ValueError` for more."""
+    reports = reports_of(result)
+    if len(reports) > 2:
+        raise ValueError(
+            f"{kind} draws one model or two, not a comparison of {len(reports)}; "
+            f"give two of them, Comparison(reports[0], (reports[1],)).plot({kind!r}) for instance"
+        )
+    return reports
+
+
+def reports_of(result: Report | Comparison) -> tuple[Report, ...]:
+    """Return the reports that a figure shows: one, or all of a comparison."""
+    return require_result(result).reports
+
+
+def unit_for(largest: float, unit: str, scale: Scale) -> tuple[float, str]:
+    """Return the value of one displayed unit in base units, and that unit, for an axis up to ``largest``."""
+    quantity = scale_value(largest, unit, scale)
+    return quantity.factor, quantity.unit
+
+
+def titled(title: str, unit: str) -> str:
+    """Return the title of an axis, with its unit in parentheses."""
+    return f"{title} ({unit})" if unit else title
+
+
+def layers_of(report: Report) -> LayerTable:
+    """Return the layers of a report; raises `ValueError` if it has none."""
+    layers = report.layerwise
+    if not len(layers):
+        raise ValueError(f"the report of {report.name} holds no layers: the model was neither traced nor timed")
+    return layers
+
+
+def require_column(report: Report, layers: LayerTable, name: str) -> None:
+    """Raise `ValueError` if a table of layers lacks a column, or if the column has no number."""
+    if name not in layers[0]:
+        raise ValueError(
+            f"no column {name!r} in the layers of {report.name}: {_remedy(report, name)}; "
+            f"they have {', '.join(column for column in layers[0] if _has_numbers(layers, column))}"
+        )
+    if not _has_numbers(layers, name):
+        raise ValueError(f"column {name!r} of the layers of {report.name} holds no numbers to draw")
+
+
+def _has_numbers(layers: LayerTable, name: str) -> bool:
+    return any(isinstance(row[name], (int, float)) and not isinstance(row[name], bool) for row in layers)
+
+
+def _remedy(report: Report, name: str) -> str:
+    if "second" not in name:
+        return "no such values were traced"
+    return why_missing(report, "layer_times")
+
+
+def why_missing(report: Report, key: str) -> str:
+    """Return why a report has no value of a metric, or how to get one."""
+    record = report.statuses.get(key)
+    if record is None:
+        return f"profile the model with metrics=[{key!r}]"
+    return f"{key} is {record.completeness.value}: {'; '.join(record.missing) or 'it holds no such values'}"

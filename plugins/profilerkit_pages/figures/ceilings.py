@@ -1,0 +1,141 @@
+"""The most that a machine can compute and move in a second: the lines above the dots of a roofline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from profilerkit.arguments.checks import positive
+from profilerkit.devices.catalog import device as device_named
+from profilerkit.devices.info import DeviceInfo
+from profilerkit.errors import ArgumentError
+from profilerkit.plugging.offers import backend_named
+from profilerkit.protocols import MeasuresCeilings, implements
+from profilerkit.times.ceiling_work import CeilingWork, best_rates
+
+if TYPE_CHECKING:
+    from profilerkit.backend import Backend
+    from profilerkit.results.report import Report
+
+__all__ = ["Ceilings"]
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """The largest number of floating-point operations, and of bytes of memory, that a machine can do in a second.
+
+    Give the values of the device and the dtype that the model ran with. They must be above zero; `ArgumentError` is
+    raised otherwise. ``cached_bytes_per_second`` is for bytes that stay in a cache, if that is known.
+
+    >>> Ceilings(flops_per_second=60e12, bytes_per_second=3e12).ridge
+    20.0
+    """
+
+    flops_per_second: float
+    bytes_per_second: float
+    cached_bytes_per_second: float | None = None
+
+    def __post_init__(self) -> None:
+        checks = {"flops_per_second": positive("67e12"), "bytes_per_second": positive("3.35e12")}
+        checks["cached_bytes_per_second"] = checks["bytes_per_second"].or_none()
+        for name, check in checks.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+
+    def roof(self, intensity: float) -> float:
+        """Return the most FLOPs in a second at so many FLOPs for each byte, with the bytes in a cache if that is known.
+
+        >>> Ceilings(60e12, 3e12).roof(10.0), Ceilings(60e12, 3e12, 5e12).roof(10.0)
+        (30000000000000.0, 50000000000000.0)
+        """
+        return min(self.flops_per_second, intensity * (self.cached_bytes_per_second or self.bytes_per_second))
+
+    @property
+    def ridge(self) -> float:
+        """The FLOPs for each byte at which the two ceilings meet: below it memory is the limit, above it arithmetic."""
+        return self.flops_per_second / self.bytes_per_second
+
+    @classmethod
+    def of_device(cls, device: DeviceInfo | str, dtype: str = "float32") -> Ceilings:
+        """Return the ceilings of a described device for a dtype: its dense peak, and the bandwidth of its memory.
+
+        >>> Ceilings.of_device("h100", "bf16").bytes_per_second
+        3350000000000.0
+
+        Raises `DeviceNotKnownError` for an unknown device, and `ArgumentError` if one of the two is not known.
+        """
+        described = device_named(device)
+        peak, bandwidth = described.peak(dtype), described.bandwidth
+        if peak is None or bandwidth is None:
+            lacks = f"dense peak for {dtype}" if peak is None else "bandwidth"
+            raise ArgumentError(f"the {lacks} of {described.name} is not known; give both as numbers: Ceilings(...)")
+        return cls(peak, bandwidth)
+
+    @classmethod
+    def measured(
+        cls,
+        report: Report | None = None,
+        max_seconds: float = 1.0,
+        *,
+        backend: Backend | str | None = None,
+        num_threads: int | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> Ceilings:
+        """Measure the ceilings of this machine's CPU in float32, by the best that a framework reaches.
+
+        A backend with `profilerkit.protocols.MeasuresCeilings` runs its best products and convolutions, in each layout
+        that it has (such as channels last and the blocked one of oneDNN), and traffic, in caches and outside them. The
+        fastest of each counts. Without such a backend, or without a report, numpy's products and copies are run.
+
+        Measure when nothing else runs: other programs on the machine make the values smaller.
+
+        Args:
+            report: The report that the ceilings are for: its backend and its number of threads are used.
+            max_seconds: About how many seconds to take for everything.
+            backend: The backend, or its name, instead of that of the report.
+            num_threads: The number of threads, instead of that of the report; by default as many as the framework uses.
+            clock: A function that returns the time in seconds.
+
+        Raises `ArgumentError` for a report of a model that ran on another device than the CPU.
+        """
+        if report is not None:
+            _require_cpu(report)
+            backend = backend or report.backend
+            threads = report.arguments.get("num_threads", "")
+            num_threads = num_threads or (int(threads) if threads.isdecimal() else None)
+        with _work(backend, num_threads) as work:
+            rates = best_rates(work, max_seconds, clock)
+        return cls(rates["flops"], rates["bytes"], max(rates["cached_bytes"], rates["bytes"]))
+
+
+def _require_cpu(report: Report) -> None:
+    device = report.arguments.get("device", "cpu").strip("'\"")
+    if device not in ("cpu", "None"):
+        raise ArgumentError(
+            f"the model of this report ran on {device}, and the ceilings of this machine's CPU are measured; use "
+            "Ceilings.of_device(name), or give both as numbers: Ceilings(...)"
+        )
+
+
+def _work(backend: Backend | str | None, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
+    """Return a context that yields the work of a backend; of numpy without one that has some."""
+    chosen = backend_named(backend) if isinstance(backend, str) else backend
+    if chosen is not None and implements(chosen, MeasuresCeilings):
+        return chosen.ceiling_work(num_threads)
+    return nullcontext(_numpy_work())
+
+
+def _numpy_work(sides: Sequence[int] = (512, 1024, 2048), copied_bytes: int = 2**28) -> Iterator[CeilingWork]:
+    """Yield products, of which large ones use every core and small ones are rarely interrupted, and a copy."""
+    import numpy as np
+
+    for side in sides:
+        left, right = np.ones((side, side), np.float32), np.ones((side, side), np.float32)
+        yield CeilingWork("flops", 2 * side**3, partial(np.matmul, left, right, out=np.empty_like(left)))
+    for size in (2**20, copied_bytes):
+        source = np.ones(size, np.uint8)
+        kind = "bytes" if size == copied_bytes else "cached_bytes"
+        yield CeilingWork(kind, 2 * size, partial(np.copyto, np.empty_like(source), source))

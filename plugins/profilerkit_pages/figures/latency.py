@@ -1,0 +1,146 @@
+"""The samples of a measurement: each sample, the median with its interval, and percentiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from profilerkit.arguments.checks import Check, between, several, text
+from profilerkit.piping.quantity import scale_value
+from profilerkit.times.measurement import Measurement
+from profilerkit.times.percentiles import is_supported, samples_needed
+
+from .canvas import COLOURS, counted, finished, new_figure, plain, reports_of, titled, unit_for, why_missing
+
+if TYPE_CHECKING:
+    from profilerkit.results.comparison import Comparison
+    from profilerkit.results.report import Report, StatusRecord
+
+__all__ = ["latency"]
+
+
+_PERCENT = between(0, 100, "a number from 0 to 100")
+_PERCENTILES = Check(
+    "numbers from 0 to 100: percentiles=(90, 99)", lambda value: tuple(map(_PERCENT.read, several(value)))
+)
+
+
+def latency(
+    result: Report | Comparison, metric: str = "execution_time", percentiles: Sequence[float] = (90, 99)
+) -> Any:
+    """Return a figure of the samples of a metric as dots, with the models of a comparison one below the other.
+
+    The thick line is the median, the box its confidence interval (or the range, if there are too few samples for an
+    interval), and the thin lines are percentiles: those of which at least one sample is expected beyond, so that the
+    99th needs a hundred samples. Samples far above the highest percentile are outside the figure, and
+    a text at its right end says how many.
+
+    Args:
+        result: A report or a comparison.
+        metric: The key of a metric whose value is a `Measurement`.
+        percentiles: The percentiles to draw, each from 0 to 100.
+
+    Raises:
+        ValueError: a report has no samples of this metric.
+        ImportError: matplotlib is missing.
+    """
+    metric = text("the name of a metric, such as 'throughput'")("metric", metric)
+    percentiles = _PERCENTILES("percentiles", percentiles)
+    reports = reports_of(result)
+    records = [_measured(report, metric) for report in reports]
+    values: list[Measurement] = [record.value for record in records]
+    fewest = min(len(value.samples) for value in values)
+    too_high = [percent for percent in percentiles if not is_supported(percent, fewest)]
+    percentiles = [percent for percent in percentiles if percent not in too_high]
+    ranges = _ranges(values, percentiles)
+    factor, unit = unit_for(max(abs(value.median) for value in values), records[0].base_unit, records[0].scale)
+    figure = new_figure(9, 1.3 + (1.2 if len(set(ranges)) == 1 else 1.4) * len(reports))
+    axes = figure.subplots(len(reports), 1, squeeze=False)[:, 0]
+    for index, (axis, report, record, (start, end)) in enumerate(zip(axes, reports, records, ranges, strict=True)):
+        _strip(axis, record.value, factor, percentiles, COLOURS[index % len(COLOURS)])
+        axis.set_title(_summary(record, record.value, percentiles), fontsize="small", loc="left")
+        _name_beyond(axis, record, record.value, end)
+        margin = (end - start or abs(end) or 1.0) * 0.03
+        axis.set_xlim((start - margin) / factor, (end + margin) / factor)
+        axis.set_ylim(1.08, -0.08)
+        axis.set_yticks([0.5], [plain(report.name, 28)])
+        axis.tick_params(axis="y", length=0)
+        axis.tick_params(axis="x", labelbottom=len(set(ranges)) > 1 or index == len(reports) - 1)
+        axis.spines[["top", "right", "left"]].set_visible(False)
+    axes[-1].set_xlabel(titled(plain(records[0].friendly_name), unit))
+    named = ", ".join(f"p{percent:g}" for percent in percentiles)
+    notes = [
+        "Dots: samples, as they were taken from top to bottom. Box: the interval of the median, the thick line."
+        f"{f' Thin lines: {named}.' if named else ''}",
+        _left_out(too_high, fewest),
+        "The models lie far apart: each has an axis of its own." if len(set(ranges)) > 1 else "",
+    ]
+    return finished(figure, reports, f"{records[0].friendly_name}{_batch(reports)}", notes)
+
+
+def _left_out(percentiles: Sequence[float], samples: int) -> str:
+    needed = ", ".join(f"p{percent:g} needs {samples_needed(percent)}" for percent in percentiles)
+    return f"Percentiles left out, of {counted(samples, 'sample')}: {needed}." if needed else ""
+
+
+def _batch(reports: Sequence[Report]) -> str:
+    sizes = {report.batch_size for report in reports}
+    return f" of a batch of {sizes.pop()}" if len(sizes) == 1 and None not in sizes else ""
+
+
+def _measured(report: Report, metric: str) -> StatusRecord:
+    record = report.statuses.get(metric)
+    if record is None or not isinstance(record.value, Measurement):
+        raise ValueError(f"the report of {report.name} has no samples of {metric!r}: {why_missing(report, metric)}")
+    if not all(map(math.isfinite, record.value.samples)):
+        raise ValueError(
+            f"the samples of {metric!r} of {report.name} are not all finite: there is no axis to draw them on"
+        )
+    return record
+
+
+def _ranges(values: Sequence[Measurement], percentiles: Sequence[float]) -> list[tuple[float, float]]:
+    """Return the start and the end of each axis: the same for all, unless that left no space for the samples.
+
+    A range includes all samples of a model, except a few that are far from the others.
+    """
+    each = []
+    for value in values:
+        highest = value.percentile(max((*percentiles, 50)))
+        each.append((value.min, min(value.max, highest + (highest - value.min))))
+    common = min(start for start, _ in each), max(end for _, end in each)
+    widest = max(end - start for start, end in each)
+    return each if common[1] - common[0] > 8 * widest > 0 else [common] * len(each)
+
+
+def _strip(axis: Any, value: Measurement, factor: float, percentiles: Sequence[float], colour: str) -> None:
+    count = len(value.samples)
+    samples = [sample / factor for sample in value.samples]
+    heights = [index / max(count - 1, 1) for index in range(count)]
+    axis.scatter(samples, heights, s=14, color=colour, alpha=0.55, linewidths=0, rasterized=count > 2000)
+    low, high = (bound / factor for bound in value.interval)
+    axis.axvspan(low, high, color=colour, alpha=0.22, linewidth=0)
+    axis.axvline(value.median / factor, color="black", linewidth=1.8)
+    for percent in percentiles:
+        axis.axvline(value.percentile(percent) / factor, color="black", linewidth=0.7)
+
+
+def _name_beyond(axis: Any, record: StatusRecord, value: Measurement, end: float) -> None:
+    """Write at the right end of an axis how many samples lie beyond it."""
+    if beyond := sum(sample > end for sample in value.samples):
+        largest = _shown(value.max, record)
+        text = f"{counted(beyond, 'sample')} beyond, up to {largest}"
+        axis.text(0.99, 0.5, text, transform=axis.transAxes, ha="right", va="center", fontsize="small")
+
+
+def _shown(number: float, record: StatusRecord) -> str:
+    return str(scale_value(number, record.base_unit, record.scale))
+
+
+def _summary(record: StatusRecord, value: Measurement, percentiles: Sequence[float]) -> str:
+    low, high = (_shown(bound, record) for bound in value.interval)
+    ends = f"{low} to {high}" if value.is_range else f"{low}, {high}"
+    parts = [f"median {_shown(value.median, record)} [{ends}]"]
+    parts += [f"p{percent:g} {_shown(value.percentile(percent), record)}" for percent in percentiles]
+    return plain("   ".join([*parts, counted(len(value.samples), "sample")]), 150)

@@ -1,0 +1,102 @@
+"""A report or comparison as one page of HTML that needs nothing else: no network, no other file.
+
+What stands in ``page/`` is put into it: a template, a style sheet, and scripts, one for each subject. The page may load
+nothing (its content security policy forbids it), and what it says of values is what every other form says.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from profilerkit.render.content import parts
+from profilerkit.render.grids import Grid, Notes, visible
+from profilerkit.render.tables import first_rows
+from profilerkit.render.time_grids import environment_facts
+from profilerkit.trace.table import Table
+
+from .cards import summary_of, summary_of_several
+from .page_data import embedded, page_data
+from .page_parts import page_of, script_of, source, templates
+
+if TYPE_CHECKING:
+    from profilerkit.results.comparison import Comparison
+    from profilerkit.results.report import Report
+
+__all__ = ["assets", "fragment", "render"]
+
+#: The scripts in the order in which they build on each other.
+_SCRIPTS = (
+    *("format", "address", "model", "columns", "download", "table", "facts", "layout", "map", "slowest"),
+    *("axes", "memory", "roofline", "latency", "compare", "app"),
+)
+
+
+def render(result: Report | Comparison) -> str:
+    """Return a report or comparison as a page: cards, the layers as table, icicle and treemap, and charts."""
+    from profilerkit.results.comparison import Comparison, side_by_side
+
+    if isinstance(result, Comparison):
+        result = side_by_side(result.reports)
+    grid, notes = _metrics(result)
+    style, script = assets()
+    summary = summary_of_several(result, grid) if isinstance(result, Comparison) else summary_of(result, grid)
+    reasons = tuple(f"{state}: {reason}" for _, state, reason in summary.without if reason)
+    several = isinstance(result, Comparison)
+    return page_of(
+        "page.html",
+        style,
+        script,
+        title=" and ".join(visible(report.name) for report in result.reports),
+        reports=[_about(report) for report in result.reports],
+        several=several,
+        summary=summary,
+        notes=[line for line in notes.lines if not line.endswith(reasons)],  # those lines have the reason once already
+        data=embedded(page_data(result)),
+    )
+
+
+@cache
+def assets() -> tuple[str, str]:
+    """Return the style and the script that every page has."""
+    style = f"{source('page.css')}\n{source('report.css')}"
+    return style, script_of([source(f"{name}.js") for name in _SCRIPTS])
+
+
+def fragment(result: Report | Comparison | Table) -> str:
+    """Return metrics and notes, or the first rows of a table, as HTML for a notebook, in the colours around it."""
+    grid, notes = (first_rows(result), Notes(())) if isinstance(result, Table) else _metrics(result)
+    titles = [title.split("\n") for title in grid.titles]
+    return templates().get_template("fragment.html").render(grid=grid, titles=titles, notes=notes.lines)
+
+
+def _metrics(result: Report | Comparison) -> tuple[Grid, Notes]:
+    """Return the grid of the metrics and the notes below it, the first parts of the content."""
+    content = parts(result)
+    grid = next(part for part in content if isinstance(part, Grid))
+    notes = next(part for part in content if isinstance(part, Notes))
+    return grid, notes
+
+
+def _tensors(inputs: str) -> str:
+    """Return the text of inputs without the name of the class that holds them."""
+    match = re.fullmatch(r"ModelInputs\((.*)\)", inputs, re.DOTALL)
+    return match[1] if match else inputs
+
+
+def _about(report: Report) -> dict[str, Any]:
+    facts = {
+        "Backend": report.backend,
+        "Model type": report.model_type,
+        "Batch size": "" if report.batch_size is None else str(report.batch_size),
+        "Inputs": _tensors(report.inputs),
+        "Created": report.created.replace("T", " ").replace("+00:00", " UTC"),
+        "Fingerprint": report.fingerprint,
+    }
+    more = {**{f"Argument {key}": value for key, value in report.arguments.items()}, **environment_facts(report)}
+    return {
+        "name": visible(report.name),
+        "facts": [(key, visible(str(value))) for key, value in facts.items() if value],
+        "more": [(visible(key), visible(str(value))) for key, value in more.items() if str(value)],
+    }

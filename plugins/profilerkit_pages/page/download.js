@@ -1,0 +1,45 @@
+// The rows of a table as a file: values in base units, in the order and with the filter that are looked at.
+
+/** A cell of CSV; text that a spreadsheet would read as a formula gets an apostrophe, as in render/csv.py. */
+function csvCell(value) {
+  if (value === null || value === undefined) return "";
+  const text = typeof value === "string" && /^[=+\-@]/.test(value) ? `'${value}` : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** A value as JSON can hold it, as page_data.py writes it. */
+function jsonValue(value) {
+  if (typeof value !== "number" || Number.isFinite(value)) return value ?? null;
+  return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+/** Rows as pairs of a column's key and its value. */
+function pairsOf(layers, rows) {
+  return rows.map((row) => [["path", layers.path(row)], ["type", layers.types[row]], ...layers.columns.map((column) => [column.key, jsonValue(column.values[row])])]);
+}
+
+function csvOf(layers, rows) {
+  const lines = pairsOf(layers, rows).map((pairs) => pairs.map(([, value]) => csvCell(value)).join(","));
+  return `${[["path", "type", ...layers.columns.map((column) => column.key)].map(csvCell).join(","), ...lines].join("\n")}\n`;
+}
+
+function jsonOf(about, layers, rows) {
+  return `${JSON.stringify({ ...about, layers: pairsOf(layers, rows).map(Object.fromEntries) }, null, 1)}\n`;
+}
+
+function saveFile(name, type, text) {
+  const link = el("a", { download: name, href: URL.createObjectURL(new Blob([text], { type })) });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+/** Two buttons; `about` says whose rows they are, `table` which. */
+function downloads(about, table) {
+  const name = `${table.options.caption}-${about.name}`.replace(/[^\w.-]+/g, "-").slice(0, 80);
+  return el(
+    "span",
+    { class: "field", role: "group", "aria-label": "Download the rows" },
+    el("button", { type: "button", title: "Download these rows as CSV", onclick: () => saveFile(`${name}.csv`, "text/csv", csvOf(table.layers, table.rows)) }, "CSV"),
+    el("button", { type: "button", title: "Download these rows as JSON, with the metrics", onclick: () => saveFile(`${name}.json`, "application/json", jsonOf(about, table.layers, table.rows)) }, "JSON"),
+  );
+}

@@ -1,0 +1,122 @@
+// The data of the page as it was written by page_data.py, and the tree of the layers.
+
+const unpacked = (values) => (Array.isArray(values) ? values : values.at.map((place) => values.of[place]));
+const NO_NUMBER = { nan: NaN, inf: Infinity, "-inf": -Infinity };
+const asNumber = (value) => (typeof value === "string" ? NO_NUMBER[value] : value);
+
+/** Rows in a tree, by the place of each row's parent (-1 for none). */
+class Tree {
+  constructor(parents) {
+    this.parents = parents;
+    this.count = parents.length;
+    this.children = parents.map(() => []);
+    this.roots = [];
+    parents.forEach((parent, row) => (parent < 0 ? this.roots : this.children[parent]).push(row));
+    this.depths = new Array(this.count).fill(0);
+    this.order = [];
+    this.walk((row) => {
+      this.order.push(row);
+      this.depths[row] = this.parents[row] < 0 ? 0 : this.depths[this.parents[row]] + 1;
+      return true;
+    });
+    this.deepest = this.depths.reduce((most, depth) => Math.max(most, depth), 0);
+  }
+
+  /** Visit rows from the outside in; `visit` says whether to go on inside. No recursion: models nest without limit. */
+  walk(visit, sorted = (rows) => rows) {
+    const waiting = [...sorted(this.roots)].reverse();
+    while (waiting.length) {
+      const row = waiting.pop();
+      if (!visit(row)) continue;
+      const inside = sorted(this.children[row]);
+      for (let place = inside.length - 1; place >= 0; place -= 1) waiting.push(inside[place]);
+    }
+  }
+
+  *around(row) {
+    for (let at = this.parents[row]; at >= 0; at = this.parents[at]) yield at;
+  }
+}
+
+/** The outermost layer in an address: its path is empty. */
+const ROOT = "(model)";
+
+/** A tree of named rows with columns of values. */
+class Layers {
+  constructor({ parents, names, types, columns }) {
+    this.tree = new Tree(parents);
+    this.names = unpacked(names);
+    this.types = unpacked(types);
+    this.columns = columns.map((column) => {
+      const values = unpacked(column.values);
+      return { ...column, values: column.numeric ? values.map(asNumber) : values };
+    });
+    for (const column of this.columns) column.whole = this.whole(column);
+    this.paths = new Map();
+  }
+
+  /** What shares are shares of: the outermost layer's value, or the sum of those, where there are several. */
+  whole(column) {
+    const values = column.share ? this.tree.roots.map((row) => column.values[row]) : [];
+    return values.length && values.every(Number.isFinite) ? values.reduce((sum, value) => sum + value, 0) : 0;
+  }
+
+  path(row) {
+    if (!this.paths.has(row)) {
+      const names = [row, ...this.tree.around(row)].map((at) => this.names[at]).filter(Boolean);
+      this.paths.set(row, names.reverse().join("."));
+    }
+    return this.paths.get(row);
+  }
+
+  label(row) {
+    return this.path(row) || ROOT;
+  }
+
+  /** The row of a path as the address has it, or -1. */
+  rowOf(path) {
+    if (path === null) return -1;
+    return this.tree.parents.findIndex((_, row) => (this.path(row) || ROOT) === path);
+  }
+
+  column(key) {
+    return this.columns.find((column) => column.key === key);
+  }
+
+  /** The values that layers can be sized by. */
+  get sizes() {
+    return this.columns.filter((column) => column.share && column.values.some((value) => value > 0));
+  }
+}
+
+function shown(column, row) {
+  const value = column.values[row];
+  if (!column.numeric) return value;
+  if (value === null || value === undefined) return "-";
+  if (value === 0 && column.scale !== "time" && !column.key.endsWith("_difference")) return "-";
+  const text = quantity(value, column.unit, column.scale);
+  return column.key.endsWith("_difference") && value > 0 ? `+${text}` : text;
+}
+
+/** The types of layers by how many there are; the first have a colour each, the others share one. */
+const COLOURS = 9;
+function coloursOf(...models) {
+  const met = new Map();
+  for (const layers of models) {
+    layers.types.forEach((type, row) => {
+      if (!layers.tree.children[row].length) met.set(type, (met.get(type) ?? 0) + 1);
+    });
+  }
+  const ranked = [...met].sort((one, two) => two[1] - one[1] || (one[0] < two[0] ? -1 : 1)).map(([type]) => type);
+  return new Map(ranked.map((type, place) => [type, Math.min(place, COLOURS)]));
+}
+
+/** The layer that is looked at: every view shows it, whichever it was chosen in. */
+const chosen = {
+  row: -1,
+  listeners: [],
+  choose(row, from) {
+    this.row = row;
+    for (const listener of this.listeners) listener(row, from);
+  },
+};

@@ -1,0 +1,349 @@
+"""What a page draws by itself, as compact values that JSON can hold: trees as parents, tables as columns.
+
+Names come from the model. Here they are made visible; they stay text all the way, since the page never reads them as
+markup.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from profilerkit.piping.quantity import Scale
+from profilerkit.piping.status import is_number
+from profilerkit.piping.titles import title_of
+from profilerkit.render.grids import visible
+from profilerkit.render.time_grids import machine_facts
+from profilerkit.times.measurement import Measurement
+from profilerkit.times.percentiles import is_supported
+from profilerkit.trace.records import LayerTable
+from profilerkit.trace.rows import nearest_around
+
+from .page_parts import packed
+
+if TYPE_CHECKING:
+    from profilerkit.results.comparison import Comparison
+    from profilerkit.results.report import Report, StatusRecord
+
+__all__ = ["embedded", "page_data"]
+
+Row = Mapping[str, Any]
+
+#: Columns from which the page builds its tree of layers.
+_TREE_COLUMNS = {"path", "type", "depth", "is_leaf"}
+#: Columns that are shown at first, where a report has them. The others are there to be chosen.
+_AT_FIRST = ("output_shapes", "calls", "params", "macs", "flops", "forward_seconds", "backward_seconds", "missing")
+#: Columns of numbers that do not add up over the layers inside, so that there is no share of a whole.
+_NO_SHARE = ("calls", "own_", "overhead")
+_WORDS = {
+    "missing": "Left out",
+    "forward_seconds": "Forward",
+    "backward_seconds": "Backward",
+    "output_shapes": "Output shape",
+    "input_shapes": "Input shape",
+    "own_intensity": "Own FLOPs/B",
+    "own_speed": "Own FLOP/s",
+}
+#: Columns in which the layers of two models are compared.
+_COMPARED = ("params", "macs", "flops", "own_macs", "own_flops", "forward_seconds", "backward_seconds")
+_COMPARED_AT_FIRST = ("params", "macs", "forward_seconds")
+
+
+def page_data(result: Report | Comparison) -> dict[str, Any]:
+    """Return what the page of a report or comparison draws: ``reports``, and of several the ``sides`` of each pair."""
+    from profilerkit.results.comparison import Comparison
+
+    if isinstance(result, Comparison):
+        sides = [_sides(result, index) for index in range(len(result.others))]
+        return {"reports": list(map(_report, result.reports)), "sides": sides}
+    return {"reports": [_report(result)], "sides": []}
+
+
+def embedded(data: Any) -> str:
+    """Return values as JSON that can stand inside a script element: nothing in it ends or opens an element."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _report(report: Report) -> dict[str, Any]:
+    rows = _merged(report)
+    indices = {row["path"]: index for index, row in enumerate(rows)}
+    roofline = _roofline(report, rows, indices)
+    _add_speeds(rows, roofline)
+    return {
+        "name": visible(report.name),
+        "backend": visible(report.backend),
+        "layers": _layers(rows, indices),
+        "memory": _memory(report, indices),
+        "roofline": roofline,
+        "metrics": {visible(record.key): _metric(record) for record in report.statuses.values()},
+        "measurements": [_measured(record) for record in report.statuses.values() if _is_measured(record)],
+    }
+
+
+def _merged(report: Report) -> list[dict[str, Any]]:
+    """Return the rows of the layers with what was measured of each, and the bytes that its operators move."""
+    measured = [record.value for record in report.statuses.values() if _is_by_layer(record.value)]
+    base = report.layers if report.layers is not None else (measured or [LayerTable(())])[0]
+    by_path = [{row["path"]: row for row in table} for table in measured]
+    moved = {} if base and "bytes_read" in base[0] else _bytes_of_operators(report, base)
+    merged = []
+    for row in base:
+        extra: dict[str, Any] = {}
+        for table in by_path:
+            extra |= table.get(row["path"], {})
+        whole: dict[str, Any] = {**extra, **row}
+        if row["path"] in moved:
+            whole["bytes_moved"] = moved[row["path"]]
+        elif is_number(whole.get("bytes_read")) and is_number(whole.get("bytes_written")):
+            whole["bytes_moved"] = whole["bytes_read"] + whole["bytes_written"]
+        merged.append(whole)
+    return merged
+
+
+def _is_by_layer(value: Any) -> bool:
+    """Say whether a value is a table with one row for each layer: not for each call of one, nor for each type."""
+    if not isinstance(value, LayerTable):
+        return False
+    paths = [row.get("path") for row in value]
+    return None not in paths and len(set(paths)) == len(paths)
+
+
+def _bytes_of_operators(report: Report, layers: Iterable[Row]) -> dict[str, int]:
+    """Return the bytes read and written by the operators of each layer, the layers inside included."""
+    if not report.operators or "bytes_read" not in report.operators[0]:
+        return {}
+    moved: dict[str, int] = {row["path"]: 0 for row in layers}
+    for op in report.operators:
+        if op["layer"] in moved:
+            moved[op["layer"]] += op["bytes_read"] + op["bytes_written"]
+    around = nearest_around(moved)
+    for path in sorted(moved, key=lambda path: -_depth(path)):
+        outer = around[path]
+        if outer is not None:
+            moved[outer] += moved[path]
+    return moved
+
+
+def _depth(path: str) -> int:
+    return path.count(".") + 1 if path else 0
+
+
+def _around(path: str, paths: Mapping[str, Any]) -> str | None:
+    """Return the path of the nearest known layer around a layer; None for the outermost."""
+    parent = path
+    while parent:
+        parent = parent.rpartition(".")[0]
+        if parent in paths:
+            return parent
+    return None
+
+
+def _layers(rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
+    nearest = nearest_around(indices)
+    around = [nearest[row["path"]] for row in rows]
+    parents = [-1 if path is None else indices[path] for path in around]
+    names = [_name(row["path"], path) for row, path in zip(rows, around, strict=True)]
+    keys = list(
+        dict.fromkeys(key for row in rows[:1] for key in row if key not in _TREE_COLUMNS and "_share" not in key)
+    )
+    columns = [column for key in keys for column in _column(key, [row.get(key) for row in rows])]
+    columns.sort(key=lambda column: _AT_FIRST.index(column["key"]) if column["key"] in _AT_FIRST else len(_AT_FIRST))
+    return {
+        "parents": parents,
+        "names": packed(names),
+        "types": packed([visible(str(row["type"])) for row in rows]),
+        "columns": columns,
+    }
+
+
+def _name(path: str, around: str | None) -> str:
+    """Return what a layer is called inside the layer around it."""
+    return visible(path[len(around) + 1 :] if around else path)
+
+
+def _column(key: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """Yield a column with what the page must know to show it; none where there is nothing in it."""
+    if all(value is None or value == "" or value == () for value in values):
+        return
+    numeric = all(value is None or is_number(value) for value in values)
+    unit, scale = _unit(key)
+    yield {
+        "key": key,
+        "title": _title(key),
+        "unit": unit,
+        "scale": scale.value,
+        "numeric": numeric,
+        "share": numeric and not key.startswith(_NO_SHARE),
+        "shown": key in _AT_FIRST,
+        "values": packed([_plain(value) if numeric else _text(value) for value in values]),
+    }
+
+
+def _title(key: str) -> str:
+    return _WORDS.get(key) or visible(title_of(key.removesuffix("_seconds")))
+
+
+def _unit(key: str) -> tuple[str, Scale]:
+    if key.endswith("_seconds"):
+        return "s", Scale.TIME
+    if key == "own_intensity":
+        return "", Scale.NONE
+    return ("B", Scale.IEC) if "bytes" in key else ("", Scale.SI)
+
+
+def _plain(value: Any) -> Any:
+    """Return a number as JSON can hold it, and as text what JSON has no number for."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else str(number)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Mapping):
+        return visible(", ".join(f"{key} {item}" for key, item in value.items()))
+    if isinstance(value, (tuple, list)):
+        return visible(", ".join(str(list(item)) if isinstance(item, (tuple, list)) else str(item) for item in value))
+    return visible(str(value))
+
+
+def _memory(report: Report, indices: Mapping[str, int]) -> dict[str, Any] | None:
+    memory = report.memory
+    if memory is None or not memory.live_bytes:
+        return None
+    rows = report.operators if report.operators is not None else ()
+    peak = memory.peak_index
+    return {
+        "weights": memory.weight_bytes,
+        "input": memory.input_bytes,
+        "live": packed(list(memory.live_bytes)),
+        "peak": -1 if peak is None else peak,
+        "parts": {visible(name): count for name, count in memory.parts.items() if count},
+        "note": visible(memory.note),
+        "missing": [visible(line) for line in memory.missing],
+        "operators": packed([visible(str(row["operator"])) for row in rows]),
+        "layers": packed([indices.get(row["layer"], -1) for row in rows]),
+        "phases": packed([str(row.get("phase", "forward")) for row in rows]),
+    }
+
+
+def _roofline(report: Report, rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
+    """Return what each layer itself does in the forward pass: its FLOPs, the bytes it moves, and its seconds."""
+    work: dict[int, list[int]] = {}
+    for op in report.operators if report.operators is not None else ():
+        if op["layer"] in indices and op.get("phase", "forward") == "forward" and "bytes_read" in op:
+            sums = work.setdefault(indices[op["layer"]], [0, 0])
+            sums[0] += op["flops"]
+            sums[1] += op["bytes_read"] + op["bytes_written"]
+    layers = [index for index, (flops, moved) in sorted(work.items()) if flops and moved]
+    return {
+        "layers": layers,
+        "flops": [work[index][0] for index in layers],
+        "bytes": [work[index][1] for index in layers],
+        "seconds": [_plain(rows[index].get("own_forward_seconds")) for index in layers],
+    }
+
+
+def _add_speeds(rows: Sequence[dict[str, Any]], roofline: Mapping[str, Any]) -> None:
+    """Give the layers the numbers that the roofline draws, so that a table has them too."""
+    for row in rows:
+        row |= {"own_intensity": None, "own_speed": None}
+    columns = (roofline[key] for key in ("layers", "flops", "bytes", "seconds"))
+    for index, flops, moved, seconds in zip(*columns, strict=True):
+        rows[index]["own_intensity"] = flops / moved
+        if is_number(seconds) and seconds > 0:
+            rows[index]["own_speed"] = flops / seconds
+
+
+def _metric(record: StatusRecord) -> dict[str, Any]:
+    """Return a metric as a download has it: a number in its base unit, of a measurement the median; else its text."""
+    is_plain = is_number(record.value)
+    value = float(record.value) if isinstance(record.value, Measurement) else record.value
+    missing = [visible(line) for line in record.missing]
+    return {
+        "value": _plain(value) if is_plain else None if value is None else visible(record.shown),
+        "unit": visible(record.base_unit) if is_plain else "",
+        "completeness": record.completeness.value,
+        **({"missing": missing} if missing else {}),
+    }
+
+
+def _is_measured(record: StatusRecord) -> bool:
+    return isinstance(record.value, Measurement)
+
+
+def _measured(record: StatusRecord) -> dict[str, Any]:
+    import numpy as np
+
+    value: Measurement = record.value
+    with np.errstate(all="ignore"):  # samples may be infinite
+        percentiles = {
+            str(percent): _plain(value.percentile(percent)) if is_supported(percent, len(value.samples)) else None
+            for percent in (5, 25, 50, 75, 95)
+        }
+    low, high = value.interval
+    return {
+        "key": visible(record.key),
+        "title": visible(record.friendly_name),
+        "unit": visible(record.base_unit),
+        "scale": record.scale.value,
+        "samples": list(map(_plain, value.samples)),
+        "warmup": list(map(_plain, value.warmup)),
+        "interval": [_plain(low), _plain(high)],
+        "intervalName": value.interval_name,
+        "percentiles": percentiles,
+        "conditions": [visible(f"{name} {fact}") for name, fact in machine_facts(value.conditions).items()],
+    }
+
+
+def _sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
+    """Return the layers of the reference and of another model in one tree, or None where one has no layers."""
+    reference, other = comparison.reference, comparison.others[which]
+    if reference.layers is None or other.layers is None:
+        return None
+    rows = list(comparison.layers(which))
+    reference_rows, other_rows = ({row["path"]: row for row in _merged(report)} for report in (reference, other))
+    in_reference = {row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"}
+    in_other = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
+    parents, names = [], []
+    for row in rows:
+        in_one = in_other if row["change"] == "added" else in_reference
+        around = _around(row["path"], in_one)
+        parents.append(-1 if around is None else in_one[around])
+        name = _name(row["path"], around)
+        moved = row["change"] != "added" and row["other_path"] not in (None, row["path"])
+        names.append(f"{name} / {visible(row['other_path'].rpartition('.')[2])}" if moved else name)
+    columns: list[dict[str, Any]] = []
+    for key in _COMPARED:
+        first = [None if row["change"] == "added" else reference_rows[row["path"]].get(key) for row in rows]
+        second = [other_rows[row["other_path"]].get(key) if row["other_path"] is not None else None for row in rows]
+        columns += _pair(key, first, second, (reference.name, other.name))
+    return {
+        "name": visible(other.name),
+        "parents": parents,
+        "names": packed(names),
+        "types": packed([visible(str(row["type"])) for row in rows]),
+        "changes": packed([row["change"] for row in rows]),
+        "columns": columns,
+    }
+
+
+def _pair(key: str, first: Sequence[Any], second: Sequence[Any], names: tuple[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the columns of one value of two models, and of their difference."""
+    if all(value is None for value in first) or all(value is None for value in second):
+        return
+    differences = [None if one is None or two is None else two - one for one, two in zip(first, second, strict=True)]
+    for suffix, values, label in (
+        ("", first, names[0]),
+        ("_other", second, names[1]),
+        ("_difference", differences, "change"),
+    ):
+        for column in _column(key, values):
+            shown = key in _COMPARED_AT_FIRST
+            title = f"{column['title']}, {visible(label)}"
+            yield {**column, "key": f"{key}{suffix}", "title": title, "share": False, "shown": shown, "suffix": suffix}

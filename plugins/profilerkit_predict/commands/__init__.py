@@ -1,0 +1,1 @@
+"""The commands of predictions: one module each."""

@@ -1,0 +1,106 @@
+"""``profilerkit calibrate``: measures this machine, so that times on it can be predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from profilerkit.backend import RUN_CHECKS
+from profilerkit.cli.options import checked_by, require_writable
+
+if TYPE_CHECKING:
+    from ..prediction import Calibration
+
+__all__ = ["command"]
+
+#: An interval whose ends are this far apart is of no use.
+_DISAGREEING = 25.0
+
+
+@click.command("calibrate")
+@click.argument("output", metavar="FILE", callback=require_writable, type=click.Path())
+@click.option("--backend", default="torch", show_default=True, help="Whose operators to measure.")
+@click.option("--device", help="The device: cpu, or a device name of the framework, such as cuda:1.")
+@click.option("--dtype", multiple=True, help="Measure in this dtype; repeat it for several. float32 unless given.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    help="About how long to measure.",
+)
+@click.option(
+    "--num-threads",
+    type=click.IntRange(min=1),
+    callback=checked_by(RUN_CHECKS["num_threads"]),
+    help="Threads of an operator; the file is for models that run on as many.",
+)
+@click.option("--compiled", is_flag=True, help="Also run the networks compiled; some minutes more.")
+def command(
+    output: Path,
+    backend: str,
+    device: str | None,
+    dtype: tuple[str, ...],
+    seconds: float,
+    num_threads: int | None,
+    compiled: bool,
+) -> None:
+    """Measure this machine, and write it as a calibrated device to a TOML file.
+
+    It measures products, convolutions and attention by shape and dtype, traffic by its bytes, and what the host takes;
+    then it predicts and runs small networks, for the error of its predictions. Use the file with --on FILE, or put it
+    into a folder that PROFILERKIT_DEVICES names. Let nothing else run meanwhile.
+    """
+    from profilerkit.cli import emit, say
+    from profilerkit.errors import ArgumentError
+    from profilerkit.plugging.offers import backend_named
+    from profilerkit.process.files import write_text
+
+    from ..prediction.calibration import Calibration, toml_of
+    from ..prediction.measuring import calibrate
+
+    try:
+        measured = calibrate(
+            backend_named(backend),
+            device,
+            dtype or ("float32",),
+            seconds,
+            num_threads,
+            lambda step: say(f"measuring {step}"),
+            compiled,
+        )
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from error
+    write_text(output, toml_of(measured))
+    emit(f"{measured.name}: written to {output}")
+    for dtype_name, peak in measured.dense_peaks.items():
+        emit(f"  fastest product in {dtype_name}: {peak.value / 1e9:.4g} GFLOP/s")
+    for what in ("operators", "networks"):
+        if f"{what}_measured" in measured.facts:
+            emit(f"  {what} measured: {measured.facts[f'{what}_measured']}")
+    calibration = Calibration.of(measured)
+    if calibration is not None:
+        for line in _of_networks(calibration):
+            emit(line)
+
+
+def _of_networks(calibration: Calibration) -> Iterator[str]:
+    """Yield what the networks show of predictions with this calibration, for each phase."""
+    for phase in dict.fromkeys(network.phase for network in calibration.networks):
+        middle, low, high = calibration.correction(phase)
+        if not calibration.is_corrected(phase):
+            ends = f"intervals are from {low:.3g} to {high:.3g} times the estimate"
+            yield f"  {phase}: fewer than three networks ran, too few for a correction; {ends}"
+            continue
+        yield (
+            f"  {phase}: networks took {middle:.3g} times what their operators add up to; "
+            f"9 of 10 lie between {low:.3g} and {high:.3g}"
+        )
+        if high > _DISAGREEING * low:
+            yield (
+                "    they disagree so much that predictions say little: other programs used the machine, or the time "
+                "was too short; calibrate again when it is idle"
+            )

@@ -1,0 +1,121 @@
+"""``profilerkit join PROFILE --model MODEL``: a profile that was made elsewhere, by the layers of a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from profilerkit.arguments.checks import DEPTH, TOP
+from profilerkit.cli import MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
+from profilerkit.cli.measuring import loaded_model
+from profilerkit.cli.options import checked_by, console_or_json, output_option, parse_shapes, require_writable
+from profilerkit.cli.output import cannot_write
+from profilerkit.errors import (
+    ArgumentError,
+    DeviceNotKnownError,
+    InputError,
+    NotOfferedError,
+    ProfileFileError,
+    ProfilerKitError,
+)
+
+if TYPE_CHECKING:
+    from profilerkit.plugging.extension import LoadedModel
+
+    from ..joining import JoinedProfile
+
+__all__ = ["command"]
+
+
+def _writable(context: click.Context, parameter: click.Parameter, path: str | None) -> Path | None:
+    target: Path | None = require_writable(context, parameter, path)
+    if target is not None and target.suffix not in (".json", ".txt"):
+        raise click.BadParameter(f"{target.name!r}: give a name that ends in .json or .txt")
+    return target
+
+
+@click.command("join")
+@click.argument("profile", metavar="PROFILE")
+@click.option("--model", required=True, help="The MODEL that was profiled, as 'profilerkit profile' takes it.")
+@click.option(
+    "--input-shape",
+    multiple=True,
+    metavar="SHAPE",
+    help="Shape of one sample: 3,224,224 or ids=128:int64; repeat it for several inputs.",
+)
+@click.option("--batch-size", type=click.IntRange(min=1), help="Samples in one pass of the profile.")
+@click.option("--training/--forward", default=None, help="What the passes are; read from the profile unless given.")
+@click.option("--device", help="The device that it was profiled on, of 'profilerkit devices' or a TOML file.")
+@click.option("--dtype", help="The dtype that the products ran in, if it is not the model's own: bf16, tf32.")
+@click.option(
+    "--skip", type=click.IntRange(min=0), default=0, show_default=True, help="Passes to leave out at the start."
+)
+@click.option("--trust", is_flag=True, help="Also load files that may run code, such as pickled models.")
+@click.option(
+    "--depth", type=click.IntRange(min=0), callback=checked_by(DEPTH), help="Show the layers down to this depth."
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    callback=checked_by(TOP),
+    help="Show only this many layers, those with the most time of their own.",
+)
+@console_or_json
+@output_option("Also write a file: .json or .txt.", _writable)
+@click.option("--strict", is_flag=True, help="Exit with 1 if a layer is above 1 of what the device can do.")
+def command(
+    profile: str,
+    model: str,
+    trust: bool,
+    form: str,
+    output: Path | None,
+    strict: bool,
+    depth: int | None,
+    top: int | None,
+    **options: Any,
+) -> None:
+    """Match a profile from any machine with the layers of a model and their exact counts.
+
+    PROFILE is a file of torch.profiler (Chrome JSON), of onnxruntime or of jax.profiler.trace, compressed or not.
+    'profilerkit trace-script' prints a script that makes one with torch alone.
+    """
+    joined = _joined(profile, loaded_model(model, trust, "--model"), options)
+    unwritten = None
+    if output is not None:
+        try:
+            joined.save(output)
+        except OSError as error:
+            unwritten = error
+    emit(json.dumps(joined.to_dict(), indent=2) if form == "json" else joined.to_text(depth, top))
+    if unwritten is not None:
+        cannot_write(unwritten)
+    if strict and joined.above_one:
+        fail(f"{len(joined.above_one)} layers are above 1 of what {options['device']} can do", NOT_KEPT)
+
+
+def _joined(profile: str, model: Any, options: dict[str, Any]) -> JoinedProfile:
+    from profilerkit.plugging.extension import LoadedModel
+
+    from ..joining import join
+
+    loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
+    shapes = parse_shapes(options.pop("input_shape"))
+    try:
+        sizes = {"input_shape": shapes} if shapes is not None else _sizes(profile, loaded)
+        return join(profile, loaded.model, name=loaded.name, **sizes, **options)
+    except (ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfileFileError) as error:
+        fail(str(error), USAGE, error)
+    except ProfilerKitError as error:
+        fail(str(error), MODEL_FAILED, error)
+
+
+def _sizes(profile: str, loaded: LoadedModel) -> dict[str, Any]:
+    """Return the inputs of the model's loader, unless the profile's own script has noted which were profiled."""
+    from ..joining import read_profile
+
+    if read_profile(profile).metadata:
+        return {}
+    return {"inputs": loaded.inputs, "input_shape": loaded.input_shape}

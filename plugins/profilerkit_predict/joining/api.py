@@ -1,0 +1,137 @@
+"""`join`: a profile that was made on any machine, by the layers of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+from profilerkit.arguments.checks import FLAG
+from profilerkit.backend import Backend
+from profilerkit.devices.catalog import device as device_named
+from profilerkit.devices.info import DeviceInfo, dtype_name
+from profilerkit.devices.products import UnknownPeakError
+from profilerkit.error_text import shown
+from profilerkit.errors import ArgumentError, DeviceNotKnownError, ProfileFileError
+from profilerkit.inputs import ModelInputs
+from profilerkit.profiler import make_profiler
+from profilerkit.protocols import JoinsProfiles, offered
+from profilerkit.trace.records import ModelTrace
+
+from .reading import ProfileFile, read_profile
+from .records import Recording
+from .result import JoinedProfile
+
+__all__ = ["join"]
+
+
+def join(
+    profile: str | PathLike[str],
+    model: Any,
+    inputs: Any = None,
+    *,
+    input_shape: Any = None,
+    batch_size: int | None = None,
+    training: bool | None = None,
+    device: DeviceInfo | str | None = None,
+    dtype: str | None = None,
+    skip: int = 0,
+    name: str | None = None,
+    backend: Backend | str | None = None,
+) -> JoinedProfile:
+    """Join a profile that was made on any machine with the layers of a model and their exact counts; nothing is run.
+
+    Args:
+        profile: A file of torch.profiler (Chrome JSON), of onnxruntime, or of ``jax.profiler.trace`` (or its folder);
+            compressed by gzip or not.
+        model: The model that was profiled.
+        inputs: Example inputs, of the sizes that were profiled; see `profilerkit.profile` for this, ``input_shape``,
+            ``batch_size`` and ``backend``. A profile of the script of ``trace-script`` has its sizes itself.
+        input_shape: Shapes of one sample instead.
+        batch_size: Samples in one pass.
+        training: Whether the passes are training steps. Default: read from the profile.
+        device: The device that it was profiled on: a `DeviceInfo`, a name, or the path of a TOML file. If it is not
+            given it is what the profile names, if that is described.
+        dtype: The dtype that the products ran in, if that is not the one in the model: "bf16", "tf32".
+        skip: How many passes to leave out at the start, as those that warm up.
+        name: What the model is called.
+        backend: A backend or its name. Default: the backend of the model's framework.
+
+    Raises:
+        ProfileFileError: The file is damaged or no profile, has no operators, or is of another model.
+        DeviceNotKnownError: No device of that name is described.
+        UnknownPeakError: The given device's peak for a dtype of the model's products is not known.
+    """
+    if isinstance(skip, bool) or not isinstance(skip, int) or skip < 0:
+        raise ArgumentError(f"skip={shown(skip)}: give a number of passes from 0")
+    if dtype is not None:
+        dtype_name(dtype)
+    target = None if device is None else device_named(device)
+    file = read_profile(profile)
+    if inputs is None and input_shape is None:
+        input_shape, batch_size = _sizes(file, batch_size)
+    profiler = make_profiler(model, inputs=inputs, input_shape=input_shape, backend=backend, name=name)
+    is_training = _is_training(file) if training is None else bool(FLAG("training", training))
+    arguments: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
+    trace: ModelTrace = profiler.compute_status("training_trace" if is_training else "trace", **arguments)
+    if trace.failure is not None:
+        raise trace.failure
+    if not trace.operators:
+        raise ArgumentError("the trace of the model has no operators to join the profile with")
+    made = profiler.compute_status("inputs", **arguments)
+    reader = offered(profiler.backend, JoinsProfiles)
+    recording = reader.recording_in(file, profiler.model, made if isinstance(made, ModelInputs) else None, trace, skip)
+    _require_layers(recording, trace)
+    joined = JoinedProfile(
+        profiler.name, file.profiler, "training" if is_training else "forward", recording, trace, target, dtype
+    )
+    return joined if target is not None else _with_named_device(joined)
+
+
+def _sizes(file: ProfileFile, batch_size: int | None) -> tuple[Any, int | None]:
+    """Return the shape of a sample and the batch size that the script says it ran; None for other profiles."""
+    shapes = file.metadata.get("inputs")
+    if not isinstance(shapes, list) or not all(isinstance(each, Mapping) for each in shapes) or not shapes:
+        return None, batch_size
+    try:
+        named = {each.get("name"): (tuple(each["shape"][1:]), str(each["dtype"])) for each in shapes}
+        first = int(shapes[0]["shape"][0])
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ProfileFileError(
+            f"{file.path}: what its script has noted of the inputs cannot be read: {error}"
+        ) from error
+    shape: Any = named if None not in named else list(named.values())
+    return shape, first if batch_size is None else batch_size
+
+
+def _is_training(file: ProfileFile) -> bool:
+    """Return whether the passes have gradients: what the script says, or whether nodes of a gradient's graph ran."""
+    if "training" in file.metadata:
+        return bool(file.metadata["training"])
+    return any(event["name"].startswith(("autograd::engine::", "torch::autograd::")) for event in file.timed())
+
+
+def _require_layers(recording: Recording, trace: ModelTrace) -> None:
+    traced_paths = {layer.path for layer in trace.layers}
+    unknown = {kernel.layer for kernel in recording.kernels if kernel.layer is not None} - traced_paths
+    if unknown:
+        raise ProfileFileError(f"the profile has layers that the model has not: {', '.join(sorted(unknown)[:5])}")
+    if all(kernel.layer is None for kernel in recording.kernels):
+        raise ProfileFileError(
+            "none of the profile's time is that of a layer of the model: is it a profile of this model?"
+        )
+
+
+def _with_named_device(joined: JoinedProfile) -> JoinedProfile:
+    """Return it with the device that the profile names, if that is described and has the peaks."""
+    from dataclasses import replace
+
+    named = joined.recording.device
+    if not named:
+        return joined
+    try:
+        with_device = replace(joined, device=device_named(named))
+        _ = with_device.layers
+        return with_device
+    except (DeviceNotKnownError, UnknownPeakError) as error:
+        return replace(joined, further=(*joined.further, f"without a device to compare with: {error}"))

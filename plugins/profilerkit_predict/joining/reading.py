@@ -1,0 +1,149 @@
+"""Profiles from files: which profiler has written one, and the events in it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from profilerkit.error_text import shown
+from profilerkit.errors import ArgumentError, ProfileFileError
+
+__all__ = ["METADATA", "ProfileFile", "read_profile"]
+
+#: Under which key the script of ``profilerkit trace-script`` writes what it ran.
+METADATA = "profilerkit"
+
+Event = dict[str, Any]
+
+_TORCH_CATEGORIES = frozenset(
+    ("cpu_op", "kernel", "cuda_runtime", "cuda_driver", "user_annotation", "python_function", "gpu_memcpy")
+)
+#: As torch 1.8 to 1.11 wrote them.
+_OLD_TORCH_CATEGORIES = frozenset(("Operator", "Kernel", "Runtime"))
+_ONNXRUNTIME_CATEGORIES = frozenset(("Session", "Node"))
+_KINDS = {"torch": "torch.profiler", "onnxruntime": "onnxruntime", "xla": "JAX (XLA)"}
+
+
+@dataclass(frozen=True)
+class ProfileFile:
+    """A profile as its file has it.
+
+    Attributes:
+        path: The file.
+        kind: Whose it is: "torch", "onnxruntime" or "xla".
+        events: Its events, as the JSON has them; times are in microseconds.
+        header: What stands beside the events.
+    """
+
+    path: Path
+    kind: str
+    events: tuple[Event, ...]
+    header: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def profiler(self) -> str:
+        """The name of the profiler that wrote it."""
+        return _KINDS[self.kind]
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What the script of ``profilerkit trace-script`` says that it ran; empty for other profiles."""
+        value = self.header.get(METADATA, {})
+        return value if isinstance(value, Mapping) else {}
+
+    def timed(self) -> Iterator[Event]:
+        """Yield the events that have a begin and a duration, both finite numbers, and a name."""
+        for event in self.events:
+            times = (event.get("ts"), event.get("dur"))
+            if event.get("ph") == "X" and isinstance(event.get("name"), str) and all(map(_is_time, times)):
+                yield event
+
+
+def read_profile(path: str | PathLike[str]) -> ProfileFile:
+    """Read the profile in a file, compressed by gzip or not, or in the folder of ``jax.profiler.trace``.
+
+    Raises `ProfileFileError` for a file that cannot be read, is damaged, or holds no profile.
+    """
+    if not isinstance(path, (str, PathLike)):
+        raise ArgumentError(f"profile={shown(path)}: give the path of a profile's file")
+    file = _file_of(Path(fspath(path)))
+    content = _parsed(file)
+    header: Mapping[str, Any] = {}
+    events: Any = content
+    if isinstance(content, dict):
+        header = {name: value for name, value in content.items() if name != "traceEvents"}
+        events = content.get("traceEvents")
+    if not isinstance(events, list):
+        raise ProfileFileError(
+            f"{file} holds JSON, but no events; give a profile of torch.profiler (export_chrome_trace), of onnxruntime "
+            "(enable_profiling) or of jax.profiler.trace"
+        )
+    kept = tuple(event for event in events if isinstance(event, dict))
+    kind = _kind(kept, header)
+    if kind is None:
+        names = ", ".join(sorted({str(event.get("cat")) for event in kept})[:5]) or "none"
+        raise ProfileFileError(
+            f"{file} has {len(kept)} events, but they are not those of torch.profiler, onnxruntime or JAX (categories "
+            f"of its events: {names})"
+        )
+    return ProfileFile(file, kind, kept, header)
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < float("inf")
+
+
+def _file_of(path: Path) -> Path:
+    """Return the file itself, or of a folder the newest of JAX's profiles in it."""
+    if not path.is_dir():
+        return path
+    # Both hold the same events; in the one for Perfetto some are cut off at a million.
+    files = sorted(path.rglob("*.trace.json.gz")) or sorted(path.rglob("perfetto_trace.json.gz"))
+    if not files:
+        raise ProfileFileError(f"the folder {path} has no profile of JAX: no file in it ends in .trace.json.gz")
+    return max(files, key=lambda file: file.stat().st_mtime)
+
+
+def _parsed(file: Path) -> Any:
+    try:
+        raw = file.read_bytes()
+        if raw[:2] == b"\x1f\x8b":
+            raw = gzip.decompress(raw)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ProfileFileError(f"{file} is a damaged gzip file, perhaps cut off: {error}") from error
+    except OSError as error:
+        raise ProfileFileError(f"cannot read the profile {file}: {error.strerror or error}") from error
+    if not raw.strip():
+        raise ProfileFileError(f"{file} is empty; was the profiler stopped before it was written?")
+    try:
+        return json.loads(raw.decode("utf-8", errors="replace"), strict=False)
+    except (ValueError, RecursionError) as error:
+        raise ProfileFileError(
+            f"{file} is no JSON, or cut off: {error}; write the profile again, and wait until its writer is done"
+        ) from error
+
+
+def _kind(events: tuple[Event, ...], header: Mapping[str, Any]) -> str | None:
+    categories = {str(event.get("cat")) for event in events}
+    if categories & (_TORCH_CATEGORIES | _OLD_TORCH_CATEGORIES) or {"schemaVersion", "deviceProperties"} <= set(header):
+        return "torch"
+    if categories & _ONNXRUNTIME_CATEGORIES:
+        return "onnxruntime"
+    if any(_is_of_xla(event) for event in events):
+        return "xla"
+    return None
+
+
+def _is_of_xla(event: Event) -> bool:
+    args = event.get("args")
+    if not isinstance(args, dict):
+        return False
+    is_process = event.get("ph") == "M" and event.get("name") == "process_name"
+    named = str(args.get("name", "")) if is_process else ""
+    return "hlo_op" in args or "hlo_module" in args or named.startswith(("/host:", "/device:"))

@@ -1,0 +1,105 @@
+"""A joined profile as console tables, through the grids of `profilerkit.render`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from profilerkit.piping.quantity import Scale, scale_value
+from profilerkit.render.console import grid_text
+from profilerkit.render.grids import Grid
+
+if TYPE_CHECKING:
+    from .result import JoinedProfile
+
+__all__ = ["joined_text"]
+
+#: The width of notes, and how many kernels without a layer are listed.
+_WIDTH, _KERNELS = 100, 5
+
+#: How much of a kernel's name a table shows: with the arguments of its templates some have thousands of characters.
+_NAME = 60
+
+
+def joined_text(joined: JoinedProfile, depth: int | None = None, top: int | None = None) -> str:
+    """Return the table of layers, the kernels without a layer, and notes."""
+    parts = [grid_text(_layers(joined, depth, top))]
+    if joined.unattributed:
+        parts.append(grid_text(_unattributed(joined)))
+    parts.append("\n".join(_wrapped(line) for line in _summary(joined)))
+    return "\n\n".join(parts)
+
+
+def _layers(joined: JoinedProfile, depth: int | None, top: int | None) -> Grid:
+    rows = list(joined.layers)
+    if top is not None:
+        rows = sorted(rows, key=lambda row: -row["own_seconds"])[:top]
+    elif depth is not None:
+        rows = [row for row in rows if row["depth"] <= depth]
+    titles = ("Layer", "Type", "Time", "Share", "MACs", "Bytes", "FLOP/s", "MFU", "Roofline")
+    used = len(titles) if joined.device is not None else 7
+    cells = tuple(tuple(_cells(row, named=top is not None))[:used] for row in rows)
+    title = f"Layers of {joined.name} ({joined.profiler}, {joined.phase})"
+    depths = () if top is not None else tuple(row["depth"] for row in rows)
+    return Grid(title, titles[:used], cells, frozenset(range(2, 9)), depths)
+
+
+def _cells(row: Mapping[str, Any], named: bool) -> Iterator[str]:
+    path = row["path"]
+    yield (path if named else path.rpartition(".")[2]) or "(model)"
+    yield row["type"]
+    # Work without time of its own is in another layer's kernel; that is no zero.
+    yield _seconds(row["seconds"]) if row["seconds"] or not row["flops"] else "-"
+    yield "-" if row["share"] is None else f"{row['share']:.1%}"
+    yield str(scale_value(row["macs"], "", Scale.SI))
+    yield str(scale_value(row["bytes"], "B", Scale.IEC))
+    rate = row["flops_per_second"]
+    yield "-" if rate is None else str(scale_value(rate, "", Scale.SI))
+    yield _share(row["mfu"] if row["macs"] else None)
+    yield f"{_share(row['roofline'] or None)} {row['binds']}".rstrip()
+
+
+def _share(share: float | None) -> str:
+    """Return a share as a percentage; above 1 it is marked, and a note says why."""
+    return "-" if share is None else f"{share:.1%}{' (!)' if share > 1 else ''}"
+
+
+def _unattributed(joined: JoinedProfile) -> Grid:
+    rows = tuple(
+        (_short(row["kernel"]), _short(row["around"] or "-"), f"{row['calls']:.4g}", _seconds(row["seconds"]))
+        for row in joined.unattributed[:_KERNELS]
+    )
+    more = len(joined.unattributed) - len(rows)
+    title = "Kernels without a layer" + (f", the longest {len(rows)} of {len(rows) + more}" if more else "")
+    return Grid(title, ("Kernel", "In", "Calls", "Time"), rows, frozenset((2, 3)))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+
+
+def _summary(joined: JoinedProfile) -> Iterator[str]:
+    recording = joined.recording
+    passes = len(recording.passes)
+    yield (
+        f"One pass takes {_seconds(joined.pass_seconds)} (mean of {passes}): {_seconds(joined.seconds)} in kernels, "
+        f"{_seconds(recording.between)} between them."
+    )
+    where = f" on {recording.device}" if recording.device else " on a device" if recording.on_device else " on the host"
+    yield f"Kernels ran{where}; layers are known by {recording.by}."
+    share = f"{joined.unattributed_share:.1%} of the kernels' time"
+    yield f"Without a layer: {_seconds(joined.unattributed_seconds)}, {share}."
+    if joined.mfu is not None:
+        yield f"MFU of the whole pass: {_share(joined.mfu)}."
+    for path, remark in recording.remarks.items():
+        yield f"{path or '(model)'} {remark}."
+    yield from (f"{note[:1].upper()}{note[1:]}." for note in joined.notes)
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, _WIDTH, break_on_hyphens=False)
+
+
+def _seconds(value: float) -> str:
+    return str(scale_value(value, "s", Scale.TIME))

@@ -1,0 +1,79 @@
+"""Language models: the cost of prefill, decode and the cache, and the times on a device. No framework is imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from profilerkit.process.lazy import lazy_names, module_of_each
+
+if TYPE_CHECKING:
+    from .api import kv_bytes, kv_bytes_per_token, llm
+    from .caching import CacheBytes
+    from .comparison import LanguageModelComparison
+    from .fitting import Fit, Memory
+    from .formulas import WEIGHT_FORMATS, WeightFormat, expected_experts
+    from .records import (
+        CacheContents,
+        CacheLayer,
+        CacheTensor,
+        ExecutionModel,
+        GeneratedTokens,
+        LatentAttention,
+        ModelFacts,
+        PassCounts,
+        Term,
+        WeightPart,
+    )
+    from .report import LanguageModelReport
+    from .rewrites import REWRITES, Rewrite
+    from .serving import Serving
+    from .step_cost import Step, StepCost
+
+__all__ = [
+    "REWRITES",
+    "WEIGHT_FORMATS",
+    "CacheBytes",
+    "CacheContents",
+    "CacheLayer",
+    "CacheTensor",
+    "ExecutionModel",
+    "Fit",
+    "GeneratedTokens",
+    "LanguageModelComparison",
+    "LanguageModelReport",
+    "LatentAttention",
+    "Memory",
+    "ModelFacts",
+    "PassCounts",
+    "Rewrite",
+    "Serving",
+    "Step",
+    "StepCost",
+    "Term",
+    "WeightFormat",
+    "WeightPart",
+    "expected_experts",
+    "kv_bytes",
+    "kv_bytes_per_token",
+    "llm",
+]
+
+_MODULES = module_of_each(
+    {
+        ".api": "kv_bytes kv_bytes_per_token llm",
+        ".caching": "CacheBytes",
+        ".comparison": "LanguageModelComparison",
+        ".fitting": "Fit Memory",
+        ".formulas": "WEIGHT_FORMATS WeightFormat expected_experts",
+        ".records": """
+            CacheContents CacheLayer CacheTensor ExecutionModel GeneratedTokens LatentAttention ModelFacts PassCounts
+            Term WeightPart
+        """,
+        ".report": "LanguageModelReport",
+        ".rewrites": "REWRITES Rewrite",
+        ".serving": "Serving",
+        ".step_cost": "Step StepCost",
+    }
+)
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -1,0 +1,226 @@
+"""``llm``: what a language model needs to be served, and the bytes of its cache."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import Any
+
+from profilerkit.arguments.checks import BATCH_SIZE, FLAG, at_least
+from profilerkit.backend import Backend
+from profilerkit.devices import DeviceInfo
+from profilerkit.devices import device as device_of
+from profilerkit.errors import ArgumentError, InputError
+from profilerkit.plugging.extension import LoadedModel
+from profilerkit.plugging.loaders import load_model
+from profilerkit.plugging.offers import backend_named, find_backend
+from profilerkit.process.collector import collector_paused, objects_aged
+from profilerkit.protocols import FollowsLanguageModels, offered
+
+from .caching import CacheBytes, cache_bytes, slope_of
+from .comparison import LanguageModelComparison
+from .fitting import fit
+from .formulas import WeightFormat, weight_format
+from .growth import growth_of
+from .records import ModelFacts
+from .report import LanguageModelReport
+from .serving import serving
+from .step_cost import StepCost, require_context
+
+__all__ = ["kv_bytes", "kv_bytes_per_token", "llm"]
+
+#: The short names of dtypes.
+_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
+#: A library with its dependencies has more modules than this.
+_LIBRARY = 300
+
+
+def llm(
+    *models: Any,
+    prompt: int = 2048,
+    new: int = 256,
+    batch: int | Iterable[int] = 1,
+    device: Any = None,
+    dtype: Any = None,
+    weights: Any = None,
+    devices: int = 1,
+    block_size: int = 16,
+    prefill_tokens: int = 8192,
+    reserve: float = 0.1,
+    measure: bool = False,
+    repetitions: int = 3,
+    backend: Backend | str | None = None,
+    name: str | None = None,
+    trust: bool = False,
+) -> LanguageModelReport | LanguageModelComparison:
+    """Return what serving language models needs, and lower bounds of the times on devices.
+
+    One model on one device in one format gives a `LanguageModelReport`, several of anything a
+    `LanguageModelComparison` of all combinations. Models are those of transformers, on torch.
+
+    Args:
+        *models: Models, configurations, or texts such as ``"hf:llama"`` that a model loader takes.
+        prompt: The tokens of each prompt.
+        new: The tokens that are generated for each prompt.
+        batch: The number of sequences at the same time; several numbers give a row each.
+        device: A name of `profilerkit.devices`, a `DeviceInfo`, or several; None for counts alone.
+        dtype: The dtype of activations and cache, such as "bf16". Default: the dtype of the model.
+        weights: The format of the weight matrices, such as "int4" or "fp8", or several. Default: the one that the
+            configuration says the checkpoint has, otherwise that of the model.
+        devices: The number of devices that share weights, the heads of the cache, and work, without communication.
+        block_size: The tokens in a block of the paged cache.
+        prefill_tokens: The largest number of tokens in one pass; it sets the bytes of activations.
+        reserve: The share of a device's memory that stays free.
+        measure: If True, also generate tokens with the model, and measure the time of each. The model needs its
+            weights.
+        repetitions: The number of repetitions of this measurement.
+        backend: A backend or its name. Default: the backend of the model's framework.
+        name: The name of the model in the report; only for a single model.
+        trust: If True, also load files that may run code.
+
+    Raises:
+        InputError: The model is not a language model, is an encoder or has no cache, or the context is too long for it.
+        ArgumentError: An argument has a wrong type or value.
+    """
+    if not models:
+        raise ArgumentError("llm() needs a model: llm('hf:llama', prompt=2048, new=256)")
+    if name is not None and len(models) > 1:
+        raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
+    numbers = {"prompt": prompt, "new": new, "devices": devices, "block_size": block_size}
+    numbers |= {"prefill_tokens": prefill_tokens, "repetitions": repetitions}
+    counts = {key: at_least(1)(key, value) for key, value in numbers.items()}
+    reserve, batches = _share(reserve), BATCH_SIZE("batch_size", batch)
+    batches = batches if isinstance(batches, tuple) else (batches,)
+    formats = [None if each is None else weight_format(str(each)) for each in _each(weights)]
+    targets = [None if each is None else device_of(each) for each in _each(device)]
+    reports: list[LanguageModelReport] = []
+    for model, kind in product(models, _each(dtype)):
+        with collector_paused():  # it would go through all objects many times while modules are imported
+            followed = _Followed(model, _dtype(kind), backend, name, trust)
+            facts = followed.facts(counts["prompt"], counts["new"])
+        measured = followed.generated(counts, batches[0]) if FLAG("measure", measure) else None
+        for target, requested in product(targets, formats):
+            weight = requested or facts.stored
+            cost = StepCost(
+                facts, target, weight, _peak_dtype(facts, target, weight), counts["devices"], counts["block_size"]
+            )
+            report = _report(facts, cost, counts, batches, reserve)
+            cache = partial(followed.cache, block_size=counts["block_size"])
+            reports.append(replace(report, measured=measured, cache_after=cache))
+    return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
+
+
+def kv_bytes(
+    model: Any, context: int, batch: int = 1, *, dtype: Any = None, block_size: int = 16, backend: Any = None
+) -> CacheBytes:
+    """Return the bytes of the cache that a model returns after so many tokens of so many sequences.
+
+    Of an encoder-decoder, ``context`` are the tokens of the prompt, and the decoder has seen one.
+    """
+    followed = _Followed(model, _dtype(dtype), backend, None, False)
+    sizes = {"context": context, "batch": batch, "block_size": block_size}
+    return followed.cache(**{key: at_least(1)(key, value) for key, value in sizes.items()})[0]
+
+
+def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: Any = None) -> int:
+    """Return the bytes that the next token of one sequence adds to the cache, after so many tokens.
+
+    It is the slope at that length: 0 for a state-space model, and less where windows are full.
+    """
+    followed = _Followed(model, _dtype(dtype), backend, None, False)
+    return followed.cache(at_least(1)("context", context), 1, 1)[1]
+
+
+class _Followed:
+    """A model that was loaded, with the backend that follows it."""
+
+    def __init__(self, model: Any, dtype: str | None, backend: Any, name: str | None, trust: bool) -> None:
+        self.name, is_loaded, imported_before = name, isinstance(model, str), len(sys.modules)
+        if is_loaded:
+            model = load_model(model, trust=trust)
+            if len(sys.modules) - imported_before > _LIBRARY:
+                objects_aged()  # what was imported stays
+        if isinstance(model, LoadedModel):
+            self.name = name or model.name
+            model = model.model
+        chosen = backend_named(backend) if isinstance(backend, str) else backend or find_backend(model)
+        self.backend: FollowsLanguageModels = offered(chosen, FollowsLanguageModels)
+        self.model, self.dtype = self.backend.with_language_head(model) if is_loaded else model, dtype
+
+    def facts(self, prompt: int, new: int) -> ModelFacts:
+        limit = self.backend.longest_context(self.model)
+        _require(limit, prompt + new, self.name or type(self.model).__name__, f"prompt {prompt:,} + new {new:,}")
+        facts: ModelFacts = self.backend.language_model(self.model, prompt, self.dtype, self.name)
+        require_context(facts, prompt + new)
+        return facts
+
+    def generated(self, counts: dict[str, int], batch: int) -> Any:
+        sizes = {name: counts[name] for name in ("prompt", "new", "repetitions")}
+        return self.backend.generate(self.model, batch=batch, **sizes)
+
+    def cache(self, context: int, batch: int, block_size: int) -> tuple[CacheBytes, int]:
+        limit = self.backend.longest_context(self.model)
+        _require(limit, context, self.name or type(self.model).__name__, "the context")
+        before, after = self.backend.language_model_cache(self.model, context, batch, self.dtype)
+        return cache_bytes(before, growth_of(before, after), block_size), slope_of(before, after)
+
+
+def _require(limit: int | None, tokens: int, name: str, what: str) -> None:
+    if limit is not None and tokens > limit:
+        raise InputError(
+            f"{what} = {tokens:,} tokens were requested, and {name} takes {limit:,} (max_position_embeddings of its "
+            "configuration); give a shorter prompt or fewer new tokens"
+        )
+
+
+def _report(
+    facts: ModelFacts, cost: StepCost, counts: dict[str, int], batches: tuple[int, ...], reserve: float
+) -> LanguageModelReport:
+    prompt, new = counts["prompt"], counts["new"]
+    has_memory = cost.device is not None and cost.device.memory is not None
+    fits = [fit(cost, each, prompt + new, counts["prefill_tokens"], reserve) for each in batches if has_memory]
+    needed = [each.needed_devices for each in fits] or [None] * len(batches)
+    rows = [serving(cost, size, prompt, new, count) for size, count in zip(batches, needed, strict=True)]
+    name = cost.weights.name if cost.weights else facts.dtype
+    return LanguageModelReport(facts.name, facts, cost, prompt, new, name, tuple(rows), tuple(fits))
+
+
+def _each(value: Any) -> list[Any]:
+    single = value is None or isinstance(value, (str, DeviceInfo)) or not isinstance(value, Iterable)
+    return [value] if single else list(value)
+
+
+def _dtype(dtype: Any) -> str | None:
+    name = None if dtype is None else str(dtype).removeprefix("torch.")
+    return None if name is None else _DTYPES.get(name, name)
+
+
+def _peak_dtype(facts: ModelFacts, device: DeviceInfo | None, weights: WeightFormat | None) -> str:
+    """Return the dtype whose peak bounds the products: that of the weights where engines multiply in it.
+
+    Weights of 8 bits may be multiplied with activations of 8 bits, and those of microscaling formats of 4 bits by
+    devices that do so, so that only that peak is a bound. Other weights of 4 bits are unpacked to the dtype of the
+    activations.
+    """
+    dtypes = _PRODUCTS.get(weights.name if weights else "", ())
+    return next((dtype for dtype in dtypes if device is not None and device.peak(dtype)), facts.dtype)
+
+
+#: In what an engine may multiply weights of a format, the fastest first.
+_PRODUCTS = {
+    "fp8": ("float8",),
+    "int8": ("int8",),
+    "mxfp4": ("float4", "float8"),
+    "mxfp8": ("float8",),
+    "nvfp4": ("float4", "float8"),
+}
+
+
+def _share(reserve: Any) -> float:
+    is_number = isinstance(reserve, (int, float)) and not isinstance(reserve, bool)
+    if not is_number or not 0 <= reserve < 1:
+        raise ArgumentError(f"reserve={reserve!r}: give the share of memory that is left free, from 0 to below 1")
+    return float(reserve)

@@ -1,0 +1,184 @@
+"""Estimated times of steps by a calibration of the device, between two ends; by a data sheet there are bounds alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from profilerkit.trace.dtypes import element_bytes
+
+from .formulas import attended_pairs, stored_bytes
+
+if TYPE_CHECKING:
+    from ..prediction.calibration import Calibration
+    from .shapes import AttentionShape, ProductShape, TrafficShape
+    from .step_cost import Step, StepCost
+
+__all__ = ["Estimate", "Estimator", "mean_of", "rate_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number between two ends. It is computed, never measured.
+
+    Attributes:
+        value: The estimate; None by a data sheet, which gives bounds alone.
+        low: The lower end; None if it is not known.
+        high: The upper end; None if it is not known.
+        tier: "data sheet" or "calibrated"; the two are never mixed.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    tier: str
+
+    def __str__(self) -> str:
+        ends = [("at least", self.low), ("at most", self.high)]
+        texts = [f"{word} {end:.4g}" for word, end in ends if end is not None]
+        return ", ".join([*([] if self.value is None else [f"{self.value:.4g}"]), *texts]) or "not known"
+
+
+class Estimator:
+    """Estimates the seconds of steps on a calibrated device.
+
+    A step is the sum of its products by their shapes, of fused attention over the pairs that are attended to, and of
+    the traffic of its other operators after fusion; the host takes no time, as where an engine replays a captured
+    graph. No part is faster than its bytes at the best bandwidth or its products at the best rate that were measured.
+    """
+
+    def __init__(self, cost: StepCost, calibration: Calibration) -> None:
+        self.cost = cost
+        self.calibration = calibration
+        self._besides: dict[tuple[int, int], float] = {}
+
+    def reason(self) -> str:
+        """Return why there are no estimates, in words; empty if there are."""
+        cost, facts = self.cost, self.cost.facts
+        if cost.devices > 1:
+            return "estimates are for one device: the time of communication is not in a calibration"
+        if cost.weights is not None and cost.stored_weight_bytes != sum(part.bytes for part in facts.weights):
+            return f"no estimates for {cost.weights.name}: the calibration has products of the model's own dtype alone"
+        if facts.latent is not None:
+            return "no estimates for latent attention: the shapes of its absorbed products are not derived"
+        if facts.shapes is None or facts.is_encoder_decoder:
+            return "no estimates: some work follows no law of tokens and pairs"
+        dtypes = {each.dtype for each in facts.shapes.products} | {each.dtype for each in facts.shapes.attention}
+        missing = sorted(dtype for dtype in dtypes if self.calibration.table("product", dtype) is None)
+        if missing:
+            return f"no estimates: the calibration has no products in {', '.join(missing)}; make it with --dtype"
+        return ""
+
+    def estimate(self, step: Step, batch: int, new_tokens: int, cached: int) -> Estimate:
+        """Return the seconds of a step whose counts are known; the bound alone where there is a reason."""
+        bound = step.seconds
+        if bound is None or self.reason():
+            return Estimate(None, bound, None, "calibrated")
+        total = self._products_and_traffic(batch, new_tokens) + self._attention(step, batch, new_tokens, cached)
+        total = max(total, bound)
+        middle, low, high = self.calibration.correction("forward")
+        value = max(total * middle, bound)
+        return Estimate(value, max(min(total * low, value), bound), value * high / middle, "calibrated")
+
+    def _products_and_traffic(self, batch: int, new_tokens: int) -> float:
+        key = batch, new_tokens
+        shapes = self.cost.facts.shapes
+        if key not in self._besides and shapes is not None:
+            tokens = batch * new_tokens
+            experts = [each for each in shapes.products if each.is_experts]
+            others = [each for each in shapes.products if not each.is_experts]
+            floor = self._expert_bytes(tokens)
+            self._besides[key] = (
+                sum(self._product(each, tokens if each.law == "token" else batch) for each in others)
+                + max(sum(self._product(each, tokens, is_floored=False) for each in experts), self._moved(floor))
+                + sum(self._traffic(each, tokens) for each in shapes.traffic)
+            )
+        return self._besides.get(key, 0.0)
+
+    def _product(self, shape: ProductShape, tokens: int, is_floored: bool = True) -> float:
+        rows = shape.rows * tokens
+        work = 2.0 * rows * shape.columns * shape.depth
+        seconds = self._by_table("product", shape.dtype, (1, rows, shape.columns, shape.depth), work)
+        weights = shape.columns * shape.depth * element_bytes(shape.dtype) if is_floored else 0.0
+        return shape.count * max(seconds, self._moved(weights))
+
+    def _attention(self, step: Step, batch: int, new_tokens: int, cached: int) -> float:
+        shapes = self.cost.facts.shapes
+        attention = shapes.attention if shapes is not None else ()
+        seconds = sum(self._attention_of(each, batch, new_tokens, cached) for each in attention)
+        return max(seconds, self._moved(step.cache_read_bytes))
+
+    def _attention_of(self, shape: AttentionShape, batch: int, new_tokens: int, cached: int) -> float:
+        macs = batch * shape.rate * attended_pairs(new_tokens, cached, shape.window)
+        rows = max(1, batch * new_tokens * shape.rate // (2 * shape.columns))
+        sizes = (1, rows, shape.columns, max(1, macs // (rows * shape.columns)))
+        return shape.count * self._by_table("attention", shape.dtype, sizes, 2.0 * macs)
+
+    def _traffic(self, shape: TrafficShape, tokens: int) -> float:
+        moved = max(1.0, shape.token_bytes * tokens)
+        dtype = shape.dtype if self.calibration.table(shape.family, shape.dtype) else "float32"
+        table = self.calibration.table(shape.family, dtype)
+        seconds = table.seconds((moved,), moved, math.inf) if table is not None else self._moved(moved)
+        return shape.count * seconds
+
+    def _by_table(self, kind: str, dtype: str, sizes: tuple[float, ...], work: float) -> float:
+        table = self.calibration.table(kind, dtype)
+        assert table is not None  # noqa: S101 - `reason` names dtypes without one
+        return table.seconds(sizes, max(work, 1.0), self.calibration.peak(dtype) or math.inf)
+
+    def _expert_bytes(self, tokens: int) -> float:
+        from .formulas import expected_experts
+
+        parts = [part for part in self.cost.facts.weights if part.kind == "experts"]
+        return sum(
+            stored_bytes(part, self.cost.weights)
+            * expected_experts(part.experts, part.experts_per_token, tokens)
+            / part.experts
+            for part in parts
+        )
+
+    def _moved(self, count: float) -> float:
+        """Return the least seconds of so many bytes among all weights, which no cache holds if they are many."""
+        bandwidth = self.calibration.best_bandwidth(self.cost.stored_weight_bytes)
+        return count / bandwidth if bandwidth else 0.0
+
+
+def mean_of(estimates: Iterable[Estimate]) -> Estimate | None:
+    """Return the mean of estimates of one tier; None for none, or if a lower end is not known."""
+    every = list(estimates)
+    lows = [each.low for each in every if each.low is not None]
+    if not every or len(lows) != len(every):
+        return None
+    values = [each.value for each in every if each.value is not None]
+    highs = [each.high for each in every if each.high is not None]
+    count = len(every)
+    return Estimate(
+        sum(values) / count if len(values) == count else None,
+        sum(lows) / count,
+        sum(highs) / count if len(highs) == count else None,
+        every[0].tier,
+    )
+
+
+def rate_of(amount: float, *parts: tuple[Estimate | None, int]) -> Estimate | None:
+    """Return an amount over the sum of times, each of which occurs so often; None if one is not known.
+
+    >>> rate_of(8, (Estimate(2.0, 1.0, 4.0, "calibrated"), 2))
+    Estimate(value=2.0, low=1.0, high=4.0, tier='calibrated')
+    """
+    tier = next((each.tier for each, _ in parts if each is not None), None)
+    low, middle, high = (_over(amount, name, parts) for name in ("high", "value", "low"))
+    return None if tier is None or high is None else Estimate(middle, low, high, tier)
+
+
+def _over(amount: float, name: str, parts: Iterable[tuple[Estimate | None, int]]) -> float | None:
+    """Return an amount over the sum of one end of times; None if one is not known."""
+    total = 0.0
+    for each, count in parts:
+        end: float | None = getattr(each, name, None)
+        if count and end is None:
+            return None
+        total += (end or 0.0) * count
+    return amount / total if total else None

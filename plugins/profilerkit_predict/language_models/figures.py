@@ -1,0 +1,129 @@
+"""Language models: memory against context, and tokens per second against the batch under the device's roof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from profilerkit.errors import ArgumentError, by_likeness
+from profilerkit.piping.quantity import Scale
+from profilerkit_pages.figures.canvas import COLOURS, GREY, finished, legend_above, new_figure, plain, titled, unit_for
+
+if TYPE_CHECKING:
+    from . import LanguageModelReport
+
+__all__ = ["LANGUAGE_MODEL_KINDS", "cache_memory", "draw_language_models", "tokens_per_second"]
+
+_POINTS = 33
+_LARGEST_BATCH = 512
+
+
+def draw_language_models(reports: Sequence[LanguageModelReport], kind: str) -> Any:
+    """Return a figure of reports of language models; raises `ArgumentError` for an unknown kind."""
+    if kind not in LANGUAGE_MODEL_KINDS:
+        raise ArgumentError(
+            f"no figure {kind!r} of language models; there are, nearest first: "
+            f"{', '.join(by_likeness(str(kind), LANGUAGE_MODEL_KINDS))}"
+        )
+    return LANGUAGE_MODEL_KINDS[kind](reports)
+
+
+def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
+    """Return a figure of weights and paged cache against the context, for the largest batch of each report.
+
+    A line across shows the memory of the devices, less the reserve.
+    """
+    figure, axis = _empty()
+    longest = max(report.facts.longest_context or 8 * (report.prompt + report.new) for report in reports)
+    drawn = [_memory_line(report, longest) for report in reports]
+    roofs = _capacities(reports)
+    unit, name = unit_for(max(max(line[1]) for line in drawn), "B", Scale.IEC)
+    for index, (report, (contexts, values)) in enumerate(zip(reports, drawn, strict=True)):
+        label = plain(f"{report.title}, batch {report.serving[-1].batch}", 44)
+        axis.plot(contexts, [value / unit for value in values], color=COLOURS[index % len(COLOURS)], label=label)
+    for device, roof in roofs.items():
+        axis.axhline(roof / unit, color=GREY, linestyle="--", linewidth=1, label=plain(device))
+    axis.set_xlabel("Tokens of context")
+    axis.set_ylabel(titled("Weights and cache", name))
+    return _finished(figure, axis, "memory against context")
+
+
+def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
+    """Return a figure of the tokens per second of decoding against the batch, below the roofs of each device.
+
+    The roofs are those of the products alone and of the bytes alone; both are upper bounds. Batches whose cache does
+    not fit are drawn dotted. Raises `ValueError` if a report has no device, or one without a peak or a bandwidth.
+    """
+    figure, axis = _empty()
+    for index, report in enumerate(reports):
+        sizes = [2**power for power in range(_LARGEST_BATCH.bit_length())]
+        rates = [_rates(report, size) for size in sizes]
+        colour = COLOURS[index % len(COLOURS)]
+        fits = [fit for fit in report.fits if fit.largest_batch is not None]
+        most = fits[0].largest_batch if fits else None
+        inside = [size for size in sizes if most is None or size <= most]
+        axis.plot(inside, [rate[0] for rate in rates[: len(inside)]], "o-", color=colour, label=plain(report.title))
+        beyond = max(len(inside) - 1, 0)
+        axis.plot(sizes[beyond:], [rate[0] for rate in rates[beyond:]], ":", color=colour)
+        axis.plot(
+            sizes, [rate[1] for rate in rates], "--", color=GREY, linewidth=1, label="products" if not index else None
+        )
+        axis.plot(
+            sizes, [rate[2] for rate in rates], "-.", color=GREY, linewidth=1, label="bytes" if not index else None
+        )
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log")
+    axis.set_xlabel("Batch size (dotted: the cache does not fit)")
+    axis.set_ylabel("Tokens per second, at most")
+    return _finished(figure, axis, "tokens per second against batch")
+
+
+#: The figures of language models by their names.
+LANGUAGE_MODEL_KINDS: dict[str, Callable[[Sequence[LanguageModelReport]], Any]] = {
+    "cache_memory": cache_memory,
+    "tokens_per_second": tokens_per_second,
+}
+
+
+def _memory_line(report: LanguageModelReport, longest: int) -> tuple[list[int], list[int]]:
+    most = min(report.facts.longest_context or longest, longest)
+    contexts = sorted({max(most * index // (_POINTS - 1), 1) for index in range(_POINTS)})
+    batch, cost = report.serving[-1].batch, report.cost
+    return contexts, [cost.stored_weight_bytes + cost.cache_bytes(context, batch) for context in contexts]
+
+
+def _capacities(reports: Sequence[LanguageModelReport]) -> dict[str, float]:
+    """Return the memory of the devices of each report, less the reserve, by a name."""
+    capacities = {}
+    for report in reports:
+        for fit in report.fits[:1]:
+            memory, count = fit.memory, report.cost.devices
+            if memory.capacity is not None and report.device is not None:
+                capacities[f"{count} x {report.device.name}"] = float(count * (memory.capacity - memory.reserve))
+    return capacities
+
+
+def _rates(report: LanguageModelReport, batch: int) -> tuple[float, float, float]:
+    """Return the most tokens per second of a step in the middle of the generation, by all, products and bytes."""
+    step = report.cost(batch, 1, report.prompt + report.new // 2)
+    if step.seconds is None or not step.compute_seconds or not step.memory_seconds:
+        raise ValueError(
+            f"tokens_per_second of {report.title}: give a device with a peak for the dtype and a bandwidth"
+        )
+    return batch / step.seconds, batch / step.compute_seconds, batch / step.memory_seconds
+
+
+def _empty() -> tuple[Any, Any]:
+    figure = new_figure(7.5, 4.5)
+    return figure, figure.subplots()
+
+
+def _finished(figure: Any, axis: Any, what: str) -> Any:
+    axis.spines[["top", "right"]].set_visible(False)
+    if len(axis.get_legend_handles_labels()[0]) <= 2:
+        legend_above(axis)
+    else:
+        axis.legend(fontsize="small", frameon=False)
+    axis.set_ylim(bottom=0 if axis.get_yscale() == "linear" else None)
+    notes = ["Execution model: engine. Lower bounds of times, so that rates are upper bounds."]
+    return finished(figure, (), what, notes)

@@ -1,0 +1,148 @@
+"""Formulas over plain numbers: pairs of attention, distinct experts, bytes of weights in a format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from profilerkit.errors import ArgumentError, by_likeness
+
+from .records import Term, WeightPart
+
+__all__ = [
+    "WEIGHT_FORMATS",
+    "WeightFormat",
+    "attended_pairs",
+    "dtype_bytes",
+    "expected_experts",
+    "macs_of",
+    "pairs_as_written",
+    "stored_bytes",
+    "weight_format",
+]
+
+#: Bytes of an element.
+_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8": 1, "int8": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class WeightFormat:
+    """How the matrices of a model are stored.
+
+    Attributes:
+        name: Its name: "int4".
+        bits: Bits of an element.
+        group: How many elements share a scale; 0 for one scale a matrix, which is not counted.
+        scale_bits: Bits of a scale, with its zero point.
+        kinds: The kinds of weights that are stored so; the others stay as they are.
+    """
+
+    name: str
+    bits: int
+    group: int = 0
+    scale_bits: int = 16
+    kinds: tuple[str, ...] = ("matrix", "experts")
+
+    def bytes_of(self, elements: int) -> int:
+        """Return the bytes of so many elements, with their scales.
+
+        >>> WeightFormat("int4", 4, 128).bytes_of(1024)
+        528
+        """
+        scales = -(-elements // self.group) if self.group else 0
+        return -(-elements * self.bits // 8) + -(-scales * self.scale_bits // 8)
+
+
+#: The formats of ``weights=``. Only matrices of products and experts change; tables, heads and norms stay as they are.
+WEIGHT_FORMATS: Mapping[str, WeightFormat] = {
+    each.name: each
+    for each in (
+        WeightFormat("float32", 32),
+        WeightFormat("bfloat16", 16),
+        WeightFormat("float16", 16),
+        WeightFormat("fp8", 8),
+        WeightFormat("int8", 8),
+        WeightFormat("int4", 4, 128),
+        WeightFormat("nf4", 4, 64),
+    )
+}
+_SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "float8": "fp8"}
+
+
+def weight_format(name: str) -> WeightFormat:
+    """Return a format by its name; raises `ArgumentError` for an unknown one, with the nearest."""
+    full_name = _SHORT.get(name, name)
+    if full_name not in WEIGHT_FORMATS:
+        raise ArgumentError(
+            f"weights={name!r} is no format of weights; there are, nearest first: "
+            f"{', '.join(by_likeness(str(name), WEIGHT_FORMATS))}"
+        )
+    return WEIGHT_FORMATS[full_name]
+
+
+def dtype_bytes(dtype: str) -> int:
+    """Return the bytes of an element of a dtype."""
+    return _BYTES[dtype]
+
+
+def expected_experts(experts: int, experts_per_token: int, tokens: int) -> float:
+    """Return how many distinct experts so many tokens are expected to use, if routing is uniform.
+
+    ``E * (1 - (1 - k / E) ** B)``: an expert is left out by one token with the probability ``1 - k / E``. Tokens are
+    taken to choose independently; a trained router is never uniform, and uses fewer.
+
+    >>> expected_experts(8, 2, 1), round(expected_experts(8, 2, 8), 3)
+    (2.0, 7.199)
+    """
+    if not 0 < experts_per_token <= experts:
+        raise ArgumentError(f"experts_per_token={experts_per_token}: give a number from 1 to {experts}, the experts")
+    return float(experts * (1 - (1 - experts_per_token / experts) ** tokens))
+
+
+def attended_pairs(new_tokens: int, cached: int, window: int | None = None) -> int:
+    """Return how many pairs of a query and a key attention needs, causal and inside the window.
+
+    >>> attended_pairs(4, 0), attended_pairs(1, 4), attended_pairs(4, 0, window=2)
+    (10, 5, 7)
+    """
+    if window is None or cached + new_tokens <= window:
+        return new_tokens * cached + new_tokens * (new_tokens + 1) // 2
+    partial = max(0, window - cached - 1)  # queries that see fewer keys than the window has
+    return partial * cached + partial * (partial + 1) // 2 + (new_tokens - partial) * window
+
+
+def pairs_as_written(new_tokens: int, cached: int, window: int | None = None) -> int:
+    """Return how many pairs are computed as written: the whole square, of which a mask takes some away.
+
+    A window limits what the cache hands out, one less than the window, and not the square of new tokens.
+    """
+    return new_tokens * (new_tokens + (cached if window is None else min(cached, window - 1)))
+
+
+def macs_of(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, attended: bool) -> int:
+    """Return the multiply-accumulates of a step by its terms.
+
+    With ``attended``, attention counts the pairs that it needs; otherwise the whole square, as it is written.
+    """
+    total: int | Fraction = 0
+    for term in terms:
+        if term.law == "token":
+            total += term.rate * new_tokens
+        elif term.law == "last":
+            total += term.rate
+        elif term.law == "pair":
+            count = attended_pairs if attended else pairs_as_written
+            total += term.rate * count(new_tokens, cached, term.window)
+        elif term.law == "key":
+            total += term.rate * (new_tokens + cached)
+        elif term.law == "split":
+            total += (term.rate if new_tokens == 1 else term.prefill_rate) * new_tokens
+        else:
+            raise ArgumentError(f"law={term.law!r}: give 'token', 'last', 'pair', 'key' or 'split'")
+    return round(total * batch)
+
+
+def stored_bytes(part: WeightPart, weights: WeightFormat | None) -> int:
+    """Return the bytes of weights in a format; None for the one that they have."""
+    return weights.bytes_of(part.elements) if weights and part.kind in weights.kinds else part.bytes

@@ -1,0 +1,367 @@
+"""What a backend finds out about a language model, as plain numbers: its passes, its cache and its weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from profilerkit.process.cached import cached_property
+from profilerkit.times.measurement import Measurement
+
+if TYPE_CHECKING:
+    from profilerkit.trace.records import ModelTrace
+
+    from .formulas import WeightFormat
+    from .shapes import StepShapes
+
+__all__ = [
+    "CacheContents",
+    "CacheLayer",
+    "CacheTensor",
+    "ExecutionModel",
+    "GeneratedTokens",
+    "LatentAttention",
+    "ModelFacts",
+    "PassCounts",
+    "Term",
+    "WeightPart",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTensor:
+    """A tensor in a cache that a model returned.
+
+    Attributes:
+        path: Where it is in the cache: "layers.3.keys".
+        shape: Its sizes.
+        dtype: The name of its dtype: "bfloat16".
+        bytes: The bytes of its elements.
+        allocated_bytes: The bytes of the storage that it keeps alive, which may be larger; 0 if another tensor of the
+            cache counts that storage already.
+        window: How many tokens its layer attends to; None if that is not limited, or not known.
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    allocated_bytes: int
+    window: int | None = None
+
+
+@dataclass(frozen=True)
+class CacheContents:
+    """The tensors of a cache after so many tokens of so many sequences.
+
+    Attributes:
+        context: The tokens of each sequence that the model has seen; of an encoder-decoder those of its decoder.
+        batch: The sequences.
+        tensors: The tensors; single numbers (counters, lengths) are left out.
+        source: The tokens that the encoder of an encoder-decoder has seen; None for others.
+    """
+
+    context: int
+    batch: int
+    tensors: tuple[CacheTensor, ...]
+    source: int | None = None
+
+    @property
+    def logical_bytes(self) -> int:
+        """Bytes of the elements of all tensors."""
+        return sum(tensor.bytes for tensor in self.tensors)
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Bytes of the storages that the tensors keep alive: a view can keep a whole prompt."""
+        return sum(tensor.allocated_bytes for tensor in self.tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLayer:
+    """How one part of a cache grows; all bytes are for one sequence.
+
+    Attributes:
+        path: Where it is in the cache: "layers.3".
+        bytes_per_entry: The bytes of one entry: of a token, or of ``stride`` tokens; 0 for a state of constant size.
+        constant_bytes: The bytes that do not depend on the context, such as those of a state-space state.
+        window: How many tokens the layer attends to; None for all.
+        stride: How many tokens one entry is for: more than 1 where a model compresses them.
+        waits: Whether the entries are those tokens alone that wait until there are ``stride`` of them.
+        most_read: How many of its entries a step reads at most, as where an indexer chooses them; None for all.
+        heads: The heads of keys and values, which devices can share; 1 for latents, which each device has whole. None
+            for what any number of devices can share.
+    """
+
+    path: str
+    bytes_per_entry: int
+    constant_bytes: int = 0
+    window: int | None = None
+    stride: int = 1
+    waits: bool = False
+    most_read: int | None = None
+    heads: int | None = None
+
+    @property
+    def bytes_per_token(self) -> float:
+        """The bytes that a token adds, on average; 0 for what does not grow."""
+        if self.waits or not self.bytes_per_entry:
+            return 0
+        return self.bytes_per_entry if self.stride == 1 else self.bytes_per_entry / self.stride
+
+    def entries(self, context: int) -> int:
+        """Return how many entries it has after so many tokens.
+
+        Of a window all tokens but one, since the next token is the last.
+        """
+        if self.waits:
+            return context % self.stride
+        return (context if self.window is None else min(context, self.window - 1)) // self.stride
+
+    def entries_read(self, context: int) -> int:
+        """Return how many entries a step after so many tokens reads."""
+        entries = self.entries(context)
+        return entries if self.most_read is None else min(entries, self.most_read)
+
+    def logical_bytes(self, context: int) -> int:
+        """Return its bytes after so many tokens."""
+        return self.constant_bytes + self.bytes_per_entry * self.entries(context)
+
+    def paged_bytes(self, context: int, block_size: int) -> int:
+        """Return its bytes in blocks of so many entries, each of which is allocated whole."""
+        entries = self.entries(context)
+        if not self.waits:
+            entries = math.ceil(entries / block_size) * block_size
+        return self.constant_bytes + self.bytes_per_entry * entries
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A part of the multiply-accumulates of a step, by the law that it follows.
+
+    With ``n`` new tokens of each sequence after ``c`` tokens in its cache, for each sequence:
+
+    ========== ==========================================================================
+    law        multiply-accumulates
+    ========== ==========================================================================
+    "token"    ``rate * n``: products with weights
+    "last"     ``rate``: products for the last token alone, as of the head
+    "pair"     ``rate`` for each pair of a query and a key: attention
+    "key"      ``rate * (c + n)``: work that is done anew for each token in the cache
+    "split"    ``rate * n``, with ``prefill_rate * n`` where ``n`` is above 1
+    ========== ==========================================================================
+
+    Attributes:
+        law: One of these.
+        rate: Multiply-accumulates.
+        window: How many tokens are attended to; None for all.
+        prefill_rate: See "split".
+    """
+
+    law: str
+    rate: int
+    window: int | None = None
+    prefill_rate: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightPart:
+    """Weights of one kind.
+
+    Attributes:
+        kind: "matrix" (of products), "experts", "embedding" (tables of which rows are read), "head" (what makes logits)
+            or "other" (norms, biases, buffers).
+        elements: All of its elements.
+        bytes: All of its bytes.
+        dtype: The name of its dtype.
+        row_elements: The elements of a row, for "embedding".
+        experts: How many experts there are in each of its layers, for "experts".
+        experts_per_token: How many of them each token is sent to.
+        layers: In how many layers.
+    """
+
+    kind: str
+    elements: int
+    bytes: int
+    dtype: str
+    row_elements: int = 0
+    experts: int = 0
+    experts_per_token: int = 0
+    layers: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionModel:
+    """How the numbers take the model to be run; every number of a language model names one.
+
+    Attributes:
+        name: "as written" (the operators that the model's own code runs) or "engine" (a serving engine, by the
+            rewrites of `profilerkit_predict.language_models.REWRITES`).
+        library: The library that the code is from, with its version: "transformers 5.23.0".
+        attention: Its attention implementation: "sdpa".
+        experts: Its experts implementation; empty for a model without experts.
+    """
+
+    name: str
+    library: str = ""
+    attention: str = ""
+    experts: str = ""
+
+    def __str__(self) -> str:
+        details = [self.library, f"attention {self.attention}" if self.attention else ""]
+        details.append(f"experts {self.experts}" if self.experts else "")
+        inside = ", ".join(detail for detail in details if detail)
+        return f"{self.name} ({inside})" if inside else self.name
+
+
+@dataclass(frozen=True)
+class PassCounts:
+    """What one pass of a model took, as the trace of its own code has it.
+
+    Attributes:
+        phase: "prefill" or "decode".
+        batch: Sequences.
+        new_tokens: New tokens of each.
+        cached_tokens: Tokens that the cache had before.
+        macs: Multiply-accumulates.
+        flops: Floating-point operations.
+        bytes_read: Bytes that the operators read, each on its own.
+        bytes_written: Bytes that they wrote.
+        activation_bytes: The most bytes that were alive at once, besides the weights and the cache.
+        operators: How many operators ran.
+        uncounted: Operators whose cost is not known, with their calls.
+    """
+
+    phase: str
+    batch: int
+    new_tokens: int
+    cached_tokens: int
+    macs: int
+    flops: int
+    bytes_read: int
+    bytes_written: int
+    activation_bytes: int
+    operators: int
+    uncounted: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LatentAttention:
+    """The sizes of latent attention, which has a low-rank latent of keys and values in its cache.
+
+    Attributes:
+        layers: How many layers have it.
+        heads: Heads of each.
+        rank: The size of the latent.
+        rope: The size of the part of a key that is shared by all heads and has the position.
+        nope: The size of the rest of a key.
+        value: The size of a value.
+        most_attended: How many keys a query attends to at most, where an indexer chooses them; None for all.
+        index_bytes: The bytes that a token has in the cache beside the latents, in all layers: those of an indexer.
+    """
+
+    layers: int
+    heads: int
+    rank: int
+    rope: int
+    nope: int
+    value: int
+    most_attended: int | None = None
+    index_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class GeneratedTokens:
+    """A real generation: the seconds of every token.
+
+    Attributes:
+        prompt: Tokens of each prompt.
+        batch: Sequences.
+        runs: For each repetition the seconds until each of its tokens was there, since the token before.
+        device: Where it ran.
+        dtype: The dtype of the weights.
+        cache_bytes: The bytes of the real cache at the end.
+        environment: Versions and threads.
+    """
+
+    prompt: int
+    batch: int
+    runs: tuple[tuple[float, ...], ...]
+    device: str
+    dtype: str
+    cache_bytes: int
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def time_to_first_token(self) -> Measurement:
+        """Seconds until the first token, one sample for each repetition."""
+        return Measurement(tuple(run[0] for run in self.runs))
+
+    @property
+    def time_per_output_token(self) -> Measurement:
+        """Seconds of each later token, all repetitions together."""
+        return Measurement(tuple(seconds for run in self.runs for seconds in run[1:]))
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """All that is found out about a language model, without its values.
+
+    Attributes:
+        name: Its name.
+        execution: How its own code runs.
+        parameters: Distinct parameters.
+        weights: The weights, by kind and dtype.
+        dtype: The dtype of activations and cache: "bfloat16".
+        vocabulary: How many tokens there are.
+        longest_context: The most tokens that the model takes; None if it has no maximum.
+        traced_prompt: The tokens of the prompt that was traced.
+        prefill: The pass over that prompt.
+        decode: The step after it, of one token for each sequence.
+        terms: What the multiply-accumulates of both follow.
+        cache: The contents of the cache after the prompt, and after the step.
+        cache_layers: How each part of the cache grows.
+        latent: The sizes of latent attention; None for a model without it.
+        is_encoder_decoder: Whether the prompt goes to an encoder.
+        notes: What else a reader of the numbers must know.
+        unrouted_macs: Multiply-accumulates of a token for experts that it is not sent to, where a library runs all.
+        stored: How the checkpoint stores the matrices, by its configuration; None for their dtype.
+        cache_repeats: How often the cache object holds each head of keys and values, as the library repeats them first.
+        shapes_by: Makes ``shapes`` when they are first read.
+        passes_by: Makes ``passes`` when they are first read.
+    """
+
+    name: str
+    execution: ExecutionModel
+    parameters: int
+    weights: tuple[WeightPart, ...]
+    dtype: str
+    vocabulary: int
+    longest_context: int | None
+    traced_prompt: int
+    prefill: PassCounts
+    decode: PassCounts
+    terms: tuple[Term, ...]
+    cache: Sequence[CacheContents]
+    cache_layers: tuple[CacheLayer, ...]
+    latent: LatentAttention | None = None
+    is_encoder_decoder: bool = False
+    notes: tuple[str, ...] = ()
+    unrouted_macs: int = 0
+    stored: WeightFormat | None = None
+    cache_repeats: int = 1
+    shapes_by: Callable[[], StepShapes | None] | None = field(default=None, compare=False, repr=False)
+    passes_by: Callable[[], tuple[ModelTrace, ...]] | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def shapes(self) -> StepShapes | None:
+        """The shapes of a step's products, attention and traffic; None where they follow no law."""
+        return self.shapes_by() if self.shapes_by is not None else None
+
+    @cached_property
+    def passes(self) -> tuple[ModelTrace, ...]:
+        """The traces of both passes as written, by which a measured generation is predicted."""
+        return self.passes_by() if self.passes_by is not None else ()

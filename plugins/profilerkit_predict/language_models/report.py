@@ -1,0 +1,202 @@
+"""The report of a language model on a device: plain data, its text, its JSON and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from profilerkit.arguments.checks import PATH, at_least
+from profilerkit.devices import DeviceInfo
+from profilerkit.process.clean_output import printable
+from profilerkit.process.files import write_text
+
+from .caching import CacheBytes
+from .fitting import Fit
+from .records import GeneratedTokens, ModelFacts
+from .rewrites import REWRITES
+from .serving import ASSUMPTIONS, Serving
+from .step_cost import StepCost
+from .text import is_traced_pass, json_text, report_text
+
+if TYPE_CHECKING:
+    from ..prediction.predicting import Prediction
+
+__all__ = ["LanguageModelReport"]
+
+
+@dataclass(frozen=True)
+class LanguageModelReport:
+    """What a language model needs to be served, and what a device makes of it.
+
+    Attributes:
+        name: The name of the model.
+        facts: What was found out about the model; counts of its own code, "as written".
+        cost: The cost of a step, a function of batch, new tokens and cached tokens; "engine".
+        prompt: Tokens of each prompt.
+        new: Tokens that are generated for each.
+        weights: The format of the matrices.
+        serving: The predictions for each batch size.
+        fits: What fits, for each batch size; empty without a device.
+        measured: A real generation; None if none was requested.
+        cache_after: Returns the bytes of the cache after so many tokens of so many sequences, by a pass of the model.
+    """
+
+    name: str
+    facts: ModelFacts
+    cost: StepCost
+    prompt: int
+    new: int
+    weights: str
+    serving: tuple[Serving, ...]
+    fits: tuple[Fit, ...] = ()
+    measured: GeneratedTokens | None = None
+    cache_after: Callable[[int, int], tuple[CacheBytes, int]] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def device(self) -> DeviceInfo | None:
+        """The device that the predictions are for."""
+        return self.cost.device
+
+    @property
+    def title(self) -> str:
+        """The model with the weights' format and the device."""
+        return ", ".join([self.name, self.weights, *([self.device.name] if self.device else [])])
+
+    @property
+    def reason_without_estimates(self) -> str:
+        """Why there are bounds and no estimates, in words; empty if there are estimates."""
+        if self.device is None:
+            return "no device: counts alone"
+        if self.cost.estimator is None:
+            return "by a data sheet: bounds, no estimates; 'profilerkit calibrate' makes a device that has them"
+        return self.cost.estimator.reason()
+
+    def as_written(self) -> tuple[Prediction, Prediction] | None:
+        """Return the predicted times of both traced passes as the model's own code runs them, on the device.
+
+        They are of one sequence, of the traced prompt and of the step after it, dispatched operator by operator: what
+        ``measure=True`` runs. No serving prediction follows from them. None without a device or its figures.
+        """
+        from profilerkit.devices.products import UnknownPeakError
+
+        from ..prediction.predicting import predict_trace
+
+        if self.device is None or len(self.facts.passes) != 2:
+            return None
+        try:
+            first, second = (predict_trace(each, self.device) for each in self.facts.passes)
+        except UnknownPeakError:
+            return None
+        return first, second
+
+    def kv_bytes(self, context: int, batch: int = 1) -> CacheBytes:
+        """Return the bytes of the cache that the model itself returns after so many tokens of so many sequences."""
+        return self._cache(context, batch)[0]
+
+    def kv_bytes_per_token(self, context: int) -> int:
+        """Return the bytes that the next token of one sequence adds to the model's own cache after so many."""
+        return self._cache(context, 1)[1]
+
+    def _cache(self, context: int, batch: int) -> tuple[CacheBytes, int]:
+        if self.cache_after is None:
+            raise ValueError("a report that was copied or loaded has no model; call profilerkit.kv_bytes(model, ...)")
+        return self.cache_after(at_least(1)("context", context), at_least(1)("batch", batch))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as values that JSON can hold, in base units: counts, bytes, seconds."""
+        facts = self.facts
+        return {
+            "kind": "language model",
+            "name": self.name,
+            "parameters": facts.parameters,
+            "dtype": facts.dtype,
+            "weights": self.weights,
+            "weight_parts": [asdict(part) for part in facts.weights],
+            "longest_context": facts.longest_context,
+            "prompt": self.prompt,
+            "new": self.new,
+            "as_written": {
+                "execution": asdict(facts.execution),
+                "traced_prompt": facts.traced_prompt,
+                "prefill": _counts(facts.prefill),
+                "decode": _counts(facts.decode),
+                "cache": [
+                    {"context": each.context, "batch": each.batch, "logical_bytes": each.logical_bytes}
+                    | {"allocated_bytes": each.allocated_bytes}
+                    for each in facts.cache
+                ],
+            },
+            "engine": {
+                "rewrites": [asdict(rewrite) for rewrite in REWRITES],
+                "device": self.device.name if self.device else None,
+                "tier": self.device.tier if self.device else None,
+                "devices": self.cost.devices,
+                "block_size": self.cost.block_size,
+                "assumptions": list(ASSUMPTIONS),
+                "serving": [_serving(each) for each in self.serving],
+                "estimates": self.reason_without_estimates or "by a calibration",
+                "fits": [asdict(each) for each in self.fits],
+            },
+            "measured": None if self.measured is None else _measured(self.measured) | self._beside_measured(),
+            "notes": list(facts.notes),
+        }
+
+    def _beside_measured(self) -> dict[str, Any]:
+        """Return the prediction of the code that was measured, where it is of the same batch and prompt."""
+        both = self.as_written() if is_traced_pass(self) else None
+        if both is None:
+            return {"predicted_as_written": None}
+        names = ("estimate", "low", "high", "tier")
+        first, later = ({name: getattr(each, name) for name in names} for each in both)
+        return {"predicted_as_written": {"time_to_first_token": first, "time_per_output_token": later}}
+
+    def to_text(self) -> str:
+        """Return the report as text."""
+        return report_text(self)
+
+    def to_html(self) -> str:
+        """Return the report as one page of HTML that needs nothing else, with both figures."""
+        from .page import page_of
+
+        return page_of((self,))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""
+        target = PATH("path", path)
+        write_text(target, self.to_html() if str(target).endswith(".html") else json_text(self.to_dict()))
+
+    def plot(self, kind: str = "cache_memory") -> Any:
+        """Return a figure of matplotlib: "cache_memory" (by the context) or "tokens_per_second" (by the batch).
+
+        Raises `ArgumentError` for another kind, and `ImportError` if matplotlib is missing.
+        """
+        from .figures import draw_language_models
+
+        return draw_language_models((self,), kind)
+
+    def __str__(self) -> str:
+        return printable(self.to_text())
+
+
+def _counts(counts: Any) -> dict[str, Any]:
+    return asdict(counts) | {"uncounted": dict(counts.uncounted)}
+
+
+def _serving(each: Serving) -> dict[str, Any]:
+    values = asdict(each)
+    for name, step in (("prefill", each.prefill), ("decode", each.decode)):
+        values[name] |= {"bytes": step.bytes, "seconds": step.seconds, "bound_by": step.bound_by}
+    return values
+
+
+def _measured(tokens: GeneratedTokens) -> dict[str, Any]:
+    first, later = tokens.time_to_first_token, tokens.time_per_output_token
+    return {
+        **{name: getattr(tokens, name) for name in ("prompt", "batch", "device", "dtype", "cache_bytes")},
+        "seconds_of_tokens": [list(run) for run in tokens.runs],
+        "time_to_first_token": {"median": first.median, "interval": list(first.interval)},
+        "time_per_output_token": {"median": later.median, "interval": list(later.interval)},
+        "environment": dict(tokens.environment),
+    }

@@ -1,0 +1,151 @@
+"""The shapes of a step's products and the traffic of its other operators, from which calibrated tables tell a time."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from profilerkit.devices.products import dtype_of
+
+from .laws import Law, laws_of
+
+if TYPE_CHECKING:
+    from profilerkit.trace.records import OpRecord
+
+__all__ = ["AttentionShape", "ProductShape", "StepShapes", "TrafficShape", "shapes_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProductShape:
+    """Products with weights that are alike.
+
+    Attributes:
+        law: "token" (all new tokens) or "last" (the last token of each sequence), as of `Term`.
+        rows: Rows of the output for one token.
+        columns: Columns of the output.
+        depth: Multiply-accumulates for each element of the output.
+        dtype: The name of their dtype.
+        count: How many there are.
+        is_experts: Whether they are of experts, whose rows are divided over the experts that are chosen.
+    """
+
+    law: str
+    rows: int
+    columns: int
+    depth: int
+    dtype: str
+    count: int = 1
+    is_experts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionShape:
+    """Attention of layers that are alike, which an engine runs as one fused operator each.
+
+    Attributes:
+        rate: Multiply-accumulates of each pair of a query and a key, in one layer.
+        columns: The size of a head's output.
+        window: How many tokens are attended to; None for all.
+        dtype: The name of their dtype.
+        count: In how many layers.
+    """
+
+    rate: int
+    columns: int
+    window: int | None
+    dtype: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficShape:
+    """Operators without products that are alike, after fusion.
+
+    Attributes:
+        family: The family of traffic: "normalization".
+        token_bytes: Bytes that one of them moves for each new token.
+        dtype: The name of their dtype.
+        count: How many there are.
+    """
+
+    family: str
+    token_bytes: float
+    dtype: str
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class StepShapes:
+    """What a step of an engine runs: products with weights, attention, and traffic besides."""
+
+    products: tuple[ProductShape, ...] = ()
+    attention: tuple[AttentionShape, ...] = ()
+    traffic: tuple[TrafficShape, ...] = ()
+
+
+def shapes_of(
+    prefill: Sequence[OpRecord],
+    decode: Sequence[OpRecord],
+    *,
+    batch: int,
+    prompt: int,
+    windows: Mapping[str, int | None],
+) -> StepShapes | None:
+    """Return the shapes of a step from two traced passes; None where work follows no law of tokens and pairs.
+
+    Products are those of the step; all attention of a layer is one operator. Traffic is that of the prefill, fused as
+    `profilerkit_predict.prediction` has it: regions that write a square of the prompt are part of fused attention.
+    """
+    laws = laws_of(prefill, decode, batch=batch, prompt=prompt, windows=windows)
+    if any(law is None or law[0] not in ("token", "last", "pair") for law in laws.values()):
+        return None
+    products: Counter[ProductShape] = Counter()
+    pairs: dict[str, list[OpRecord]] = {}
+    for operator in decode:
+        law = laws.get((operator.layer, operator.operator))
+        if not operator.macs or law is None:
+            continue
+        if law[0] == "pair":
+            pairs.setdefault(operator.layer, []).append(operator)
+        else:
+            products[_product(operator, law[0], batch)] += 1
+    attention = Counter(_attention(layer, operators, laws) for layer, operators in pairs.items())
+    return StepShapes(
+        tuple(replace(each, count=count) for each, count in products.items()),
+        tuple(replace(each, count=count) for each, count in attention.items()),
+        tuple(_traffic(prefill, batch, prompt)),
+    )
+
+
+def _product(operator: OpRecord, law: str, batch: int) -> ProductShape:
+    from ..prediction.regions import shape_of
+
+    times, rows, columns, depth = shape_of(operator)
+    is_experts = "grouped" in operator.operator
+    return ProductShape(law, max(1, times * rows // batch), columns, depth, dtype_of(operator), is_experts=is_experts)
+
+
+def _attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[str, str], Law]) -> AttentionShape:
+    layer_laws = [law for key, law in laws.items() if key[0] == layer and law is not None and law[0] == "pair"]
+    last = operators[-1]
+    columns = last.outputs[0].shape[-1] if last.outputs else 1
+    return AttentionShape(sum(rate for _, rate, _ in layer_laws), max(1, columns), layer_laws[0][2], dtype_of(last))
+
+
+def _traffic(prefill: Iterable[OpRecord], batch: int, prompt: int) -> Iterable[TrafficShape]:
+    from ..prediction.regions import family_of, regions_of
+
+    counts: Counter[tuple[str, float, str]] = Counter()
+    for region in regions_of(prefill, fused=True):
+        head = region.head
+        sizes = head.outputs[0].shape if head.outputs else ()
+        if head.macs or not region.moved_bytes or sizes.count(prompt) > 1 or math.prod(sizes) < batch * prompt:
+            continue
+        name = dtype_of(head)
+        kept = "float32" if name.startswith(("int", "uint", "bool")) else name
+        counts[family_of(head), region.moved_bytes / (batch * prompt), kept] += 1
+    for (family, token_bytes, dtype), count in counts.items():
+        yield TrafficShape(family, token_bytes, dtype, count)

@@ -1,0 +1,53 @@
+"""Predictions as a plugin: their commands, and their metrics."""
+
+from __future__ import annotations
+
+from profilerkit import Backend, CommandInfo, ProfilerFunction, StatusKey, hookimpl
+from profilerkit.plugging.extension import import_later
+
+
+@hookimpl
+def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
+    """Return the functions that predict times; they compute only what is requested by name."""
+    from .predicted_time import ComputePredictedTime, ComputePredictedTrainingTime
+
+    return [ComputePredictedTime(), ComputePredictedTrainingTime()]
+
+
+@hookimpl
+def profilerkit_status_keys() -> list[type[StatusKey]]:
+    """Return the metrics of predicted times."""
+    from .predicted_time import PredictedLayers, PredictedTime, PredictedTrainingTime
+
+    return [PredictedTime, PredictedLayers, PredictedTrainingTime]
+
+
+@hookimpl
+def profilerkit_commands() -> list[CommandInfo]:
+    """Return the commands of predictions."""
+    return [
+        CommandInfo(
+            "llm",
+            import_later("profilerkit_predict.commands.llm:command"),
+            "Predict the memory and time that serving a language model needs.",
+            ("profilerkit llm hf:llama --prompt 1024 --device h100,a100-80 --weights bf16,int4 --batch 1,8",),
+        ),
+        CommandInfo(
+            "calibrate",
+            import_later("profilerkit_predict.commands.calibrate:command"),
+            "Measure this machine, to predict times on it.",
+            ("profilerkit calibrate here.toml --seconds 60",),
+        ),
+        CommandInfo(
+            "join",
+            import_later("profilerkit_predict.commands.join:command"),
+            "Match a profile from any machine with a model's layers.",
+            ("profilerkit join profile.json.gz --model net.py:build --device h100",),
+        ),
+        CommandInfo(
+            "trace-script",
+            import_later("profilerkit_predict.commands.trace_script:command"),
+            "Print a script that records such a profile with torch alone.",
+            ("profilerkit trace-script --output profile_model.py",),
+        ),
+    ]

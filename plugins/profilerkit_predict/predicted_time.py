@@ -1,0 +1,167 @@
+"""How long a pass will take on a device that need not be here: predicted, never measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from profilerkit import Noted, Partial, ProfilerFunction, Unavailable
+from profilerkit.backend import Backend, RunOptions
+from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device
+from profilerkit.trace.bounds import Bounds
+from profilerkit.trace.completeness import TracePart
+from profilerkit.trace.records import ModelTrace
+from profilerkit_metrics.kinds import LayerRows, Seconds
+from profilerkit_metrics.utilization import device_of
+
+from .prediction import NothingToPredictError, Prediction, predict_trace
+
+__all__ = [
+    "ComputePredictedTime",
+    "ComputePredictedTrainingTime",
+    "PredictedLayers",
+    "PredictedTime",
+    "PredictedTrainingTime",
+]
+
+
+class PredictedTime(Seconds):
+    """Seconds that one forward pass will take on a device: a bound, or an estimate between two ends; not measured.
+
+    >>> from torch import nn
+    >>> from profilerkit import DeviceInfo, profile
+    >>> from profilerkit.devices import Figure
+    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(320.0, "an example")})
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["predicted_time"], on=toy)["predicted_time"]
+    0.1
+    """
+
+    NAME = "predicted_time"
+    DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = (
+        "from a data sheet: max(sum of 2 * macs / peak by dtype, compulsory bytes / bandwidth); from a calibration: "
+        "the sum over regions of operators of their time in its tables, and the time of the host"
+    )
+    OMISSIONS = "loading data; other programs on the device"
+    SOURCE = "the roofline: Williams and others, 2009; the estimate is profilerkit's own"
+
+
+class PredictedTrainingTime(Seconds):
+    """Seconds that one training step will take on a device, as `PredictedTime` for its trace; not measured.
+
+    >>> from torch import nn
+    >>> from profilerkit import DeviceInfo, profile
+    >>> from profilerkit.devices import Figure
+    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(640.0, "an example")})
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["predicted_training_time"], on=toy)
+    >>> report["predicted_training_time"]
+    0.1
+    """
+
+    NAME = "predicted_training_time"
+    DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = "as predicted_time, of the trace of a training step"
+    OMISSIONS = "the loss and the optimizer's update; loading data"
+    SOURCE = "the roofline: Williams and others, 2009; the estimate is profilerkit's own"
+
+
+class PredictedLayers(LayerRows):
+    """Predicted seconds of each layer's own operators, and their limit: matrix products, memory traffic or dispatch.
+
+    ``bound_seconds`` is the bound of the layer by itself; ``estimate_seconds`` is None by a data sheet.
+
+    >>> from torch import nn
+    >>> from profilerkit import DeviceInfo, profile
+    >>> from profilerkit.devices import Figure
+    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(320.0, "an example")})
+    >>> table = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["predicted_layers"], on=toy)["predicted_layers"]
+    >>> table[0]["bound_seconds"], table[0]["binds"]
+    (0.1, 'products')
+    """
+
+    NAME = "predicted_layers"
+    DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = "predicted_time of the operators of each layer, without those of the layers inside it"
+    OMISSIONS = "nothing: operators that a compiler fuses across layers belong to the layer of the product"
+    SOURCE = "profilerkit's own definition"
+
+
+class ComputePredictedTime(ProfilerFunction):
+    """Predicts the time of a forward pass on a device; the model is not run. Computed only if requested by name."""
+
+    KEYS = (PredictedTime, PredictedLayers)
+    ON_DEMAND = True
+    COMPUTED_WITH = ("on",)
+    ONLY_THROUGH_BACKEND = True
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Raise `DeviceNotKnownError` for the name of an unknown device, before the model is traced."""
+        if arguments.get("on") is not None:
+            device(arguments["on"])
+
+    def __call__(
+        self,
+        model: Any,
+        backend: Backend,
+        trace: ModelTrace,
+        run_options: RunOptions,
+        on: DeviceInfoLike | None = None,
+        dtype: str | None = None,
+    ) -> dict[str, Any]:
+        """Return the seconds, and the table of the layers.
+
+        Args:
+            model: The model.
+            backend: The model's backend.
+            trace: The model's trace.
+            run_options: How the model would be run; with ``compile`` it is predicted as a compiled graph.
+            on: The device of predicted times: a `DeviceInfo`, a name, or the path of a file. Default: the device of the
+                model.
+            dtype: The dtype of matrix products. Default: the dtype in the trace.
+        """
+        predicted = _predicted(model, backend, trace, run_options, on, dtype)
+        if isinstance(predicted, Unavailable):
+            return {PredictedTime.NAME: predicted, PredictedLayers.NAME: predicted}
+        return {PredictedTime.NAME: _value(predicted), PredictedLayers.NAME: predicted.layers}
+
+
+class ComputePredictedTrainingTime(ProfilerFunction):
+    """Predicts the time of a training step on a device; the model is not run. Computed only if requested by name."""
+
+    KEYS = (PredictedTrainingTime,)
+    ON_DEMAND = True
+    ONLY_THROUGH_BACKEND = True
+
+    def __call__(
+        self,
+        model: Any,
+        backend: Backend,
+        training_trace: ModelTrace,
+        run_options: RunOptions,
+        on: DeviceInfoLike | None = None,
+        dtype: str | None = None,
+    ) -> Any:
+        """Return the seconds; the arguments are those of `ComputePredictedTime`."""
+        predicted = _predicted(model, backend, training_trace, run_options, on, dtype)
+        return predicted if isinstance(predicted, Unavailable) else _value(predicted)
+
+
+def _predicted(
+    model: Any, backend: Backend, trace: ModelTrace, options: RunOptions, on: DeviceInfoLike | None, dtype: str | None
+) -> Prediction | Unavailable:
+    try:
+        return predict_trace(
+            trace, device_of(model, backend, options, on), dtype=dtype, compiled="compile" in options.requested
+        )
+    except (UnknownPeakError, NothingToPredictError) as error:
+        return Unavailable(str(error))
+
+
+def _value(predicted: Prediction) -> Any:
+    """Return a prediction as a value between two ends, with what it is made by."""
+    is_bound = predicted.estimate is None
+    missing = "what the device does not reach of its peaks" if is_bound else "predicted, not measured"
+    least = "" if is_bound else f", at least {predicted.bound.seconds:.3g} s"
+    where = f"on {predicted.device.name} ({predicted.tier}), bound by {predicted.binds}{least}"
+    value = Partial(predicted.seconds, (missing,), Bounds(predicted.low, predicted.high))
+    return Noted(value, "; ".join((where, *predicted.notes)))

@@ -1,0 +1,126 @@
+"""The least time that a device can take: products at its peaks, or compulsory bytes at its bandwidth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from profilerkit.devices.info import DeviceInfo
+from profilerkit.devices.products import dtype_of, macs_by_dtype, seconds_at_peak
+from profilerkit.trace.dtypes import element_bytes
+from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
+
+from .regions import least_read, plain_name, selects
+
+__all__ = ["Bound", "bound_of", "bytes_of", "compulsory_bytes", "may_use_tf32"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Seconds that no run on the device can be faster than.
+
+    Attributes:
+        products: Seconds of all products at the dense peaks of their dtypes.
+        traffic: Seconds of the compulsory bytes at the bandwidth of the memory; None if that is not known.
+    """
+
+    products: float
+    traffic: float | None
+
+    @property
+    def seconds(self) -> float:
+        """The greater of both."""
+        return max(self.products, self.traffic or 0.0)
+
+    @property
+    def binds(self) -> str:
+        """What the greater one is: "products" or "traffic"."""
+        return "traffic" if (self.traffic or 0.0) > self.products else "products"
+
+
+def bound_of(trace: ModelTrace, device: DeviceInfo, dtype: str | None = None, bandwidth: float | None = None) -> Bound:
+    """Return the bound of a trace: ``max(sum of 2 * macs / peak by dtype, compulsory bytes / bandwidth)``.
+
+    What is computed again counts. ``bandwidth`` takes the place of the device's. Convolutions of float32 count at the
+    peak of tf32 if that is higher, since libraries use it by default; ``dtype="float32"`` says that they do not. Raises
+    `UnknownPeakError` if a peak is not known.
+    """
+    rate = device.bandwidth if bandwidth is None else bandwidth
+    in_tf32 = [operator for operator in trace.operators if dtype is None and may_use_tf32(operator, device)]
+    others = [operator for operator in trace.operators if dtype is not None or not may_use_tf32(operator, device)]
+    products = seconds_at_peak(macs_by_dtype(others), device, dtype)
+    products += seconds_at_peak(macs_by_dtype(in_tf32), device, "tf32")
+    return Bound(products, None if rate is None else compulsory_bytes(trace) / rate)
+
+
+def may_use_tf32(operator: OpRecord, device: DeviceInfo) -> bool:
+    """Say whether a product is a convolution of float32 that is faster in TF32 on this device."""
+    faster, plain = device.peak("tf32"), device.peak("float32")
+    return (
+        faster is not None
+        and (plain is None or faster > plain)
+        and bool(operator.macs)
+        and dtype_of(operator) == "float32"
+        and "conv" in plain_name(operator.operator)
+    )
+
+
+def compulsory_bytes(trace: ModelTrace) -> float:
+    """Return the bytes that any run has to move: weights that are used, inputs and outputs, once each.
+
+    Of a weight that is only looked up, as in an embedding, the rows that are used count; of the experts of a layer one,
+    since which are chosen depends on values. A training step writes a gradient for each trainable weight too. Weights
+    that no operator reads do not count.
+    """
+    root = trace.layers[0] if trace.layers else None
+    outputs = bytes_of(root.calls[-1].outputs) if root is not None and root.calls else 0.0
+    weights = _weights_read(trace)
+    if any(operator.phase == "backward" for operator in trace.operators):
+        weights += sum(weight.bytes for weight in trace.parameters if weight.trainable)
+    read = sum(operator.bytes_read + operator.bytes_written for operator in trace.operators)
+    return min(weights + trace.memory.input_bytes + outputs, float(read)) if trace.operators else 0.0
+
+
+def bytes_of(tensors: Iterable[TensorInfo]) -> float:
+    """Return the bytes of tensors of known sizes."""
+    return sum(
+        math.prod(tensor.shape) * element_bytes(tensor.dtype) for tensor in tensors if min(tensor.shape, default=1) >= 0
+    )
+
+
+def _weights_read(trace: ModelTrace) -> float:
+    by_layer: dict[str, list[OpRecord]] = {}
+    for operator in trace.operators:
+        if operator.phase == "forward":
+            by_layer.setdefault(operator.layer, []).append(operator)
+    bytes_read: dict[int, float] = {}
+    for layer in trace.layers:
+        for weight in (*layer.parameters, *layer.buffers):
+            needed = _needed(weight, layer, by_layer)
+            bytes_read[weight.identity] = max(bytes_read.get(weight.identity, 0.0), needed)
+    return sum(bytes_read.values())
+
+
+def _needed(weight: WeightRecord, layer: LayerRecord, by_layer: Mapping[str, list[OpRecord]]) -> float:
+    """Return how many bytes of a weight are read at least; ``by_layer`` has the operators of each layer."""
+    operators = by_layer.get(layer.path, [])
+    if operators:
+        return _read_of(weight, operators)
+    # The layer around may use the weights itself, as attention does with those of its projection.
+    around = by_layer.get(layer.path.rpartition(".")[0], []) if layer.path else []
+    if any(operator.macs for operator in around):
+        return _read_of(weight, around)
+    return float(weight.bytes) if layer.calls else 0.0
+
+
+def _read_of(weight: WeightRecord, operators: Iterable[OpRecord]) -> float:
+    """Return the least bytes of a weight that operators read.
+
+    A trace does not tell which operator reads which weight. If only operators that select can read all of this one,
+    they are taken to read it, and then it is what they select that counts.
+    """
+    able = [operator for operator in operators if operator.bytes_read >= weight.bytes]
+    if able and all(map(selects, able)):
+        return float(min(weight.bytes, sum(map(least_read, able))))
+    return float(min(weight.bytes, sum(map(least_read, operators))))

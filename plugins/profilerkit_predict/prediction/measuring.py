@@ -1,0 +1,336 @@
+"""Measures a machine for predictions: operators by shape and dtype, traffic by working set, what the host takes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import TypeVar
+
+from profilerkit.backend import Backend, DeviceLike, RunOptions
+from profilerkit.devices.info import DeviceInfo, Figure, dtype_name
+from profilerkit.error_text import error_line
+from profilerkit.errors import InputError, ProfilerKitError
+from profilerkit.process.environment import machine
+from profilerkit.protocols import Calibrates, NamesDevices, Trains, implements, offered
+from profilerkit.times.run import Run
+from profilerkit.times.sampling import Sampling, measure
+from profilerkit.trace.records import ModelTrace
+
+from .calibration import COMPILED, Calibration, Network, content_of
+from .cases import CalibrationCase, CalibrationNetwork
+from .predicting import predict_trace
+from .regions import family_of, is_free, kind_of, moved_by, plain_name, shape_of
+from .tables import EfficiencyTable, Point
+
+__all__ = ["calibrate", "in_spread_order", "left_out", "networks_of", "tables_of"]
+
+#: Shorter calls are timed several at a time, so that the clock is no part of them.
+_SHORTEST_SAMPLE = 200e-6
+#: The shares of the time that the host and the networks have; the operators have the rest.
+_OF_HOST, _OF_NETWORKS = 0.1, 0.35
+#: How often an operator is timed at least, and how often if the time does not suffice.
+_SAMPLES, _FEWEST_SAMPLES = 20, 3
+#: What of the machine is recorded.
+_FACTS = ("os", "cpu", "usable_cores", "python")
+_SOURCE = "measured by profilerkit calibrate"
+
+T = TypeVar("T")
+
+
+def calibrate(
+    backend: Backend,
+    device: DeviceLike = None,
+    dtypes: Sequence[str] = ("float32",),
+    seconds: float = 120.0,
+    num_threads: int | None = None,
+    progress: Callable[[str], object] = lambda step: None,
+    compiled: bool = False,
+) -> DeviceInfo:
+    """Measure a device of this machine, and return it as a calibrated one.
+
+    Args:
+        backend: The backend whose operators are measured; it implements `profilerkit.protocols.Calibrates`.
+        device: The device; the CPU for None.
+        dtypes: The dtypes to measure products and traffic in.
+        seconds: About how long it may take.
+        num_threads: How many threads an operator may use; those of the framework's setting for None. A calibration is
+            for that number.
+        progress: Called with a text at each step.
+        compiled: Also run the networks compiled by the framework's compiler, which takes some minutes more.
+
+    Raises `NotOfferedError` if the backend provides nothing to measure, and `InputError` if nothing of it could be
+    measured.
+    """
+    provider = offered(backend, Calibrates)
+    info = offered(backend, NamesDevices).device_info(device)
+    began = time.perf_counter()
+    cases = [case for dtype in dtypes for case in provider.calibration_cases(device, dtype_name(dtype))]
+    progress(f"{len(cases)} operators on {info.name}")
+    failed: dict[str, str] = {}
+
+    def leave_out(case: CalibrationCase, error: Exception) -> None:
+        failed[case.name] = f"{type(error).__name__}: {error_line(error)}"
+        progress(f"without {case.name}: {failed[case.name]}")
+
+    with provider.calibrating(num_threads) as threads:
+        clock = clock_of(info, threads)
+        host = provider.host_seconds(device, compiled, seconds * _OF_HOST)
+        tables = tables_of(backend, cases, began + seconds * (1 - _OF_NETWORKS) - time.perf_counter(), clock, leave_out)
+    dispatch = host.operator_call or min(table.least_seconds for table in tables)
+    version = ", ".join(f"{name} {value}" for name, value in list(backend.environment().items())[:2])
+    name = f"{backend.name} ({version}) on {threads} thread{'s' if threads != 1 else ''}"
+    calibration = Calibration(tables, dispatch, host, backend=name)
+    measured = _device(info, calibration, time.perf_counter() - began)
+    networks = list(provider.calibration_networks(device))
+    progress(f"{len(networks)} networks")
+    left = max(began + seconds - time.perf_counter(), 0.0)
+    ratios = networks_of(backend, networks, measured, left, threads, clock)
+    if compiled:
+        progress(f"{len(networks)} networks, compiled")
+        ratios += networks_of(backend, networks, measured, seconds * _OF_NETWORKS, threads, clock, compiled=True)
+    calibration = replace(calibration, networks=ratios)
+    points = sum(len(table.points) for table in tables)
+    facts = left_out("operators", points, len(cases) - len(failed)) | left_out("networks", *_counted(ratios, networks))
+    if failed:
+        facts["operators_failed"] = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+    result = _device(info, calibration, time.perf_counter() - began)
+    return replace(result, facts={**result.facts, **facts})
+
+
+def _counted(ratios: Sequence[Network], networks: Sequence[CalibrationNetwork]) -> tuple[int, int]:
+    """Return how many networks were measured, and how many there are."""
+    return len({ratio.name for ratio in ratios}), len(networks)
+
+
+def left_out(what: str, measured: int, number: int) -> dict[str, str]:
+    """Return the fact that not everything was measured, for the file; empty if it was."""
+    if measured >= number:
+        return {}
+    return {f"{what}_measured": f"{measured} of {number}; the time did not suffice for more: give more seconds"}
+
+
+def clock_of(device: DeviceInfo, threads: int) -> Callable[[], float]:
+    """Return the clock to measure by: on one thread of a CPU the time of the process, which other programs leave alone.
+
+    It is that of a wall clock if nothing else runs.
+    """
+    return time.process_time if device.kind == "cpu" and threads == 1 else time.perf_counter
+
+
+def tables_of(
+    backend: Backend,
+    cases: Iterable[CalibrationCase],
+    seconds: float,
+    clock: Callable[[], float] = time.perf_counter,
+    leave_out: Callable[[CalibrationCase, Exception], object] | None = None,
+) -> tuple[EfficiencyTable, ...]:
+    """Measure operators and return their tables; raises `InputError` if a case is not one operator.
+
+    If the time is over before all are measured, those that are left out are spread over all kinds and sizes. An
+    operator that the device refuses, as some are in some dtypes, goes to ``leave_out``; without that it raises.
+    """
+    listed = in_spread_order(cases, _group_of)
+    points: dict[tuple[str, str], list[Point]] = {}
+    deadline = time.perf_counter() + seconds
+    for index, case in enumerate(listed):
+        left = deadline - time.perf_counter()
+        if left <= 0 and _suffice(points):
+            break
+        try:
+            kind, dtype, point = _measured(backend, case, max(left, 0.0) / (len(listed) - index), clock)
+        except ProfilerKitError:
+            raise
+        except Exception as error:
+            if leave_out is None:
+                raise
+            leave_out(case, error)
+            continue
+        points.setdefault((kind, dtype), []).append(point)
+    if not points:
+        raise InputError(f"the {backend.name} backend provides no operator to measure")
+    return tuple(EfficiencyTable(kind, dtype, tuple(each)) for (kind, dtype), each in points.items())
+
+
+def _measured(
+    backend: Backend, case: CalibrationCase, seconds: float, clock: Callable[[], float]
+) -> tuple[str, str, Point]:
+    """Return the kind, dtype and point of one case."""
+    made = case.make()
+    trace = backend.trace(made.model, made.inputs)
+    operators = [operator for operator in trace.operators if not is_free(operator)]
+    if len(operators) != 1 or not operators[0].outputs:
+        names = ", ".join(operator.operator for operator in operators) or f"none ({trace.failure})"
+        raise InputError(f"the case {case.name!r} of a calibration is not one operator; it runs {names}")
+    operator = operators[0]
+    moved = moved_by(operator)
+    once, spread = _seconds(made.call, seconds, clock)
+    dtype = operator.outputs[0].dtype
+    if case.is_gradient:
+        name = f"{plain_name(operator.operator)}_backward"
+        operator = replace(operator, operator=name, macs=2 * operator.macs, phase="backward")
+    if operator.macs:
+        return kind_of(operator), dtype, Point(shape_of(operator), 2.0 * operator.macs, once, spread)
+    return family_of(operator), dtype, Point((max(1.0, moved),), max(1.0, moved), once, spread)
+
+
+def _suffice(points: Mapping[tuple[str, str], Sequence[Point]]) -> bool:
+    """Return whether there is a product and traffic: with less there is no peak and no bandwidth."""
+    return {len(point.sizes) > 1 for each in points.values() for point in each} == {True, False}
+
+
+def _group_of(case: CalibrationCase) -> str:
+    return case.name.partition(" ")[0]
+
+
+def in_spread_order(cases: Iterable[T], group_of: Callable[[T], str]) -> list[T]:
+    """Return cases so that any first part of them has some of each group, and of each the ends and the middle.
+
+    >>> in_spread_order(["a1", "a2", "a3", "a4", "b1"], lambda case: case[0])
+    ['a1', 'b1', 'a4', 'a2', 'a3']
+    """
+    groups: dict[str, list[T]] = {}
+    for case in cases:
+        groups.setdefault(group_of(case), []).append(case)
+    ordered = [[group[index] for index in _ends_first(len(group))] for group in groups.values()]
+    return [case for row in zip_longest(*ordered) for case in row if case is not None]
+
+
+def _ends_first(number: int) -> list[int]:
+    """Return the numbers below a number: both ends, then the middle of each gap that is left."""
+    order, gaps = list(dict.fromkeys((0, number - 1))), [(0, number - 1)]
+    while gaps:
+        low, high = gaps.pop(0)
+        if high - low > 1:
+            middle = (low + high) // 2
+            order.append(middle)
+            gaps += [(low, middle), (middle, high)]
+    return order
+
+
+def _seconds(call: Callable[[], object], seconds: float, clock: Callable[[], float]) -> tuple[float, float]:
+    """Return the shortest seconds of a call, and the spread: how far the median is above it, as a share.
+
+    Other programs make a call longer, never shorter. If ``seconds`` do not suffice for many samples, few are taken.
+    """
+    run = Run.of(call)
+    once, deadline = 1.0, time.perf_counter() + seconds
+    for _ in range(4):
+        once = min(once, max(run.seconds(clock), 1e-9))
+        if time.perf_counter() >= deadline:
+            break
+    repeats = max(1, math.ceil(min(_SHORTEST_SAMPLE, max(seconds, 1e-6) / _FEWEST_SAMPLES) / once))
+    if run is call:  # it has a clock of its own, and takes care of short calls itself
+        repeats = 1
+
+    def several() -> None:
+        for _ in range(repeats):
+            call()
+
+    left = max(deadline - time.perf_counter(), 1e-6)
+    is_short = left < _SAMPLES * repeats * once
+    samples, warmup = (_FEWEST_SAMPLES, 0) if is_short else (_SAMPLES, None)
+    sampling = Sampling(warmup=warmup, max_seconds=left, min_samples=samples, relative_precision=0.003, clock=clock)
+    taken = measure(run if run is call else several, sampling)
+    return taken.min / repeats, taken.median / taken.min - 1
+
+
+def networks_of(
+    backend: Backend,
+    networks: Iterable[CalibrationNetwork],
+    device: DeviceInfo,
+    seconds: float,
+    num_threads: int | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+    *,
+    compiled: bool = False,
+) -> tuple[Network, ...]:
+    """Predict and run networks, compiled or not, forward and in training steps, and return the ratios of both times.
+
+    As for operators, the shortest of the measured times counts: what the machine takes if nothing else runs on it.
+    """
+    listed = list(networks)
+    if not listed:
+        return ()
+    uncorrected = replace(device, calibration={**(device.calibration or {}), "networks": []})
+    phases = ("forward", "training") if implements(backend, Trains) else ("forward",)
+    runs = [(network, phase) for network in in_spread_order(listed, lambda each: each.family) for phase in phases]
+    deadline, results = time.perf_counter() + seconds, list[Network]()
+    for index, (network, phase) in enumerate(runs):
+        left = deadline - time.perf_counter()
+        if left <= 0 and index >= len(phases):  # one network in each phase is measured all the same
+            break
+        left = max(left, 1e-6)
+        trace = _trace(backend, network, phase)
+        predicted = predict_trace(trace, uncorrected, compiled=compiled)
+        options = RunOptions(training=phase == "training", compile=compiled, num_threads=num_threads)
+        with backend.run(network.model, network.inputs, options) as run:
+            taken = measure(run, Sampling(max_seconds=left / (len(runs) - index), min_samples=3, clock=clock))
+        name = phase + COMPILED if compiled else phase
+        results.append(Network(network.name, network.family, name, taken.min / predicted.seconds))
+    return tuple(results)
+
+
+def _trace(backend: Backend, network: CalibrationNetwork, phase: str) -> ModelTrace:
+    if phase == "forward":
+        return backend.trace(network.model, network.inputs)
+    return offered(backend, Trains).trace_training(network.model, network.inputs)
+
+
+def _device(info: DeviceInfo, calibration: Calibration, seconds: float) -> DeviceInfo:
+    """Return the calibrated device: the best rates that were measured, and the tables."""
+    facts = machine()
+    peaks = {
+        dtype: Figure(float(f"{best:.4g}"), _SOURCE, "the fastest product", _spread(calibration))
+        for dtype, best in _peaks(calibration, is_gpu=info.kind == "gpu").items()
+    }
+    largest = max(point.work for table in calibration.tables for point in table.points if len(point.sizes) == 1)
+    figures = {
+        name: figure for name, figure in info.figures.items() if name in ("memory_size", "clock", "memory_clock")
+    }
+    bandwidth = calibration.best_bandwidth(largest)
+    if bandwidth is not None:
+        note = f"the fastest traffic of {largest:.3g} bytes"
+        figures["memory_bandwidth"] = Figure(float(f"{bandwidth:.4g}"), _SOURCE, note, _spread(calibration))
+    figures["dispatch"] = Figure(float(f"{calibration.dispatch:.4g}"), _SOURCE, "the shortest operator")
+    conditions: dict[str, str] = {name: facts[name] for name in _FACTS if name in facts}
+    conditions |= {"calibrated_with": calibration.backend, "seconds": f"{seconds:.0f}"}
+    return DeviceInfo(
+        info.name,
+        info.title or info.name,
+        info.kind,
+        info.aliases,
+        peaks,
+        {},
+        figures,
+        "calibrated",
+        conditions,
+        content_of(calibration),
+    )
+
+
+def _peaks(calibration: Calibration, *, is_gpu: bool) -> dict[str, float]:
+    """Return the best rate of products in each dtype.
+
+    On a GPU, convolutions and recurrent layers of float32 may run in TF32, which is the default of their library: if
+    they are faster than any other product of float32, their best rate is that of ``tf32``.
+    """
+    peaks: dict[str, float] = {}
+    for table in calibration.tables:
+        if len(table.points[0].sizes) > 1:
+            in_library = (
+                is_gpu and table.dtype == "float32" and ("convolution" in table.kind or "recurrent" in table.kind)
+            )
+            dtype = "tf32" if in_library else table.dtype
+            peaks[dtype] = max(peaks.get(dtype, 0.0), table.best_rate)
+    if peaks.get("tf32", math.inf) <= peaks.get("float32", 0.0):
+        del peaks["tf32"]
+    return peaks
+
+
+def _spread(calibration: Calibration) -> float:
+    """Return the median of the spreads of all points."""
+    spreads = sorted(point.spread for table in calibration.tables for point in table.points)
+    return float(f"{spreads[len(spreads) // 2]:.3g}")

@@ -1,0 +1,126 @@
+"""Tables of a calibration: how fast products of a kind run by their shape, and traffic of a family by its bytes.
+
+A time is ``start + work / rate``: ``start`` is the shortest time of the table, what a call takes however little it
+does. Between the measured points the logarithm of the rate is interpolated by a local linear regression over the
+logarithms of the sizes, in which a point counts by the share of its time that is not the start; beyond the points sizes
+are taken to be those of the outermost ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from profilerkit.errors import ArgumentError
+from profilerkit.process.cached import cached_property
+
+__all__ = ["EfficiencyTable", "Point"]
+
+#: The width of the regression's weights, in factors of two of a size.
+_WIDTH = 1.0
+#: How far slopes are drawn to zero.
+_RIDGE = 0.3
+#: The least share of a time that counts as work.
+_LEAST_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One measurement: the sizes, the work (FLOPs or bytes), its seconds, and the spread of the repetitions."""
+
+    sizes: tuple[float, ...]
+    work: float
+    seconds: float
+    spread: float = 0.0
+
+
+@dataclass(frozen=True)
+class EfficiencyTable:
+    """The measured points of one kind of product, or family of traffic, in one dtype."""
+
+    kind: str
+    dtype: str
+    points: tuple[Point, ...]
+
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise ArgumentError(f"the table of {self.kind!r} in {self.dtype} has no points")
+        widths = {len(point.sizes) for point in self.points}
+        numbers = [number for point in self.points for number in (*point.sizes, point.work, point.seconds)]
+        if len(widths) != 1 or min(numbers) <= 0:
+            raise ArgumentError(
+                f"the table of {self.kind!r} in {self.dtype} is not one of points with equally many sizes above zero"
+            )
+
+    @cached_property
+    def best_rate(self) -> float:
+        """The most work in a second that was measured."""
+        return max(point.work / point.seconds for point in self.points)
+
+    @cached_property
+    def least_seconds(self) -> float:
+        """The shortest time that was measured: what a call takes however little it does."""
+        return min(point.seconds for point in self.points)
+
+    def seconds(self, sizes: Sequence[float], work: float, peak: float) -> float:
+        """Return the seconds of so much work at these sizes; never faster than ``peak``, a rate."""
+        rate = math.exp(_interpolated(self._logs, self._log_rates, self._shares, sizes))
+        return max(self.least_seconds + work / rate, work / peak)
+
+    def rate_at(self, size: float) -> float:
+        """Return the best rate at sizes of at least about ``size``, for tables with one size."""
+        rates = [point.work / point.seconds for point in self.points if point.sizes[0] >= size / 2]
+        return max(rates, default=self.points[-1].work / self.points[-1].seconds)
+
+    @cached_property
+    def errors(self) -> tuple[float, ...]:
+        """The logarithm of measured over predicted seconds of each point, predicted from the others."""
+        import numpy as np
+
+        if len(self.points) < 3:
+            return ()
+        errors = []
+        for index, point in enumerate(self.points):
+            kept = np.arange(len(self.points)) != index
+            rate = _interpolated(self._logs[kept], self._log_rates[kept], self._shares[kept], point.sizes)
+            errors.append(math.log(point.seconds / (self.least_seconds + point.work / math.exp(rate))))
+        return tuple(errors)
+
+    @cached_property
+    def _logs(self) -> Any:
+        import numpy as np
+
+        return np.log2(np.array([point.sizes for point in self.points], dtype=float))
+
+    @cached_property
+    def _shares(self) -> Any:
+        """The share of each point's time that is not the start."""
+        import numpy as np
+
+        seconds = np.array([point.seconds for point in self.points])
+        return np.maximum(1 - self.least_seconds / seconds, _LEAST_SHARE)
+
+    @cached_property
+    def _log_rates(self) -> Any:
+        import numpy as np
+
+        work, seconds = np.array([(point.work, point.seconds) for point in self.points]).T
+        return np.log(work / (seconds * self._shares))
+
+
+def _interpolated(logs: Any, targets: Any, shares: Any, sizes: Sequence[float]) -> float:
+    """Return the interpolated target at some sizes."""
+    import numpy as np
+
+    at = np.clip(np.log2(np.array(sizes, dtype=float)), logs.min(axis=0), logs.max(axis=0))
+    offsets = logs - at
+    distances = (offsets**2).sum(axis=1) / (2 * _WIDTH**2)
+    weights = np.exp(-(distances - distances.min())) * shares**2
+    design = np.hstack([np.ones((len(logs), 1)), offsets])
+    weighted = design * weights[:, None]
+    penalty = np.diag([1e-9, *[_RIDGE * weights.sum()] * logs.shape[1]])
+    solution = np.linalg.solve(weighted.T @ design + penalty, weighted.T @ targets)
+    near = targets[distances <= distances.min() + 8]
+    return float(np.clip(solution[0], near.min() - 0.7, near.max() + 0.7))

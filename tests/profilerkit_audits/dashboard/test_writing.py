@@ -1,0 +1,216 @@
+"""The page of a store: which rows it has, what is left out of it, and the pages of models beside it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from audit_rows import fill, planted
+from msgspec.structs import replace
+
+from profilerkit import ArgumentError, Completeness, profile
+from profilerkit_audits import Row, RowStatus, Run, Store, Value
+from profilerkit_audits.dashboard import render, write
+from profilerkit_audits.dashboard.subjects import group_rows
+from profilerkit_metrics import ComputeEvalMetric
+from profilerkit_numpy.layers import Sequential, dense
+from profilerkit_pages.html import render as to_html
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "runs.db") as opened:
+        yield opened
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """Return what the scripts of a page read."""
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert match is not None
+    content: dict[str, Any] = json.loads(match[1])
+    return content
+
+
+def unpacked(values: Any) -> list[Any]:
+    return values if isinstance(values, list) else [values["of"][at] for at in values["at"]]
+
+
+def begun(store: Store, **fields: Any) -> str:
+    return store.begin_run(Run("", "", machine="m", **fields), {"cpu": "A", "host": "box"}).run
+
+
+def test_each_model_is_one_row_with_its_newest_values(store: Store) -> None:
+    first, second = fill(store, 30, times=2)
+    data = data_of(render(store))
+    assert data["count"] == 30
+    assert unpacked(data["columns"]["spec"]) == [f"zoo:model_{number:05d}" for number in range(30)]
+    macs = next(metric for metric in data["metrics"] if metric["name"] == "macs")
+    # Number 1: (7919 mod 30 + 1) * 1000 = (29 + 1) * 1000; number 5 is doubled: 5 * 7919 mod 30 = 25.
+    assert (macs["values"][1], macs["values"][5]) == (30_000, 52_000)
+    assert macs["values"][9] is None, "a failed model has no number, and no zero"
+    assert macs["incomplete"]["9"] == ["failed", "the process was ended by the signal SIGSEGV"]
+    assert macs["incomplete"]["6"] == ["partial", "aten.odd (2 calls)"]
+    assert data["histories"]["5"]["values"]["macs"] == [26_000, 52_000]
+    assert data["histories"]["1"]["values"]["macs"] == 30_000, "one number for what never moved"
+    assert data["versions"][data["histories"]["5"]["versions"][1]]["torch"] == "2.13"
+    assert [run["run"] for run in data["runs"]] == [first[:12], second[:12]]
+
+
+def test_a_run_has_its_rows_and_what_was_before(store: Store) -> None:
+    first, second = fill(store, 10, times=2)
+    (third,) = [begun(store)]
+    store.add(replace(next(planted(1, third, 3)), spec="zoo:other", key="o" * 64))
+    data = data_of(render(store, run=first))
+    assert data["count"] == 10
+    assert data["histories"] == {}, "what came later is not part of a run"
+    assert set(data_of(render(store, run=second))["histories"]) == {str(number) for number in range(10)}
+    assert unpacked(data_of(render(store, run=third))["columns"]["spec"]) == ["zoo:other"]
+    with pytest.raises(ArgumentError, match=f"there is no run '{first[:-1]}' in the store; the nearest are: {first}"):
+        render(store, run=first[:-1])
+
+
+def test_times_of_two_machines_are_two_rows() -> None:
+    """Counts of two machines are one history; so are a crash and what was there before it."""
+    timed = {"execution_time": Value(0.5, "s", samples=12)}
+    base = Row("net.py:build", "k", RowStatus.COMPLETE, values=timed, machine="a", created="2026-01-01")
+    rows = [base, replace(base, machine="b"), replace(base, values={}, status=RowStatus.FAILED, created="2026-01-02")]
+    assert [[row.machine for row in subject.rows] for subject in group_rows(rows)] == [["a", "a"], ["b"]]
+    counted = [replace(row, values={"macs": Value(1, "MACs")}) for row in rows]
+    (subject,) = group_rows(counted)
+    assert len(subject.rows) == 3
+    assert subject.newest.status is RowStatus.FAILED
+
+
+def test_the_id_of_a_row_stays_when_its_code_and_versions_change() -> None:
+    base = Row("net.py:build", "k", RowStatus.COMPLETE, settings={"batch_size": 1})
+    (before,) = group_rows([base])
+    (after,) = group_rows([replace(base, key="other", versions={"torch": "3"}, code="c", machine="b")])
+    (other,) = group_rows([replace(base, settings={"batch_size": 2})])
+    assert before.id == after.id != other.id
+
+
+def test_paths_and_secrets_leave_the_page_unless_it_is_private(store: Store) -> None:
+    run = begun(store)
+    reason = "no file /home/someone/nets/net.py; token=abcdef123 </script><script>alert(1)"
+    store.add(Row("/srv/nets/net.py:build", "k" * 64, RowStatus.FAILED, reason=reason, run=run, machine="m"))
+    page = render(store)
+    assert not re.search(r"someone|abcdef123|/srv/nets|box", page.partition('id="data">')[2].partition("</script>")[0])
+    assert unpacked(data_of(page)["columns"]["spec"]) == ["…/net.py:build"]
+    assert "<script>alert" not in page
+    private = data_of(render(store, private=True))
+    assert unpacked(private["columns"]["reason"]) == [reason]
+    assert unpacked(private["columns"]["spec"]) == ["/srv/nets/net.py:build"]
+
+
+def test_a_page_of_each_model_stands_beside_and_is_written_once(store: Store, tmp_path: Path) -> None:
+    report = profile(Sequential(dense(4, 8)), input_shape=(4,), metrics=["macs"], name="at /srv/nets/small")
+    run = begun(store)
+    store.add(Row("a", "a" * 64, RowStatus.COMPLETE, run=run, machine="m"), report)
+    store.add(Row("b", "b" * 64, RowStatus.FAILED, run=run, machine="m"))
+    output = tmp_path / "out" / "audit.html"
+    output.parent.mkdir()
+    written = write(store, output)
+    assert (written.rows, written.pages) == (2, 1)
+    address, none = data_of(output.read_text(encoding="utf-8"))["pages"]
+    assert none == ""
+    page = output.parent / address
+    assert page.parent.name == "audit-models"
+    content = page.read_text(encoding="utf-8")
+    assert "32" in content, "4 x 8 MACs"
+    assert "/srv/nets" not in content
+    page.write_text("kept", encoding="utf-8")
+    write(store, output)
+    assert page.read_text(encoding="utf-8") == "kept", "what is there is not written again"
+    write(store, output, private=True)
+    private = output.parent / data_of(output.read_text(encoding="utf-8"))["pages"][0]
+    assert "/srv/nets" in private.read_text(encoding="utf-8")
+    assert data_of(render(store))["pages"] == []
+
+
+def test_the_page_loads_nothing(store: Store) -> None:
+    fill(store, 3)
+    page = render(store)
+    assert "default-src 'none'" in page
+    assert not re.search(r'(?:src|href)="(?!#|data:,)', page)
+
+
+def test_the_page_says_how_busy_the_machine_was(store: Store) -> None:
+    """The median of 0.1, 0.4 and 0.9 is 0.4; a quiet machine is not mentioned."""
+    run = begun(store)
+    for spec, busy in (("a", 0.1), ("b", 0.4), ("c", 0.9)):
+        store.add(Row(spec, spec * 64, RowStatus.COMPLETE, conditions={"busy": busy}, run=run, machine="m"))
+    assert "<dd>40% in the median row, 90% at the most</dd>" in render(store)
+    quiet = begun(store)
+    store.add(Row("d", "d" * 64, RowStatus.COMPLETE, conditions={"busy": 0.01}, run=quiet, machine="m"))
+    assert "other work" not in render(store, run=quiet).partition('id="data"')[0]
+
+
+def test_what_does_not_apply_is_told_from_what_is_missing(store: Store) -> None:
+    run = begun(store)
+    about: dict[str, Any] = {
+        "completeness": Completeness.UNAVAILABLE,
+        "reason": "does not apply to this model: no weights",
+    }
+    values = {"macs": Value(1, "MACs"), "trainable_params": Value(None, **about)}
+    store.add(Row("a.onnx", "a" * 64, RowStatus.COMPLETE, values=values, run=run, machine="m"))
+    params = next(each for each in data_of(render(store))["metrics"] if each["name"] == "trainable_params")
+    assert params["incomplete"]["0"] == ["does not apply", "does not apply to this model: no weights"]
+
+
+@pytest.mark.parametrize("page", ["the page of a store", "the page of a report"])
+def test_both_pages_fill_one_frame(store: Store, page: str) -> None:
+    """Head, policy and end of both are the same but for title, digests and what stands between."""
+    fill(store, 3)
+    report = profile(Sequential(dense(4, 8)), input_shape=(4,), metrics=["macs"])
+    html = render(store) if page == "the page of a store" else to_html(report)
+    style = re.search(r"<style>(.*?)</style>", html, re.DOTALL)
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'; script-src 'sha256-" in html
+    order = [
+        "<!DOCTYPE html>",
+        "Content-Security-Policy",
+        'class="skip"',
+        "<main",
+        "<noscript>",
+        'id="data"',
+        "</html>",
+    ]
+    assert [html.count(each) for each in order] == [1] * len(order)
+    assert sorted(order, key=html.index) == order
+    assert len(re.findall("<section id=", html)) == len(re.findall("</section>", html)) - html.count('class="about"')
+
+
+def test_a_store_without_rows_has_a_page(store: Store) -> None:
+    data = data_of(render(store))
+    assert (data["count"], data["metrics"], data["runs"]) == (0, [], [])
+
+
+def test_the_metric_itself_says_whether_more_is_better(store: Store) -> None:
+    """Of an evaluation its function says it, in the report of the row; where nobody knows, more is not better."""
+    run = begun(store)
+    model = Sequential(dense(4, 2))
+    values = {"accuracy": 0.5, "loss": 0.2, "drift": 0.1}
+    function = ComputeEvalMetric(lambda model, data: values, key="accuracy", better="higher")
+    function = function.with_secondary_metric("loss", better="lower").with_secondary_metric("drift")
+    names = ["eval_metric", "loss", "drift", "macs"]
+    report = profile(model, input_shape=(4,), functions=[function], metrics=names, data_splits={"test": []})
+    store.add(
+        Row(
+            "a",
+            "a" * 64,
+            RowStatus.COMPLETE,
+            values={key: Value.of(record) for key, record in report.statuses.items()},
+            run=run,
+            machine="m",
+        ),
+        report,
+    )
+    metrics = {metric["name"]: metric["more"] for metric in data_of(render(store))["metrics"]}
+    assert metrics == {"eval_metric": True, "loss": False, "drift": False, "macs": False}

@@ -1,0 +1,79 @@
+"""Layers responsible for a difference: what has only another name is none, and buffers are told from parameters;
+and operators that account for one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from profilerkit import profile
+from profilerkit_audits.changes import _Move, compare_operators, find_layers, leave_out_renamed, sum_operators
+from profilerkit_numpy.layers import Sequential, dense
+
+
+def test_layers_with_another_name_are_left_out() -> None:
+    """Of three layers of 8 that came and two that went one is new; what differs in size or type stays."""
+    counts = Counter(
+        {
+            _Move("Linear", 8, "added"): 3,
+            _Move("Linear", -8, "removed"): 2,
+            _Move("Linear", 5, "changed"): 1,
+            _Move("Conv2d", 4, "added"): 1,
+            _Move("Linear", -4, "removed"): 1,
+        }
+    )
+    assert leave_out_renamed(counts) == {
+        ("Linear", 8, "added"): 1,
+        ("Linear", 5, "changed"): 1,
+        ("Conv2d", 4, "added"): 1,
+        ("Linear", -4, "removed"): 1,
+    }
+
+
+def test_a_size_that_moved_without_its_parameters() -> None:
+    """A layer of 4 x 8 on both sides: nothing but buffers or dtypes can have moved its bytes."""
+    metrics = ["model_size", "total_params"]
+    one, two = (profile(Sequential(dense(4, width)), input_shape=(4,), metrics=metrics) for width in (8, 9))
+    assert find_layers(one, one, "model_size") == ("as many parameters as before: buffers or dtypes differ",)
+    assert find_layers(one, two, "model_size")[0].endswith("(Dense): +5"), "4 weights and a bias"
+
+
+# Operators ------------------------------------------------------------------------------------------------------------
+
+SIDES = ("a.rotary", "b.rotary")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"bmm": (1, 16)}, {"bmm": (1, 16)}, ""),
+        ({"bmm": (1, 16)}, {"bmm": (1, 24)}, ""),  # the layer's difference says the same
+        ({"bmm": (1, 16)}, {"bmm": (2, 32)}, "bmm +16 (1 -> 2 calls)"),
+        (
+            {"bmm": (1, 16), "cos": (1, 4)},
+            {"mul": (1, 8), "cos": (1, 4)},
+            "bmm -16 (no longer called), mul +8 (not called before)",
+        ),
+        (
+            dict.fromkeys("abcde", (1, 5)),
+            {name: (1, count) for name, count in zip("abcde", (1, 2, 3, 4, 6), strict=True)},
+            "a -4, b -3, c -2, d -1, and 1 more operators",
+        ),
+    ],
+)
+def test_operators_that_moved(
+    before: dict[str, tuple[int, float]], after: dict[str, tuple[int, float]], expected: str
+) -> None:
+    """Layers are matched by their paths in either report; operators of other layers are not looked at."""
+    mine = {(SIDES[0], name): value for name, value in before.items()} | {("other", "exp"): (1, 9)}
+    theirs = {(SIDES[1], name): value for name, value in after.items()}
+    assert compare_operators(mine, theirs, SIDES) == expected
+
+
+def test_the_operators_of_a_report() -> None:
+    """A layer of 4 x 8 for one sample: 32 MACs in one call."""
+    report = profile(Sequential(dense(4, 8)), input_shape=(4,), metrics=["macs"])
+    sums = sum_operators(report, "macs")
+    assert [value for value in sums.values() if value[1]] == [(1, 32)]
+    assert {layer for layer, _ in sums} <= {row["path"] for row in report.layers or ()}

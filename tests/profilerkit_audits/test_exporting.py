@@ -1,0 +1,161 @@
+"""Exports: every form is read back unchanged, a changed file is an error, and what is private stays here."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profilerkit import ArgumentError, Report, ReportFileError, profile
+from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value, add_report, export, hiding, read_export
+from profilerkit_audits.hiding import hide_text
+from profilerkit_numpy.layers import Sequential, dense
+
+FORMS = (".parquet", ".jsonl", ".csv")
+
+
+@pytest.fixture
+def suffix(request: pytest.FixtureRequest) -> str:
+    """Return the suffix of a test; skip Parquet's without a pyarrow that can be imported: today's needs numpy 2."""
+    form: str = getattr(request, "param", ".parquet")
+    if form == ".parquet":
+        pytest.importorskip("pyarrow", exc_type=ImportError)
+    return form
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "runs.db") as opened:
+        model = Sequential(dense(4, 8))
+        add_report(opened, profile(model, input_shape=(4,), metrics=["macs", "execution_time"], num_iters=3))
+        run = opened.begin_run(Run("", "", machine="m"), {"cpu": "A"}).run
+        values = {"of_mine": Value(2**70 + 1), "macs": Value(None, "MACs", reason='none, "quoted"\nand more')}
+        reason = "no file /home/someone/nets/net.py:12; see https://host.example/a/b"
+        content: dict[str, Any] = {
+            "settings": {"input_shape": [1, None]},
+            "flags": ("a, b",),
+            "tries": {"t": (0.5, 1.0)},
+        }
+        opened.add(
+            Row(
+                "nets/é.py:b",
+                "k",
+                RowStatus.FAILED,
+                FailureCode.MODEL,
+                reason,
+                values=values,
+                machine="m",
+                run=run,
+                **content,
+            )
+        )
+        yield opened
+
+
+@pytest.mark.parametrize("suffix", FORMS, indirect=True)
+def test_rows_and_reports_are_read_back_unchanged(suffix: str, store: Store, tmp_path: Path) -> None:
+    file = tmp_path / f"rows{suffix}"
+    assert export(store, file, private=True) == 2
+    rows = list(store.rows())
+    read = list(read_export(file))
+    assert [row for row, _ in read] == rows
+    assert [report for _, report in read] == [store.report(row) for row in rows]
+    assert read[0][0].checksum == rows[0].checksum != ""
+
+
+@pytest.mark.parametrize("suffix", FORMS, indirect=True)
+def test_an_export_without_private_things_is_whole_too(suffix: str, store: Store, tmp_path: Path) -> None:
+    file = tmp_path / f"rows{suffix}"
+    export(store, file)
+    (first, report), (second, none) = read_export(file)
+    assert report is not None
+    assert none is None
+    assert "host" not in report.environment
+    assert first["macs"] == report["macs"] == 32
+    assert second.reason == "no file …/net.py:12; see https://host.example/a/b"
+
+
+def test_the_columns_of_values_are_numbers_for_other_programs(suffix: str, store: Store, tmp_path: Path) -> None:
+    import pandas as pd
+
+    export(store, tmp_path / f"rows{suffix}")
+    frame = pd.read_parquet(tmp_path / f"rows{suffix}")
+    assert frame["value.macs"].tolist()[0] == 32
+    assert frame["value.of_mine"].tolist()[1] == float(2**70 + 1)
+    export(store, tmp_path / "rows.csv")
+    with (tmp_path / "rows.csv").open(newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    assert [line["value.macs"] for line in lines] == ["32", ""]
+
+
+def test_a_file_that_was_changed_or_cut_off_is_an_error(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    export(store, file)
+    text = file.read_text()
+    for changed, message in (
+        (text.replace('\\"failed\\"', '\\"complete\\"'), "the digest of row 2 does not fit"),
+        (text.splitlines()[0] + "\n", "has 1 rows of 2: it was cut off"),
+        (text[:-20], "line 2 is no JSON"),
+        ("".join(reversed(text.splitlines(keepends=True))), "row 1 has the number 2"),
+        ('{"a": 1}\n', "is no export of profilerkit: line 1 has no"),
+        ("3\n", "line 1 is no row"),
+    ):
+        file.write_text(changed)
+        with pytest.raises(ReportFileError, match=message):
+            list(read_export(file))
+
+
+def test_what_only_begins_as_parquet_does_is_an_error(suffix: str, tmp_path: Path) -> None:
+    file = tmp_path / f"rows{suffix}"
+    file.write_bytes(b"PAR1 and then something else")
+    with pytest.raises(ReportFileError, match="is no Parquet file"):
+        list(read_export(file))
+
+
+def test_another_suffix(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"'rows\.xlsx': the suffix names no export format; use one of \.parquet, "):
+        export(store, tmp_path / "rows.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("in act (/work/nets/a b/net.py:3)", "in act (…/a b/net.py:3)"),
+        ("/tmp", "…/tmp"),
+        (r"C:\Users\someone\net.py", "…/net.py"),
+        ("3 FLOPs/s and/or a/b/c.py", "3 FLOPs/s and/or a/b/c.py"),
+        ("https://example.org/a/b", "https://example.org/a/b"),
+        ("postgresql://me:pw@db/x", "postgresql://<secret>@db/x"),
+        ("API_KEY=abc123 rest", "API_KEY=<secret> rest"),
+        ("ghp_" + "a1" * 18, "<secret>"),
+        ("hf_" + "Z9" * 17, "<secret>"),
+        ("AKIA" + "B2" * 8, "<secret>"),
+    ],
+)
+def test_what_is_hidden_by_its_form(text: str, expected: str) -> None:
+    assert hide_text(text) == expected
+
+
+def test_names_and_secrets_of_this_machine_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SERVICE_TOKEN", "correct-horse-battery")
+    monkeypatch.setattr("socket.gethostname", lambda: "greenmachine")
+    monkeypatch.setattr("getpass.getuser", lambda: "jdoe")
+    hiding._names.cache_clear()
+    hiding._environment_secrets.cache_clear()
+    try:
+        assert hide_text("jdoe@greenmachine says correct-horse-battery; jdoes") == "<name>@<name> says <secret>; jdoes"
+    finally:
+        monkeypatch.undo()
+        hiding._names.cache_clear()
+        hiding._environment_secrets.cache_clear()
+
+
+def test_a_saved_report_of_an_export_can_be_loaded(store: Store, tmp_path: Path) -> None:
+    export(store, tmp_path / "rows.jsonl")
+    line = json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])
+    (tmp_path / "report.json").write_text(line["report"])
+    assert Report.load(tmp_path / "report.json")["macs"] == 32

@@ -1,0 +1,122 @@
+"""Histories, and runs that are over: what moved between two, and which limits one keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from stores import begun, count_row, network_report
+
+from profilerkit import ArgumentError, BudgetError
+from profilerkit.cli import main
+from profilerkit_audits import Store, check_run, diff_runs, history
+from profilerkit_audits.run_budgets import FORMS
+from profilerkit_budgets import Budget, Verdict
+
+pytestmark = pytest.mark.heavy
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """Three runs: ``net.py:f`` has 48, 48 and 56 MACs; ``net.py:g`` 32 in the first two and fails in the last."""
+    with Store.open(tmp_path / "runs.db") as opened:
+        for night, width in enumerate([2, 2, 3]):
+            run = begun(opened, night, plan={"budgets": {"macs": "<= 50"}})
+            f, g = network_report(4, 8, width), None if night == 2 else network_report(4, 8)
+            opened.add(count_row(run, night, "net.py:f", f), f)
+            opened.add(count_row(run, night, "net.py:g", g), g)
+        yield opened
+
+
+def test_a_history_has_every_measurement_and_marks_what_moved(store: Store) -> None:
+    (f,) = history(store, "net.py:f", "macs")
+    assert [point.value.value for point in f.points] == [48, 48, 56]
+    assert [point.moved for point in f.points] == [None, False, True]
+    assert f.points[2].causes == ("commit c1 -> c2",)
+    f, g = history(store, "net.py:*", "macs")
+    assert [point.value.value for point in g.points] == [32, 32, None]
+
+
+def test_a_commit_in_short_keeps_the_mark_of_changed_files(store: Store) -> None:
+    """Else a row from changed files would have the commit that it differs from."""
+    for night, commit in ((3, "c" * 40), (4, f"{'c' * 40}+")):
+        report = network_report(4, 8)
+        row = count_row(begun(store, night), night, "net.py:h", report, commit=commit)
+        store.add(row, report)
+    (h,) = history(store, "net.py:h", "macs")
+    assert h.points[1].causes == ("commit cccccccccccc -> cccccccccccc+",)
+    assert [cells[1] for cells in h.grid().rows] == ["cccccccccc", "cccccccccc+"]
+
+
+def test_a_model_or_metric_that_is_not_there_names_the_nearest(store: Store) -> None:
+    with pytest.raises(ArgumentError, match="no model 'net.py:ff'; the nearest are: net.py:f, net.py:g"):
+        history(store, "net.py:ff", "macs")
+    with pytest.raises(ArgumentError, match="has no metric 'mac' in the store; the nearest are: macs"):
+        history(store, "net.py:f", "mac")
+
+
+def test_a_difference_has_each_value_that_moved(store: Store) -> None:
+    result = diff_runs(store, "last~1", "last")
+    moved = {(each.case.spec, each.metric): each for each in result.changes}
+    assert {key for key in moved if key[1] != "memory_footprint"} == {
+        ("net.py:f", "macs"),
+        ("net.py:f", "total_params"),
+        ("net.py:g", "macs"),
+    }
+    assert moved["net.py:f", "macs"].difference == 8
+    assert moved["net.py:f", "macs"].layers[0].endswith("(Dense): +8")
+    assert moved["net.py:g", "macs"].verdict == "lost"
+    assert moved["net.py:g", "macs"].after.reason == "the process was killed"
+    same = diff_runs(store, "run-000", "run-001")
+    assert (same.changes, same.same) == ((), 6)
+
+
+def test_runs_are_named_by_their_beginning(store: Store) -> None:
+    assert diff_runs(store, "run-000-m", "run-002").new.run == "run-002-m"
+    with pytest.raises(ArgumentError, match="3 runs begin with 'run-'"):
+        diff_runs(store, "run-", "last")
+    with pytest.raises(ArgumentError, match="there is no run 'x'; the newest are: run-002-m"):
+        diff_runs(store, "x", "last")
+
+
+def test_budgets_over_a_run(store: Store) -> None:
+    """56 MACs are over 50, and what failed proves nothing."""
+    checked = check_run(store, "last")
+    verdicts = {case.spec: findings[0].verdict for case, findings in checked.findings.items()}
+    assert verdicts == {"net.py:f": Verdict.FAILED, "net.py:g": Verdict.FAILED}
+    assert not check_run(store, "last~1").is_broken()
+    suites = ET.fromstring(FORMS["junit"](checked))
+    assert [suites.get(name) for name in ("tests", "failures", "skipped")] == ["2", "2", "0"]
+    assert "the process was killed" in FORMS["junit"](checked)
+    markdown = FORMS["markdown"](checked)
+    assert "| net.py:f | failed | macs &lt;= 50 | 56 MACs, 112 % of the limit |" in markdown
+    assert "2 models, 2 limits: 2 failed" in markdown
+    with pytest.raises(BudgetError, match="no model of the run has a layer that these limits match: layers 'zzz'"):
+        check_run(store, "last~1", Budget.of({"layers": {"zzz": {"macs": "<= 1"}}}))
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as end:
+        main(list(arguments))
+    captured = capsys.readouterr()
+    return int(end.value.code or 0), captured.out, captured.err
+
+
+def test_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ("--store", str(tmp_path / "runs.db"))
+    code, out, _ = command(capsys, "history", "net.py:f", "--metric", "macs", *where, "--format", "json")
+    assert (code, [point["value"] for point in json.loads(out)[0]["points"]]) == (0, [48, 48, 56])
+    code, out, _ = command(capsys, "audit", "--diff", "last~1", "last", *where, "--format", "markdown")
+    assert code == 0
+    assert "48 MACs -&gt; 56 MACs" in out
+    code, out, _ = command(capsys, "audit", "--check", "last", *where, "--format", "junit")
+    assert (code, ET.fromstring(out).get("failures")) == (1, "2")
+    code, _, err = command(capsys, "audit", "--check", "last", *where, "--format", "json")
+    assert (code, "with --check there are console, markdown, junit" in err) == (2, True)
+    code, _, err = command(capsys, "audit", "--diff", "last", "nowhere", *where)
+    assert (code, "there is no run 'nowhere'" in err) == (2, True)
+    code, _, err = command(capsys, "audit")
+    assert (code, "Missing argument 'PLAN'" in err) == (2, True)

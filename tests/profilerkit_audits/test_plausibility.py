@@ -1,0 +1,91 @@
+"""Values that cannot be right are flagged; values that can be are not."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from profilerkit import Completeness, Measurement, Report, profile
+from profilerkit_audits.local_engine import State, may_go, may_start
+from profilerkit_audits.plausibility import ACCELERATOR_FLOPS, CORE_FLOPS, find_flags
+from profilerkit_numpy.layers import Sequential, dense
+
+
+@pytest.fixture(scope="module")
+def fine() -> Report:
+    return profile(Sequential(dense(4, 8)), input_shape=(4,), num_iters=3)
+
+
+def with_value(report: Report, key: str, value: Any, **fields: Any) -> Report:
+    record = replace(report.statuses[key], value=value, **fields)
+    return replace(report, statuses={**report.statuses, key: record})
+
+
+def test_a_report_that_is_fine_has_no_flags(fine: Report) -> None:
+    assert find_flags(fine) == ()
+
+
+def test_a_zero_is_flagged_unless_something_is_said_to_be_missing(fine: Report) -> None:
+    assert find_flags(with_value(fine, "macs", 0)) == ("macs: it is 0, and is reported as complete",)
+    assert find_flags(with_value(fine, "macs", 0, completeness=Completeness.PARTIAL)) == ()
+
+
+def test_a_time_of_zero(fine: Report) -> None:
+    (flag,) = find_flags(with_value(fine, "execution_time", Measurement((0.0, 0.0, 0.0))))
+    assert flag == "execution_time: its median is 0.0, and no measurement is zero or less"
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "ceiling"),
+    [
+        ("cpu", "float32", CORE_FLOPS * (os.cpu_count() or 1)),
+        ("cpu", "bfloat16", 16 * CORE_FLOPS * (os.cpu_count() or 1)),
+        ("cuda:0", "float32", ACCELERATOR_FLOPS),
+    ],
+)
+def test_more_flops_in_a_second_than_the_device_can_do(device: str, dtype: str, ceiling: float, fine: Report) -> None:
+    timed = with_value(fine, "execution_time", Measurement((1e-3,) * 3))
+    below, above = (with_value(timed, "flops", int(ceiling * 1e-3 * factor)) for factor in (0.99, 1.01))
+    assert find_flags(below, device, dtype) == ()
+    (flag,) = find_flags(above, device, dtype)
+    assert "FLOP/s, beyond the" in flag
+
+
+def test_a_throughput_without_a_batch(fine: Report) -> None:
+    (flag,) = find_flags(replace(fine, batch_size=None))
+    assert flag.startswith("throughput: samples in a second of inputs whose batch size is not known")
+
+
+# Turns ----------------------------------------------------------------------------------------------------------------
+
+C, W, T = State.COUNTING, State.WAITING, State.TIMING
+
+
+@pytest.mark.parametrize(
+    ("device", "states", "expected"),
+    [
+        ("cpu", [(W, "cpu")], True),
+        ("cpu", [(W, "cpu"), (W, "cpu")], True),
+        ("cpu", [(W, "cpu"), (C, "cpu")], False),
+        ("cpu", [(W, "cpu"), (T, "cpu")], False),
+        ("cpu", [(W, "cpu"), (T, "cuda:0")], False),
+        ("cuda:0", [(W, "cuda:0"), (C, "cpu")], True),
+        ("cuda:0", [(W, "cuda:0"), (T, "cuda:0")], False),
+        ("cuda:0", [(W, "cuda:0"), (T, "cuda:1")], True),
+        ("cuda:0", [(W, "cuda:0"), (T, "cpu")], False),
+    ],
+)
+def test_who_may_be_timed(device: str, states: list[tuple[State, str]], expected: bool) -> None:
+    assert may_go(device, states) is expected
+
+
+def test_nothing_is_started_while_a_cpu_is_timed_or_when_many_wait() -> None:
+    assert may_start([], 2)
+    assert may_start([(C, "cpu"), (W, "cpu")], 2)
+    assert may_start([(T, "cuda:0")], 2)
+    assert not may_start([(T, "cpu")], 2)
+    assert not may_start([(C, "cpu"), (C, "cpu")], 2)
+    assert not may_start([(W, "cpu"), (W, "cpu")], 2)

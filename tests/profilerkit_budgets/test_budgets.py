@@ -1,0 +1,350 @@
+"""Budgets: limits as people write them, what comes of them, and what is said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from drawn_reports import HOSTILE_NAMES, STUDENT, TEACHER, Tags, layers, record
+
+from profilerkit import BudgetError, Completeness, Measurement, Report, Scale
+from profilerkit.trace.records import MemoryTimeline
+from profilerkit.trace.table import Table
+from profilerkit_budgets import Budget, Finding, Limit, Verdict, check
+from profilerkit_budgets.forms import as_junit, as_markdown, as_text, headline, summary
+
+BOUNDS = {
+    ("<= 5", ""): 5.0,
+    ("<= 5 G", "MACs"): 5e9,
+    ("<=5G", "MACs"): 5e9,
+    ("<= 5 GMACs", "MACs"): 5e9,
+    ("<= 5 MMACs", "MACs"): 5e6,
+    ("< 1.5e3 k", ""): 1.5e6,
+    ("<= 1_000_000", ""): 1e6,
+    (">= .5", ""): 0.5,
+    ("<= 25 MiB", "B"): 25 * 2**20,
+    ("<= 25 Mi", "B"): 25 * 2**20,
+    ("<= 25 MB", "B"): 25e6,
+    ("<= 2.5 ms", "s"): 2.5e-3,
+    ("<= 300 us", "s"): 300e-6,
+    ("<= 2 s", "s"): 2.0,
+    (">= 90 %", "%"): 90.0,
+    (">= 90%", "%"): 90.0,
+    (">= 100 samples/s", "samples/s"): 100.0,
+}
+
+
+@pytest.mark.parametrize(("text", "unit"), BOUNDS)
+def test_a_bound_is_read_in_base_units(text: str, unit: str) -> None:
+    limit = Limit.parse("key", text)
+    assert limit.bound(unit) == pytest.approx(BOUNDS[text, unit], rel=1e-12)
+    assert not limit.relative
+
+
+def test_times_the_baseline() -> None:
+    limit = Limit.parse("execution_time", "<= 1.10x")
+    assert (limit.relative, limit.bound("s"), str(limit)) == (True, 1.1, "execution_time <= 1.1x")
+
+
+@pytest.mark.parametrize("text", ["5 G", "<= ", "<= five", "~ 3", "", 5, None, True, "<= 1 2", "=< 3"])
+def test_what_is_no_limit_is_said(text: Any) -> None:
+    with pytest.raises(BudgetError, match=r"is no limit; write a comparison, a number and what it is in"):
+        Limit.parse("macs", text).bound("MACs")
+
+
+def test_another_unit_is_said() -> None:
+    with pytest.raises(BudgetError, match="macs <= 5 GB: 'GB' cannot be read; the unit of macs is MACs"):
+        Limit.parse("macs", "<= 5 GB").bound("MACs")
+    with pytest.raises(BudgetError, match="'MiB' cannot be read; total_params is a number without a unit"):
+        Limit.parse("total_params", "<= 5 MiB").bound("")
+
+
+def test_a_budget_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "budget.toml"
+    path.write_text('macs = ["<= 5 G", "<= 1x"]\n[layers."head.*"]\nparams = "<= 1 M"\n', encoding="utf-8")
+    budget = Budget.load(path)
+    assert list(map(str, budget.limits)) == ["macs <= 5 G", "macs <= 1x", "layers 'head.*': params <= 1 M"]
+    assert (budget.metrics, budget.needs_baseline) == (("macs",), True)
+
+
+@pytest.mark.parametrize("text", ["<= 1e400", "<= nan", "<= inf", "<= _", "<= 1_", "<= 1e999 G", "<= 1e308 P"])
+def test_a_number_that_is_none_or_too_large(text: str) -> None:
+    with pytest.raises(BudgetError, match=r"is no limit; write|beyond what a number can hold; give a smaller one"):
+        Limit.parse("macs", text).bound("MACs")
+
+
+def test_a_budget_that_is_nested_too_deep(tmp_path: Path) -> None:
+    path = tmp_path / "deep.toml"
+    for text in (f"macs = {'[' * 5000}{']' * 5000}", f"macs = {'{a=' * 5000}1{'}' * 5000}", f"macs = {'9' * 5000}"):
+        path.write_text(text)
+        with pytest.raises(BudgetError, match=r"nested too deep to be read|is no limit|is no TOML"):
+            Budget.load(path)
+    value: list[Any] = []
+    for _ in range(5000):
+        value = [value]
+    for given in (value, {"macs": value}, {"layers": {"a": {"macs": value}}}, 3, None, [], {"macs": math.nan}):
+        with pytest.raises(BudgetError, match=r"is no limit|is no budget"):
+            Budget.of(given)  # type: ignore[arg-type]
+
+
+def test_what_is_no_budget_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "budget.toml"
+    with pytest.raises(BudgetError, match=r"cannot read the budget .*: No such file"):
+        Budget.load(path)
+    path.write_text("macs <= 5", encoding="utf-8")
+    with pytest.raises(BudgetError, match=r"the budget .* is no TOML: "):
+        Budget.load(path)
+    path.write_text("# nothing", encoding="utf-8")
+    with pytest.raises(BudgetError, match="the budget {} has no limits; give one for each metric that matters"):
+        Budget.load(path)
+    with pytest.raises(BudgetError, match="layers holds limits by path pattern"):
+        Budget.of({"layers": {"head": "<= 3"}})
+
+
+def checked(given: Mapping[str, Any], report: Report = TEACHER, baseline: Report | None = None) -> list[Finding]:
+    return check(report, Budget.of(given), baseline)
+
+
+def verdict(given: Mapping[str, Any], report: Report = TEACHER, baseline: Report | None = None) -> str:
+    (finding,) = checked(given, report, baseline)
+    return finding.verdict.value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<= 192", "passed"),
+        ("<= 191", "failed"),
+        ("< 192", "failed"),
+        (">= 192", "passed"),
+        ("== 192", "passed"),
+        ("> 192", "failed"),
+    ],
+)
+def test_a_limit_of_the_whole(text: str, expected: str) -> None:
+    """The teacher has 8 x 16 + 16 x 4 = 192 MACs."""
+    assert verdict({"macs": text}) == expected
+
+
+def test_the_layers_responsible_are_named() -> None:
+    (finding,) = checked({"macs": "<= 100"})
+    assert finding.detail == "192 MACs, 192 % of the limit"
+    assert finding.responsible == ("first (Linear): 128 MACs, 66.67 %", "second (Linear): 64 MACs, 33.33 %")
+    assert checked({"macs": "<= 1 k"})[0].responsible == ()
+
+
+def test_a_limit_of_layers_holds_for_each_that_matches() -> None:
+    findings = checked({"layers": {"*": {"macs": "<= 100"}}})
+    assert [(finding.subject, finding.verdict.value) for finding in findings] == [
+        ("first", "failed"),
+        ("act", "passed"),
+        ("second", "passed"),
+    ]
+    assert verdict({"layers": {"sec*": {"params": "<= 68"}}}) == "passed"
+    assert verdict({"layers": {"sec*": {"flops": "<= 127"}}}) == "failed"
+
+
+def test_a_lower_bound_proves_nothing_but_may_break_a_limit() -> None:
+    partial = record("macs", 192, "192 MACs", base_unit="MACs", completeness=Completeness.PARTIAL, missing=("my::op",))
+    report = replace(TEACHER, statuses={"macs": partial})
+    (finding,) = checked({"macs": "<= 1 k"}, report)
+    assert finding.verdict is Verdict.UNCERTAIN
+    why = "at least so much, which does not decide this limit: my::op"
+    assert finding.detail == f"≥ 192 MACs, 19.2 % of the limit: {why}"
+    (broken,) = checked({"macs": "<= 100"}, report)
+    assert (broken.verdict, broken.detail[:17]) == (Verdict.FAILED, "≥ 192 MACs, 192 %")
+    assert verdict({"macs": ">= 100"}, report) == "passed"
+    (finding,) = checked({"layers": {"first": {"macs": "<= 1 k"}}}, report)
+    assert (finding.verdict, finding.detail) == (Verdict.UNCERTAIN, f"≥ 128 MACs: {why}")
+    assert checked({"macs": "<= 1x"}, report, TEACHER)[0].verdict is Verdict.UNCERTAIN
+    assert checked({"macs": "<= 0.9x"}, report, TEACHER)[0].verdict is Verdict.FAILED
+
+
+def test_a_value_that_is_not_there_fails_with_its_reason() -> None:
+    (finding,) = checked({"energy": "<= 1"})
+    assert (finding.verdict, finding.detail) == (Verdict.FAILED, "unavailable: no counter here")
+
+
+def test_exact_values_beside_a_baseline() -> None:
+    assert verdict({"macs": "<= 0.25x"}, STUDENT, TEACHER) == "passed"
+    assert verdict({"macs": "<= 0.24x"}, STUDENT, TEACHER) == "failed"
+    (finding,) = checked({"macs": "<= 1x"}, TEACHER, STUDENT)
+    assert finding.detail == "4x (192 MACs after 48 MACs)"
+    assert finding.responsible == ("first (Linear): +96 MACs", "second (Linear): +48 MACs")
+
+
+def timed(*samples: float, session: int | None = 1) -> Report:
+    time = record("execution_time", Measurement(samples, session=session), "t", base_unit="s", scale=Scale.TIME)
+    return replace(TEACHER, statuses={"execution_time": time})
+
+
+def test_a_ratio_is_judged_by_its_interval() -> None:
+    """Seven pairs: the interval is their range. Slower by 10 to 16 %, a median of 13 %."""
+    before, after = timed(*[1.0] * 7), timed(1.10, 1.11, 1.12, 1.13, 1.14, 1.15, 1.16)
+    assert verdict({"execution_time": "<= 1.2x"}, after, before) == "passed"
+    assert verdict({"execution_time": "<= 1.13x"}, after, before) == "uncertain"
+    assert verdict({"execution_time": "<= 1.05x"}, after, before) == "failed"
+    (finding,) = checked({"execution_time": "<= 1.05x"}, after, before)
+    assert finding.detail == "1.13x [1.1, 1.16] (t after t)"
+    alone = timed(1.10, 1.11, 1.12, 1.13, 1.14, 1.15, 1.16, session=2)
+    assert checked({"execution_time": "<= 1.05x"}, alone, before)[0].detail.endswith(
+        "(t after t), not measured in turn"
+    )
+
+
+def test_a_ratio_of_too_few_samples_is_uncertain() -> None:
+    before, after = timed(1.0, 1.0, 1.0), timed(1.10, 1.11, 1.12)
+    for limit in ("<= 1.2x", "<= 1.05x"):
+        (finding,) = checked({"execution_time": limit}, after, before)
+        assert finding.verdict.value == "uncertain"
+        assert finding.detail == "1.11x [1.1 to 1.12, 3 pairs] (t after t)"
+
+
+def test_layers_beside_a_baseline() -> None:
+    findings = checked({"layers": {"*t": {"macs": "<= 1x"}, "second": {"macs": "<= 4x"}}}, TEACHER, STUDENT)
+    assert [(finding.subject, finding.verdict.value) for finding in findings] == [
+        ("first", "failed"),
+        ("act", "passed"),
+        ("second", "passed"),
+    ]
+    assert findings[0].detail == "4x (128 MACs after 32 MACs)"
+    assert findings[1].detail == "1x (0 MACs after 0 MACs)"
+    table = layers(("", "Net", 0, 0), ("third", "Conv2d", 1, 5))
+    (finding,) = checked({"layers": {"third": {"macs": "<= 1x"}}}, replace(TEACHER, layers=table), STUDENT)
+    assert (finding.verdict.value, finding.detail) == ("failed", "5 MACs, and the baseline has no such layer")
+
+
+def test_a_model_that_is_one_layer_has_a_name_where_it_grew() -> None:
+    """As where it costs most: the path of the model itself is empty."""
+    small, large = (
+        replace(each, layers=layers(("", "Linear", 0, macs))) for each, macs in ((STUDENT, 48), (TEACHER, 192))
+    )
+    assert checked({"macs": "<= 1x"}, large, small)[0].responsible == ("(model) (Linear): +144 MACs",)
+
+
+def test_the_peak_is_where_memory_is_spent() -> None:
+    footprint = record("memory_footprint", 300, "300 B", base_unit="B", scale=Scale.IEC)
+    operators = Table([{"operator": "mm", "layer": "first"}, {"operator": "relu", "layer": "act"}])
+    memory = MemoryTimeline(weight_bytes=100, input_bytes=10, live_bytes=(50, 200))
+    report = replace(TEACHER, statuses={"memory_footprint": footprint}, operators=operators, memory=memory)
+    assert checked({"memory_footprint": "<= 256 B"}, report)[0].responsible == (
+        "act: most is alive after relu, 200 B of activations and inputs",
+        "weights: 100 B",
+    )
+
+
+ERRORS: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown metric": ({"mac": "<= 1"}, "the report of Teacher has no mac; it has, nearest first: macs"),
+    "no baseline": ({"macs": "<= 1x"}, "macs <= 1x is relative, and there is no baseline to compare with"),
+    "no layer": ({"layers": {"frist": {"macs": "<= 1"}}}, "no layer matches; the nearest paths are: first"),
+    "layer value": (
+        {"layers": {"first": {"colour": "<= 1"}}},
+        "have limits of params, macs, flops, not of colour",
+    ),
+    "layer unit": ({"layers": {"first": {"macs": "<= 1 MiB"}}}, "the unit of macs is MACs"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_a_limit_that_cannot_be_checked_is_an_error(name: str) -> None:
+    given, expected = ERRORS[name]
+    with pytest.raises(BudgetError) as caught:
+        checked(given)
+    assert expected in str(caught.value)
+
+
+def test_a_baseline_without_the_value_is_an_error() -> None:
+    with pytest.raises(BudgetError, match="the baseline Teacher has no value of energy to compare with"):
+        checked({"energy": "<= 1x"}, replace(TEACHER, statuses={"energy": record("energy", 1, "1")}), TEACHER)
+    partial = replace(
+        TEACHER, statuses={"macs": record("macs", 1, "1", completeness=Completeness.PARTIAL, missing=("op",))}
+    )
+    with pytest.raises(BudgetError, match=r"not all is known \(lower bound\), which has no ratio; give a baseline"):
+        checked({"macs": "<= 1x"}, TEACHER, partial)
+    with pytest.raises(BudgetError, match="the report of Teacher holds no layers"):
+        checked({"layers": {"*": {"macs": "<= 1"}}}, replace(TEACHER, layers=None))
+
+
+FINDINGS = checked({"macs": "<= 100", "accuracy": ">= 90 %", "layers": {"second": {"params": "<= 1 k"}}})
+
+
+def test_as_text() -> None:
+    first = "macs <= 100 failed, 92 % too high: 192 MACs, 192 % of the limit; most of it in layer first (Linear): "
+    assert as_text(FINDINGS, "Teacher").splitlines() == [
+        f"{first}128 MACs, 66.67 %",
+        "Budget of Teacher",
+        "  FAILED     macs <= 100            192 MACs, 192 % of the limit",
+        "               first (Linear): 128 MACs, 66.67 %",
+        "               second (Linear): 64 MACs, 33.33 %",
+        "  ok         accuracy >= 90 %       92.0 %, 102.2 % of the limit",
+        "  ok         second: params <= 1 k  68",
+        "3 limits: 2 passed, 1 failed",
+    ]
+
+
+def test_the_headline_names_the_limit_by_how_much_and_the_layer() -> None:
+    kept = checked({"macs": "<= 200"})
+    assert headline(kept) == ""
+    assert as_text(kept, "Teacher").splitlines()[0] == "Budget of Teacher"
+    two = checked({"macs": ">= 384", "accuracy": ">= 100 %"})  # 192 MACs and 92 %: half of it, and 8 % less
+    assert headline(two).startswith("macs >= 384 failed, 50 % too low: 192 MACs")
+    assert headline(two).endswith("; and 1 more")
+    assert "accuracy >= 100 % failed, 8 % too low" in headline(two[1:])
+    layer = checked({"layers": {"second": {"params": "<= 34"}}})  # which has 68
+    assert headline(layer) == "second: params <= 34 failed, 100 % too high: 68"
+    assert ", " not in headline(checked({"macs": "<= 0"})).partition(":")[0], "there is no share of nothing"
+    beside = check(
+        TEACHER, Budget.of({"macs": "<= 1.6x"}), replace(TEACHER, statuses={"macs": record("macs", 96, "96")})
+    )
+    assert headline(beside).startswith("macs <= 1.6x failed, 25 % too high: 2x (192 MACs after 96"), "2 / 1.6"
+
+
+def test_as_markdown() -> None:
+    lines = as_markdown(FINDINGS, "Teacher").splitlines()
+    assert lines[0] == "### Budget of Teacher"
+    assert lines[2].startswith("macs &lt;= 100 failed, 92 % too high: 192 MACs")
+    assert lines[6].startswith(
+        "| FAILED | macs &lt;= 100 | 192 MACs, 192 % of the limit | first \\(Linear\\): 128 MACs"
+    )
+    assert lines[-1] == "3 limits: 2 passed, 1 failed"
+
+
+def test_as_junit() -> None:
+    uncertain = Finding(Limit.parse("time", "<= 1x"), "time", Verdict.UNCERTAIN, "1x [0.9, 1.1]")
+    root = ET.fromstring(as_junit([*FINDINGS, uncertain], "Teacher"))
+    assert root.tag == "testsuites"
+    (suite,) = root
+    assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "4",
+        "failures": "1",
+        "errors": "0",
+        "skipped": "1",
+    }
+    cases = {case.get("name"): [part.tag for part in case] for case in suite}
+    assert cases == {
+        "macs <= 100": ["failure"],
+        "accuracy >= 90 %": ["system-out"],
+        "second: params <= 1 k": ["system-out"],
+        "time <= 1x": ["skipped"],
+    }
+
+
+def test_hostile_names_are_escaped() -> None:
+    given = [("", "Net", 0, 0), *((name.replace(".", ""), name, 1, 9) for name in HOSTILE_NAMES)]
+    report = replace(TEACHER, name=HOSTILE_NAMES[0] + "\x1b", layers=layers(*given))
+    findings = checked({"macs": "<= 1", "layers": {"*": {"macs": "<= 1"}}}, report)
+    assert "\x1b" not in as_text(findings, report.name)
+    assert Tags(as_markdown(findings, report.name)).found == set()
+    (suite,) = ET.fromstring(as_junit(findings, report.name))
+    assert len(suite) == 1 + len(HOSTILE_NAMES)
+    assert summary(findings) == f"{len(findings)} limits: {len(findings)} failed"
+
+
+def test_a_limit_may_name_a_metric_by_one_of_its_other_names() -> None:
+    (finding,) = checked({"latency": "<= 2 s"}, timed(1.0, 1.0, 1.0))
+    assert (finding.subject, finding.verdict.value) == ("execution_time", "passed")

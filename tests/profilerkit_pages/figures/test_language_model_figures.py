@@ -1,0 +1,52 @@
+"""The two figures of language models: their lines are the numbers of the reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from toy_language_model import DEVICE, toy_facts
+
+from profilerkit import ArgumentError
+from profilerkit_predict.language_models import LanguageModelReport, StepCost
+from profilerkit_predict.language_models.fitting import fit
+from profilerkit_predict.language_models.serving import serving
+
+pytest.importorskip("matplotlib")
+
+
+def report(device: Any = DEVICE, **changes: Any) -> LanguageModelReport:
+    cost = StepCost(toy_facts(**changes), device)
+    fits = (fit(cost, 8, 20, 64, 0.1),) if device else ()
+    return LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", (serving(cost, 8, 16, 4),), fits)
+
+
+def test_memory_is_weights_and_cache_against_the_context() -> None:
+    axis = report().plot("cache_memory").axes[0]
+    line, roof = axis.lines
+    contexts, values = line.get_xdata(), line.get_ydata()
+    assert (contexts[0], contexts[-1]) == (1, 4096)
+    # 2,600 bytes of weights, and 8 sequences of 4,096 tokens of 8 bytes, in KiB.
+    assert values[-1] == pytest.approx((2600 + 8 * 4096 * 8) / 1024)
+    assert roof.get_ydata()[0] == pytest.approx(900_000 / 1024)
+
+
+def test_tokens_per_second_stay_under_both_roofs() -> None:
+    axis = report().plot("tokens_per_second").axes[0]
+    rates, _, products, moved = (line.get_ydata() for line in axis.lines)
+    steps = [report().cost(2**power, 1, 18) for power in range(10)]
+    assert list(moved) == pytest.approx([2**power / (step.bytes / 1e9) for power, step in enumerate(steps)])
+    assert list(products) == pytest.approx([2**power / (2 * step.macs / 1e12) for power, step in enumerate(steps)])
+    assert list(rates) == pytest.approx(list(map(min, products, moved)))
+
+
+def test_an_unknown_figure_is_an_error() -> None:
+    with pytest.raises(
+        ArgumentError, match="no figure 'cache' of language models; there are, nearest first: cache_memory"
+    ):
+        report().plot("cache")
+
+
+def test_a_report_without_a_device_has_no_rates() -> None:
+    with pytest.raises(ValueError, match="give a device with a peak for the dtype and a bandwidth"):
+        report(None).plot("tokens_per_second")

@@ -1,0 +1,40 @@
+"""Figures in a notebook: IPython asks them for their picture, without a magic line before."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from typing import Any
+
+import pytest
+from drawn_figures import REPORT
+
+from profilerkit.plugging.figures import offered_figures
+from profilerkit_pages.figures import latency
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.mark.parametrize("kind", offered_figures())
+def test_a_figure_is_a_picture_twice_as_sharp_as_it_is_large(kind: str) -> None:
+    figure = REPORT.plot(kind)
+    picture, size = figure._repr_png_()
+    assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", picture[16:24])
+    inches = figure.get_size_inches()
+    assert size == {"width": round(inches[0] * figure.dpi), "height": round(inches[1] * figure.dpi)}
+    assert (width, height) == pytest.approx((2 * size["width"], 2 * size["height"]), abs=2)
+
+
+def test_ipython_shows_a_figure() -> None:
+    formatters = pytest.importorskip("IPython.core.formatters")
+    shown, _ = formatters.DisplayFormatter().format(latency(REPORT))
+    assert "image/png" in shown
+
+
+def test_a_figure_is_one_of_matplotlib_that_can_be_pickled() -> None:
+    from matplotlib.figure import Figure
+
+    figure: Any = pickle.loads(pickle.dumps(latency(REPORT)))
+    assert figure._repr_png_()[0][:4] == b"\x89PNG"
+    assert isinstance(figure, Figure)

@@ -1,0 +1,305 @@
+"""The page of a report as text: what is in it, what can not be in it, and the data that its scripts draw."""
+
+from __future__ import annotations
+
+import base64
+import configparser
+import hashlib
+import json
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from page_reports import HOSTILE_NAMES, empty, hostile, layer_table, many, odd_numbers, pair, small, status
+from source_tree import ROOT
+
+from profilerkit import Comparison, Completeness, Measurement, Report
+from profilerkit.render import render
+from profilerkit.trace.records import LayerTable
+from profilerkit_pages.html import _SCRIPTS, fragment
+from profilerkit_pages.page_data import embedded, page_data
+from profilerkit_pages.page_parts import packed
+
+PAGE = ROOT / "profilerkit" / "render" / "page"
+
+
+class Elements(HTMLParser):
+    """Collects every element of a page with its attributes, and the text of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.found and self.found[-1][0] in ("script", "style") and data.strip():
+            self.raw.append(data)
+
+
+@pytest.mark.parametrize("result", [small(), pair(), hostile(), empty(), odd_numbers()], ids=lambda r: type(r).__name__)
+def test_a_page_is_the_same_each_time_and_loads_nothing(result: Report | Comparison) -> None:
+    page = render(result, "html")
+    assert page == render(result, "html")
+    page.encode("utf-8")
+    elements = Elements(page)
+    for tag, attributes in elements.found:
+        assert tag not in ("img", "iframe", "object", "embed", "base", "form", "audio", "video")
+        assert not any(name.startswith("on") or name in ("src", "style", "srcset") for name in attributes)
+        assert (attributes.get("href") or "#").startswith(("#", "data:,"))
+    assert [tag for tag, _ in elements.found].count("script") == 2
+    assert re.findall(r"https?://[\w./]+", page) == ["http://www.w3.org/2000/svg"], "a name, which is never loaded"
+
+
+def test_the_policy_forbids_all_but_the_pages_own_script_and_style() -> None:
+    elements = Elements(render(small(), "html"))
+    (policy,) = (facts["content"] or "" for tag, facts in elements.found if "http-equiv" in facts)
+    style, _, script = elements.raw
+    assert policy.startswith("default-src 'none';")
+    for kind, text in (("style", style), ("script", script)):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+
+
+def test_a_page_without_data_is_small() -> None:
+    assert len(render(empty(), "html").encode()) < 120_000
+
+
+def test_ten_thousand_layers_stay_small() -> None:
+    """A row of ten columns, in some hundred bytes; JSON with names would take five hundred."""
+    result = many()
+    assert len(result.layers or ()) == 10_001
+    assert len(render(result, "html")) < 1_500_000
+
+
+def test_every_source_of_the_page_is_used_and_has_one_subject() -> None:
+    assert {path.stem for path in PAGE.glob("*.js")} == set(_SCRIPTS)
+    for path in PAGE.iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 400, f"{path.name} has grown too long"
+        if path.suffix == ".js":
+            assert "innerHTML" not in text, "names are text; nothing may read them as markup"
+            assert "</script" not in text
+            assert not re.search(r"\b(fetch|XMLHttpRequest|localStorage|sessionStorage|eval)\b", text)
+
+
+def test_embedded_data_cannot_end_its_script() -> None:
+    text = embedded({"name": "</script><!-- & \u2028 \ud800"})
+    assert not re.search(r"[<>&\u2028\ud800]", text)
+    assert json.loads(text) == {"name": "</script><!-- & \u2028 \ud800"}
+    page = render(hostile(), "html")
+    held = page.partition('id="data">')[2].partition("</script>")[0]
+    assert json.loads(held) == json.loads(json.dumps(page_data(hostile())))
+
+
+def test_values_are_packed_only_where_it_pays() -> None:
+    assert packed([5] * 10) == {"of": [5], "at": [0] * 10}
+    assert packed(["a", "b"] * 4) == {"of": ["a", "b"], "at": [0, 1] * 4}
+    assert packed(list(range(10))) == list(range(10))
+    assert packed([1, 1]) == [1, 1]
+
+
+def values(data: dict[str, Any], key: str) -> Any:
+    found = next(column for column in data["layers"]["columns"] if column["key"] == key)["values"]
+    return [found["of"][place] for place in found["at"]] if isinstance(found, dict) else found
+
+
+def test_layers_are_a_tree_with_columns() -> None:
+    data = page_data(small())["reports"][0]
+    assert data["layers"]["parents"] == [-1, 0, 1, 1, 0]
+    assert data["layers"]["names"] == ["", "block", "first", "act", "second"]
+    assert values(data, "macs") == [4224, 128, 128, 0, 4096]
+    assert values(data, "forward_seconds") == [0.002, 0.001, 0.001, 0.0, 0.001]
+    assert values(data, "output_shapes") == ["[1, 4]"] * 5
+    titles = {column["key"]: (column["title"], column["unit"], column["scale"]) for column in data["layers"]["columns"]}
+    assert titles["own_flops"] == ("Own FLOPs", "", "si")
+    assert titles["bytes_moved"] == ("Bytes moved", "B", "iec")
+    assert titles["own_forward_seconds"] == ("Own forward", "s", "time")
+    assert titles["own_speed"] == ("Own FLOP/s", "", "si")
+    assert "backward_seconds" not in titles, "nothing is in that column"
+
+
+def test_bytes_moved_are_those_of_the_operators_inside_or_of_the_layers_themselves() -> None:
+    """Five operators of 100 + 28 bytes, three of them in `block` and inside it."""
+    data = page_data(small())["reports"][0]
+    assert values(data, "bytes_moved") == [5 * 128, 3 * 128, 128, 128, 128]
+    rows = [{**row, "bytes_read": 7, "bytes_written": place} for place, row in enumerate(small().layers or ())]
+    told = page_data(replace(small(), layers=LayerTable(rows)))["reports"][0]
+    assert values(told, "bytes_moved") == [7, 8, 9, 10, 11]
+
+
+def test_columns_of_any_kind_are_text_or_numbers() -> None:
+    rows = [
+        {**row, "params_by_dtype": {"float32": 3, "int8": 1}, "weight_bytes": 4 * row["params"], "macs_share": 0.5}
+        for row in small().layers or ()
+    ]
+    columns = page_data(replace(small(), layers=LayerTable(rows)))["reports"][0]["layers"]["columns"]
+    told = {column["key"]: column for column in columns}
+    assert told["params_by_dtype"]["values"] == ["float32 3, int8 1"] * 5
+    assert told["weight_bytes"]["values"] == [848, 576, 576, 0, 272]
+    assert "macs_share" not in told, "the page has shares of its own"
+
+
+def test_a_layer_inside_none_that_is_known_is_inside_the_nearest() -> None:
+    table = layer_table([("", "Net", 0, 0), ("a.b.c", "Linear", 1, 1), ("x", "Linear", 1, 1)])
+    data = page_data(replace(empty(), layers=table))["reports"][0]
+    assert data["layers"]["parents"] == [-1, 0, 0]
+    assert data["layers"]["names"] == ["", "a.b.c", "x"]
+
+
+def test_the_roofline_is_of_the_forward_pass_alone() -> None:
+    report = small()
+    twice = [*(report.operators or ()), *({**row, "phase": "backward"} for row in report.operators or ())]
+    for operators in (report.operators, type(report.operators)(twice)):  # type: ignore[misc]
+        roofline = page_data(replace(report, operators=operators))["reports"][0]["roofline"]
+        assert roofline == {"layers": [2, 4], "flops": [256, 8192], "bytes": [128, 128], "seconds": [0.001, 0.001]}
+    assert page_data(small(timed=False))["reports"][0]["roofline"]["seconds"] == [None, None]
+
+
+def test_the_table_has_the_numbers_of_the_roofline() -> None:
+    """256 FLOPs over 128 bytes are 2, and in 1 ms 256 kFLOP/s."""
+    data = page_data(small())["reports"][0]
+    assert values(data, "own_intensity") == [None, None, 2.0, None, 64.0]
+    assert values(data, "own_speed") == [None, None, pytest.approx(256e3), None, pytest.approx(8192e3)]
+    untimed = page_data(small(timed=False))["reports"][0]
+    assert "own_speed" not in [column["key"] for column in untimed["layers"]["columns"]]
+
+
+def test_models_of_one_name_are_told_apart() -> None:
+    page = render(Comparison(small("Net"), (small("Net"),)), "html")
+    assert "Net (1)" in page
+    assert "Net (2)" in page
+
+
+def test_tables_that_are_not_by_layer_are_left_alone() -> None:
+    """A row for each type has no path; a row for each call has some twice."""
+    by_type = LayerTable([{"type": "Linear", "layers": 2, "forward_seconds": 9.0}])
+    calls = LayerTable([{"path": "", "type": "N", "forward_seconds": float(call)} for call in range(2)])
+    statuses = {key: status(key, table, "") for key, table in (("by_type", by_type), ("calls", calls))}
+    data = page_data(replace(small(timed=False), statuses=statuses))["reports"][0]
+    assert "forward_seconds" not in [column["key"] for column in data["layers"]["columns"]]
+    alone = page_data(replace(small(), layers=None))["reports"][0]
+    assert values(alone, "forward_seconds") == [0.002, 0.001, 0.001, 0.0, 0.001], "the times have layers of their own"
+
+
+def test_layers_side_by_side_are_one_tree() -> None:
+    (sides,) = page_data(pair())["sides"]
+    assert sides["names"] == ["", "block", "first", "act", "second", "third"]
+    assert sides["parents"] == [-1, 0, 1, 1, 0, 0]
+    assert sides["changes"] == ["changed", "same", "same", "removed", "changed", "added"]
+    columns = {column["key"]: column["values"] for column in sides["columns"]}
+    assert columns["macs"] == [4224, 128, 128, 0, 4096, None]
+    assert columns["macs_other"] == [2176, 128, 128, None, 2048, 0]
+    assert columns["macs_difference"] == [-2048, 0, 0, None, -2048, None]
+    assert columns["forward_seconds_difference"][2] == pytest.approx(-0.0005)
+    assert page_data(Comparison(small(), (empty(),)))["sides"] == [None]
+
+
+def test_a_matched_layer_with_another_name_has_both() -> None:
+    first = replace(empty(), layers=layer_table([("", "Net", 0, 0), ("conv", "Conv2d", 1, 1)]))
+    other = replace(empty(), layers=layer_table([("", "Net", 0, 0), ("stem", "Conv2d", 1, 1)]))
+    (sides,) = page_data(Comparison(first, (other,)))["sides"]
+    assert sides["names"] == ["", "conv / stem"]
+
+
+def test_samples_that_are_no_numbers_are_written_as_such() -> None:
+    (measured,) = page_data(odd_numbers())["reports"][0]["measurements"]
+    assert measured["samples"] == ["inf", "inf", "-inf", 1.0, 2.0, 3.0, 4.0, 5.0]
+    even = replace(odd_numbers(), statuses={"t": status("t", Measurement((math.inf,) * 8), "inf")})
+    assert page_data(even)["reports"][0]["measurements"][0]["interval"] == ["inf", "inf"]
+
+
+def test_percentiles_of_too_few_samples_are_left_out() -> None:
+    """Of eight samples a quarter lies below the 25th percentile, but no whole one below the 5th."""
+    (measured,) = page_data(odd_numbers())["reports"][0]["measurements"]
+    assert [key for key, value in measured["percentiles"].items() if value is None] == ["5", "95"]
+    (many_samples,) = page_data(small())["reports"][0]["measurements"]
+    assert None not in many_samples["percentiles"].values()
+
+
+def test_metrics_are_in_base_units() -> None:
+    """The median of forty samples of 2 ms and up to 6 % more, of seven values in turn: 2.06 ms."""
+    metrics = page_data(small())["reports"][0]["metrics"]
+    assert metrics["execution_time"] == {"value": pytest.approx(0.00206), "unit": "s", "completeness": "complete"}
+    assert metrics["flops"] == {"value": 9, "unit": "", "completeness": "partial", "missing": ["aten.odd (2 calls)"]}
+    assert metrics["layer_times"] == {"value": "5 layers", "unit": "", "completeness": "complete"}
+
+
+def test_a_notebook_gets_the_metrics_and_notes() -> None:
+    for result in (small(), pair()):
+        drawn = result._repr_html_()
+        assert drawn == fragment(result)
+        tags = {tag for tag, _ in Elements(drawn).found}
+        assert tags <= {"table", "caption", "thead", "tbody", "tr", "th", "td", "br", "ul", "li"}
+        assert "4224 MACs" in drawn or ">4224</td>" in drawn
+        assert "ounted in a real run" in drawn
+        assert not re.search(r"color: *(#|black|white)|background", drawn), "the colours are those around it"
+
+
+def test_a_notebook_takes_no_name_for_markup() -> None:
+    for result in (hostile(), Comparison(hostile(), (small(),))):
+        elements = Elements(result._repr_html_())
+        assert {tag for tag, _ in elements.found} <= {
+            "table",
+            "caption",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "br",
+            "ul",
+            "li",
+        }
+        result._repr_html_().encode("utf-8")
+    assert "&lt;script&gt;" in hostile()._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "shown"),
+    [
+        ("ModelInputs(Tensor(1, 3), mask=Tensor(1,))", "Tensor(1, 3), mask=Tensor(1,)"),
+        ("TensorSpec(1, 3)", "TensorSpec(1, 3)"),
+    ],
+)
+def test_inputs_and_the_time_of_a_report_are_written_for_readers(inputs: str, shown: str) -> None:
+    page = render(replace(small(), inputs=inputs, created="2026-11-24T06:39:30+00:00"), "html")
+    assert f">{shown}</" in page
+    assert ">2026-11-24 06:39:30 UTC</" in page
+
+
+def test_a_reason_stands_on_its_card() -> None:
+    for state, value, said in (
+        (Completeness.PARTIAL, 3, '<p class="reason">Not counted: one; two</p>'),
+        (Completeness.FAILED, None, '<dd><span class="badge failed">failed</span> one; two</dd>'),
+    ):
+        told = status("a", value, "3", completeness=state, missing=("one", "two"))
+        assert said in render(replace(empty(), statuses={"a": told}), "html")
+    assert HOSTILE_NAMES[0] not in render(hostile(), "html")
+
+
+def test_the_sources_of_the_page_are_in_the_wheel() -> None:
+    settings = configparser.ConfigParser()
+    settings.read(PAGE.parents[2] / "setup.cfg", encoding="utf-8")
+    assert settings["options.package_data"]["profilerkit.render"] == f"{PAGE.name}/*"
+
+
+def test_one_error_is_written_once() -> None:
+    """Three metrics failed of one reason, which is neither written three times nor as a note again."""
+    why = "the model raised RuntimeError: shapes do not fit"
+    records = {
+        key: status(key, None, "", completeness=Completeness.FAILED, missing=(why,))
+        for key in ("macs", "flops", "time")
+    }
+    page = render(replace(empty(), statuses=records), "html")
+    shown = page.partition("<script")[0]
+    assert shown.count(why) == 1
+    assert "<dt>Macs, Flops, Time</dt>" in shown
