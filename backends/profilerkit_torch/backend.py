@@ -144,21 +144,19 @@ class TorchBackend(
 
     def calibration_cases(self, device: DeviceLike, dtype: str) -> Iterable[CalibrationCase]:
         """Yield torch's operators over many shapes."""
-        from .running import calibration
+        from .calibration.cases import cases
 
-        return calibration.cases(runs.resolve_device(torch.nn.Module(), device), dtype)
+        return cases(runs.resolve_device(torch.nn.Module(), device), dtype)
 
     def calibration_networks(self, device: DeviceLike) -> Iterable[CalibrationNetwork]:
         """Yield small networks of torch's layers."""
-        from .running import calibration_networks
+        from .calibration.networks import networks
 
-        return calibration_networks.networks(runs.resolve_device(torch.nn.Module(), device))
+        return networks(runs.resolve_device(torch.nn.Module(), device))
 
     def calibrating(self, num_threads: int | None) -> AbstractContextManager[int]:
         """Return a context with so many threads of torch."""
-        from .running import calibration
-
-        return calibration.on_threads(num_threads)
+        return ceilings.on_threads(num_threads)
 
     def ceiling_work(self, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
         """Return a context with torch's fastest products, convolutions and traffic on so many threads."""
@@ -180,9 +178,9 @@ class TorchBackend(
 
     def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
         """Return what Python and torch take besides operators."""
-        from .running import calibration_host
+        from .calibration.host import host_seconds
 
-        return calibration_host.host_seconds(runs.resolve_device(torch.nn.Module(), device), compiled, seconds)
+        return host_seconds(runs.resolve_device(torch.nn.Module(), device), compiled, seconds)
 
     def is_tensor(self, value: Any) -> bool:
         """Return whether a value is a torch tensor."""

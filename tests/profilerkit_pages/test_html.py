@@ -246,7 +246,9 @@ def test_a_notebook_gets_the_metrics_and_notes() -> None:
 
 def test_a_notebook_takes_no_name_for_markup() -> None:
     for result in (hostile(), Comparison(hostile(), (small(),))):
-        elements = Elements(result._repr_html_())
+        html = result._repr_html_()
+        assert html is not None
+        elements = Elements(html)
         assert {tag for tag, _ in elements.found} <= {
             "table",
             "caption",
@@ -259,8 +261,8 @@ def test_a_notebook_takes_no_name_for_markup() -> None:
             "ul",
             "li",
         }
-        result._repr_html_().encode("utf-8")
-    assert "&lt;script&gt;" in hostile()._repr_html_()
+        html.encode("utf-8")
+        assert "&lt;script&gt;" in html
 
 
 @pytest.mark.parametrize(

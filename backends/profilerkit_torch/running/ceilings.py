@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -9,11 +10,10 @@ from functools import partial
 import torch
 from torch.nn import functional
 
+from profilerkit.process.restoring import restored
 from profilerkit.times.ceiling_work import CeilingWork
 
-from .calibration import on_threads
-
-__all__ = ["work"]
+__all__ = ["on_threads", "work"]
 
 #: The sides of square products: the larger use every core, the smaller end before other programs interrupt them.
 _SIDES = (512, 1024)
@@ -69,3 +69,21 @@ def _traffic() -> Iterator[CeilingWork]:
             yield CeilingWork(kind, 12.0 * elements, partial(torch.add, x, x, out=y))
     row, matrix = torch.ones(1, _ROW), torch.ones(_ROW, _ROW)
     yield CeilingWork("cached_bytes", 4.0 * _ROW**2, partial(functional.linear, row, matrix))
+
+
+@contextmanager
+def on_threads(num_threads: int | None) -> Iterator[int]:
+    """Run operators on so many threads inside, without gradients; yield how many threads these are.
+
+    To switch gradients off at each call would take as long as a small operator. What torch warns of is not shown: that
+    the weights of a single recurrent operator are not laid out as those of a layer, in its trace.
+    """
+    threads = torch.get_num_threads()
+    with (
+        restored(partial(torch.set_num_threads, threads)),
+        torch.no_grad(),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        torch.set_num_threads(num_threads or threads)
+        yield torch.get_num_threads()

@@ -86,6 +86,7 @@ def test_a_short_table_prints_whole_in_its_order() -> None:
 
 def test_a_table_in_a_notebook_is_escaped() -> None:
     html = LayerTable([layer("<b>", "Conv", 1, 0.5)])._repr_html_()
+    assert html is not None
     assert html.startswith("<table") and "&lt;b&gt;" in html and "<b>" not in html
 
 

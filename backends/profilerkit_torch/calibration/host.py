@@ -15,8 +15,8 @@ from torch.nn import functional
 from profilerkit.errors import BackendFailedError
 from profilerkit_predict.prediction.cases import CompiledSeconds, HostSeconds
 
-from .compiling import compiled as compiled_model
-from .passes import synchronize
+from ..running.compiling import compiled as compiled_model
+from ..running.passes import synchronize
 
 __all__ = ["gradients_of", "host_seconds"]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from typing import Any
@@ -14,24 +12,14 @@ from torch import nn
 from torch.nn import functional
 
 from profilerkit import ModelInputs
-from profilerkit.process.restoring import restored
 from profilerkit_predict.prediction.cases import CalibrationCase, OperatorCall
 
-from .calibration_gradients import (
-    LARGE_RECURRENT,
-    RECURRENT,
-    gradient_of,
-    gradients,
-    gru,
-    lstm,
-    recurrences,
-    recurrent_inputs,
-)
+from ..running.passes import synchronize
+from .gradients import LARGE_RECURRENT, RECURRENT, gradient_of, gradients, gru, lstm, recurrences, recurrent_inputs
 from .operands import Described, Operands, indices, maker_of, positive, random
-from .passes import synchronize
 from .queued_calls import Busy, QueuedCall
 
-__all__ = ["cases", "on_threads"]
+__all__ = ["cases"]
 
 #: Products: rows, and (columns, depth).
 _ROWS = (1, 4, 16, 64, 256, 1024)
@@ -146,24 +134,6 @@ def cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
         yield CalibrationCase(f"{name} in {dtype}", partial(prepared, function, operands, False))
     for name, function, operands in recurrences(is_large):
         yield CalibrationCase(f"{name} in {dtype}", partial(prepared, function, operands, True), is_gradient=True)
-
-
-@contextmanager
-def on_threads(num_threads: int | None) -> Iterator[int]:
-    """Run operators on so many threads inside, without gradients; yield how many threads these are.
-
-    To switch gradients off at each call would take as long as a small operator. What torch warns of is not shown: that
-    the weights of a single recurrent operator are not laid out as those of a layer, in its trace.
-    """
-    threads = torch.get_num_threads()
-    with (
-        restored(partial(torch.set_num_threads, threads)),
-        torch.no_grad(),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
-        torch.set_num_threads(num_threads or threads)
-        yield torch.get_num_threads()
 
 
 def _synchronized(call: Callable[[], object], synchronize: Callable[[], Any] | None) -> Callable[[], object]:

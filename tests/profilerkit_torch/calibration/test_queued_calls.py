@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from profilerkit_predict.prediction.measuring import tables_of
-from profilerkit_torch.running import queued_calls
-from profilerkit_torch.running.queued_calls import Busy, QueuedCall
+from profilerkit_torch.calibration import queued_calls
+from profilerkit_torch.calibration.queued_calls import Busy, QueuedCall
 
 
 class FakeDevice:

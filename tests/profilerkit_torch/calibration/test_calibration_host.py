@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from profilerkit import BackendFailedError
-from profilerkit_torch.running import calibration_host
-from profilerkit_torch.running.calibration_gradients import gradient_of, gru, lstm, recurrences, recurrent_inputs
-from profilerkit_torch.running.calibration_host import gradients_of, host_seconds
-from profilerkit_torch.running.operands import maker_of
+from profilerkit_torch.calibration import host as calibration_host
+from profilerkit_torch.calibration.gradients import gradient_of, gru, lstm, recurrences, recurrent_inputs
+from profilerkit_torch.calibration.host import gradients_of, host_seconds
+from profilerkit_torch.calibration.operands import maker_of
 
 CPU = torch.device("cpu")
 

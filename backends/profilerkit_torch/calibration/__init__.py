@@ -1,0 +1,1 @@
+"""What is measured of a device, so that times on it can be predicted; loaded where predictions ask for it."""
