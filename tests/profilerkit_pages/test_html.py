@@ -23,7 +23,7 @@ from profilerkit_pages.html import _SCRIPTS, fragment
 from profilerkit_pages.page_data import embedded, page_data
 from profilerkit_pages.page_parts import packed
 
-PAGE = ROOT / "profilerkit" / "render" / "page"
+PAGE = ROOT / "plugins" / "profilerkit_pages" / "page"
 
 
 class Elements(HTMLParser):
@@ -290,8 +290,8 @@ def test_a_reason_stands_on_its_card() -> None:
 
 def test_the_sources_of_the_page_are_in_the_wheel() -> None:
     settings = configparser.ConfigParser()
-    settings.read(PAGE.parents[2] / "setup.cfg", encoding="utf-8")
-    assert settings["options.package_data"]["profilerkit.render"] == f"{PAGE.name}/*"
+    settings.read(ROOT / "setup.cfg", encoding="utf-8")
+    assert settings["options.package_data"]["profilerkit_pages"] == f"{PAGE.name}/*"
 
 
 def test_one_error_is_written_once() -> None:

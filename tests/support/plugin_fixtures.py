@@ -51,8 +51,10 @@ def add_entry_point(entry_points: EntryPoints, name: str, module: str, package: 
 
 @pytest.fixture
 def core(entry_points: EntryPoints) -> None:
-    """Install what profilerkit's core offers."""
+    """Install what profilerkit offers beside metrics and backends."""
     add_entry_point(entry_points, "core", "profilerkit.plugging.builtin", "profilerkit", "0.1")
+    for name in ("audits", "budgets", "pages", "predict"):
+        add_entry_point(entry_points, name, f"profilerkit_{name}.plugin", "profilerkit", "0.1")
 
 
 def offering(*items: Any) -> Callable[[], Sequence[Any]]:

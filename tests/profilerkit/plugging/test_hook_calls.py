@@ -250,7 +250,7 @@ def test_unregistering_takes_a_plugin_out(install: Any, core: None) -> None:
     assert renderer_names() == [*own_names, "mine"]
     assert plugins.manager().unregister(name="mine") is module
     assert renderer_names() == own_names
-    assert [plugin.name for plugin in plugins.installed_plugins()] == ["core"]
+    assert [plugin.name for plugin in plugins.installed_plugins()] == ["core", "audits", "budgets", "pages", "predict"]
     assert plugins.manager().unregister(name="mine") is None
 
 

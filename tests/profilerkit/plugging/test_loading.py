@@ -46,7 +46,15 @@ print({"torch", "tensorflow", "jax", "onnx", "sqlalchemy", "matplotlib"} & set(s
 def test_own_plugins_come_first_and_the_others_by_package(install: Any, core: None) -> None:
     install("b", "zebra")
     install("a", "yak")
-    assert [plugin.name for plugin in plugins.installed_plugins()] == ["core", "a", "b"]
+    assert [plugin.name for plugin in plugins.installed_plugins()] == [
+        "core",
+        "audits",
+        "budgets",
+        "pages",
+        "predict",
+        "a",
+        "b",
+    ]
 
 
 def test_two_packages_may_have_plugins_of_the_same_name(install: Any) -> None:
