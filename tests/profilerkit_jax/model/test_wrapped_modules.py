@@ -24,7 +24,6 @@ ROW, BATCH = jnp.ones(3), jnp.ones((2, 3))
 #: 3 to 5 to 4 features: the weights and biases, the products of a sample, and those of its gradients: of both weights,
 #: and of what the second layer is given.
 PARAMETERS, ONE, BACKWARD = 3 * 5 + 5 + 5 * 4 + 4, 3 * 5 + 5 * 4, 3 * 5 + 2 * 5 * 4
-MLP = equinox.nn.MLP(3, 4, 5, 1, key=jax.random.key(0))
 
 
 class Network(nnx.Module):
@@ -39,9 +38,17 @@ class Network(nnx.Module):
         return self.first(x)
 
 
-NETWORK = Network()
 DENSE = linen.Dense(4)
-BOUND = DENSE.bind(DENSE.init(jax.random.key(0), BATCH))
+#: Global, since that is how a function may hold a module; built for the tests, as JAX compiles for each.
+MLP: Any = None
+NETWORK: Any = None
+BOUND: Any = None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def modules() -> None:
+    bound = DENSE.bind(DENSE.init(jax.random.key(0), BATCH))
+    globals().update(MLP=equinox.nn.MLP(3, 4, 5, 1, key=jax.random.key(0)), NETWORK=Network(), BOUND=bound)
 
 
 @jax.jit
