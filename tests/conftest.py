@@ -15,6 +15,7 @@ from heavy import is_heavy
 from hook_plugins import manager, priced  # noqa: F401 (fixtures for all tests)
 from plugin_fixtures import core, entry_points, install  # noqa: F401 (fixtures for all tests)
 
+import profilerkit
 from profilerkit import Profiler, ProfilerFunction
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times import conditions
@@ -28,8 +29,16 @@ with suppress(ImportError):
     import_module("triton")
 
 
+#: The tests that must cover the core: `make test-all` counts no lines in the others, which takes as long as they do.
+_OF_THE_CORE = (Path(__file__).parent / "profilerkit", Path(__file__).parent / "house", Path(profilerkit.__file__).parent)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that start processes or need a framework, where somebody asks for the mark."""
+    """Mark the tests that start processes or need a framework, where somebody asks for the mark; and see above."""
+    if config.pluginmanager.hasplugin("_cov"):
+        for item in items:
+            if not any(item.path.is_relative_to(folder) for folder in _OF_THE_CORE):
+                item.add_marker("no_cover")
     if "heavy" not in (config.option.markexpr or ""):
         return
     for item in items:

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from attack_sampling import WHOLE
 from hostile import changed_at_random, full_comparison, full_report
-from slow_ones import slow_ones
 from source_tree import SUPPORT
 
 from profilerkit import InputError, ReportFileError
@@ -100,7 +99,8 @@ def ran(command: list[str], check: bool = True) -> subprocess.CompletedProcess[s
     )
 
 
-@pytest.mark.parametrize("kind", slow_ones(["pt2", "keras"], ["keras"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pt2", "keras"])
 def test_damaged_models(kind: str, folder: Path) -> None:
     """By hand: products of 4 x 6 and 6 x 2, and 6 + 2 biases."""
     pytest.importorskip("torch" if kind == "pt2" else "tensorflow")

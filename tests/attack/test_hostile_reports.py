@@ -83,6 +83,7 @@ def test_what_is_spoilt_here_is_drawn_as_it_is() -> None:
     assert len(CASES["report"]) > 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", ["report", "comparison"])
 def test_a_hostile_report_is_refused_or_drawn(kind: str, part: int) -> None:
@@ -124,6 +125,7 @@ LARGE: dict[str, tuple[list[str], list[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_large_reports_take_no_more_than_their_size(name: str) -> None:
     """One that is wide must not widen each of its lines, one that is deep not be searched from every layer up."""

@@ -40,12 +40,12 @@ def broken_off(*arguments: str) -> dict[str, Any]:
     ("backend", "call", "way"),
     [
         ("torch", "static", "sigint"),
-        ("torch", "static", "async"),
-        ("torch", "timed", "several"),
-        ("torch", "training", "alarm"),
-        ("torch", "layers", "main"),
-        ("torch", "evaluated", "allocation"),
-        ("jax", "evaluated", "sigint"),
+        pytest.param("torch", "static", "async", marks=pytest.mark.slow),
+        pytest.param("torch", "timed", "several", marks=pytest.mark.slow),
+        pytest.param("torch", "training", "alarm", marks=pytest.mark.slow),
+        pytest.param("torch", "layers", "main", marks=pytest.mark.slow),
+        pytest.param("torch", "evaluated", "allocation", marks=pytest.mark.slow),
+        pytest.param("jax", "evaluated", "sigint", marks=pytest.mark.slow),
     ],
 )
 def test_calls_broken_off_at_random_moments(backend: str, call: str, way: str) -> None:
@@ -54,6 +54,7 @@ def test_calls_broken_off_at_random_moments(backend: str, call: str, way: str) -
     assert answer["problems"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", ["KeyboardInterrupt", "MemoryError"])
 def test_lines_that_change_and_put_back(error: str) -> None:
     answer = broken_off("torch", "static", error, "0.05", _CHANGING)

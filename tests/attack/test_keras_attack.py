@@ -24,7 +24,7 @@ from keras_subjects import MODELS
 
 from profilerkit import TracingError
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what the models themselves warn of
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # what the models themselves warn of
 
 #: One model of each kind.
 KINDS = ("functional", "restless", "caching", "module", "values_asked_for", "legacy_functional", "unbuilt")

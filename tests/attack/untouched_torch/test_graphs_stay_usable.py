@@ -18,6 +18,7 @@ from .harness import made, model_names, swallowed, warm_up
 from .subjects import Subject
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # what the models themselves warn of
     pytest.mark.usefixtures("torch_settings_put_back"),
 ]

@@ -11,6 +11,7 @@ from .cases import IN_A_PROCESS_OF_THEIR_OWN, WITH_CONTEXTS, WITH_FAULTS, WITH_N
 from .harness import differences_alone
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # what the models themselves warn of
     pytest.mark.usefixtures("torch_settings_put_back"),
 ]
