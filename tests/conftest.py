@@ -30,7 +30,8 @@ with suppress(ImportError):
 
 
 #: The tests that must cover the core: `make test-all` counts no lines in the others, which takes as long as they do.
-_OF_THE_CORE = (Path(__file__).parent / "profilerkit", Path(__file__).parent / "house", Path(profilerkit.__file__).parent)
+_HERE = Path(__file__).parent
+_OF_THE_CORE = (_HERE / "profilerkit", _HERE / "house", Path(profilerkit.__file__).parent)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
