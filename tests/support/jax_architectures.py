@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ pytest.importorskip("flax")
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 
 #: The kind of each layer type that the models are made of.
@@ -70,15 +72,23 @@ AveragePool = _activation("AveragePool", lambda x: nnx.avg_pool(x, (2, 2), (2, 2
 GlobalPool = _activation("GlobalPool", lambda x: jnp.mean(x, (1, 2), keepdims=True))
 
 
+def normal(_: Any, shape: tuple[int, ...], dtype: Any = jnp.float32, *, seed: int = 1) -> jax.Array:
+    """Return random weights by numpy: JAX compiles for seconds, for each shape that it draws anew."""
+    return jnp.asarray(0.1 * np.random.default_rng(seed).standard_normal(shape), dtype)
+
+
+linear, convolution = partial(nnx.Linear, kernel_init=normal), partial(nnx.Conv, kernel_init=normal)
+
+
 class Mlp(nnx.Module):
     def __init__(self, dtype: Any = jnp.float32) -> None:
         rngs, (first, second) = nnx.Rngs(0), MLP_HIDDEN
-        self.first = nnx.Linear(MLP_FEATURES, first, param_dtype=dtype, rngs=rngs)
+        self.first = linear(MLP_FEATURES, first, param_dtype=dtype, rngs=rngs)
         self.first_activation = Relu()
         self.dropout = nnx.Dropout(0.5, rngs=rngs)
-        self.second = nnx.Linear(first, second, param_dtype=dtype, rngs=rngs)
+        self.second = linear(first, second, param_dtype=dtype, rngs=rngs)
         self.second_activation = Relu()
-        self.classifier = nnx.Linear(second, CLASSES, param_dtype=dtype, rngs=rngs)
+        self.classifier = linear(second, CLASSES, param_dtype=dtype, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         x = self.dropout(self.first_activation(self.first(x)))
@@ -88,13 +98,13 @@ class Mlp(nnx.Module):
 class Lenet5(nnx.Module):
     def __init__(self) -> None:
         rngs, (first, second), (wide, narrow) = nnx.Rngs(0), LENET_CHANNELS, LENET_HIDDEN
-        self.first = nnx.Conv(1, first, (5, 5), rngs=rngs)
+        self.first = convolution(1, first, (5, 5), rngs=rngs)
         self.first_activation, self.first_pooling = Tanh(), AveragePool()
-        self.second = nnx.Conv(first, second, (5, 5), padding="VALID", rngs=rngs)
+        self.second = convolution(first, second, (5, 5), padding="VALID", rngs=rngs)
         self.second_activation, self.second_pooling, self.flatten = Tanh(), AveragePool(), Flatten()
-        self.third, self.third_activation = nnx.Linear(25 * second, wide, rngs=rngs), Tanh()
-        self.fourth, self.fourth_activation = nnx.Linear(wide, narrow, rngs=rngs), Tanh()
-        self.classifier = nnx.Linear(narrow, CLASSES, rngs=rngs)
+        self.third, self.third_activation = linear(25 * second, wide, rngs=rngs), Tanh()
+        self.fourth, self.fourth_activation = linear(wide, narrow, rngs=rngs), Tanh()
+        self.classifier = linear(narrow, CLASSES, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         x = self.first_pooling(self.first_activation(self.first(x)))
@@ -105,12 +115,14 @@ class Lenet5(nnx.Module):
 class DepthwiseCnn(nnx.Module):
     def __init__(self) -> None:
         rngs, (first, second) = nnx.Rngs(0), DEPTHWISE_CHANNELS
-        self.stem, self.stem_activation = nnx.Conv(3, first, (3, 3), rngs=rngs), Relu6()
-        self.depthwise = nnx.Conv(first, first, (3, 3), strides=2, feature_group_count=first, use_bias=False, rngs=rngs)
+        self.stem, self.stem_activation = convolution(3, first, (3, 3), rngs=rngs), Relu6()
+        self.depthwise = convolution(
+            first, first, (3, 3), strides=2, feature_group_count=first, use_bias=False, rngs=rngs
+        )
         self.norm, self.depthwise_activation = nnx.BatchNorm(first, rngs=rngs), Relu6()
-        self.pointwise, self.pointwise_activation = nnx.Conv(first, second, (1, 1), rngs=rngs), Relu6()
+        self.pointwise, self.pointwise_activation = convolution(first, second, (1, 1), rngs=rngs), Relu6()
         self.pooling, self.flatten = GlobalPool(), Flatten()
-        self.classifier = nnx.Linear(second, CLASSES, rngs=rngs)
+        self.classifier = linear(second, CLASSES, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         x = self.depthwise(self.stem_activation(self.stem(x)))
@@ -120,7 +132,7 @@ class DepthwiseCnn(nnx.Module):
 
 class Block(nnx.Module):
     def __init__(self, rngs: nnx.Rngs) -> None:
-        self.convolution = nnx.Conv(RESIDUAL_CHANNELS, RESIDUAL_CHANNELS, (3, 3), use_bias=False, rngs=rngs)
+        self.convolution = convolution(RESIDUAL_CHANNELS, RESIDUAL_CHANNELS, (3, 3), use_bias=False, rngs=rngs)
         self.norm, self.activation = nnx.BatchNorm(RESIDUAL_CHANNELS, rngs=rngs), Relu()
 
     def __call__(self, x: Any) -> Any:
@@ -130,10 +142,10 @@ class Block(nnx.Module):
 class ResidualCnn(nnx.Module):
     def __init__(self) -> None:
         rngs = nnx.Rngs(0)
-        self.stem = nnx.Conv(3, RESIDUAL_CHANNELS, (3, 3), use_bias=False, rngs=rngs)
+        self.stem = convolution(3, RESIDUAL_CHANNELS, (3, 3), use_bias=False, rngs=rngs)
         self.stem_norm = nnx.BatchNorm(RESIDUAL_CHANNELS, rngs=rngs)
         self.block, self.pooling, self.flatten = Block(rngs), GlobalPool(), Flatten()
-        self.classifier = nnx.Linear(RESIDUAL_CHANNELS, CLASSES, rngs=rngs)
+        self.classifier = linear(RESIDUAL_CHANNELS, CLASSES, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         x = self.stem_norm(self.stem(x))
@@ -143,7 +155,7 @@ class ResidualCnn(nnx.Module):
 
 
 def _weight(*shape: int, seed: int = 1) -> nnx.Param[Any]:
-    return nnx.Param(0.1 * jax.random.normal(jax.random.key(seed), shape))
+    return nnx.Param(normal(None, shape, seed=seed))
 
 
 class LSTM(nnx.Module):
@@ -195,7 +207,7 @@ class GRU(nnx.Module):
 class Recurrent(nnx.Module):
     def __init__(self, recurrent: nnx.Module) -> None:
         self.recurrent = recurrent
-        self.classifier = nnx.Linear(RECURRENT_UNITS, CLASSES, rngs=nnx.Rngs(0))
+        self.classifier = linear(RECURRENT_UNITS, CLASSES, rngs=nnx.Rngs(0))
 
     def __call__(self, x: Any) -> Any:
         layer: Any = self.recurrent
@@ -204,10 +216,10 @@ class Recurrent(nnx.Module):
 
 class Attention(nnx.Module):
     def __init__(self, rngs: nnx.Rngs) -> None:
-        self.query = nnx.Linear(ENCODER_WIDTH, ENCODER_WIDTH, rngs=rngs)
-        self.key = nnx.Linear(ENCODER_WIDTH, ENCODER_WIDTH, rngs=rngs)
-        self.value = nnx.Linear(ENCODER_WIDTH, ENCODER_WIDTH, rngs=rngs)
-        self.output = nnx.Linear(ENCODER_WIDTH, ENCODER_WIDTH, rngs=rngs)
+        self.query = linear(ENCODER_WIDTH, ENCODER_WIDTH, rngs=rngs)
+        self.key = linear(ENCODER_WIDTH, ENCODER_WIDTH, rngs=rngs)
+        self.value = linear(ENCODER_WIDTH, ENCODER_WIDTH, rngs=rngs)
+        self.output = linear(ENCODER_WIDTH, ENCODER_WIDTH, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         def heads(values: Any) -> Any:
@@ -223,8 +235,8 @@ class EncoderBlock(nnx.Module):
     def __init__(self, rngs: nnx.Rngs) -> None:
         self.norm, self.attention = nnx.LayerNorm(ENCODER_WIDTH, rngs=rngs), Attention(rngs)
         self.second_norm = nnx.LayerNorm(ENCODER_WIDTH, rngs=rngs)
-        self.first, self.activation = nnx.Linear(ENCODER_WIDTH, ENCODER_HIDDEN, rngs=rngs), Gelu()
-        self.second = nnx.Linear(ENCODER_HIDDEN, ENCODER_WIDTH, rngs=rngs)
+        self.first, self.activation = linear(ENCODER_WIDTH, ENCODER_HIDDEN, rngs=rngs), Gelu()
+        self.second = linear(ENCODER_HIDDEN, ENCODER_WIDTH, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         x = x + self.attention(self.norm(x))
@@ -237,7 +249,7 @@ class TransformerEncoder(nnx.Module):
         self.positions = _weight(ENCODER_STEPS, ENCODER_WIDTH)
         self.first_block, self.second_block = EncoderBlock(rngs), EncoderBlock(rngs)
         self.norm = nnx.LayerNorm(ENCODER_WIDTH, rngs=rngs)
-        self.classifier = nnx.Linear(ENCODER_WIDTH, CLASSES, rngs=rngs)
+        self.classifier = linear(ENCODER_WIDTH, CLASSES, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         x = self.norm(self.second_block(self.first_block(x + self.positions[...])))
@@ -247,8 +259,8 @@ class TransformerEncoder(nnx.Module):
 class EmbeddingClassifier(nnx.Module):
     def __init__(self) -> None:
         rngs = nnx.Rngs(0)
-        self.embedding = nnx.Embed(EMBEDDING_WORDS, EMBEDDING_WIDTH, rngs=rngs)
-        self.classifier = nnx.Linear(EMBEDDING_WIDTH, CLASSES, rngs=rngs)
+        self.embedding = nnx.Embed(EMBEDDING_WORDS, EMBEDDING_WIDTH, embedding_init=normal, rngs=rngs)
+        self.classifier = linear(EMBEDDING_WIDTH, CLASSES, rngs=rngs)
 
     def __call__(self, words: Any) -> Any:
         return self.classifier(jnp.mean(self.embedding(words), axis=1))
@@ -257,12 +269,12 @@ class EmbeddingClassifier(nnx.Module):
 class DictInAndOut(nnx.Module):
     def __init__(self) -> None:
         rngs, (height, width, channels) = nnx.Rngs(0), DICT_IMAGE
-        self.convolution = nnx.Conv(channels, DICT_CHANNELS, (3, 3), rngs=rngs)
+        self.convolution = convolution(channels, DICT_CHANNELS, (3, 3), rngs=rngs)
         self.activation, self.flatten = Relu(), Flatten()
-        self.image_features = nnx.Linear(height * width * DICT_CHANNELS, DICT_WIDTH, rngs=rngs)
-        self.meta_features = nnx.Linear(DICT_META, DICT_WIDTH, rngs=rngs)
-        self.scores = nnx.Linear(DICT_WIDTH, CLASSES, rngs=rngs)
-        self.value = nnx.Linear(DICT_WIDTH, 1, rngs=rngs)
+        self.image_features = linear(height * width * DICT_CHANNELS, DICT_WIDTH, rngs=rngs)
+        self.meta_features = linear(DICT_META, DICT_WIDTH, rngs=rngs)
+        self.scores = linear(DICT_WIDTH, CLASSES, rngs=rngs)
+        self.value = linear(DICT_WIDTH, 1, rngs=rngs)
 
     def __call__(self, image: Any, meta: Any) -> dict[str, Any]:
         features = self.image_features(self.flatten(self.activation(self.convolution(image))))
