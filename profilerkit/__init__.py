@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from .piping.status import Comparative, Completeness, Failure, Noted, StatusKey, Unavailable
     from .piping.status import Metric as Metric
     from .piping.status import Partial as Partial
-    from .plugging.extension import CommandInfo, FigureInfo, LoadedModel, LoaderInfo, RendererInfo
+    from .plugging.extension import CommandInfo, FigureInfo, LoadedModel, LoaderInfo, OptionInfo, RendererInfo
     from .profiler import Profiler
     from .results.comparison import Comparison
     from .results.report import Report
@@ -120,6 +120,7 @@ __all__ = [
     "ModelTrace",
     "NotOfferedError",
     "Noted",
+    "OptionInfo",
     "PlanError",
     "PluginFailedError",
     "PluginWarning",
@@ -181,7 +182,7 @@ _MODULES = module_of_each(
         ".piping.plain_metric": "metric",
         ".piping.quantity": "Scale",
         ".piping.status": "Comparative Completeness Failure Metric Noted Partial StatusKey Unavailable",
-        ".plugging.extension": "CommandInfo FigureInfo LoadedModel LoaderInfo RendererInfo",
+        ".plugging.extension": "CommandInfo FigureInfo LoadedModel LoaderInfo OptionInfo RendererInfo",
         "profilerkit_predict.prediction.api": "predict",
         "profilerkit_predict.prediction.predicting": "Prediction",
         ".profiler": "Profiler",

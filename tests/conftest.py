@@ -91,9 +91,15 @@ def settings() -> dict[str, Any]:
     return found
 
 
-#: Set while a test runs, by pytest, and by torch.compile and torch.cuda when they are used for the first time.
+#: Set while a test runs, by pytest, and by torch.compile, torch.cuda and their users at the first use.
 _ANY_TEST_SETS = frozenset(
-    {"PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_MODULE_LOADING"}
+    {
+        "PYTEST_CURRENT_TEST",
+        "TORCHINDUCTOR_CACHE_DIR",
+        "TRITON_CACHE_DIR",
+        "CUDA_MODULE_LOADING",
+        "PYTORCH_NVML_BASED_CUDA_CHECK",
+    }
 )
 _FRAMEWORKS = frozenset(
     {"torch", "tensorflow", "keras", "tf_keras", "jax", "transformers", "sklearn", "matplotlib", "h5py"}
