@@ -95,6 +95,7 @@ def test_the_torch_backend_loads_no_other_framework() -> None:
     assert loaded.isdisjoint(FRAMEWORKS - {"torch"})
 
 
+@pytest.mark.slow
 def test_the_tensorflow_backend_loads_no_torch() -> None:
     pytest.importorskip("tensorflow")
     loaded = loaded_after("import profilerkit_tensorflow; profilerkit_tensorflow.TFProfiler")
@@ -133,6 +134,7 @@ def test_lazy_names_are_the_imported_ones_are_the_public_ones(package: str) -> N
     assert sorted(checked.keys() - by_name) == list(loaded.__all__)
 
 
+@pytest.mark.slow
 def test_a_star_import_shadows_no_name_that_frameworks_and_python_have_too() -> None:
     """Of the names in both, `profile` alone is what the package is there for."""
     import profilerkit

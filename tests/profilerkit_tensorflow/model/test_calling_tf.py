@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from slow_ones import slow_ones
 
 tf = pytest.importorskip("tensorflow")
 
@@ -189,7 +190,7 @@ def state(model: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("library", ["keras", "tf_keras"])
+@pytest.mark.parametrize("library", slow_ones(["keras", "tf_keras"], ["tf_keras"]))
 def test_the_model_is_untouched(library: str) -> None:
     model = rich_model(pytest.importorskip(library))
     tf.random.set_seed(3)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from slow_ones import slow_ones
 
 tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
@@ -59,7 +60,7 @@ def _is_offered(kind: str, mode: str) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("mode", POLICIES)
+@pytest.mark.parametrize("mode", slow_ones(POLICIES, ["gptq", "awq"]))
 @pytest.mark.parametrize("kind", LAYERS)
 def test_quantization_does_not_change_the_parameters(kind: str, mode: str) -> None:
     if not _is_offered(kind, mode):

@@ -64,7 +64,7 @@ def test_every_plain_attribute_of_every_layer(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["Conv2D", "MaxPooling2D", "UpSampling2D"])
+@pytest.mark.parametrize("name", slow_ones(["Conv2D", "MaxPooling2D", "UpSampling2D"], ["Conv2D"]))
 def test_the_attributes_above_change_counts(name: str) -> None:
     assert attributes_that_count(name)
 

@@ -75,6 +75,7 @@ def test_without_tensorflow_nothing_is_done(monkeypatch: pytest.MonkeyPatch, ask
     assert asked == []
 
 
+@pytest.mark.slow
 def test_a_torch_model_is_profiled_after_tensorflow_was_imported() -> None:
     pytest.importorskip("tensorflow")
     done = subprocess.run([sys.executable, "-c", PROFILE], capture_output=True, text=True, timeout=300, check=False)

@@ -145,6 +145,7 @@ def test_a_changed_model_is_computed_anew() -> None:
     assert TorchBackend().fingerprint(profiler.model) != before
 
 
+@pytest.mark.slow
 def test_the_first_footprint_of_a_process_is_that_of_every_later_one() -> None:
     code = """
 import torch

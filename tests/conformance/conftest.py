@@ -1,0 +1,25 @@
+"""Leaves to `make test-all` what runs more than a few architectures: frameworks compile each for a second or more."""
+
+from __future__ import annotations
+
+import pytest
+
+#: What runs a model, beside tracing it.
+RUNNING = frozenset(
+    {
+        "test_inputs_that_do_not_fit_are_a_failure_of_the_trace",
+        "test_running_leaves_the_model_as_it_was",
+        "test_the_profile_has_the_numbers_of_the_description",
+    }
+)
+#: Layers of weights, of pictures with a branch, and a loop.
+QUICK = frozenset({"mlp", "residual_cnn", "gru"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark them."""
+    for item in items:
+        if isinstance(item, pytest.Function) and item.cls is not None and item.function.__name__ in RUNNING:
+            architecture = item.callspec.params.get("architecture")
+            if architecture is not None and architecture.name not in QUICK:
+                item.add_marker("slow")
