@@ -62,6 +62,14 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def leavings_of_the_file_are_frozen() -> Iterator[None]:
+    """Do the same with what a file of tests leaves, such as what frameworks cache: half of the time went there."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 def settings() -> dict[str, Any]:
     """The settings of this process that a test could leave changed for those after it."""
     # setuptools, which torch.compile imports, adds a folder of its own.
