@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .piping.function import ProfilerFunction
     from .piping.status import StatusKey
     from .plugging.extension import CommandInfo, EngineInfo, FigureInfo, LoaderInfo, OptionInfo, RendererInfo
+    from .protocols import Capability
     from .results.comparison import Comparison
     from .results.report import Report
 
@@ -63,6 +64,12 @@ def profilerkit_figures() -> Iterable[FigureInfo]:
 @hookspec
 def profilerkit_capabilities(backend: Backend) -> Iterable[object]:
     """Return objects with the methods of capabilities (`profilerkit.protocols`) that this plugin adds to a backend."""
+    raise NotImplementedError
+
+
+@hookspec
+def profilerkit_protocols() -> Iterable[Capability]:
+    """Return the capabilities that this plugin asks backends for, which ``profilerkit doctor`` lists."""
     raise NotImplementedError
 
 

@@ -23,25 +23,17 @@ from .times.steps import StepRecorder
 from .trace.records import ModelTrace, WeightRecord
 
 if TYPE_CHECKING:
-    from profilerkit_predict.joining.reading import ProfileFile
-    from profilerkit_predict.joining.records import Recording
-    from profilerkit_predict.language_models.records import CacheContents, GeneratedTokens, ModelFacts
-    from profilerkit_predict.prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
-
     from .devices.info import DeviceInfo
     from .times.ceiling_work import CeilingWork
 
 __all__ = [
     "CAPABILITIES",
-    "Calibrates",
     "Capability",
     "CastsModels",
     "CountsNonzero",
     "DeclaresInputs",
     "FitsInputs",
-    "FollowsLanguageModels",
     "HoldsOptimizer",
-    "JoinsProfiles",
     "KeepsApart",
     "LimitsMetrics",
     "MeasuresCeilings",
@@ -320,30 +312,6 @@ class NamesDevices(Protocol):
 
 
 @runtime_checkable
-class Calibrates(Protocol):
-    """Provides what is measured of a device, so that times on it can be predicted."""
-
-    @abstractmethod
-    def calibration_cases(self, device: DeviceLike, dtype: str) -> Iterable[CalibrationCase]:
-        """Yield single operators over many shapes in a dtype ("float32"): products, and traffic of each family."""
-
-    @abstractmethod
-    def calibration_networks(self, device: DeviceLike) -> Iterable[CalibrationNetwork]:
-        """Yield small networks of several families, to be predicted and run."""
-
-    @abstractmethod
-    def calibrating(self, num_threads: int | None) -> AbstractContextManager[int]:
-        """Return a context in which cases run on so many threads, or as they are for None; it yields the number."""
-
-    @abstractmethod
-    def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
-        """Return what the host takes besides operators: calls of layers, views, gradients; with ``compiled`` graphs.
-
-        ``seconds`` is about how long it may take; compiling takes longer.
-        """
-
-
-@runtime_checkable
 class MeasuresCeilings(Protocol):
     """Provides what the ceilings of a roofline are measured with on the CPU."""
 
@@ -353,61 +321,6 @@ class MeasuresCeilings(Protocol):
 
         The work is what the framework computes and moves fastest in float32: its best products and convolutions, in
         its best layouts, and traffic, in caches and outside them. All of it together takes less than a second.
-        """
-
-
-@runtime_checkable
-class JoinsProfiles(Protocol):
-    """Joins profiles that were made on any machine with the layers of a model."""
-
-    @abstractmethod
-    def recording_in(
-        self, profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
-    ) -> Recording:
-        """Return the passes in a profile without the first ``skip``, with the layer that each kernel worked for.
-
-        Raises `ProfileFileError` for a profile of another framework, or of another model.
-        """
-
-    @abstractmethod
-    def profile_script(self) -> str:
-        """Return a script of one file that makes such a profile where nothing but the framework is installed.
-
-        Raises `NotOfferedError` if there is none.
-        """
-
-
-@runtime_checkable
-class FollowsLanguageModels(Protocol):
-    """Follows language models through prefill and decode, by their own cache."""
-
-    @abstractmethod
-    def with_language_head(self, model: Any) -> Any:
-        """Return a model that a loader built without values of its own, with the head for language that it lacks."""
-
-    @abstractmethod
-    def longest_context(self, model: Any) -> int | None:
-        """Return the most tokens that a model takes; None if it has no maximum, or it is not known."""
-
-    @abstractmethod
-    def language_model(self, model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
-        """Return what one pass over a prompt and one token after it show, on shapes alone.
-
-        ``dtype`` is that of activations and cache; the model's own by default. Raises `InputError` for a model that
-        generates no tokens, or returns no cache.
-        """
-
-    @abstractmethod
-    def language_model_cache(
-        self, model: Any, context: int, batch: int, dtype: str | None = None
-    ) -> tuple[CacheContents, CacheContents]:
-        """Return what the model's own cache holds after so many tokens of so many sequences, and one token later."""
-
-    @abstractmethod
-    def generate(self, model: Any, prompt: int, new: int, batch: int, repetitions: int) -> GeneratedTokens:
-        """Generate tokens for random prompts with the model's own cache, and return the time of each token.
-
-        Raises `WithoutValuesError` if the weights have no values.
         """
 
 
@@ -422,7 +335,7 @@ class Capability(NamedTuple):
     without: str
 
 
-#: Every protocol, in the order in which ``profilerkit doctor`` lists them.
+#: The protocols of the core, in the order in which ``profilerkit doctor`` lists them.
 CAPABILITIES = (
     Capability(Trains, "training counts and memory", "does not trace training steps"),
     Capability(TimesLayers, "times of single layers", "does not time single layers"),
@@ -444,11 +357,8 @@ CAPABILITIES = (
     Capability(NoticesTraining, "notices that a model was trained", "does not notice that a model was trained"),
     Capability(RunsInRanks, "models that run in several processes", "profiles models of one process"),
     Capability(DeclaresInputs, "inputs that a model declares itself", "reads no inputs from models"),
-    Capability(Calibrates, "calibration of a device", "provides nothing to calibrate a device with"),
     Capability(MeasuresCeilings, "ceilings of a roofline", "provides nothing to measure ceilings with"),
-    Capability(JoinsProfiles, "profiles from elsewhere, by layer", "does not join profiles from elsewhere"),
     Capability(NamesDevices, "devices of this machine, by name", "does not name the devices of this machine"),
-    Capability(FollowsLanguageModels, "language models, through their own cache", "does not follow language models"),
     Capability(FitsInputs, "", "takes inputs in one layout"),
     Capability(LimitsMetrics, "", "takes every metric to apply"),
     Capability(KeepsApart, "", "does not keep the caller's modes apart"),
@@ -460,12 +370,12 @@ _METHODS: dict[type, frozenset[str]] = {
 }
 
 
-def offered(backend: Backend, protocol: Callable[..., P]) -> P:
+def offered(backend: Backend, protocol: Callable[..., P], capabilities: Sequence[Capability] = CAPABILITIES) -> P:
     """Return the backend, typed as the protocol: ``offered(backend, TimesLayers).layer_times(...)``.
 
     If the backend does not implement the protocol, return the first of its extensions that does: what plugins add to it
-    (``profilerkit_capabilities``). Raises `NotOfferedError` if there is none. The parameter is typed as a callable,
-    since type checkers refuse a class that cannot be instantiated as ``type[P]``.
+    (``profilerkit_capabilities``). Raises `NotOfferedError` if there is none, in the words of ``capabilities``. The
+    parameter is typed as a callable, since type checkers refuse a class that cannot be instantiated as ``type[P]``.
     """
     if implements(backend, protocol):
         return backend
@@ -473,16 +383,16 @@ def offered(backend: Backend, protocol: Callable[..., P]) -> P:
         if implements(extension, protocol):
             return extension
     requested: Any = protocol
-    messages = {capability.protocol: capability.without for capability in CAPABILITIES}
+    messages = {capability.protocol: capability.without for capability in capabilities}
     message = messages.get(requested, f"does not offer {requested.__name__}")
     raise NotOfferedError(f"the {backend.name} backend {message}")
 
 
-def abilities(backend: Backend) -> dict[str, bool]:
+def abilities(backend: Backend, capabilities: Sequence[Capability] = CAPABILITIES) -> dict[str, bool]:
     """Return whether a backend, or a plugin for it, offers each capability that is listed, by what it offers."""
     return {
         capability.offers: any(isinstance(part, capability.protocol) for part in (backend, *backend.extensions))
-        for capability in CAPABILITIES
+        for capability in capabilities
         if capability.offers
     }
 

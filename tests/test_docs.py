@@ -21,8 +21,7 @@ import pytest
 from profilerkit import Backend, BackendNotInstalledError, Comparison, compare, hookspecs
 from profilerkit.cli import cli
 from profilerkit.plugging.commands import offered_commands
-from profilerkit.plugging.offers import backends, default_functions, load
-from profilerkit.protocols import CAPABILITIES
+from profilerkit.plugging.offers import backends, default_functions, load, offered_capabilities
 from profilerkit_metrics import ComputeEvalMetric
 
 pytest.importorskip("torch")
@@ -182,12 +181,12 @@ def test_every_hook_is_documented_with_its_signature() -> None:
 
 def test_everything_that_a_backend_may_offer_is_documented() -> None:
     text = (DOCS / "extending.rst").read_text(encoding="utf-8")
-    classes = (Backend, *(capability.protocol for capability in CAPABILITIES))
+    classes = (Backend, *(capability.protocol for capability in offered_capabilities()))
     offered = {name for found in classes for name in vars(found) if not name.startswith("_")}
     assert "trace_training" in offered
     for name in offered:
         assert re.search(rf"``{name}(``|\()", text), name
-    for capability in CAPABILITIES:
+    for capability in offered_capabilities():
         assert f"``{capability.protocol.__name__}``" in text
 
 

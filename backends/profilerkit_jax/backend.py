@@ -19,7 +19,6 @@ from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
     CountsNonzero,
     DeclaresInputs,
-    JoinsProfiles,
     LimitsMetrics,
     NamesDevices,
     NoticesTraining,
@@ -64,7 +63,6 @@ class JaxBackend(
     Backend,
     CountsNonzero,
     DeclaresInputs,
-    JoinsProfiles,
     LimitsMetrics,
     NamesDevices,
     NoticesTraining,

@@ -19,7 +19,6 @@ from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
     CountsNonzero,
     DeclaresInputs,
-    JoinsProfiles,
     LimitsMetrics,
     MeasuresMemory,
     NamesDevices,
@@ -65,7 +64,6 @@ class OnnxBackend(
     Backend,
     CountsNonzero,
     DeclaresInputs,
-    JoinsProfiles,
     LimitsMetrics,
     MeasuresMemory,
     NamesDevices,

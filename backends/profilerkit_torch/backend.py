@@ -18,12 +18,9 @@ from profilerkit.declared_inputs import DeclaredInput, made_from
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
-    Calibrates,
     CastsModels,
     CountsNonzero,
     DeclaresInputs,
-    FollowsLanguageModels,
-    JoinsProfiles,
     KeepsApart,
     MeasuresCeilings,
     MeasuresMemory,
@@ -84,12 +81,9 @@ T = TypeVar("T")
 
 class TorchBackend(
     Backend,
-    Calibrates,
     CastsModels,
     CountsNonzero,
     DeclaresInputs,
-    FollowsLanguageModels,
-    JoinsProfiles,
     KeepsApart,
     MeasuresCeilings,
     MeasuresMemory,

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from profilerkit import Backend, CommandInfo, ProfilerFunction, StatusKey, hookimpl
 from profilerkit.plugging.extension import import_later
+
+if TYPE_CHECKING:
+    from profilerkit.protocols import Capability
 
 
 @hookimpl
@@ -20,6 +26,14 @@ def profilerkit_status_keys() -> list[type[StatusKey]]:
     from .predicted_time import PredictedLayers, PredictedTime, PredictedTrainingTime
 
     return [PredictedTime, PredictedLayers, PredictedTrainingTime]
+
+
+@hookimpl
+def profilerkit_protocols() -> Sequence[Capability]:
+    """Return what predictions ask of backends."""
+    from .capabilities import CAPABILITIES
+
+    return CAPABILITIES
 
 
 @hookimpl

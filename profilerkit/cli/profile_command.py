@@ -15,13 +15,19 @@ from .output import Display
 
 __all__ = ["command"]
 
+#: Where a context keeps the options of plugins.
+_OPTIONS = f"{__name__}.options"
+
 
 class _Extended(click.Command):
     """A command with the options that plugins add to it."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        # Asked for again when an error is shown, when --no-plugins no longer holds.
+        if _OPTIONS not in ctx.meta:
+            ctx.meta[_OPTIONS] = load_options()
         *options, help_option = super().get_params(ctx)
-        return [*options, *load_options(), help_option]
+        return [*options, *ctx.meta[_OPTIONS], help_option]
 
 
 @click.command("profile", cls=_Extended)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..hookspecs import hookimpl
@@ -14,6 +14,7 @@ from .loaders import is_in_file, is_in_module, load_from_file, load_from_module
 
 if TYPE_CHECKING:
     from ..devices.info import DeviceInfo
+    from ..protocols import Capability
 
 
 @hookimpl
@@ -47,6 +48,13 @@ def profilerkit_renderers() -> list[RendererInfo]:
         RendererInfo(name, import_later(f"profilerkit.{path}"), description, is_text=name in texts)
         for name, (path, description) in {**texts, **objects}.items()
     ]
+
+
+@hookimpl
+def profilerkit_protocols() -> Sequence[Capability]:
+    """Return the capabilities that the core and its metrics ask backends for."""
+    protocols: Sequence[Capability] = import_later("profilerkit.protocols:CAPABILITIES")()
+    return protocols
 
 
 @hookimpl

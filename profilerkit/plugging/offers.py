@@ -20,6 +20,7 @@ from ..piping.function import ProfilerFunction, describe
 from ..piping.registry import require_usable
 from ..piping.status import StatusKey
 from ..process.containment import contained, plugin_error_text, record_offering_plugin
+from ..protocols import Capability
 from .extension import LoaderInfo, RendererInfo
 from .loaded_files import in_plain_names
 from .manager import (
@@ -58,6 +59,7 @@ __all__ = [
     "name_of_metric",
     "not_installed",
     "offered_backends",
+    "offered_capabilities",
     "offered_loaders",
     "offered_renderers",
     "offered_status_keys",
@@ -73,6 +75,11 @@ def offered_backends() -> list[Offer[BackendInfo]]:
     return manager().answer_once(
         "backends", lambda: claimed_once("backend", offers("profilerkit_backends", BackendInfo))
     )
+
+
+def offered_capabilities() -> tuple[Capability, ...]:
+    """Return the capabilities that plugins ask backends for, those of the core first."""
+    return tuple(offer.item for offer in offers("profilerkit_protocols", Capability))
 
 
 def offered_renderers() -> list[Offer[RendererInfo]]:

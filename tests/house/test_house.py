@@ -14,8 +14,8 @@ from source_tree import ROOT, packages, tree_of
 
 HEAVY = ("torch", "tensorflow", "keras", "jax", "numpy", "pandas", "rich", "matplotlib", "click", "jinja2")
 
-#: The files of the core that name plugins: what they hand on, and types.
-HANDING_ON = ("__init__.py", "protocols.py")
+#: The file of the core that names plugins, whose public functions it hands on.
+HANDING_ON = ("__init__.py",)
 #: What a plugin may import of others.
 PLUGINS = {
     "profilerkit_audits": {"profilerkit_budgets", "profilerkit_pages"},

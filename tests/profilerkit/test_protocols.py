@@ -156,7 +156,7 @@ def test_the_doctor_lists_the_protocols_of_a_backend(monkeypatch: pytest.MonkeyP
     lacking = words.partition("does not offer: ")[2].split("; ")
     assert "times of single layers" in offered
     assert "training counts and memory" in lacking
-    assert sorted([*offered, *lacking]) == sorted(each.offers for each in CAPABILITIES if each.offers)
+    assert sorted([*offered, *lacking]) == sorted(each.offers for each in offers.offered_capabilities() if each.offers)
 
 
 def test_implements_agrees_with_isinstance() -> None:

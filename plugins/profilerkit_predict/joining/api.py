@@ -15,9 +15,10 @@ from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, DeviceNotKnownError, ProfileFileError
 from profilerkit.inputs import ModelInputs
 from profilerkit.profiler import make_profiler
-from profilerkit.protocols import JoinsProfiles, offered
+from profilerkit.protocols import offered
 from profilerkit.trace.records import ModelTrace
 
+from ..capabilities import CAPABILITIES, JoinsProfiles
 from .reading import ProfileFile, read_profile
 from .records import Recording
 from .result import JoinedProfile
@@ -79,7 +80,7 @@ def join(
     if not trace.operators:
         raise ArgumentError("the trace of the model has no operators to join the profile with")
     made = profiler.compute_status("inputs", **arguments)
-    reader = offered(profiler.backend, JoinsProfiles)
+    reader = offered(profiler.backend, JoinsProfiles, CAPABILITIES)
     recording = reader.recording_in(file, profiler.model, made if isinstance(made, ModelInputs) else None, trace, skip)
     _require_layers(recording, trace)
     joined = JoinedProfile(

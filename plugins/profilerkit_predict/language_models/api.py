@@ -18,8 +18,9 @@ from profilerkit.plugging.extension import LoadedModel
 from profilerkit.plugging.loaders import load_model
 from profilerkit.plugging.offers import backend_named, find_backend
 from profilerkit.process.collector import collector_paused, objects_aged
-from profilerkit.protocols import FollowsLanguageModels, offered
+from profilerkit.protocols import offered
 
+from ..capabilities import CAPABILITIES, FollowsLanguageModels
 from .caching import CacheBytes, cache_bytes, slope_of
 from .comparison import LanguageModelComparison
 from .fitting import fit
@@ -147,7 +148,7 @@ class _Followed:
             self.name = name or model.name
             model = model.model
         chosen = backend_named(backend) if isinstance(backend, str) else backend or find_backend(model)
-        self.backend: FollowsLanguageModels = offered(chosen, FollowsLanguageModels)
+        self.backend: FollowsLanguageModels = offered(chosen, FollowsLanguageModels, CAPABILITIES)
         self.model, self.dtype = self.backend.with_language_head(model) if is_loaded else model, dtype
 
     def facts(self, prompt: int, new: int) -> ModelFacts:

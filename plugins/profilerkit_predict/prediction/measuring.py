@@ -14,11 +14,12 @@ from profilerkit.devices.info import DeviceInfo, Figure, dtype_name
 from profilerkit.error_text import error_line
 from profilerkit.errors import InputError, ProfilerKitError
 from profilerkit.process.environment import machine
-from profilerkit.protocols import Calibrates, NamesDevices, Trains, implements, offered
+from profilerkit.protocols import NamesDevices, Trains, implements, offered
 from profilerkit.times.run import Run
 from profilerkit.times.sampling import Sampling, measure
 from profilerkit.trace.records import ModelTrace
 
+from ..capabilities import CAPABILITIES, Calibrates
 from .calibration import COMPILED, Calibration, Network, content_of
 from .cases import CalibrationCase, CalibrationNetwork
 from .predicting import predict_trace
@@ -52,7 +53,7 @@ def calibrate(
     """Measure a device of this machine, and return it as a calibrated one.
 
     Args:
-        backend: The backend whose operators are measured; it implements `profilerkit.protocols.Calibrates`.
+        backend: The backend whose operators are measured; it implements `profilerkit_predict.capabilities.Calibrates`.
         device: The device; the CPU for None.
         dtypes: The dtypes to measure products and traffic in.
         seconds: About how long it may take.
@@ -64,7 +65,7 @@ def calibrate(
     Raises `NotOfferedError` if the backend provides nothing to measure, and `InputError` if nothing of it could be
     measured.
     """
-    provider = offered(backend, Calibrates)
+    provider = offered(backend, Calibrates, CAPABILITIES)
     info = offered(backend, NamesDevices).device_info(device)
     began = time.perf_counter()
     cases = [case for dtype in dtypes for case in provider.calibration_cases(device, dtype_name(dtype))]

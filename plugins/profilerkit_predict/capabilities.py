@@ -1,0 +1,107 @@
+"""What predictions ask of backends: a protocol for each capability, as in `profilerkit.protocols`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from profilerkit import ModelInputs, ModelTrace
+from profilerkit.backend import DeviceLike
+from profilerkit.protocols import Capability
+
+if TYPE_CHECKING:
+    from .joining.reading import ProfileFile
+    from .joining.records import Recording
+    from .language_models.records import CacheContents, GeneratedTokens, ModelFacts
+    from .prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
+
+__all__ = ["CAPABILITIES", "Calibrates", "FollowsLanguageModels", "JoinsProfiles"]
+
+
+@runtime_checkable
+class Calibrates(Protocol):
+    """Provides what is measured of a device, so that times on it can be predicted."""
+
+    @abstractmethod
+    def calibration_cases(self, device: DeviceLike, dtype: str) -> Iterable[CalibrationCase]:
+        """Yield single operators over many shapes in a dtype ("float32"): products, and traffic of each family."""
+
+    @abstractmethod
+    def calibration_networks(self, device: DeviceLike) -> Iterable[CalibrationNetwork]:
+        """Yield small networks of several families, to be predicted and run."""
+
+    @abstractmethod
+    def calibrating(self, num_threads: int | None) -> AbstractContextManager[int]:
+        """Return a context in which cases run on so many threads, or as they are for None; it yields the number."""
+
+    @abstractmethod
+    def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
+        """Return what the host takes besides operators: calls of layers, views, gradients; with ``compiled`` graphs.
+
+        ``seconds`` is about how long it may take; compiling takes longer.
+        """
+
+
+@runtime_checkable
+class JoinsProfiles(Protocol):
+    """Joins profiles that were made on any machine with the layers of a model."""
+
+    @abstractmethod
+    def recording_in(
+        self, profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
+    ) -> Recording:
+        """Return the passes in a profile without the first ``skip``, with the layer that each kernel worked for.
+
+        Raises `ProfileFileError` for a profile of another framework, or of another model.
+        """
+
+    @abstractmethod
+    def profile_script(self) -> str:
+        """Return a script of one file that makes such a profile where nothing but the framework is installed.
+
+        Raises `NotOfferedError` if there is none.
+        """
+
+
+@runtime_checkable
+class FollowsLanguageModels(Protocol):
+    """Follows language models through prefill and decode, by their own cache."""
+
+    @abstractmethod
+    def with_language_head(self, model: Any) -> Any:
+        """Return a model that a loader built without values of its own, with the head for language that it lacks."""
+
+    @abstractmethod
+    def longest_context(self, model: Any) -> int | None:
+        """Return the most tokens that a model takes; None if it has no maximum, or it is not known."""
+
+    @abstractmethod
+    def language_model(self, model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
+        """Return what one pass over a prompt and one token after it show, on shapes alone.
+
+        ``dtype`` is that of activations and cache; the model's own by default. Raises `InputError` for a model that
+        generates no tokens, or returns no cache.
+        """
+
+    @abstractmethod
+    def language_model_cache(
+        self, model: Any, context: int, batch: int, dtype: str | None = None
+    ) -> tuple[CacheContents, CacheContents]:
+        """Return what the model's own cache holds after so many tokens of so many sequences, and one token later."""
+
+    @abstractmethod
+    def generate(self, model: Any, prompt: int, new: int, batch: int, repetitions: int) -> GeneratedTokens:
+        """Generate tokens for random prompts with the model's own cache, and return the time of each token.
+
+        Raises `WithoutValuesError` if the weights have no values.
+        """
+
+
+#: The capabilities, as ``profilerkit doctor`` lists them.
+CAPABILITIES = (
+    Capability(Calibrates, "calibration of a device", "provides nothing to calibrate a device with"),
+    Capability(JoinsProfiles, "profiles from elsewhere, by layer", "does not join profiles from elsewhere"),
+    Capability(FollowsLanguageModels, "language models, through their own cache", "does not follow language models"),
+)
