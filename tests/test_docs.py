@@ -37,7 +37,7 @@ PAGES = make_outputs.PAGES
 
 
 #: Pages whose examples start several frameworks or processes.
-SLOW = ("four-formats.rst", "tensorflow.rst", "mfu.rst", "audits.rst", "isolation.rst")
+SLOW = ("four-formats.rst", "tensorflow.rst", "mfu.rst", "audits.rst", "isolation.rst", "budgets.rst")
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ class Net(torch.nn.Module):
 """
 
 
+@pytest.mark.slow
 def test_a_process_prints_its_result_alone(tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(NOISY, encoding="utf-8")
     options = ["--input-shape", "4", "--metric", "macs", "--format", "json"]

@@ -267,6 +267,7 @@ def test_what_plugins_do_wrong_is_said_in_a_line(shouting: None, capsys: pytest.
     assert "renderer 'shout' of plugin 'shouts' of my-shouts 3.1 raised KeyError: 'macs'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_warning_of_a_plugin_is_said_in_a_line(model_file: str, tmp_path: Path) -> None:
     """A process of its own, with an installed package whose plugin cannot be imported and storage that fails."""
     metadata_folder = tmp_path / "bad_plugin-1.0.dist-info"

@@ -316,7 +316,7 @@ def test_a_baseline_of_other_inputs_or_options_is_refused(models: str) -> None:
     assert (wrong.exit_code, "Invalid value for '--optimizer': optimizer='adm'" in wrong.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("isolated", [(), ("--isolate",)])
+@pytest.mark.parametrize("isolated", [(), pytest.param(("--isolate",), marks=pytest.mark.slow)])
 def test_the_optimizer_of_the_command_line_is_counted(models: str, isolated: tuple[str, ...]) -> None:
     """By hand: 4 x 8 + 8 + 8 x 2 + 2 = 58 weights of 4 bytes, of which adam keeps two further copies."""
     command = ("profile", f"{models}:teacher", "--input-shape", "4", "--metric", "training_memory_parts", *isolated)

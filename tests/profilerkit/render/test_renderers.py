@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from drawn_reports import HOSTILE_NAMES, STUDENT, TEACHER, Tags, layers, record
+from slow_ones import slow_ones
 
 from profilerkit import Comparison, Completeness, Report
 from profilerkit.plugging.offers import offered_renderers
@@ -174,7 +175,7 @@ def deep_report(count: int) -> Report:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", slow_ones(FORMS, ["console"]))
 def test_ten_thousand_layers(form: str) -> None:
     drawn = render(deep_report(10_000), form, details=True)
     assert len(drawn) > (40 if form == "operators" else 100)
