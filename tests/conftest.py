@@ -10,12 +10,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 from heavy import is_heavy
 from hook_plugins import manager, priced  # noqa: F401 (fixtures for all tests)
 from plugin_fixtures import core, entry_points, install  # noqa: F401 (fixtures for all tests)
 
-import profilerkit
 from profilerkit import Profiler, ProfilerFunction
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times import conditions
@@ -28,23 +28,34 @@ if TYPE_CHECKING:
 with suppress(ImportError):
     import_module("triton")
 
+# A busy machine takes longer for an example than hypothesis allows.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
 
-#: The tests that must cover the core: `make test-all` counts no lines in the others, which takes as long as they do.
-_HERE = Path(__file__).parent
-_OF_THE_CORE = (_HERE / "profilerkit", _HERE / "house", Path(profilerkit.__file__).parent)
+_TESTS_OF_THE_CORE = Path(__file__).parent / "profilerkit"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that start processes or need a framework, where somebody asks for the mark; and see above."""
+    """Mark the tests that start processes or need a framework, where somebody asks for the mark."""
     if config.pluginmanager.hasplugin("_cov"):
-        for item in items:
-            if not any(item.path.is_relative_to(folder) for folder in _OF_THE_CORE):
-                item.add_marker("no_cover")
+        _leave_out_of_coverage(items)
     if "heavy" not in (config.option.markexpr or ""):
         return
     for item in items:
         if isinstance(item, pytest.Function) and is_heavy(Path(item.path), item.function.__name__):
             item.add_marker("heavy")
+
+
+def _leave_out_of_coverage(items: list[pytest.Item]) -> None:
+    """Count the lines of the core in the first case of each test of a backend: counting takes as long as the tests."""
+    seen = set()
+    for item in items:
+        if _TESTS_OF_THE_CORE in item.path.parents or not isinstance(item, pytest.Function):
+            continue
+        test = item.path, item.cls, item.function.__name__
+        if test in seen:
+            item.add_marker("no_cover")
+        seen.add(test)
 
 
 def pytest_collection() -> None:

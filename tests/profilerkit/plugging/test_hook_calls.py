@@ -88,7 +88,7 @@ def called(manager: pluggy.PluginManager, every: list[Options], removed: set[int
     return log, results
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(every=st.lists(OPTIONS, max_size=7), draw=st.data())
 def test_the_order_and_the_results_are_those_of_pluggys_own_manager(every: list[Options], draw: Any) -> None:
     numbers = st.sets(st.integers(0, len(every) - 1)) if every else st.just(set())

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import profilerkit
@@ -362,7 +362,6 @@ JSON = st.recursive(
 
 
 @given(JSON)
-@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_any_json_is_refused_in_words(value: Any) -> None:
     message = said(json.dumps(value).encode())
     assert message.startswith("it is no report") or "it.json" in message
@@ -375,7 +374,6 @@ PLAIN = st.recursive(
 
 
 @given(PLAIN)
-@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_plain_values_come_back(value: Any) -> None:
     assert from_plain(json.loads(json.dumps(to_plain(value), allow_nan=False))) == value
 

@@ -16,7 +16,7 @@ from torch import nn
 
 SIZE = st.integers(1, 9)
 SUMMED = st.integers(2, 9)
-FEW = settings(max_examples=25, deadline=None)
+FEW = settings(max_examples=25)
 
 
 @st.composite

@@ -86,7 +86,7 @@ STEPS = st.sampled_from(ACTIONS)
 PLANS = st.recursive(st.lists(STEPS, max_size=4), lambda inner: st.lists(inner | STEPS, max_size=4), max_leaves=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(plan=PLANS, rows=st.integers(1, 3))
 def test_own_work_adds_up_however_modules_are_nested_shared_and_called(plan: list[Any], rows: int) -> None:
     model = Net(plan)
@@ -107,7 +107,7 @@ def test_own_work_adds_up_however_modules_are_nested_shared_and_called(plan: lis
     assert all(0 <= row["params_share"] <= 1 for row in found.table)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(plan=PLANS, left=st.sampled_from(["Linear", "top.*", "elsewhere", "*.own"]))
 def test_leaving_layers_out_leaves_the_sum_of_the_others(plan: list[Any], left: str) -> None:
     from profilerkit.trace.ignoring import without_layers
