@@ -10,7 +10,7 @@ from powercap import add_zone, using
 from profilerkit_energy import ComputeAccuracyPerJoule, ComputeEnergy, plugin
 
 import profilerkit
-from profilerkit import Completeness, Profiler, profile
+from profilerkit import Completeness, Profiler, cli, profile
 from profilerkit.testing import FakeBackend, FakeClock, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeEvalMetric
 
@@ -71,5 +71,5 @@ def test_only_public_names_of_profilerkit_are_used() -> None:
         for alias in node.names
     ]
     assert imported
-    assert {module for module, _ in imported} == {"profilerkit"}
-    assert {name for _, name in imported} <= set(dir(profilerkit))
+    assert {module for module, _ in imported} == {"profilerkit", "profilerkit.cli"}
+    assert {name for _, name in imported} <= {*dir(profilerkit), *cli.__all__}

@@ -1,0 +1,54 @@
+"""The command that lists counters, and the figure of the samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from powercap import add_zone, using
+from profilerkit_energy import ComputeEnergy, command, plugin
+
+from profilerkit import Report, profile
+from profilerkit.testing import FakeBackend, FakeClock, FakeTensor
+
+
+def report_of(folder: Path) -> Report:
+    clock = FakeClock()
+    model = using(clock, {add_zone(folder, "intel-rapl:0", "package-0"): 250_000})
+    functions = [ComputeEnergy(folder, clock=clock)]
+    return profile(
+        model, FakeTensor((1, 3)), backend=FakeBackend(), functions=functions, metrics=["energy_per_inference"]
+    )
+
+
+def test_the_command_lists_counters_and_reasons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A count of RAPL is a microjoule."""
+    add_zone(tmp_path, "intel-rapl:0", "package-0")
+    monkeypatch.setattr(command, "POWERCAP", tmp_path)
+    (info,) = plugin.profilerkit_commands()
+    result = CliRunner().invoke(info.load(), ["--gpu", "3"])
+    assert result.exit_code == 0, result.output
+    first, *reasons = result.output.splitlines()
+    assert first == "package-0: 1e-06 J a count, every 0.001 s"
+    assert len(reasons) == 1, "why there is no counter of a GPU"
+
+
+def test_the_figure_has_each_sample(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (info,) = plugin.profilerkit_figures()
+    (axes,) = info.load()(report_of(tmp_path)).axes
+    points, median = axes.lines
+    assert list(points.get_ydata()) == [0.25] * 12
+    assert set(median.get_ydata()) == {0.25}
+
+
+def test_a_report_without_energy_says_so(tmp_path: Path) -> None:
+    (info,) = plugin.profilerkit_figures()
+    functions = [ComputeEnergy(tmp_path)]
+    model = using(FakeClock(), {})
+    report = profile(
+        model, FakeTensor((1, 3)), backend=FakeBackend(), functions=functions, metrics=["energy_per_inference"]
+    )
+    with pytest.raises(ValueError, match="the report has no measured energy_per_inference"):
+        info.load()(report)
