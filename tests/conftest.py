@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from conformance_marks import mark_slow_architectures
 from heavy import is_heavy
 from hook_plugins import manager, priced  # noqa: F401 (fixtures for all tests)
 from plugin_fixtures import core, entry_points, install  # noqa: F401 (fixtures for all tests)
@@ -36,7 +37,8 @@ _TESTS_OF_THE_CORE = Path(__file__).parent / "profilerkit"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that start processes or need a framework, where somebody asks for the mark."""
+    """Mark what is slow in the conformance suite, and what starts processes or needs a framework, where it is asked."""
+    mark_slow_architectures(items)
     if config.pluginmanager.hasplugin("_cov"):
         _leave_out_of_coverage(items)
     if "heavy" not in (config.option.markexpr or ""):

@@ -13,13 +13,11 @@ from profilerkit import Report, profile
 from profilerkit.testing import FakeBackend, FakeClock, FakeTensor
 
 
-def report_of(folder: Path) -> Report:
+def report_of(folder: Path, counters: dict[Path, int]) -> Report:
     clock = FakeClock()
-    model = using(clock, {add_zone(folder, "intel-rapl:0", "package-0"): 250_000})
-    functions = [ComputeEnergy(folder, clock=clock)]
-    return profile(
-        model, FakeTensor((1, 3)), backend=FakeBackend(), functions=functions, metrics=["energy_per_inference"]
-    )
+    functions, metrics = [ComputeEnergy(folder, clock=clock)], ["energy_per_inference"]
+    model = using(clock, counters)
+    return profile(model, FakeTensor((1, 3)), backend=FakeBackend(), functions=functions, metrics=metrics)
 
 
 def test_the_command_lists_counters_and_reasons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,14 +28,15 @@ def test_the_command_lists_counters_and_reasons(tmp_path: Path, monkeypatch: pyt
     result = CliRunner().invoke(info.load(), ["--gpu", "3"])
     assert result.exit_code == 0, result.output
     first, *reasons = result.output.splitlines()
-    assert first == "package-0: 1e-06 J a count, every 0.001 s"
+    assert first == "package-0 (intel-rapl:0): 1e-06 J a count, every 0.001 s"
     assert len(reasons) == 1, "why there is no counter of a GPU"
 
 
 def test_the_figure_has_each_sample(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     (info,) = plugin.profilerkit_figures()
-    (axes,) = info.load()(report_of(tmp_path)).axes
+    counter = add_zone(tmp_path, "intel-rapl:0", "package-0")
+    (axes,) = info.load()(report_of(tmp_path, {counter: 250_000})).axes
     points, median = axes.lines
     assert list(points.get_ydata()) == [0.25] * 12
     assert set(median.get_ydata()) == {0.25}
@@ -45,10 +44,5 @@ def test_the_figure_has_each_sample(tmp_path: Path) -> None:
 
 def test_a_report_without_energy_says_so(tmp_path: Path) -> None:
     (info,) = plugin.profilerkit_figures()
-    functions = [ComputeEnergy(tmp_path)]
-    model = using(FakeClock(), {})
-    report = profile(
-        model, FakeTensor((1, 3)), backend=FakeBackend(), functions=functions, metrics=["energy_per_inference"]
-    )
-    with pytest.raises(ValueError, match="the report has no measured energy_per_inference"):
-        info.load()(report)
+    with pytest.raises(ValueError, match="the report has no measured energy; ask for"):
+        info.load()(report_of(tmp_path, {}))

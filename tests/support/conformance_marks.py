@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
+
+__all__ = ["mark_slow_architectures"]
 
 #: What runs a model, beside tracing it.
 RUNNING = frozenset(
@@ -16,10 +21,10 @@ RUNNING = frozenset(
 QUICK = frozenset({"mlp", "residual_cnn", "gru"})
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark them."""
+def mark_slow_architectures(items: Iterable[pytest.Item]) -> None:
+    """Mark the tests of the conformance suite that run an architecture which is not quick."""
     for item in items:
         if isinstance(item, pytest.Function) and item.cls is not None and item.function.__name__ in RUNNING:
-            architecture = item.callspec.params.get("architecture")
+            architecture: Any = item.callspec.params.get("architecture")
             if architecture is not None and architecture.name not in QUICK:
                 item.add_marker("slow")
