@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from conformance_marks import mark_slow_architectures
-from heavy import is_heavy
+from heavy import is_heavy, is_heavy_file
 from hook_plugins import manager, priced  # noqa: F401 (fixtures for all tests)
 from plugin_fixtures import core, entry_points, install  # noqa: F401 (fixtures for all tests)
 
@@ -34,6 +34,12 @@ hypothesis.settings.register_profile("patient", deadline=None, suppress_health_c
 hypothesis.settings.load_profile("patient")
 
 _TESTS_OF_THE_CORE = Path(__file__).parent / "profilerkit"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files that import a framework at their top, where no heavy tests are asked for."""
+    is_left_out = "not heavy" in (config.option.markexpr or "") and collection_path.name.startswith("test_")
+    return True if is_left_out and is_heavy_file(collection_path) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

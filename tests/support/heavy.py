@@ -14,7 +14,7 @@ from pathlib import Path
 
 from source_tree import ROOT, SUPPORT, tree_of
 
-__all__ = ["is_heavy"]
+__all__ = ["is_heavy", "is_heavy_file"]
 
 FRAMEWORKS = frozenset({"torch", "tensorflow", "keras", "tf_keras", "transformers", "onnx", "jax", "flax", "equinox"})
 BACKENDS = frozenset(path.parent.name for path in (ROOT / "backends").glob("*/__init__.py"))
@@ -23,11 +23,14 @@ PROCESSES = frozenset({"subprocess", "Popen", "fork", "pytester", "isolated", "i
 HEAVY = FRAMEWORKS | BACKENDS | PROCESSES
 
 
+def is_heavy_file(path: Path) -> bool:
+    """Say whether all tests of a file need a framework, which is imported at its top."""
+    return any(word in FRAMEWORKS | BACKENDS for word in _definitions(path).get("", ()))
+
+
 def is_heavy(path: Path, function: str) -> bool:
     """Say whether a test function of a file starts processes or needs a framework."""
-    if any(word in FRAMEWORKS | BACKENDS for word in _definitions(path).get("", ())):
-        return True
-    return not HEAVY.isdisjoint(_named(path, function, set()))
+    return is_heavy_file(path) or not HEAVY.isdisjoint(_named(path, function, set()))
 
 
 def _named(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[str]:
