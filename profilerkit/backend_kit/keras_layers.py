@@ -1,6 +1,7 @@
 """The layers and variables of Keras models, on any framework that Keras runs on: Keras 3, and ``tf_keras``.
 
-Keras is never imported here: if a model is a Keras model, Keras is imported already.
+Keras is never imported here: if a model is a Keras model, Keras is imported already. Its private names that several
+backends need are here, and no others in profilerkit; those of one backend are in its ``compat.py``.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..errors import NotOfferedError
 from ..process.cached import once_for_each
 from .call_stack import tensors_in
+from .installed import installed_version
+from .private_names import field
 
 __all__ = [
     "call_arguments",
@@ -35,9 +39,21 @@ __all__ = [
     "variable_name",
 ]
 
+#: All layers inside of one. Without it a model of Keras is refused.
+_FLATTEN = field("_flatten_layers")
+#: The layers right inside of one, in Keras 3. Without it a model is refused.
+_INSIDE = field("_layers")
+#: In which lists a layer has its own variables. Without one of them a model is refused.
+_LISTS = {
+    "keras": {"trainable": field("_trainable_variables"), "non_trainable": field("_non_trainable_variables")},
+    "tf_keras": {"trainable": field("_trainable_weights"), "non_trainable": field("_non_trainable_weights")},
+}
+#: The structure of the inputs that a model declares. Without it they are given to the model by their positions.
+_STRUCTURES = {"keras": field("_inputs_struct"), "tf_keras": field("_nested_inputs")}
 #: Prefixes of Keras' internal attributes, which also hold layers, but under names that are not the user's.
 _BOOKS = ("_self_", "_tracker", "_layers", "_inbound", "_outbound", "_functional", "_operations", "_modules")
-#: Attributes of a Keras layer that lead to its graph, and to what trains it: a forward pass needs none of them.
+#: Attributes of a Keras layer that lead to its graph, and to what trains it: a forward pass needs none of them. Where
+#: they have other names, these are walked too, which takes longer.
 _NOT_CALLED = frozenset(
     (
         *("_inbound_nodes", "_outbound_nodes", "_nodes", "_nodes_by_depth", "_operations", "_operations_by_depth"),
@@ -109,14 +125,30 @@ def is_keras_unbuilt(model: Any) -> bool:
 
 def flat_layers(model: Any) -> list[Any]:
     """Return a Keras layer or model and all layers inside of it."""
-    return list(model._flatten_layers())
+    return list(_read(model, _FLATTEN, "finds the layers of a model")())
 
 
 def direct_layers(layer: Any) -> list[Any]:
     """Return the layers directly inside a Keras layer, with input layers and cells."""
     if is_legacy_keras(layer):
-        return list(layer._flatten_layers(recursive=False, include_self=False))
-    return list(getattr(layer, "_layers", ()))
+        return list(_read(layer, _FLATTEN, "finds the layers of a model")(recursive=False, include_self=False))
+    return list(_read(layer, _INSIDE, "finds the layers of a model"))
+
+
+def _read(layer: Any, name: str, purpose: str) -> Any:
+    """Return a private attribute of a layer; raise `NotOfferedError` where this release of Keras has none."""
+    try:
+        return getattr(layer, name)
+    except AttributeError:
+        library = _library_of(layer)
+        raise NotOfferedError(
+            f"{library} {installed_version(library)} has no {name}, by which profilerkit {purpose}; use a release of "
+            f"{library} that profilerkit was tested with, or a newer profilerkit"
+        ) from None
+
+
+def _library_of(layer: Any) -> str:
+    return "tf_keras" if is_legacy_keras(layer) else "keras"
 
 
 def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
@@ -190,8 +222,8 @@ def _carried_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
 
 def _listed(layer: Any, *lists: str) -> list[Any]:
     """Return the variables in the lists in which Keras stores the layer's own variables."""
-    kind = "weights" if is_legacy_keras(layer) else "variables"
-    return [variable for which in lists for variable in getattr(layer, f"_{which}_{kind}", ())]
+    names = _LISTS[_library_of(layer)]
+    return [variable for which in lists for variable in _read(layer, names[which], "finds the weights of a layer")]
 
 
 def _cells_of(layer: Any) -> list[Any]:
@@ -238,7 +270,7 @@ def declared_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         symbolic = tuple(model.inputs or ())
     except AttributeError:
         return (), {}
-    structure = getattr(model, "_nested_inputs" if is_legacy_keras(model) else "_inputs_struct", None)
+    structure = getattr(model, _STRUCTURES[_library_of(model)], None)
     if isinstance(structure, Mapping) and {id(value) for value in structure.values()} == set(map(id, symbolic)):
         return (), dict(structure)
     return symbolic, {}

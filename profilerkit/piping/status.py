@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
-from ..errors import ProfilerKitError
+from ..errors import NotOfferedError, ProfilerKitError
 from ..process.cached import once_for_each
 from ..times.measurement import Measurement
 from ..times.wording import counted, noise_text
@@ -134,6 +134,8 @@ class Outcome:
             return replace(cls.of(returned.value), runs=tuple(returned.runs))
         if isinstance(returned, Unavailable):
             return cls(None, Completeness.UNAVAILABLE, (returned.reason,))
+        if isinstance(returned, Failure) and isinstance(returned.error, NotOfferedError):  # nothing has failed
+            return cls.of(Unavailable(str(returned.error)))
         if isinstance(returned, Failure):
             return cls(None, Completeness.FAILED, (_message_of(returned.error),), returned.error)
         if returned is None:

@@ -1,4 +1,7 @@
-"""The private names of a framework stand in one file of its backend, ``compat.py``, and nowhere else."""
+"""The private names of a framework stand in one file of its backend, ``compat.py``, and nowhere else.
+
+Those of Keras that several backends need stand in one file of the core.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,24 @@ import pytest
 from private_names import private_uses, segments_of
 from source_tree import packages
 
-BACKENDS = ("profilerkit_jax", "profilerkit_onnx", "profilerkit_tensorflow", "profilerkit_torch")
+#: By package the file with the private names of frameworks. The core has those of Keras that all backends need.
+FILES = {
+    **dict.fromkeys(
+        ("profilerkit_jax", "profilerkit_onnx", "profilerkit_tensorflow", "profilerkit_torch"), "compat.py"
+    ),
+    "profilerkit": "backend_kit/keras_layers.py",
+}
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_private_names_stand_in_one_file(backend: str) -> None:
-    folder = packages()[backend]
-    names = folder / "compat.py"
+@pytest.mark.parametrize(("package", "file"), FILES.items())
+def test_private_names_stand_in_one_file(package: str, file: str) -> None:
+    folder = packages()[package]
+    names = folder / file
     banned = segments_of(names) if names.exists() else frozenset()
     uses = {
         path.relative_to(folder).as_posix(): private_uses(path, banned)
         for path in sorted(folder.rglob("*.py"))
-        if path != folder / "compat.py"
+        if path != names
     }
     assert {name: found for name, found in uses.items() if found} == {}
 

@@ -1,16 +1,21 @@
 """Profiles three small networks in a process in which a name of the framework is not there.
 
-Run as a script, with the name: a dotted path such as ``torch._C._len_torch_function_stack``, or that of an attribute of
-objects such as ``_schema``. Without a name nothing is taken away. The last line that is printed is JSON: by network and
-metric the value, its completeness, and what the report says besides; of a network of Keras where that runs on torch.
+Run as a script, with names: a dotted path such as ``torch._C._len_torch_function_stack``, or that of an attribute of
+objects such as ``_schema``. With an empty one nothing is taken away. The last line that is printed is JSON: by name,
+network and metric the value, its completeness, and what the report says besides; of a network of Keras where that runs
+on torch.
 """
 
 from __future__ import annotations
 
 import ast
+import gc
 import json
 import os
 import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +41,32 @@ _LOOKING = {
     "operator": "torch.ops.",
     "dtype": "torch.",
 }
+
+
+def each_without(
+    names: Iterable[str], take_away: Callable[[str], object], said: Callable[[str], Any]
+) -> dict[str, Any]:
+    """Return what is said without each of these names, each in a fork of this process: it imports a framework once.
+
+    Nothing of the framework may have run yet, so that it has no threads. A name without which the fork raises has the
+    text of that as its answer.
+    """
+    gc.freeze()  # what is imported is not searched again and again
+    answers = {}
+    for name in names:
+        with tempfile.NamedTemporaryFile("r") as file:
+            child = os.fork()
+            if not child:
+                try:
+                    take_away(name)
+                    answer = said(name)
+                except BaseException:
+                    answer = traceback.format_exc()
+                Path(file.name).write_text(json.dumps(answer))
+                os._exit(0)
+            os.waitpid(child, 0)
+            answers[name] = json.loads(file.read() or '"The process ended."')
+    return answers
 
 
 def take_away(absent: str) -> None:
@@ -107,6 +138,8 @@ def profiled() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        take_away(sys.argv[1])
-    sys.stdout.write(json.dumps(profiled()))
+    import torch._dynamo.convert_frame  # which the backend would load in each fork
+
+    if os.environ.get("KERAS_BACKEND"):
+        import keras  # noqa: F401
+    sys.stdout.write(json.dumps(each_without(sys.argv[1:], take_away, lambda name: profiled())))

@@ -5,11 +5,11 @@ The arguments are the names, each taken away in a process of its own; with an em
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -17,12 +17,17 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import keras
 import numpy as np
 import tensorflow as tf
-from absent_names import take_away
+from absent_names import each_without, take_away
 
 from profilerkit import profile
 from profilerkit.errors import NotOfferedError
 
-METRICS = ("total_params", "macs", "flops", "memory_footprint", "training_macs")
+#: Names that the search for what holds tensors of a trace needs. Without them it is made, and without others it is not:
+#: it takes seconds, and no number follows from it.
+OF_SEARCH = ("tensorflow.python.framework.func_graph.FuncGraph", "_unfeedable_tensors", "_storage")
+METRICS = ("total_params", "macs", "flops", "memory_footprint")
+#: Models of which a step is counted too: with the gradients of loops, of an eager run, and of what a function calls.
+TRAINED = ("lstm", "module", "unbuilt", "function")
 
 
 class Deciding(keras.Model):  # type: ignore[misc]
@@ -95,35 +100,28 @@ def models() -> dict[str, tuple[Any, Any]]:
     return found
 
 
-def outcome(model: Any, inputs: Any) -> dict[str, Any]:
+def outcome(model: Any, inputs: Any, metrics: list[str]) -> dict[str, Any]:
     """Return value, completeness and what is missing of each metric; of a model that is refused why."""
     try:
-        report = profile(model, inputs, backend="tensorflow", metrics=list(METRICS))
+        report = profile(model, inputs, backend="tensorflow", metrics=metrics)
     except NotOfferedError as error:
-        return {name: [None, "unavailable", [str(error)]] for name in METRICS}
+        return {name: [None, "unavailable", [str(error)]] for name in metrics}
     return {
         name: [report.status(name).value, report.status(name).completeness.value, [*report.status(name).missing]]
-        for name in METRICS
+        for name in metrics
     }
 
 
-def say_without(name: str, answer: Path) -> None:
-    """Fork, and have the child write what the reports say without a name."""
-    child = os.fork()  # nothing of TensorFlow has run yet
-    if child:
-        os.waitpid(child, 0)
-        return
-    take_away(name)
-    answer.write_text(json.dumps({each: outcome(*model) for each, model in models().items()}))
-    os._exit(0)
+def profiled(name: str) -> dict[str, Any]:
+    """Return what the reports say without a name."""
+    if name not in OF_SEARCH:
+        gc.get_referrers = lambda *objects: []
+        gc.get_freeze_count = lambda: 0  # which counts all that is imported
+    return {
+        model: outcome(*made, [*METRICS, *(["training_macs"] if model in TRAINED else [])])
+        for model, made in models().items()
+    }
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as answers:
-        path = Path(answers) / "answer.json"
-        said = {}
-        for name in sys.argv[1:]:
-            say_without(name, path)
-            said[name] = json.loads(path.read_text())
-            path.unlink()
-    sys.stdout.write(json.dumps(said) + "\n")
+    sys.stdout.write(json.dumps(each_without(sys.argv[1:], take_away, profiled)) + "\n")

@@ -1,6 +1,6 @@
 """Profile a few models of JAX without one of the names in `profilerkit_jax.compat`, and print what the reports say.
 
-The argument is a path, an attribute, or "primitive:parameter"; nothing is taken away without one.
+The arguments are paths, attributes, or "primitive:parameter"; with an empty one nothing is taken away.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +16,7 @@ import equinox
 import jax
 import jax.numpy as jnp
 import numpy as np
+from absent_names import each_without
 from flax import nnx
 from jax import lax
 
@@ -26,6 +27,8 @@ KEYS = ("macs", "flops", "training_macs", "training_flops", "total_params", "eff
 
 
 def take_away(name: str) -> None:
+    if not name:
+        return
     primitive, _, parameter = name.partition(":")
     if name in compat.PATHS:
         module, _, last = name.rpartition(".")
@@ -92,23 +95,26 @@ def keras_model() -> Any:
     return keras.Sequential([keras.Input((4,)), keras.layers.Dense(5, activation="relu"), keras.layers.Dense(2)])
 
 
-def models() -> dict[str, tuple[Any, Any]]:
-    square = jnp.ones((4, 4)) + 3 * jnp.eye(4)
+def scans() -> tuple[Any, Any]:
+    return JaxModel(scanned, jnp.ones((4, 4)) + 3 * jnp.eye(4)), jnp.ones((3, 4))
+
+
+def perceptrons() -> tuple[Any, Any]:
     first = jnp.ones((4, 6)).at[0].set(0.0)
-    found: dict[str, tuple[Any, Any]] = {
-        "scan": (JaxModel(scanned, square), jnp.ones((3, 4))),
-        "branches": (branching, (jnp.ones((3, 4)), jnp.bool_(True))),
-        "perceptron": (
-            JaxModel(perceptron, {"first": first, "mask": first, "second": jnp.ones((6, 2))}),
-            jnp.ones((3, 4)),
-        ),
-        "algebra": (algebra, jax.ShapeDtypeStruct((4, 4), "float32")),
-        "nnx": (Network(), jnp.ones((2, 8, 8, 2))),
-        "equinox": (equinox.nn.MLP(3, 4, 5, 1, key=jax.random.key(0)), jnp.ones(3)),
-    }
-    if os.environ.get("KERAS_BACKEND") == "jax":
-        found["keras"] = (keras_model(), np.ones((2, 4), "float32"))
-    return found
+    return JaxModel(perceptron, {"first": first, "mask": first, "second": jnp.ones((6, 2))}), jnp.ones((3, 4))
+
+
+#: What makes each model and its inputs.
+MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "scan": scans,
+    "branches": lambda: (branching, (jnp.ones((3, 4)), jnp.bool_(True))),
+    "perceptron": perceptrons,
+    "algebra": lambda: (algebra, jax.ShapeDtypeStruct((4, 4), "float32")),
+    "nnx": lambda: (Network(), jnp.ones((2, 8, 8, 2))),
+    "equinox": lambda: (equinox.nn.MLP(3, 4, 5, 1, key=jax.random.key(0)), jnp.ones(3)),
+}
+if os.environ.get("KERAS_BACKEND") == "jax":
+    MODELS["keras"] = lambda: (keras_model(), np.ones((2, 4), "float32"))
 
 
 def outcome(model: Any, inputs: Any) -> Mapping[str, Any]:
@@ -122,7 +128,31 @@ def outcome(model: Any, inputs: Any) -> Mapping[str, Any]:
     return {"values": {name: values[name] for name in KEYS}, "said": said, "rows": rows}
 
 
+def primitives_read(_: str) -> dict[str, list[str]]:
+    """Return by model the primitives of which parameters are read."""
+    read: list[str] = []
+
+    class Noting(compat._Parameters):
+        def __init__(self, equation: Any) -> None:
+            super().__init__(equation)
+            read.append(equation.primitive.name)
+
+    setattr(compat, "_Parameters", Noting)  # noqa: B010
+    found = {}
+    for name, make in MODELS.items():
+        read.clear()
+        outcome(*make())
+        found[name] = sorted(set(read))
+    return found
+
+
+def profiled(name: str) -> dict[str, Any]:
+    """Return what the reports say; without a parameter those of models that have the primitive."""
+    primitive, _, parameter = name.partition(":")
+    concerned = [model for model in MODELS if not parameter or primitive in READ[model]]
+    return {model: outcome(*MODELS[model]()) for model in concerned}
+
+
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        take_away(sys.argv[1])
-    sys.stdout.write(json.dumps({name: outcome(*model) for name, model in models().items()}) + "\n")
+    READ = each_without([""], take_away, primitives_read)[""]
+    sys.stdout.write(json.dumps(each_without(sys.argv[1:], take_away, profiled)) + "\n")

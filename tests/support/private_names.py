@@ -28,8 +28,14 @@ class Use(NamedTuple):
     name: str
 
 
+#: Documented attributes of named tuples.
+_OF_NAMED_TUPLES = ("_asdict", "_fields", "_make", "_replace")
+
+
 def is_private(segment: str) -> bool:
-    """Return whether a part of a name is private: ``_dynamo``, but not ``__init__``."""
+    """Return whether a part of a name is private: ``_dynamo``, but neither ``__init__`` nor ``_fields``."""
+    if segment in _OF_NAMED_TUPLES:
+        return False
     return segment.startswith("_") and len(segment) > 1 and not (segment.startswith("__") and segment.endswith("__"))
 
 

@@ -56,6 +56,8 @@ class EagerRun(EagerOperators):
         self.input_bytes = self._live.total
         self._first = number_of(tf.constant(0))
         self._made: set[int] = set()
+        #: The handles of the variables that were read.
+        self.handles: dict[int, Any] = {}
         self._departures = Departures(lambda: self.calls.owner.path)
         self._is_traceable = is_traceable
         with _functions_run_eagerly(), self._departures.watching(), watched(self._seen), self.calls.following():
@@ -86,6 +88,8 @@ class EagerRun(EagerOperators):
             return
         kind = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
         ins, outs = list(inputs), list(outputs)
+        if kind in ("ReadVariableOp", "ResourceGather"):
+            self.handles[id(ins[0])] = ins[0]
         self._live.note(kind, ins, outs)
         if not self._is_traceable:
             self._departures.check_operands(kind, ins, self._is_of_operator)

@@ -15,6 +15,7 @@ from profilerkit.backend_kit.live_bytes import live_bytes
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.errors import error_summary
 from profilerkit.process.collector import collector_paused
+from profilerkit.times.wording import counted
 from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.conditions import formulas_used, noted
 from profilerkit.trace.cross_check import ObservedRun
@@ -27,6 +28,7 @@ from ..model.replicas import note_of_replicas, strategy_of
 from ..model.unmade_weights import unmade_weights
 from ..model.variables import packed_elements, weights_of
 from ..model.weights import bytes_of, identity_of, trainable_variables_of
+from ..untouched.held_state import HeldState
 from ..untouched.preservation import preserved
 from .conditions import conditions
 from .departures import Departures
@@ -82,6 +84,8 @@ def _trace(model: Any, inputs: ModelInputs | None, training: bool) -> ModelTrace
         try:
             with questions.listening(), departures.watching(values=False):
                 program = traced_program(model, inputs, training=training, followed=followed)
+        except NotOfferedError as error:
+            return _layers_alone(model, error)
         except Exception as error:  # whatever the model raises while it is traced
             refusal = failed(model, error, inputs)
             if only_in_graphs(error) and not converts():
@@ -117,7 +121,7 @@ def _run_eagerly(
             failure = failed(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
         else:
             if not run.did_nothing:
-                return _of_eager_run(run, _why_eagerly(refusal))
+                return _of_eager_run(model, run, _why_eagerly(refusal))
             failure = refusal  # no operator ran on values, so that zeros would be counted
     return _layers_alone(model, failure, followed)
 
@@ -141,11 +145,11 @@ def _completed_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> Mo
             return trace
         if run.did_nothing or not run.uncounted.keys() < trace.uncounted.keys():
             return trace
-        done = _of_eager_run(run, f"sizes in its graph depend on values: {unsized[0]}")
+        done = _of_eager_run(model, run, f"sizes in its graph depend on values: {unsized[0]}")
     # The graph knows more weights: those that a function captures.
     layers = done.layers if done.memory.weight_bytes == trace.memory.weight_bytes else trace.layers
-    memory = replace(done.memory, weight_bytes=trace.memory.weight_bytes)
-    return replace(done, layers=layers, memory=memory, program=trace.program)
+    memory = replace(done.memory, weight_bytes=trace.memory.weight_bytes, unsized={})
+    return replace(done, layers=layers, memory=memory, unmade_weights=trace.unmade_weights, program=trace.program)
 
 
 def _why_eagerly(refusal: ModelFailedError | BackendFailedError) -> str:
@@ -154,24 +158,34 @@ def _why_eagerly(refusal: ModelFailedError | BackendFailedError) -> str:
     return f"{why} as a graph ({error_summary(refusal.__cause__ or refusal)})"
 
 
-def _of_eager_run(run: EagerRun, why: str) -> ModelTrace:
-    trained = trainable_variables_of(run.layers)
-    records = layer_records(run.layers, run.calls.calls, trained)
+def _of_eager_run(model: Any, run: EagerRun, why: str) -> ModelTrace:
+    read, hidden = _read_by_function(model, run) if is_function(model) else ([], 0)
+    records = layer_records(run.layers, run.calls.calls, trainable_variables_of(run.layers, read), read)
     weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
     shown = [(each, live) for each, live in zip(run.executed, run.live_bytes, strict=True) if _is_record(each)]
     return ModelTrace(
         layers=records,
         operators=tuple(_record(each) for each, _ in shown),
         memory=MemoryTimeline(
-            sum(weight.bytes for weight in weights), run.input_bytes, tuple(live for _, live in shown)
+            sum(weight.bytes for weight in weights),
+            run.input_bytes,
+            tuple(live for _, live in shown),
+            unsized={"ReadVariableOp": hidden} if hidden else {},
         ),
         uncounted=dict(run.uncounted),
         method="an eager run",
         operator_macs=operator_macs(run.executed),
+        unmade_weights=f"{counted(hidden, 'variable')} to which the function's code does not lead" if hidden else "",
         notes=(
             "counted in one eager run, for the values of these inputs and with the memory of eager execution: " + why,
         ),
     )
+
+
+def _read_by_function(function: Any, run: EagerRun) -> tuple[list[Any], int]:
+    """Return the variables that a function has read, and how many more it has to which its code does not lead."""
+    held = {id(variable.handle): variable for variable in HeldState(function).variables}
+    return [held[key] for key in run.handles if key in held], len(run.handles.keys() - held.keys())
 
 
 def _layers_alone(model: Any, failure: Exception | None = None, followed: Sequence[LayerCalls] = ()) -> ModelTrace:

@@ -12,6 +12,7 @@ from profilerkit import (
     InputError,
     Measurement,
     Metric,
+    NotOfferedError,
     Partial,
     Scale,
     StatusKey,
@@ -163,6 +164,7 @@ def test_a_metric_without_value_shows_nothing() -> None:
         (Failure(InputError("no data")), Completeness.FAILED, ("no data",)),
         (Failure(RuntimeError("boom")), Completeness.FAILED, ("RuntimeError: boom",)),
         (Failure(RuntimeError()), Completeness.FAILED, ("RuntimeError",)),
+        (Failure(NotOfferedError("not this release")), Completeness.UNAVAILABLE, ("not this release",)),
     ],
 )
 def test_what_a_function_returns_becomes_an_outcome(

@@ -104,6 +104,11 @@ def test_a_failed_trace_fails_what_follows_from_the_run_alone() -> None:
     }
 
 
+def test_a_trace_that_this_release_cannot_make_is_unavailable() -> None:
+    found = outcomes(ComputeAll(1, 2, "a", 1), Tracing(failure=NotOfferedError("no such name")))
+    assert found["work"] == found["peak"] == (None, "unavailable", ("no such name",))
+
+
 def test_weights_that_are_not_made_yet() -> None:
     missing = "the first call makes some"
     assert outcomes(ComputeAll(1, 7, "a", 1), Tracing(unmade_weights=missing))["weights"] == (7, "partial", (missing,))

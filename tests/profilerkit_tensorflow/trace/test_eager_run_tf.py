@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import pytest
 
 pytest.importorskip("tensorflow")
 import keras
+import numpy as np
 import tensorflow as tf
 
-from profilerkit import ModelInputs, ModelTrace
+from profilerkit import Completeness, ModelInputs, ModelTrace, profile
 from profilerkit_tensorflow import TFBackend
 
 
@@ -46,6 +48,51 @@ def test_the_numbers_are_those_of_these_inputs() -> None:
         norm = found.table["norm"]
         assert (norm["flops"], norm["macs"]) == (7 * rows * 4, 0)
         assert found.table["second"]["calls"] == 3 * rows
+
+
+def is_positive(x: Any) -> bool:
+    return bool(np.asarray(x).sum() > 0)
+
+
+def functions() -> dict[str, Any]:
+    """Return functions that ask numpy for values, with a weight of 4 x 4 that each finds in another way."""
+    weight = tf.Variable(tf.ones((4, 4)))
+    dense = keras.layers.Dense(4, use_bias=False)
+    dense.build((None, 4))
+    inner = tf.function(lambda x: x @ weight)
+    module = tf.Module()
+    module.weight = weight
+
+    found: dict[str, Any] = {
+        "closure": lambda x: x @ weight if is_positive(x) else x,
+        "function": lambda x: inner(x) if is_positive(x) else x,
+        "layer": lambda x: dense(x) if is_positive(x) else x,
+        "module": lambda x: x @ module.weight if is_positive(x) else x,
+    }
+    return {**found, "tf.function": tf.function(found["closure"])}
+
+
+@pytest.mark.parametrize("name", functions())
+def test_a_function_has_the_variables_that_it_read(name: str) -> None:
+    """Two rows: 2 x 4 x 4 products; the weight, the input and the result have 4 bytes an element."""
+    found = traced(functions()[name], tf.ones((2, 4)))
+    assert (found.method, found.macs) == ("an eager run", 2 * 4 * 4)
+    assert (found.total_params, found.trainable_params) == (16, 16)
+    assert (found.memory.weight_bytes, found.unmade_weights) == (4 * 16, "")
+
+
+def test_a_variable_to_which_no_code_leads_is_said() -> None:
+    weight = tf.Variable(tf.ones((4, 4)))
+    hidden = weakref.ref(weight)
+    model = lambda x: x @ hidden() if is_positive(x) else x  # noqa: E731
+    report = profile(model, tf.ones((2, 4)), backend="tensorflow", metrics=["total_params", "memory_footprint"])
+    total, memory = report.statuses["total_params"], report.statuses["memory_footprint"]
+    assert total.value is None
+    assert "1 variable to which the function's code does not lead" in total.missing[0]
+    assert (memory.completeness, memory.missing) == (
+        Completeness.PARTIAL,
+        ("ReadVariableOp of unknown size (1 call)",),
+    )
 
 
 def test_it_is_said_how_it_was_counted() -> None:
