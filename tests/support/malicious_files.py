@@ -52,10 +52,20 @@ def honest_program(path: Path) -> Path:
 @cache
 def is_new_layout() -> bool:
     """Return whether this release writes programs as torch 2.8 and newer do, in another layout than 2.7."""
+    return any(name.endswith("models/model.json") for name in _written())
+
+
+def has_a_file_for_each_weight() -> bool:
+    """Return whether this release writes each weight of a program into a file of its own; 2.8 has one for all."""
+    return any(name.endswith("weights_config.json") for name in _written())
+
+
+def _written() -> list[str]:
+    """Return the names of what this release writes for a program."""
     buffer = io.BytesIO()
     torch.export.save(exported(), buffer)
     with zipfile.ZipFile(buffer) as archive:
-        return any(name.endswith("models/model.json") for name in archive.namelist())
+        return archive.namelist()
 
 
 Changed = dict[str, bytes]

@@ -26,7 +26,7 @@ def model_of(
     inputs: Mapping[str, Any],
     weights: Mapping[str, Any] | None = None,
     outputs: Sequence[str] = ("y",),
-    opset: int = 23,
+    opset: int = 22,
     **further: Any,
 ) -> ModelProto:
     """Return a model; ``inputs`` are arrays, or (dtype, dims) of what may be any array."""
@@ -53,7 +53,7 @@ def trace_of(
     op: str,
     *arrays: Any,
     outputs: int = 1,
-    opset: int = 23,
+    opset: int = 22,
     domain: str = "",
     declared: Sequence[int] | None = None,
     **attributes: Any,

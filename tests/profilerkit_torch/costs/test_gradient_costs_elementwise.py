@@ -183,7 +183,10 @@ def test_rms_norm() -> None:
     assert by_weight == gradient(spelt_out, IMAGE, ones(5), frozen=(0,)) == (0, 2 * 40)
 
 
-@pytest.mark.skipif(torch.__version__ < "2.7", reason="torch 2.6 has no such gradient on shapes alone")
+@pytest.mark.skipif(
+    not torch._C._dispatch_has_kernel_for_dispatch_key("aten::_weight_norm_interface_backward", "Meta"),
+    reason="this release has no such gradient on shapes alone",
+)
 def test_weight_norm() -> None:
     assert gradient(lambda v, g: torch._weight_norm(v, g, 0), ones(3, 4), ones(3, 1)) == (0, 5 * 12 + 4 * 3)
 
