@@ -6,6 +6,7 @@ nothing but for products.
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ pytest.importorskip("onnx")
 import numpy as np
 from onnx import helper
 from onnx_graphs import BACKEND, F, model_of
+from releases import as_numbers
 
 from profilerkit import ModelInputs, ModelTrace
 
@@ -347,6 +349,8 @@ def test_an_operator_in_the_blocked_layout_costs_its_closed_form(case: Case) -> 
 
 #: Operators that the build for CPUs defines and has no kernel for these inputs of.
 WITHOUT_KERNEL = {"NhwcConv", "NhwcFusedConv", "BiasSoftmax"}
+#: Operators that onnxruntime 1.22 has in an older form, without some of these inputs.
+NEWER_FORM = {"FusedConv", "NhwcFusedConv", "GroupQueryAttention"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=map(identity, CASES))
@@ -362,6 +366,8 @@ def test_the_runtime_makes_results_of_these_shapes_and_dtypes(case: Case) -> Non
             error
         ):
             pytest.skip(f"no kernel: {identity(case)}")
+        if as_numbers(version("onnxruntime")) < (1, 23) and identity(case) in NEWER_FORM:
+            pytest.skip(f"an older form: {identity(case)}")
         raise
     first = next(iter(outputs.values())) if isinstance(outputs, dict) else outputs
     info = traced(case, "com.microsoft").operators[0].outputs[0]
