@@ -184,8 +184,8 @@ def _of_eager_run(model: Any, run: EagerRun, why: str) -> ModelTrace:
 
 def _read_by_function(function: Any, run: EagerRun) -> tuple[list[Any], int]:
     """Return the variables that a function has read, and how many more it has to which its code does not lead."""
-    held = {id(variable.handle): variable for variable in HeldState(function).variables}
-    return [held[key] for key in run.handles if key in held], len(run.handles.keys() - held.keys())
+    variables = {id(variable.handle): variable for variable in HeldState(function).variables}
+    return [variables[key] for key in run.handles if key in variables], len(run.handles.keys() - variables.keys())
 
 
 def _layers_alone(model: Any, failure: Exception | None = None, followed: Sequence[LayerCalls] = ()) -> ModelTrace:
