@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from .checking import Finding, Verdict, check
-from .limits import Budget, Limit
+from typing import TYPE_CHECKING
+
+from profilerkit.process.lazy import lazy_names, module_of_each
+
+if TYPE_CHECKING:
+    from .checking import Finding, Verdict, check
+    from .limits import Budget, Limit
 
 __all__ = ["Budget", "Finding", "Limit", "Verdict", "check"]
+
+# Lazy, since pytest imports the package for its plugin, in projects that never use it too.
+_MODULES = module_of_each({".checking": "Finding Verdict check", ".limits": "Budget Limit"})
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
+import subprocess
+import sys
 
 import pytest
 
@@ -146,3 +148,11 @@ def test_absolute_limits_are_checked_where_a_baseline_is_recorded(pytester: pyte
 def test_retries_that_are_none_are_an_error(pytester: pytest.Pytester) -> None:
     result = outcome(pytester, 'budget(model(), macs="<= 300", retries=-1, **given)')
     result.stdout.fnmatch_lines(["*retries=-1: give how often to measure again, zero or more times*"])
+
+
+def test_pytest_loads_nothing_of_the_core_with_the_plugin() -> None:
+    """Every project that has profilerkit installed waits for it, and coverage misses what was imported before."""
+    code = "import sys, profilerkit_budgets.pytest_plugin; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name for name in done.stdout.split() if name.partition(".")[0] == "profilerkit"}
+    assert loaded == {"profilerkit", "profilerkit.process", "profilerkit.process.lazy"}
