@@ -57,7 +57,7 @@ class IntoZeros(IntoEmpty):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
         out = torch.zeros(len(x), len(x), dtype=x.dtype)
-        out.numpy()[...] = array(x) @ array(x).T
+        out.numpy()[...] = array(x) @ array(x).T + 1  # memory that stays as it was has nothing new to notice
         return out
 
 

@@ -27,7 +27,7 @@ from .. import compat
 from ..untouched.leftovers import tensors_alive
 from ..untouched.write_guard import written_by
 from .live_bytes import UNWRITTEN, LiveBytes
-from .replay import FROM_SHAPES, LIFT, tensors_among, tensors_in
+from .replay import FROM_SHAPES, LIFT, depends_on_values, tensors_among, tensors_in
 
 __all__ = ["EMPTY", "Origins"]
 
@@ -66,7 +66,7 @@ class Origins:
         self.has_values = stands_in is None
         #: Whether numbers have left torch, and whether threads were started.
         self._has_left = self._has_threads = False
-        #: In a real run what the system had counted of each other thread before it.
+        #: What the system had counted of each other thread before the pass.
         self._threads_before: dict[int, str] | None = {}
         #: Whether torch itself makes tensors of the sequences in an index.
         self.is_indexing = False
@@ -81,6 +81,7 @@ class Origins:
         """
         if self.has_values:
             self._know_all()
+        if self.has_values or threading.active_count() > 1:
             self._threads_before = _count_of_threads()
         before = threading.getprofile()
 
@@ -141,7 +142,10 @@ class Origins:
         """Note that a tensor's numbers leave torch, and its memory too unless they are copied."""
         if not (tensor.is_floating_point() or tensor.is_complex()):
             return
-        self._has_left |= tensor.numel() > 1
+        if tensor.numel() > 1 and not self._has_left:
+            self._has_left = True
+            if not self.has_values:  # what was there before is no result
+                self._know_all()
         entry = self._live.by_storage.get(_key(tensor))
         if entry is not None and entry.suspicion is None and not copied:
             entry.suspicion = _copy_of(tensor)
@@ -199,17 +203,17 @@ class Origins:
         if not key or key in self._others.by_storage or not is_number:
             return
         self._others.add(tensor, 0)
-        is_of_others = self.has_values and not is_lifted and self._have_others_run()
+        is_of_others = not is_lifted and self._have_others_run()
         if tensor.numel() > 1 and (self._has_left or self._has_threads or is_of_others):
             is_view, was_changed = self._find_owner(_address(tensor)) if self._has_left else (False, False)
             if was_changed or not is_view:
                 self._report()
 
     def _have_others_run(self) -> bool:
-        """Return whether threads that were there before a real run have run since; also where that is not known."""
+        """Return whether threads that were there before have run since; in a real run also where that is not known."""
         before, now = self._threads_before, _count_of_threads()
         if before is None or now is None:
-            return threading.active_count() > 1
+            return self.has_values and threading.active_count() > 1
         return any(counted != before.get(thread) for thread, counted in now.items())
 
     def _find_owner(self, address: int) -> tuple[bool, bool]:
@@ -281,6 +285,9 @@ def _reads(func: Any) -> bool:
         return func is None
     schema = compat.schema_of(func)
     name = str(schema.name).partition("::")[2]
+    is_question = not (schema.is_mutable or any("Tensor" in str(returned.type) for returned in schema.returns))
+    if is_question and not depends_on_values(func):  # of a size or a device
+        return False
     return not (
         func.is_view
         or schema.name in FROM_SHAPES

@@ -192,7 +192,7 @@ class Questions(PassMode):
     def _read(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Give values to Python or numpy: those of the tensor on the CPU that has them."""
         tensor, recorder = args[0], self._recorder
-        if recorder.origins.has_values and not _stands_in(tensor):
+        if not _stands_in(tensor):
             recorder.origins.expose(tensor, copied=func is _TENSOR.tolist)
         values = recorder.values.of(tensor)
         if values is not None:
@@ -236,8 +236,7 @@ class Questions(PassMode):
 
     def _leave(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Give the values or the memory of a tensor to what is not torch."""
-        if self._recorder.origins.has_values:
-            self._recorder.origins.expose(args[0], copied=func is _TENSOR.tolist)
+        self._recorder.origins.expose(args[0], copied=func is _TENSOR.tolist)
         return func(*args, **kwargs)
 
     def _format(self, func: Any, args: Any, kwargs: Any) -> Any:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
 from profilerkit import ModelInputs
 from profilerkit.process.contents import slots_of
-from profilerkit.process.restoring import for_each, restored
+from profilerkit.process.restoring import Step, call_each, for_each, restored
 
+from ..compat import unseen_by_subclasses
 from ..model.modules import CONTAINERS, reachable
-from ..model.tensors import view_like
+from ..model.tensors import has_values, is_twin, view_like
+from .marks import restorer_of_marks
+from .preservation import restorers_of_tensors
 from .snapshots import SlotsSnapshot, copied, refill
 
 __all__ = ["InputObjects", "on_device"]
@@ -36,20 +41,35 @@ def on_device(inputs: ModelInputs, device: torch.device, *, views: bool = True) 
 
 
 class InputObjects:
-    """The objects among the inputs, with what their attributes hold now; plain tensors are restored elsewhere."""
+    """The objects among the inputs, with what their attributes hold now, and the tensors among and in the inputs.
+
+    The values of tensors are restored elsewhere: here they get their data, shapes, gradients, flags and attributes back.
+    """
 
     def __init__(self, inputs: ModelInputs) -> None:
-        objects = [leaf for leaf in inputs.leaves() if not isinstance(leaf, torch.Tensor)]
-        values = list(reachable(objects))
-        #: The tensors that they lead to: inputs like any.
+        leaves = list(inputs.leaves())
+        values = list(reachable([leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)]))
+        #: The tensors that objects lead to: inputs like any.
         self.tensors = [value for value in values if isinstance(value, torch.Tensor)]
-        self._contents = [(value, copied(value)) for value in values if isinstance(value, CONTAINERS)]
-        self._slots = [SlotsSnapshot(value, slots) for value in values if (slots := slots_of(type(value)))]
+        contents = [(value, copied(value)) for value in values if isinstance(value, CONTAINERS)]
+        in_slots = [SlotsSnapshot(value, slots) for value in values if (slots := slots_of(type(value)))]
+        tensors = [*self.tensors, *(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))]
+        with unseen_by_subclasses():
+            twins = [(tensor, tensor.data) for tensor in tensors if has_values(tensor)]
+            self._steps: list[Step] = [
+                partial(for_each, refill, contents),
+                partial(for_each, SlotsSnapshot.restore, [(slots,) for slots in in_slots]),
+                *restorers_of_tensors(
+                    [(tensor, twin) for tensor, twin in twins if is_twin(tensor, twin)],
+                    [tensor for tensor in tensors if tensor.is_leaf],
+                ),
+                restorer_of_marks(tensors),
+            ]
 
     def restore(self) -> None:
-        """Put back what the objects held."""
-        for_each(refill, self._contents)
-        for_each(SlotsSnapshot.restore, [(slots,) for slots in self._slots])
+        """Put back what the objects and the tensors held."""
+        with unseen_by_subclasses():
+            call_each(self._steps)
 
     def restoring(self) -> restored:
         """Return a block that restores them at the end, after errors too."""

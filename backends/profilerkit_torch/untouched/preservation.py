@@ -7,7 +7,7 @@ puts back what changed. Inside it, `substitute` lets other tensors stand in for 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -31,7 +31,7 @@ from .process_state import restorers_of_process
 from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copied, own_classes, refill
 from .write_guard import restore_versions, versions_of, write_back
 
-__all__ = ["one_at_a_time", "preserved", "substitute", "unchanged_parameters"]
+__all__ = ["one_at_a_time", "preserved", "restorers_of_tensors", "substitute", "unchanged_parameters"]
 
 
 @contextmanager
@@ -87,17 +87,13 @@ def _steps(inventory: Inventory, tensor_values: bool) -> tuple[list[Step], Step]
     slots = {kind: names for kind in set(map(type, slotted)) if (names := slots_of(kind))}
     if slots:
         snapshots += [SlotsSnapshot(each, slots[type(each)]) for each in slotted if type(each) in slots]
-    leaves = [(tensor,) for tensor, _ in inventory.twins if _is_off_the_graph(tensor)]
     kept = _with_values(inventory)
     sizes = [(tensor, tensor.untyped_storage().nbytes()) for tensor in kept if _has_plain_storage(tensor)]
     contents = [(container, copied(container)) for container in inventory.containers]
-    gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in inventory.parameters]
     of_process, restore_settings = restorers_of_process()
     of_model: list[Step] = [
         partial(for_each, _restore, [(snapshot,) for snapshot in snapshots]),
-        partial(for_each, _take_off_the_graph, leaves),
-        partial(for_each, _restore_gradient, gradients),
-        partial(for_each, _restore_data, inventory.twins),
+        *restorers_of_tensors(inventory.twins, inventory.parameters),
         partial(for_each, _restore_size, sizes),
         partial(for_each, refill, contents),
     ]
@@ -113,6 +109,23 @@ def _steps(inventory: Inventory, tensor_values: bool) -> tuple[list[Step], Step]
             step()
 
     return steps, in_child
+
+
+def restorers_of_tensors(
+    twins: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Iterable[torch.Tensor]
+) -> list[Step]:
+    """Return the steps that give tensors their data back, and leaves of the graph their gradients and flags.
+
+    A twin is what the data of its tensor are now, see `model.tensors.is_twin`.
+    """
+    twins = list(twins)
+    off_the_graph = [(tensor,) for tensor, _ in twins if _is_off_the_graph(tensor)]
+    gradients = [(leaf, leaf.grad, leaf.requires_grad) for leaf in leaves]
+    return [
+        partial(for_each, _take_off_the_graph, off_the_graph),
+        partial(for_each, _restore_gradient, gradients),
+        partial(for_each, _restore_data, twins),
+    ]
 
 
 def _restore(snapshot: Any) -> None:

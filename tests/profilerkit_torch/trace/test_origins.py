@@ -219,6 +219,48 @@ def test_numbers_of_an_object_among_the_inputs_may_leave_too(work: Callable[...,
     assert profile(plain, ModelInputs(Holder()), metrics=["macs"]).status("macs").missing == ()
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.int8])
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x: torch.from_numpy(numbers(x) @ numbers(x).T),
+        lambda x: torch.utils.dlpack.from_dlpack(numbers(x) * 2),
+        lambda x: torch.tensor((numbers(x) + 1).tolist()),
+        lambda x: in_thread(lambda: x @ x.T),
+        lambda x: IntoZeros.apply(x, x),  # type: ignore[no-untyped-call]
+    ],
+    ids=["numpy", "dlpack", "list", "thread", "into zeros"],
+)
+def test_numbers_made_of_integers_may_leave_too(work: Callable[..., Any], dtype: torch.dtype) -> None:
+    """Integers keep their values on shapes alone, and so does what is made of them, up to where a weight meets it."""
+
+    def run(model: Any, x: torch.Tensor) -> Any:
+        return model.fc(x.float()) + work(x.exp()).sum()
+
+    model, x = Call(run, fc=nn.Linear(8, 8)), torch.ones(4, 8, dtype=dtype)
+    record = profile(model, x, metrics=["macs"]).status("macs")
+    assert (record.value, record.missing) == (PRODUCT, (OUTSIDE,))
+    plain = Call(lambda model, x: numbers(model.fc(x.float()).exp()) is None or x, fc=nn.Linear(8, 8))
+    assert profile(plain, x, metrics=["macs"]).status("macs").missing == ()
+
+
+def test_what_was_there_before_numbers_left_is_no_result() -> None:
+    def run(model: Any, x: torch.Tensor) -> Any:
+        assert numbers(x.exp()).max() > 0
+        return model.fc(x.float() * TABLES[0])
+
+    record = profile(Call(run, fc=nn.Linear(8, 8)), torch.ones(4, 8).long(), metrics=["macs"]).status("macs")
+    assert (record.value, record.missing) == (PRODUCT, ())
+
+
+def test_a_pool_that_works_on_numbers_made_of_integers_is_noticed(pool: ThreadPoolExecutor) -> None:
+    def run(model: Any, x: torch.Tensor) -> Any:
+        return model.fc(x.float()) + pool.submit(lambda: x.float() @ x.float().T).result().sum()
+
+    record = profile(Call(run, fc=nn.Linear(8, 8)), torch.ones(4, 8).long(), metrics=["macs"]).status("macs")
+    assert (record.value, record.missing) == (PRODUCT, (OUTSIDE,))
+
+
 def test_layers_in_a_pool_are_named(pool: ThreadPoolExecutor) -> None:
     count, missing = counted(lambda model, x: torch.stack(list(pool.map(model.fc, [x, x]))))
     assert count == 0
@@ -266,11 +308,21 @@ def logs(model: Any, x: torch.Tensor) -> Any:
         lambda model, x: numbers(model.fc(x)),
         logs,
         lambda model, x: torch.empty(4, 8).copy_(model.fc(x)) + torch.empty(0).sum(),
+        lambda model, x: torch.empty_like(x).copy_(model.fc(x))[[True] * 4] * 1,
         lambda model, x: model.fc(x) + torch.zeros_like(torch.empty(4, 8)),
         lambda model, x: torch.cat([model.fc(x), torch.empty(0, 8)]),
         lambda model, x: in_thread(lambda: 1.0) * model.fc(x),
     ],
-    ids=["constants", "result in numpy", "logging", "written", "shape alone", "without elements", "thread of numbers"],
+    ids=[
+        "constants",
+        "result in numpy",
+        "logging",
+        "written",
+        "asked where",
+        "shape alone",
+        "without elements",
+        "thread of numbers",
+    ],
 )
 def test_what_every_model_has_leaves_the_count_complete(run: Callable[..., Any]) -> None:
     assert counted(run) == (PRODUCT, ())
