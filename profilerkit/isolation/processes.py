@@ -6,6 +6,7 @@ Elsewhere the walk over a tree of processes finds nothing, and only the group of
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import time
@@ -23,6 +24,7 @@ __all__ = [
     "descendants",
     "die_with_parent",
     "end_tree",
+    "has_ended",
     "marked",
     "pidfd",
     "proportional_bytes",
@@ -68,6 +70,13 @@ def pidfd(pid: int) -> int | None:
         return os.pidfd_open(pid)  # type: ignore[attr-defined,unused-ignore]
     except (AttributeError, OSError):
         return None
+
+
+def has_ended(descriptor: int) -> bool:
+    """Return whether the process of a descriptor of `pidfd` has ended, also where nobody has waited for it yet."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def send_signal(descriptor: int, number: int) -> None:

@@ -29,7 +29,7 @@ __all__ = ["IsolatedRun", "pump"]
 
 #: How long a supervisor may take to end everything before that is left to this process.
 PATIENCE = 8.0
-#: How long a child's end, of which its closed channel is the first sign, may take to be known.
+#: How long after its channel has closed a child that goes on is ended; one that has ended itself is waited for.
 SECOND_SIGN = 0.5
 _PIECE = 2**18
 _STDERR_READ = 20_000
@@ -195,7 +195,9 @@ class IsolatedRun:
         if self._patience_until is not None:
             self._finish()
         elif self._closed_until is not None and self._closed_until <= time.monotonic():
-            self._end_for(FailureCode.CHANNEL, "it was closed")
+            self._closed_until = None
+            if self._pidfd is None or not processes.has_ended(self._pidfd):  # else the supervisor will say how
+                self._end_for(FailureCode.CHANNEL, "it was closed")
         else:
             self.let(run=True)  # so that it can say where it is
             self._end_for(FailureCode.TIMEOUT)

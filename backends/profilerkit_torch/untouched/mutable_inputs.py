@@ -43,7 +43,7 @@ def on_device(inputs: ModelInputs, device: torch.device, *, views: bool = True) 
 class InputObjects:
     """The objects among the inputs, with what their attributes hold now, and the tensors among and in the inputs.
 
-    The values of tensors are restored elsewhere: here they get their data, shapes, gradients, flags and attributes back.
+    Values of tensors are restored elsewhere: here tensors get data, shapes, gradients, flags and attributes back.
     """
 
     def __init__(self, inputs: ModelInputs) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import subprocess
@@ -17,10 +18,11 @@ from typing import Any
 
 import pytest
 
-from profilerkit import InputError
-from profilerkit.isolation import forkserver, processes, starting, supervisor
+from profilerkit import FailureCode, InputError
+from profilerkit.isolation import forkserver, processes, run, starting, supervisor
 from profilerkit.isolation.cgroups import ControlGroup
 from profilerkit.isolation.channel import Channel, ChannelError
+from profilerkit.isolation.job import Job
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.supervisor import Ending, Supervisor, limit_resources
 
@@ -337,3 +339,38 @@ def test_a_hopeless_server_is_an_error_of_the_caller(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Channel, "receive", gone)
     with pytest.raises(InputError, match="could not be started: it ended while it imported them"):
         starting._started_server(("json",))
+
+
+LEAVES = """
+import os, time
+from pathlib import Path
+
+def build():
+    while not Path({go!r}).exists():
+        time.sleep(0.01)
+    os._exit(7)
+"""
+
+
+def test_how_a_model_left_is_known_however_late_its_supervisor_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The channel of a process that ends is closed first: that is no reason while the process has ended itself."""
+    monkeypatch.setattr(run, "SECOND_SIGN", 0.01)
+    go, model = tmp_path / "go", tmp_path / "leaves.py"
+    model.write_text(LEAVES.format(go=str(go)))
+    isolated_run = run.IsolatedRun(Job(f"{model}:build"), Limits())
+    try:
+        run.pump([isolated_run], lambda: isolated_run.pid is not None)
+        descriptor, supervisor = isolated_run._pidfd, int(processes._stat(isolated_run.pid or 0)[1])
+        assert descriptor is not None
+        os.kill(supervisor, signal.SIGSTOP)
+        go.touch()
+        select.select([descriptor], [], [])
+        channel = isolated_run._started.channel
+        run.pump([isolated_run], lambda: channel.fileno() < 0 and isolated_run._closed_until is None)
+        os.kill(supervisor, signal.SIGCONT)
+        run.pump([isolated_run], lambda: isolated_run.over)
+        assert isolated_run.failure is FailureCode.EXIT
+    finally:
+        isolated_run.close()

@@ -67,7 +67,7 @@ def test_the_tensors_of_the_inputs_come_back(
     x = torch.ones(3, 2, dtype=dtype)
     before = facts_of(x)
     for key in ("macs", "training_macs", "execution_time"):
-        options = {"num_iters": 2, "warmup": 0} if key == "execution_time" else {}
+        options: dict[str, Any] = {"num_iters": 2, "warmup": 0} if key == "execution_time" else {}
         report = profile(Call(run, fc=nn.Linear(2, 2)), ModelInputs(wrap(x)), metrics=[key], **options)
         assert report[key], key
         assert facts_of(x) == before, key
