@@ -76,10 +76,11 @@ def test_a_large_model_broken_off(call: str) -> None:
 
 
 @thousands
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+@pytest.mark.parametrize("backend", ["tensorflow", "jax", "onnx"])
 @pytest.mark.parametrize("call", ["static", "training", "timed", "compared", "evaluated"])
 def test_calls_of_other_backends_broken_off(backend: str, call: str) -> None:
-    assert broken_off(backend, call, "sigint", "500")["problems"] == []
+    if (backend, call) != ("onnx", "training"):  # nothing trains an ONNX file
+        assert broken_off(backend, call, "sigint", "500")["problems"] == []
 
 
 @thousands
@@ -88,3 +89,11 @@ def test_calls_of_other_backends_broken_off(backend: str, call: str) -> None:
 @pytest.mark.parametrize("call", ["static", "training", "timed", "evaluated"])
 def test_each_line_that_changes_and_puts_back(backend: str, call: str, error: str) -> None:
     assert broken_off(backend, call, error, "1", _CHANGING)["problems"] == []
+
+
+@thousands
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "MemoryError"])
+@pytest.mark.parametrize("call", ["static", "timed", "evaluated", "layers"])
+def test_each_line_of_a_call_of_an_onnx_model(call: str, error: str) -> None:
+    """A file is never changed, so that there are no lines for it alone: each line of the call is one."""
+    assert broken_off("onnx", call, error, "1")["problems"] == []

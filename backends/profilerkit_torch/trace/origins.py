@@ -142,7 +142,8 @@ class Origins:
         """Note that a tensor's numbers leave torch, and its memory too unless they are copied."""
         if not (tensor.is_floating_point() or tensor.is_complex()):
             return
-        if tensor.numel() > 1 and not self._has_left:
+        is_constant = not self.has_values and _key(tensor) in self._others.by_storage
+        if tensor.numel() > 1 and not (self._has_left or is_constant):
             self._has_left = True
             if not self.has_values:  # what was there before is no result
                 self._know_all()
