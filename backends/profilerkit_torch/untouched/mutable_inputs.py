@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 
 from profilerkit import ModelInputs
 from profilerkit.process.contents import slots_of
-from profilerkit.process.restoring import Step, call_each, for_each, restored
+from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..compat import unseen_by_subclasses
 from ..model.modules import CONTAINERS, reachable
@@ -51,14 +49,12 @@ class InputObjects:
         values = list(reachable([leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)]))
         #: The tensors that objects lead to: inputs like any.
         self.tensors = [value for value in values if isinstance(value, torch.Tensor)]
-        contents = [(value, copied(value)) for value in values if isinstance(value, CONTAINERS)]
-        in_slots = [SlotsSnapshot(value, slots) for value in values if (slots := slots_of(type(value)))]
+        self._contents = [(value, copied(value)) for value in values if isinstance(value, CONTAINERS)]
+        self._slots = [SlotsSnapshot(value, slots) for value in values if (slots := slots_of(type(value)))]
         tensors = [*self.tensors, *(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))]
         with unseen_by_subclasses():
             twins = [(tensor, tensor.data) for tensor in tensors if has_values(tensor)]
-            self._steps: list[Step] = [
-                partial(for_each, refill, contents),
-                partial(for_each, SlotsSnapshot.restore, [(slots,) for slots in in_slots]),
+            self._of_tensors = [
                 *restorers_of_tensors(
                     [(tensor, twin) for tensor, twin in twins if is_twin(tensor, twin)],
                     [tensor for tensor in tensors if tensor.is_leaf],
@@ -67,10 +63,14 @@ class InputObjects:
             ]
 
     def restore(self) -> None:
-        """Put back what the objects and the tensors held."""
+        """Put back what the objects held: short, since it is timed with each run."""
+        for_each(refill, self._contents)
+        for_each(SlotsSnapshot.restore, [(slots,) for slots in self._slots])
+
+    def _restore_tensors(self) -> None:
         with unseen_by_subclasses():
-            call_each(self._steps)
+            call_each(self._of_tensors)
 
     def restoring(self) -> restored:
-        """Return a block that restores them at the end, after errors too."""
-        return restored(self.restore, in_child=False)
+        """Return a block that restores the objects and the tensors at the end, after errors too."""
+        return restored(self.restore, self._restore_tensors, in_child=False)
