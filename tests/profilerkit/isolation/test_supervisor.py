@@ -120,7 +120,7 @@ def test_memory_that_processes_share_counts_once(supervised: Supervise) -> None:
         for _ in range(3):
             if os.fork() == 0:
                 for_ever()
-        time.sleep(0.5)
+        time.sleep(2)  # in which it is looked at, on a busy machine too
         os._exit(len(kept) & 1)
 
     ending, _ = supervised(child, Limits(memory=80 * 2**20))
@@ -135,7 +135,8 @@ def test_threads_beyond_the_limit_end_it(supervised: Supervise) -> None:
         for_ever()
 
     ending, _ = supervised(child, Limits(max_threads=10))
-    assert (ending.why, ending.threads) == ("threads", 21)
+    assert ending.why == "threads"
+    assert 10 < ending.threads <= 21, "it may be seen while it starts them"
 
 
 def test_a_control_group_says_what_it_saw(
