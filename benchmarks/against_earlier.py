@@ -131,7 +131,7 @@ def _with_entry_points(checkout: Path, folder: Path) -> Path:
     return folder
 
 
-def _started(checkout: Path, scratch: Path) -> subprocess.Popen[str]:
+def _start(checkout: Path, scratch: Path) -> subprocess.Popen[str]:
     paths = [str(_with_entry_points(checkout, scratch)), *(str(checkout / folder) for folder in FOLDERS)]
     code = (
         f"import sys; sys.path[:0] = {[*paths, str(Path(__file__).parent)]!r}; import against_earlier as a; a.serve()"
@@ -161,14 +161,14 @@ def rows(earlier: Path, pairs: int, names: list[str]) -> Iterator[str]:
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         checkouts = {"here": ROOT, "earlier": earlier.resolve()}
-        here, other = (stack.enter_context(_started(path, scratch / name)) for name, path in checkouts.items())
+        here, other = (stack.enter_context(_start(path, scratch / name)) for name, path in checkouts.items())
         for name in names:
             for way, arguments in WAYS.items():
                 seconds: tuple[list[float], list[float]] = ([], [])
                 for pair in range(WARMUP + pairs):
                     for side in (0, 1) if pair % 2 else (1, 0):
                         seconds[side].append(_seconds((here, other)[side], name, arguments))
-                new, old = (Measurement(tuple(each[WARMUP:]), session=1) for each in seconds)
+                new, old = (Measurement(tuple(duration[WARMUP:]), session=1) for duration in seconds)
                 ratio = Ratio.of(old, new)
                 interval = f"{ratio.value:6.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
                 yield f"{name:<22} {way:<16} {interval}  {old.median:.4f} s"

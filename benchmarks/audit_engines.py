@@ -59,21 +59,21 @@ def main() -> None:
     for name, run, served in ways():
         more = count * (MORE if served else 1)
         few, many = seconds(run, FEW), seconds(run, FEW + more)
-        each = (many - few) * WORKERS / more
-        print(f"{name:44} {each:10.3f} {each - (profile_seconds if served else imports):8.3f}", flush=True)
+        number = (many - few) * WORKERS / more
+        print(f"{name:44} {number:10.3f} {number - (profile_seconds if served else imports):8.3f}", flush=True)
 
 
 def ways() -> list[tuple[str, Callable[[int], object], bool]]:
     """Return each way with its name, and whether its processes serve many models each, and import once."""
     engines: list[tuple[str, Callable[[int], object], bool]] = [
-        ("local, warm (forked)", audited, False),
-        ("local, cold (a fresh interpreter)", lambda count: audited(count, warm=False), False),
-        ("ProcessPoolExecutor, one process for all", lambda count: pooled(count, None), True),
-        ("ProcessPoolExecutor, a fresh process each", lambda count: pooled(count, 1), False),
+        ("local, warm (forked)", audit_models, False),
+        ("local, cold (a fresh interpreter)", lambda count: audit_models(count, warm=False), False),
+        ("ProcessPoolExecutor, one process for all", lambda count: profile_in_pool(count, None), True),
+        ("ProcessPoolExecutor, a fresh process each", lambda count: profile_in_pool(count, 1), False),
     ]
     if find_spec("ray") is not None:
         engines += [
-            ("ray", lambda count: audited(count, engine="ray"), False),
+            ("ray", lambda count: audit_models(count, engine="ray"), False),
             ("bare tasks of Ray", bare_ray, True),
         ]
     return engines
@@ -86,7 +86,7 @@ def seconds(run: Callable[[int], object], count: int) -> float:
     return time.perf_counter() - begun
 
 
-def audited(count: int, engine: str = "local", warm: bool = True, watch: Watch | None = None) -> None:
+def audit_models(count: int, engine: str = "local", warm: bool = True, watch: Watch | None = None) -> None:
     """Audit so many cases of one tiny model, each with another batch size."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "nets.py").write_text(NETS, encoding="utf-8")
@@ -106,7 +106,7 @@ def one(batch_size: int) -> float:
     return float(profile(model, input_shape=(4,), batch_size=batch_size, metrics=METRICS)["macs"])
 
 
-def pooled(count: int, tasks: int | None) -> None:
+def profile_in_pool(count: int, tasks: int | None) -> None:
     """Profile by `ProcessPoolExecutor`; ``tasks`` is how many models a process serves, None for no limit."""
     with ProcessPoolExecutor(WORKERS, get_context("spawn"), max_tasks_per_child=tasks) as pool:
         list(pool.map(one, range(1, count + 1)))
@@ -153,13 +153,13 @@ def memory(count: int) -> None:
                 )
 
     print(f"{0:7,} models {resident():7.1f} MiB")
-    audited(count, watch=Printer())
+    audit_models(count, watch=Printer())
 
 
 def resident() -> float:
     """Return the resident memory of this process in MiB (Linux)."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
-    (line,) = (each for each in status.splitlines() if each.startswith("VmRSS:"))
+    (line,) = (splitline for splitline in status.splitlines() if splitline.startswith("VmRSS:"))
     return int(line.split()[1]) / 1024
 
 

@@ -34,7 +34,7 @@ def code_lines(text: str) -> int:
     return len(lines)
 
 
-def part_of(path: str) -> str:
+def find_part(path: str) -> str:
     """Return the row of a file: its package, the folder of its tests, or its folder at the root."""
     folders = path.split("/")[:-1] or ["."]
     if folders[0] == "tests" and (len(folders) == 1 or folders[1] == "support"):
@@ -57,7 +57,7 @@ def main() -> None:
     """Print a row for each part, then the sums of source, tests and everything."""
     counts: Counter[str] = Counter()
     for path, text in files(sys.argv[1] if len(sys.argv) > 1 else None):
-        counts[part_of(path)] += code_lines(text)
+        counts[find_part(path)] += code_lines(text)
     source = sum(lines for part, lines in counts.items() if part.startswith(("profilerkit", *SOURCES)))
     tests = sum(lines for part, lines in counts.items() if part.startswith("tests"))
     for part, lines in sorted(counts.items()):

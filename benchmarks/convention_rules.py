@@ -55,7 +55,7 @@ class Row(NamedTuple):
         return biases * self.positions * self.shape[0]
 
 
-def rows_of(trace: ModelTrace) -> Iterator[Row]:
+def list_rows(trace: ModelTrace) -> Iterator[Row]:
     """Yield the operators of a trace that cost something."""
     layers = {layer.path: layer for layer in trace.layers}
     for op in trace.operators:
@@ -71,7 +71,7 @@ def _row(op: OpRecord, layers: dict[str, LayerRecord]) -> Row:
     return Row(
         operator=op.operator.split(".")[1].rstrip("_"),
         kind=layer.type,
-        is_inside_encoder=any(each.type == "TransformerEncoderLayer" for each in around),
+        is_inside_encoder=any(outer.type == "TransformerEncoderLayer" for outer in around),
         macs=op.macs,
         bias=op.flops - 2 * op.macs,
         layer_inputs=prod(inputs[0].shape) if inputs else 0,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from convention_models import MODELS, built
-from convention_rules import CONVENTIONS, Convention, Row, rows_of
+from convention_rules import CONVENTIONS, Convention, Row, list_rows
 
 from profilerkit import ModelTrace, Profiler
 
@@ -22,7 +22,7 @@ OURS = {"macs": "MACs", "flops": "FLOPs"}
 TOOLS = Path(__file__).with_name("convention_tools.py")
 
 
-def number_of(tool: str, model: str, python: str) -> tuple[int | None, str]:
+def ask_tool(tool: str, model: str, python: str) -> tuple[int | None, str]:
     """Return a tool's number and its version, or None and the last line of its error."""
     done = subprocess.run([python, str(TOOLS), tool, model], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -31,7 +31,7 @@ def number_of(tool: str, model: str, python: str) -> tuple[int | None, str]:
     return answer["number"], answer["version"]
 
 
-def traced(model: str) -> ModelTrace:
+def trace_model(model: str) -> ModelTrace:
     """Return our trace of a model."""
     network, image = built(model)
     trace: ModelTrace = Profiler(network, inputs=image).compute_status("trace")
@@ -53,7 +53,7 @@ def lines(tool: str, number: int, rows: list[Row]) -> Iterator[str]:
     ours = sum(getattr(row, convention.ours) for row in rows)
     yield f"{tool}: {number:,} {convention.unit}, {number / ours:.3f} of our {ours:,} {OURS[convention.ours]}"
     explained = differences(rows, convention)
-    for (operator, reason), difference in sorted(explained.items(), key=lambda each: each[1]):
+    for (operator, reason), difference in sorted(explained.items(), key=lambda item: item[1]):
         yield f"  {difference:+,}  {operator}: {reason}"
     left = number - ours - sum(explained.values())
     yield f"  = {number - ours:+,}" if not left else f"  NOT EXPLAINED: {left:+,}"
@@ -63,11 +63,11 @@ def main(python: str = sys.executable) -> None:
     """Print the numbers of every tool for every model, and what makes the differences."""
     versions = {}
     for model in MODELS:
-        trace = traced(model)
-        rows = list(rows_of(trace))
+        trace = trace_model(model)
+        rows = list(list_rows(trace))
         print(f"{model}: {trace.macs:,} MACs, {trace.flops:,} FLOPs\n")
         for tool in CONVENTIONS:
-            number, answer = number_of(tool, model, python)
+            number, answer = ask_tool(tool, model, python)
             if number is None:
                 print(f"{tool}: not run: {answer}")
             else:

@@ -63,7 +63,7 @@ def built(store: Path, page: Path) -> None:
     print(f"build: {written.rows} rows, {seconds:.1f} s ({busy:.1f} s of CPU), {size / 2**20:.2f} MiB", flush=True)
 
 
-def looked_at(page: Page, file: Path) -> None:
+def look_at(page: Page, file: Path) -> None:
     """Open the page, and print the times of what people do with it."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
@@ -71,7 +71,7 @@ def looked_at(page: Page, file: Path) -> None:
     def busy() -> float:
         """Return the milliseconds of CPU that the page's thread has taken; another program's are not among them."""
         metrics = session.send("Performance.getMetrics")["metrics"]
-        return 1000.0 * sum(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
+        return 1000.0 * sum(float(metric["value"]) for metric in metrics if metric["name"] == "TaskDuration")
 
     page.goto(file.as_uri(), timeout=120_000)
     page.wait_for_selector("#models tr[data-at]")
@@ -105,7 +105,7 @@ def main() -> None:
         built(store, file)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=executable(), args=["--no-sandbox", "--disable-gpu"])
-            looked_at(browser.new_page(viewport={"width": 1280, "height": 900}), file)
+            look_at(browser.new_page(viewport={"width": 1280, "height": 900}), file)
             browser.close()
 
 

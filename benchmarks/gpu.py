@@ -140,7 +140,7 @@ class Script:
                     self.ended.append(StepEnd(step.name, "out of time", 0.0, "no time was left to start it"))
                 else:
                     limit = step.seconds * (_SLOWER if self.device == "cpu" else 1)
-                    running.append(self._started(step, min(limit, left)))
+                    running.append(self._start(step, min(limit, left)))
             for process in list(running):
                 end = process.end()
                 if end is not None:
@@ -148,7 +148,7 @@ class Script:
                     self._take(process, end)
             time.sleep(0.05)
 
-    def _started(self, step: Step, seconds: float) -> _Process:
+    def _start(self, step: Step, seconds: float) -> _Process:
         rows = self.files / f"{step.name.replace(' ', '-')}.jsonl"
         rows.unlink(missing_ok=True)
         inside = [step.name, str(seconds), str(rows)]
@@ -179,7 +179,7 @@ class Script:
         content = Content(name, self.facts, self.ended, self.results, self.skipped)
         write(self.folder / "results.json", content)
 
-    def disagreeing(self) -> list[Result]:
+    def list_disagreeing(self) -> list[Result]:
         """Return the numbers that do not agree; on a CPU, which others use too, none of those that were timed."""
         timed = {step.name for step in STEPS if step.alone and self.device == "cpu"}
         return [result for result in self.results if not result.agrees and result.step not in timed]
@@ -187,7 +187,7 @@ class Script:
     @property
     def is_fine(self) -> bool:
         """Whether all steps came to their end and all numbers agree."""
-        return all(end.outcome == "done" for end in self.ended) and not self.disagreeing()
+        return all(end.outcome == "done" for end in self.ended) and not self.list_disagreeing()
 
 
 def shown(results: Sequence[Result], skipped: Sequence[Skipped]) -> Iterator[str]:

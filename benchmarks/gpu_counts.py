@@ -49,7 +49,7 @@ def _network(name: str, device: str, is_there_alone: bool) -> Iterator[Result]:
     # What torch has compiled of a model stays with it: another one goes to the device.
     model, inputs = NETWORKS[name]() if "compiled" in name else (model, inputs)
     model.eval().to(device)
-    inputs = tuple(each.to(device) for each in inputs)
+    inputs = tuple(tensor.to(device) for tensor in inputs)
     after = _counts(model, inputs, device)
     macs = float(after["macs"][0] or 0)
     if not is_there_alone:

@@ -81,7 +81,7 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped]:
     yield from run_checks(STEP, where, _ANYWHERE, _ON_GPU)
 
 
-def _isolated(name: str, device: str, **settings: Any) -> Any:
+def _profile_isolated(name: str, device: str, **settings: Any) -> Any:
     from profilerkit import isolated
 
     arguments = {"metrics": _KEYS, "device": device, "timeout": 60.0, "num_iters": 3, "warmup": 0, **settings}
@@ -97,20 +97,20 @@ def _all_of_it(report: Any, params: int = 64 * 64 + 64) -> str:
 
 def _plain(device: str) -> str:
     """A model in a process of its own is measured on the device."""
-    return _all_of_it(_isolated("fine", device))
+    return _all_of_it(_profile_isolated("fine", device))
 
 
-def _limited(device: str) -> str:
+def _profile_within_limit(device: str) -> str:
     """A limit of 8 GiB of the host's memory leaves room for the device's driver."""
-    return _all_of_it(_isolated("fine", device, memory="8 GiB"))
+    return _all_of_it(_profile_isolated("fine", device, memory="8 GiB"))
 
 
-def _limited_more(device: str) -> str:
+def _profile_within_low_limit(device: str) -> str:
     """A limit of 3 GiB of the host's memory leaves room for the device's driver."""
-    return _all_of_it(_isolated("fine", device, memory="3 GiB"))
+    return _all_of_it(_profile_isolated("fine", device, memory="3 GiB"))
 
 
-def _failed_with(report: Any, key: str, *words: str) -> str:
+def _require_failure(report: Any, key: str, *words: str) -> str:
     status = report.status(key)
     text = " ".join(status.missing)
     print(f"{key}: {status.completeness.value}: {text}")
@@ -121,10 +121,10 @@ def _failed_with(report: Any, key: str, *words: str) -> str:
 
 def _out_of_memory(device: str) -> str:
     """A GPU whose memory does not suffice is a reason in the report, and the counts are there."""
-    report = _isolated("too_large", device)
+    report = _profile_isolated("too_large", device)
     if report.status("macs").completeness.value != "complete":
         return f"macs: {report.status('macs').missing}"
-    return _failed_with(report, "execution_time", "out of memory", "OutOfMemoryError")
+    return _require_failure(report, "execution_time", "out of memory", "OutOfMemoryError")
 
 
 def _out_of_memory_here(device: str) -> str:
@@ -135,28 +135,28 @@ def _out_of_memory_here(device: str) -> str:
 
     model = too_large().model.to(device)
     report = profile(model, torch.randn(8, 64, device=device), metrics=list(_KEYS), num_iters=3)
-    wrong = _failed_with(report, "execution_time", "out of memory", "OutOfMemoryError")
+    wrong = _require_failure(report, "execution_time", "out of memory", "OutOfMemoryError")
     return wrong or ("" if float((torch.ones(4, device=device) + 1).sum()) == 8 else "the GPU computes something else")
 
 
-def _timed_out(device: str) -> str:
+def _run_out_of_time(device: str) -> str:
     """A model that does not end is ended at its limit of time."""
-    return _failed_with(_isolated("endless", device, timeout=25.0), "execution_time", "time limit")
+    return _require_failure(_profile_isolated("endless", device, timeout=25.0), "execution_time", "time limit")
 
 
 def _broken_kernel(device: str) -> str:
     """A kernel that fails takes its own process along, and no other."""
-    report = _isolated("wrong_index", device)
-    return _failed_with(report, "execution_time", "assert", "out of range", "index") or _plain(device)
+    report = _profile_isolated("wrong_index", device)
+    return _require_failure(report, "execution_time", "assert", "out of range", "index") or _plain(device)
 
 
-def _forked(device: str) -> str:
+def _refuse_fork(device: str) -> str:
     """A process that uses the GPU is not forked, and the message says what to do."""
     import torch
 
     torch.ones(1, device=device)
     try:
-        _isolated("fine", device, start_method="fork")
+        _profile_isolated("fine", device, start_method="fork")
     except Exception as error:
         return "" if "start_method='spawn'" in str(error) else f"{type(error).__name__}: {error}"
     return "it was forked"
@@ -165,11 +165,21 @@ def _forked(device: str) -> str:
 def _fork_server(device: str) -> str:
     """A fork server that has imported torch starts processes that use the GPU."""
     settings = {"start_method": "forkserver", "preload": ["torch"]}
-    return _all_of_it(_isolated("fine", device, **settings)) or _all_of_it(_isolated("fine", device, **settings))
+    return _all_of_it(_profile_isolated("fine", device, **settings)) or _all_of_it(
+        _profile_isolated("fine", device, **settings)
+    )
 
 
 _ANYWHERE: tuple[Check, ...] = (_plain,)
 _ON_GPU: tuple[Check, ...] = (
-    *(_limited, _limited_more, _out_of_memory, _out_of_memory_here, _broken_kernel, _forked, _fork_server),
-    _timed_out,
+    *(
+        _profile_within_limit,
+        _profile_within_low_limit,
+        _out_of_memory,
+        _out_of_memory_here,
+        _broken_kernel,
+        _refuse_fork,
+        _fork_server,
+    ),
+    _run_out_of_time,
 )

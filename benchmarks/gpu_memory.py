@@ -113,10 +113,10 @@ def _inference(name: str, model: Any, inputs: tuple[Any, ...], device: str) -> I
 
     from profilerkit import ModelInputs, profile
 
-    model, inputs = model.eval().to(device), tuple(each.to(device) for each in inputs)
+    model, inputs = model.eval().to(device), tuple(tensor.to(device) for tensor in inputs)
     report: Any = profile(model, ModelInputs(*inputs), metrics=["memory_footprint", "measured_memory"], num_iters=1)
     predicted, measured = float(report["memory_footprint"]), float(report["measured_memory"])
-    within, note = _judged(report, "memory_footprint")
+    within, note = _judge(report, "memory_footprint")
     if device == "cpu":
         yield Result(STEP, name, "memory of a pass", predicted, measured, "measured_memory", "bytes")
         return
@@ -135,11 +135,11 @@ def _inference(name: str, model: Any, inputs: tuple[Any, ...], device: str) -> I
 def _training(optimizer: str, name: str, model: Any, inputs: tuple[Any, ...], device: str) -> Iterator[Result]:
     """Compare a step with an optimizer, by default as torch makes one on this device."""
     import torch
-    from torch_training_memory import summed
+    from torch_training_memory import sum_outputs
 
     from profilerkit import ModelInputs, profile
 
-    model, inputs = model.train().to(device), tuple(each.to(device) for each in inputs)
+    model, inputs = model.train().to(device), tuple(tensor.to(device) for tensor in inputs)
     keys = ["training_memory", "training_memory_parts"]
     report: Any = profile(model, ModelInputs(*inputs), metrics=keys, optimizer=optimizer)
     predicted, parts = float(report["training_memory"]), report["training_memory_parts"]
@@ -152,7 +152,7 @@ def _training(optimizer: str, name: str, model: Any, inputs: tuple[Any, ...], de
     def step() -> None:
         outputs = model(*inputs)
         outputs = outputs if torch.is_tensor(outputs) else outputs[0]
-        summed(outputs).backward()
+        sum_outputs(outputs).backward()
         del outputs
         stepper.step()
 
@@ -161,17 +161,17 @@ def _training(optimizer: str, name: str, model: Any, inputs: tuple[Any, ...], de
         step()
 
     run()
-    state = [each for values in stepper.state.values() for each in values.values() if torch.is_tensor(each)]
+    state = [value for values in stepper.state.values() for value in values.values() if torch.is_tensor(value)]
     there = _bytes((*model.parameters(), *model.buffers(), *inputs, *state))
     given_out, requested = _peaks(run, before=stepper.zero_grad)
-    within, missing = _judged(report, "training_memory")
+    within, missing = _judge(report, "training_memory")
     metric = f"memory of a step, {optimizer}"
     note = f"predicted peak at {parts['operator']} ({parts['phase']}); {missing}"
     yield Result(STEP, name, metric, predicted, there + given_out, "the allocator", "bytes", within, note)
     yield Result(STEP, name, metric, predicted, there + requested, "what was requested of it", "bytes")
 
 
-def _judged(report: Any, key: str) -> tuple[float | None, str]:
+def _judge(report: Any, key: str) -> tuple[float | None, str]:
     """Return how near a prediction must be, and what it leaves out: a lower bound need not be near."""
     status = report.status(key)
     return (WITHIN if status.completeness.value == "complete" else None), " ".join(status.missing)
@@ -180,7 +180,9 @@ def _judged(report: Any, key: str) -> tuple[float | None, str]:
 def _bytes(tensors: Iterable[Any]) -> int:
     """Return the bytes of tensors on the device, each storage once; an optimizer counts its steps on the CPU."""
     storages = {
-        each.untyped_storage().data_ptr(): each.untyped_storage().nbytes() for each in tensors if not each.is_cpu
+        tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
+        for tensor in tensors
+        if not tensor.is_cpu
     }
     return sum(storages.values())
 

@@ -132,7 +132,7 @@ def _fused(dtype: torch.dtype = torch.float32, mask: str = "", **settings: Any) 
     heads = (4, 2, 2) if settings.get("enable_gqa") else (4, 4, 4)
     masks = {"bool": torch.ones(16, 16, dtype=torch.bool).tril(), "float": torch.zeros(16, 16, dtype=dtype), "": None}
     model = Call(forward, layer=nn.Linear(16, 16), **({"mask": masks[mask]} if mask else {}))
-    return model.to(dtype), tuple(each.to(dtype) for each in _heads(16, heads=heads))
+    return model.to(dtype), tuple(head.to(dtype) for head in _heads(16, heads=heads))
 
 
 def _written_attention(spelling: str) -> Made:
@@ -142,7 +142,7 @@ def _written_attention(spelling: str) -> Made:
             shares = torch.softmax(torch.einsum("bhqd,bhkd->bhqk", q, k) / 4, -1)
             return torch.einsum("bhqk,bhkd->bhqd", shares, v)
         if spelling == "bmm":
-            q, k, v = (each.flatten(0, 1) for each in (q, k, v))
+            q, k, v = (item.flatten(0, 1) for item in (q, k, v))
             return torch.bmm(torch.softmax(torch.baddbmm(torch.zeros(1, 1, 1).to(q), q, k.mT), -1), v)
         return torch.softmax(q @ k.mT / 4, -1) @ v
 
@@ -214,7 +214,7 @@ def _quantized() -> Made:
         return quantize(model, {nn.Linear}, dtype=torch.qint8), (torch.randn(4, 32),)
 
 
-def _compiled(make: Callable[[], Made]) -> Made:
+def _compile(make: Callable[[], Made]) -> Made:
     model, inputs = make()
     compiled: Any = torch.compile(model)
     return compiled, inputs
@@ -328,8 +328,8 @@ NETWORKS: dict[str, Callable[[], Made]] = {
     "product in int8": _int8_product,
     "product in float8": _float8_product,
     "quantized dynamically": _quantized,
-    "compiled CNN": partial(_compiled, _cnn),
-    "compiled encoder": partial(_compiled, _encoder),
+    "compiled CNN": partial(_compile, _cnn),
+    "compiled encoder": partial(_compile, _encoder),
     "autocast to bfloat16": partial(_autocast, torch.bfloat16, _cnn),
     "autocast to half, encoder": partial(_autocast, torch.float16, _encoder),
     "autocast to bfloat16, LSTM": partial(_autocast, torch.bfloat16, partial(_recurrent, nn.LSTM)),

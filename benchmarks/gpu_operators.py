@@ -26,7 +26,7 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped]:
     for name, make in subjects(where.is_small).items():
         torch.manual_seed(0)
         model, inputs = make()
-        model, inputs = model.eval().to(where.device), tuple(each.to(where.device) for each in inputs)
+        model, inputs = model.eval().to(where.device), tuple(tensor.to(where.device) for tensor in inputs)
         yield from _network(name, model, inputs, where)
 
 
@@ -50,7 +50,7 @@ def _network(name: str, model: Any, inputs: tuple[Any, ...], where: Where) -> It
     yield Result(STEP, name, "seconds without a layer", lost, whole, "all operators backward", "s")
     if where.is_small:
         return
-    kernels, by_operator = _profiled(model, inputs)
+    kernels, by_operator = _profile_kernels(model, inputs)
     yield Result(STEP, name, "seconds of operators", total, kernels, "kernels in torch.profiler", "s", 0.05)
     ours = {row["operator"]: row["seconds"] for row in table.by("operator") if row["phase"] == "forward"}
     slowest = sorted(by_operator, key=lambda operator: -by_operator[operator])[:_SLOWEST]
@@ -64,7 +64,7 @@ def _network(name: str, model: Any, inputs: tuple[Any, ...], where: Where) -> It
         )
 
 
-def _profiled(model: Any, inputs: tuple[Any, ...]) -> tuple[float, dict[str, float]]:
+def _profile_kernels(model: Any, inputs: tuple[Any, ...]) -> tuple[float, dict[str, float]]:
     """Return the seconds of all kernels of a pass, and those of each operator that starts them, outermost alone."""
     import torch
     from torch.profiler import ProfilerActivity, profile

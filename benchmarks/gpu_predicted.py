@@ -23,7 +23,7 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped | 
     """Yield the calibration's own figures, then predicted and measured times, and the errors of all of them."""
     from profilerkit.devices import device
     from profilerkit.plugging.offers import backend_named
-    from profilerkit_predict.prediction.calibration import Calibration, toml_of
+    from profilerkit_predict.prediction.calibration import Calibration, write_toml
     from profilerkit_predict.prediction.measuring import calibrate
 
     backend: Any = backend_named("torch")
@@ -32,7 +32,7 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped | 
     measured = calibrate(backend, where.device, dtypes, seconds, 1 if where.is_small else None, print)
     print(f"calibrated in {time.monotonic() - began:.0f} s: {measured.facts}")
     path = where.folder / "calibrated.toml"
-    path.write_text(toml_of(measured), encoding="utf-8")
+    path.write_text(write_toml(measured), encoding="utf-8")
     yield {"calibration": f"{seconds:.0f} s asked for, {time.monotonic() - began:.0f} s taken"}
     calibrated, calibration = device(str(path)), Calibration.of(measured)
     assert calibration is not None
@@ -57,7 +57,7 @@ def _of_calibration(calibrated: Any, calibration: Any) -> Iterator[Result]:
         yield Result(STEP, network.name, metric, network.ratio, 1.0, "predicted without correction")
 
 
-def _listed(small: bool) -> Iterator[tuple[str, Any, Callable[[int], Any], int]]:
+def _list_networks(small: bool) -> Iterator[tuple[str, Any, Callable[[int], Any], int]]:
     """Yield name, model, the function that makes inputs, and a batch size."""
     from gpu_times import subjects
     from predicted_networks import subjects as small_networks
@@ -72,7 +72,7 @@ def _listed(small: bool) -> Iterator[tuple[str, Any, Callable[[int], Any], int]]
 
 
 def _networks(where: Where, calibrated: Any, data_sheet: Any) -> Iterator[Result]:
-    from gpu_times import forward_call, seconds_by_hand, training_call
+    from gpu_times import forward_call, make_training_call, seconds_by_hand
 
     from profilerkit import ModelInputs
     from profilerkit.plugging.offers import backend_named
@@ -82,12 +82,12 @@ def _networks(where: Where, calibrated: Any, data_sheet: Any) -> Iterator[Result
     errors: dict[str, list[float]] = {phase: [] for phase in PHASES}
     covered: dict[str, list[bool]] = {phase: [] for phase in PHASES}
     above: list[str] = []
-    for name, model, inputs_of, batch in _listed(where.is_small):
+    for name, model, inputs_of, batch in _list_networks(where.is_small):
         x = inputs_of(batch).to(where.device)
         for phase in PHASES:
             is_step = phase == "training"
             model.to(where.device).train(is_step)
-            call = (training_call if is_step else forward_call)(model, x)
+            call = (make_training_call if is_step else forward_call)(model, x)
             taken = seconds_by_hand(call, where.device, 12 if where.is_small else 20)
             trace = (backend.trace_training if is_step else backend.trace)(model, ModelInputs(x))
             predicted = predict_trace(trace, calibrated)

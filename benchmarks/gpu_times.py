@@ -55,7 +55,7 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result]:
     for name, make in subjects(where.is_small).items():
         torch.manual_seed(0)
         model, inputs = make()
-        model, inputs = model.to(where.device), tuple(each.to(where.device) for each in inputs)
+        model, inputs = model.to(where.device), tuple(tensor.to(where.device) for tensor in inputs)
         yield from _passes(name, model.eval(), inputs, where)
         yield from _steps(name, model.train(), inputs, where)
         yield from _same_twice(name, model.eval(), inputs, where.device)
@@ -73,7 +73,7 @@ def forward_call(model: Any, *inputs: Any) -> Callable[[], object]:
     return call
 
 
-def training_call(model: Any, *inputs: Any) -> Callable[[], object]:
+def make_training_call(model: Any, *inputs: Any) -> Callable[[], object]:
     """Return a training step without a loss and an optimizer: the gradients of the sum of the outputs."""
     import torch
 
@@ -113,7 +113,7 @@ def _most_seconds(device: str) -> float:
     return 0.1 if device == "cpu" else 1.0
 
 
-def _clocked(call: Callable[[], object], device: str) -> float:
+def _clock(call: Callable[[], object], device: str) -> float:
     """Return the median of a call's seconds by the host's clock, until the device is done."""
     import torch
 
@@ -136,16 +136,16 @@ def _passes(name: str, model: Any, inputs: tuple[Any, ...], where: Where) -> Ite
         model, ModelInputs(*inputs), metrics=["execution_time"], max_seconds=_most_seconds(where.device)
     )
     ours = report["execution_time"]
-    second, clocked = seconds_by_hand(call, where.device), _clocked(call, where.device)
+    second, clocked = seconds_by_hand(call, where.device), _clock(call, where.device)
     note = f"noise {ours.noise:.3f}, {len(ours.samples)} samples; {report.status('execution_time').note}"
     by_hand = min((first, second), key=lambda taken: abs(taken - ours.median))
-    within = _judged(first, second, where)
+    within = _judge(first, second, where)
     yield Result(STEP, name, "execution_time", ours.median, by_hand, "events by hand", "s", within, note)
     yield Result(STEP, name, "events by hand, again", first, second, "the same before", "s")
     yield Result(STEP, name, "execution_time", ours.median, clocked, "the host's clock", "s")
 
 
-def _judged(first: float, second: float, where: Where) -> float | None:
+def _judge(first: float, second: float, where: Where) -> float | None:
     """Return how near our time must be: not at all where the same loop takes twice two times, as on a busy host."""
     return None if where.is_small or abs(first / second - 1) > WITHIN / 2 else WITHIN
 
@@ -153,7 +153,7 @@ def _judged(first: float, second: float, where: Where) -> float | None:
 def _steps(name: str, model: Any, inputs: tuple[Any, ...], where: Where) -> Iterator[Result]:
     from profilerkit import ModelInputs, profile
 
-    call = training_call(model, *inputs)
+    call = make_training_call(model, *inputs)
     first = seconds_by_hand(call, where.device, _ROUNDS_OF_STEPS)
     report: Any = profile(
         model, ModelInputs(*inputs), metrics=["training_time"], max_seconds=_most_seconds(where.device)
@@ -163,7 +163,7 @@ def _steps(name: str, model: Any, inputs: tuple[Any, ...], where: Where) -> Iter
     for parameter in model.parameters():
         parameter.grad = None
     by_hand = min((first, second), key=lambda taken: abs(taken - ours))
-    within = _judged(first, second, where)
+    within = _judge(first, second, where)
     yield Result(STEP, name, "training_time", ours, by_hand, "events by hand", "s", within)
     yield Result(STEP, name, "step by hand, again", first, second, "the same before", "s")
 

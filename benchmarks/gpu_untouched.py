@@ -32,7 +32,7 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped]:
     yield from run_checks(STEP, where, _ANYWHERE, _ON_GPU)
 
 
-def _profiled(model: Any, *inputs: Any, keys: tuple[str, ...] = _KEYS, **settings: Any) -> Any:
+def _profile_keys(model: Any, *inputs: Any, keys: tuple[str, ...] = _KEYS, **settings: Any) -> Any:
     from profilerkit import ModelInputs, profile
 
     return profile(model, ModelInputs(*inputs), metrics=keys, num_iters=3, warmup=1, passes=2, **settings)
@@ -67,17 +67,17 @@ def _weights(device: str) -> str:
     """Weights, statistics, gradients and modes of a model that is trained."""
     model, x = _network(device)
     before = _facts(model)
-    _profiled(model, x)
+    _profile_keys(model, x)
     return _difference(before, _facts(model))
 
 
-def _moved(device: str) -> str:
+def _move(device: str) -> str:
     """A model on the CPU that is measured on the device stays on the CPU, and leaves nothing there."""
     import torch
 
     model, x = _network("cpu")
     before, there = _facts(model), torch.cuda.memory_allocated() if device != "cpu" else 0
-    _profiled(model, x, device=device)
+    _profile_keys(model, x, device=device)
     gc.collect()
     left = torch.cuda.memory_allocated() - there if device != "cpu" else 0
     return _difference(before, _facts(model)) or (f"{left} bytes are left" if left > _WORKSPACE else "")
@@ -87,7 +87,7 @@ def _moved(device: str) -> str:
 _WORKSPACE = 2**26
 
 
-def _interrupted(device: str) -> str:
+def _interrupt_a_pass(device: str) -> str:
     """An interrupt during a pass goes to the caller, and the model is as it was."""
     import torch
 
@@ -104,7 +104,7 @@ def _interrupted(device: str) -> str:
     for key in ("execution_time", "training_time", "layer_times", "operator_table", "measured_memory"):
         calls.clear()
         try:
-            _profiled(model, x, keys=(key,))
+            _profile_keys(model, x, keys=(key,))
         except KeyboardInterrupt:
             pass
         else:
@@ -119,7 +119,7 @@ def _interrupted(device: str) -> str:
     return ""
 
 
-def _interrupted_by_clock(device: str) -> str:
+def _interrupt_by_clock(device: str) -> str:
     """An interrupt at any time, from another thread, leaves the model as it was."""
     import time
 
@@ -129,7 +129,7 @@ def _interrupted_by_clock(device: str) -> str:
         timer = threading.Timer(0.004 * 1.7**index % 0.5, lambda: signal.raise_signal(signal.SIGINT))
         try:
             timer.start()
-            _profiled(model, x)
+            _profile_keys(model, x)
             timer.join()
             time.sleep(0.01)
         except KeyboardInterrupt:
@@ -151,7 +151,7 @@ def _generators(device: str) -> str:
     """Random numbers go on where they were, on the CPU and on the device."""
     model, x = _network(device)
     before = _random_numbers(device)
-    _profiled(model, x)
+    _profile_keys(model, x)
     return _difference(before, _random_numbers(device))
 
 
@@ -183,7 +183,7 @@ def _own_settings(device: str) -> str:
     try:
         model, x = _network(device)
         before = _settings()
-        _profiled(model, x)
+        _profile_keys(model, x)
         return _difference(before, _settings())
     finally:
         torch.backends.cudnn.benchmark, torch.backends.cudnn.benchmark_limit = first[1], first[4]
@@ -209,7 +209,7 @@ def _settings_of_model(device: str) -> str:
 
     model, x = Call(forward, layer=nn.Linear(4, 4)).to(device), torch.randn(2, 4, device=device)
     before, random = _settings(), _random_numbers(device)
-    _profiled(model, x)
+    _profile_keys(model, x)
     return _difference(before, _settings()) or _difference(random, _random_numbers(device))
 
 
@@ -220,7 +220,7 @@ def _stream_of_caller(device: str) -> str:
     model, x = _network(device)
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        report = _profiled(model, x)
+        report = _profile_keys(model, x)
         is_current = torch.cuda.current_stream() == stream
     if not is_current:
         return "another stream is current"
@@ -241,7 +241,7 @@ def _stream_of_model(device: str) -> str:
 
     model, x = Call(forward, layer=nn.Linear(4, 4)).to(device), torch.randn(2, 4, device=device)
     try:
-        _profiled(model, x)
+        _profile_keys(model, x)
         return "" if torch.cuda.current_stream() == before else "the model's stream is still current"
     finally:
         torch.cuda.set_stream(before)
@@ -264,7 +264,7 @@ def _side_stream(device: str) -> str:
 
     weight = torch.randn(4096, 4096, device=device) / 64
     model, x = Call(forward, weight=weight), torch.randn(4096, 4096, device=device)
-    taken, least = _profiled(model, x, keys=("execution_time",))["execution_time"].median, 20 * 2 * 4096**3 / 6e14
+    taken, least = _profile_keys(model, x, keys=("execution_time",))["execution_time"].median, 20 * 2 * 4096**3 / 6e14
     return "" if taken > least else f"{taken} s, and products alone take {least} s"
 
 
@@ -280,7 +280,7 @@ def _capture(device: str) -> str:
         torch.cuda.synchronize()
         with torch.cuda.graph(graph):
             try:
-                _profiled(model, x)
+                _profile_keys(model, x)
                 refused = "it was not refused"
             except Exception as error:
                 refused = "" if "capture" in str(error) else f"{type(error).__name__}: {error}"
@@ -291,7 +291,7 @@ def _capture(device: str) -> str:
     return refused or ("" if torch.allclose(result, expected, atol=1e-3) else "the graph computes something else")
 
 
-def _replayed(device: str) -> str:
+def _replay(device: str) -> str:
     """A model that replays a graph of its own is measured, and its graph works afterwards."""
     import torch
     from gpu_networks import Call
@@ -311,7 +311,7 @@ def _replayed(device: str) -> str:
         return out.clone()
 
     model, x = Call(forward, layer=layer), torch.randn(8, 64, device=device)
-    report = _profiled(model, x, keys=("execution_time", "macs"))
+    report = _profile_keys(model, x, keys=("execution_time", "macs"))
     with torch.no_grad():
         is_right = torch.allclose(model(x), layer(x), atol=1e-3)
     status = report.status("macs")
@@ -330,7 +330,7 @@ def _graphed_callable(device: str) -> str:
 
     x = torch.randn(8, 64, device=device)
     model: Any = torch.cuda.make_graphed_callables(nn.Sequential(nn.Linear(64, 64), nn.ReLU()).to(device), (x,))
-    report = _profiled(model, x, keys=("execution_time", "macs"))
+    report = _profile_keys(model, x, keys=("execution_time", "macs"))
     print("macs of a graphed callable:", report["macs"], report.status("macs").missing)
     model(x).sum().backward()
     gradient = model[0].weight.grad
@@ -351,12 +351,12 @@ def _allocator(device: str) -> str:
 
     model, x = _network(device)
     failing = Call(fail, layer=nn.Linear(16, 16).to(device))
-    _profiled(model, x)
+    _profile_keys(model, x)
     gc.collect()
     before = torch.cuda.memory_allocated()
     for _ in range(3):
-        _profiled(model, x)
-        _profiled(failing, x)
+        _profile_keys(model, x)
+        _profile_keys(failing, x)
     gc.collect()
     left = torch.cuda.memory_allocated() - before
     return f"{left} bytes more" if left else ""
@@ -371,7 +371,7 @@ def _memory_history(device: str) -> str:
         model, x = _network(device)
         pool = torch.cuda.MemPool()
         with torch.cuda.use_mem_pool(pool):
-            _profiled(model, x)
+            _profile_keys(model, x)
         fraction = torch.cuda.get_per_process_memory_fraction()
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
@@ -383,10 +383,10 @@ def _default_device(device: str) -> str:
     import torch
 
     model, x = _network(device)
-    before = _profiled(model, x, keys=("macs", "memory_footprint"))
+    before = _profile_keys(model, x, keys=("macs", "memory_footprint"))
     torch.set_default_device(device)
     try:
-        after = _profiled(model, x, keys=("macs", "memory_footprint"))
+        after = _profile_keys(model, x, keys=("macs", "memory_footprint"))
         is_kept = torch.get_default_device().type == device
     finally:
         torch.set_default_device("cpu")
@@ -405,17 +405,17 @@ def _two_devices(device: str) -> str:
         return self.second(self.first(x).to(device))
 
     model = Call(forward, first=nn.Linear(16, 16), second=nn.Linear(16, 16).to(device))
-    report = _profiled(model, torch.randn(4, 16), keys=("macs", "execution_time"))
+    report = _profile_keys(model, torch.randn(4, 16), keys=("macs", "execution_time"))
     if report["macs"] != 2 * 4 * 16 * 16:
         return f"{report['macs']} MACs"
     return "" if report["execution_time"].median > 0 else "no time"
 
 
 _ANYWHERE: tuple[Check, ...] = (
-    *(_weights, _moved, _generators, _own_settings, _settings_of_model, _interrupted, _interrupted_by_clock),
+    *(_weights, _move, _generators, _own_settings, _settings_of_model, _interrupt_a_pass, _interrupt_by_clock),
     _default_device,
 )
 _ON_GPU: tuple[Check, ...] = (
-    *(_stream_of_caller, _stream_of_model, _side_stream, _replayed, _graphed_callable),
+    *(_stream_of_caller, _stream_of_model, _side_stream, _replay, _graphed_callable),
     *(_allocator, _memory_history, _two_devices, _capture),
 )

@@ -6,14 +6,14 @@ import sys
 from profilerkit.times.sampling import Sampling, measure_interleaved
 
 
-def starting(code: str) -> None:
+def start_python(code: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def main() -> None:
     """Start interpreters in turn, with and without the import, and print the difference of each pair."""
     statements = {"pass": "pass", "import profilerkit": "import profilerkit", "import numpy": "import numpy"}
-    calls = [lambda code=code: starting(code) for code in statements.values()]
+    calls = [lambda code=code: start_python(code) for code in statements.values()]
     measured = measure_interleaved(calls, Sampling(num_iters=20, warmup=2))
     bare = measured[0]
     for name, measurement in zip(statements, measured, strict=True):

@@ -64,7 +64,7 @@ def main(trials: int = 5) -> None:
     endings()
 
 
-def seconds_of(call: Callable[[], object]) -> float:
+def time_call(call: Callable[[], object]) -> float:
     """Return how long a call takes."""
     start = time.perf_counter()
     call()
@@ -87,7 +87,7 @@ def cost(trials: int) -> None:
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(trials):
         for name, call in ways.items():
-            taken[name].append(seconds_of(call))
+            taken[name].append(time_call(call))
     medians = {name: median(times) for name, times in taken.items()}
     medians["profile, all imported"] /= 2  # a comparison of two, neither of which remembers anything
     print(f"{'static metrics of 8 convolutions':<36} {'seconds':>8} {'beyond import and profile':>26}")

@@ -119,7 +119,7 @@ def layers(in_a_scan: bool) -> Program:
 
     def in_row(params: Any, x: Any) -> Any:
         for index in range(12):
-            x = layer(x, [each[index] for each in params])
+            x = layer(x, [param[index] for param in params])
         return x
 
     def scanned(params: Any, x: Any) -> Any:
@@ -131,7 +131,7 @@ def layers(in_a_scan: bool) -> Program:
     return Program(model, ModelInputs(S((128, 512), "float32")), flops)
 
 
-def counts_of(program: Program) -> Counts:
+def compare_counts(program: Program) -> Counts:
     """Return what both have for a program."""
     start = time.perf_counter()
     trace = BACKEND.trace(program.model, program.inputs)
@@ -158,17 +158,17 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.simplefilter("ignore")
     print(f"{'':<30}{'cases':>6}{'profilerkit':>13}{'ms':>7}{'XLA':>6}{'with transcendentals':>22}{'ms':>8}")
     for family, programs in families():
-        rows = {name: counts_of(program) for name, program in programs.items()}
-        ours = sum(each.ours == each.expected for each in rows.values())
-        xla = sum(each.xla == each.expected for each in rows.values())
-        both = sum(each.xla is not None and each.xla + each.transcendentals == each.expected for each in rows.values())
-        milliseconds = 1000 * sum(each.our_seconds for each in rows.values()) / len(rows)
-        theirs = 1000 * sum(each.xla_seconds for each in rows.values()) / len(rows)
+        rows = {name: compare_counts(program) for name, program in programs.items()}
+        ours = sum(row.ours == row.expected for row in rows.values())
+        xla = sum(row.xla == row.expected for row in rows.values())
+        both = sum(row.xla is not None and row.xla + row.transcendentals == row.expected for row in rows.values())
+        milliseconds = 1000 * sum(row.our_seconds for row in rows.values()) / len(rows)
+        theirs = 1000 * sum(row.xla_seconds for row in rows.values()) / len(rows)
         print(f"{family:<30}{len(rows):>6}{ours:>13}{milliseconds:>7.0f}{xla:>6}{both:>22}{theirs:>8.0f}", flush=True)
-        for name, each in rows.items() if options.cases else ():
-            if each.xla != each.expected or each.ours != each.expected:
-                numbers = f"{each.expected:>16,}{shown(each.ours):>16}{shown(each.xla):>16}"
-                print(f"    {name:<34}{numbers}{each.transcendentals:>12,.0f}")
+        for name, value in rows.items() if options.cases else ():
+            if value.xla != value.expected or value.ours != value.expected:
+                numbers = f"{value.expected:>16,}{shown(value.ours):>16}{shown(value.xla):>16}"
+                print(f"    {name:<34}{numbers}{value.transcendentals:>12,.0f}")
 
 
 if __name__ == "__main__":

@@ -124,7 +124,7 @@ def jax_networks() -> Mapping[str, tuple[Callable[[], Any], tuple[int, ...]]]:
     from flax import nnx
 
     def network(*made: Callable[[], Any]) -> Callable[[], Any]:
-        return lambda: nnx.Sequential(*(each() for each in made))
+        return lambda: nnx.Sequential(*(item() for item in made))
 
     def rngs() -> Any:
         return nnx.Rngs(0)

@@ -42,7 +42,7 @@ def main() -> None:
     for name in arguments.models or models:
         model, x = models[name]
         for mode, plain in plain_calls(model, x).items():
-            print(f"{name:<20} {mode:<8} {measured(model, x, mode, plain, arguments.samples)}", flush=True)
+            print(f"{name:<20} {mode:<8} {compare_times(model, x, mode, plain, arguments.samples)}", flush=True)
 
 
 def plain_calls(model: Any, x: Any) -> dict[str, Callable[[], Any]]:
@@ -55,7 +55,7 @@ def plain_calls(model: Any, x: Any) -> dict[str, Callable[[], Any]]:
     }
 
 
-def measured(model: Any, x: Any, mode: str, plain: Callable[[], Any], samples: int) -> str:
+def compare_times(model: Any, x: Any, mode: str, plain: Callable[[], Any], samples: int) -> str:
     """Return the two medians and their ratio, sampled in turn."""
     plain()
     with ExitStack() as running:

@@ -27,10 +27,10 @@ def main() -> None:
     }
     print(f"{'':<16} {'tracing':>10} {'profile':>10} {'profile/tracing':>22} {'frozen and profiled/tracing':>30}")
     for name, model in models.items():
-        print(f"{name:<16} {measured(model, tf.zeros((1, 224, 224, 3)))}")
+        print(f"{name:<16} {write_line(model, tf.zeros((1, 224, 224, 3)))}")
 
 
-def measured(model: Any, x: Any) -> str:
+def write_line(model: Any, x: Any) -> str:
     """Return a line of the table."""
 
     def trace() -> Any:

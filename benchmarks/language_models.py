@@ -73,7 +73,7 @@ def main() -> None:
         bytecode = Path(folder) / "bytecode"
         runs = [run(bytecode, IMPORTS) | run(bytecode, CODE, f"hf:{folder}") for _ in range(1 + REPETITIONS)][1:]
     for name in runs[0]:
-        values = [each[name] for each in runs]
+        values = [one_run[name] for one_run in runs]
         print(f"{name:<52} {min(values):>24,.2f} {max(values):>24,.2f}")
 
 

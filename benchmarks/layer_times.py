@@ -81,9 +81,9 @@ class Watched:
 
     def __call__(self) -> None:
         """Run one pass."""
-        self.timed()
+        self.time_pass()
 
-    def timed(self) -> float:
+    def time_pass(self) -> float:
         """Run one pass and return its seconds."""
         with self.watch(self.model), torch.no_grad():
             start = time.perf_counter()

@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1] / "examples"))
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
-from exported_models import CHANGES, EXPORTERS, INVALID, MODELS, REFUSED, built, exported
+from exported_models import CHANGES, EXPORTERS, INVALID, MODELS, REFUSED, built, export_model
 
 from profilerkit_onnx.backend import OnnxBackend
 from profilerkit_torch import TorchBackend
@@ -29,7 +29,7 @@ def cell(name: str, exporter: str) -> tuple[str, str]:
         return f"no valid file: {INVALID[name, exporter]}", "no valid file"
     model, inputs = built(name)
     backend = OnnxBackend()
-    proto = exported(model, inputs, exporter)
+    proto = export_model(model, inputs, exporter)
     trace = backend.trace(proto, backend.example_inputs(proto))
     difference = trace.macs - TorchBackend().trace(model, inputs).macs
     if trace.failure is not None or trace.missing:

@@ -32,7 +32,7 @@ class Seconds(NamedTuple):
     processors: float
 
 
-def seconds_of(*calls: Callable[[], object]) -> list[Seconds]:
+def time_in_turn(*calls: Callable[[], object]) -> list[Seconds]:
     """Return the seconds of calls that take turns, after one round that is not measured."""
     measured: list[list[tuple[float, float]]] = [[] for _ in calls]
     for _ in range(ROUNDS + 1):
@@ -44,25 +44,25 @@ def seconds_of(*calls: Callable[[], object]) -> list[Seconds]:
     return [Seconds(*map(median, zip(*seconds[1:], strict=True))) for seconds in measured]
 
 
-def session_of(path: str) -> Any:
+def make_session(path: str) -> Any:
     return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
 
 
-def feeds_of(session: Any) -> dict[str, Any]:
-    return {each.name: np.zeros(each.shape, DTYPES[each.type]) for each in session.get_inputs()}
+def make_feeds(session: Any) -> dict[str, Any]:
+    return {get_input.name: np.zeros(get_input.shape, DTYPES[get_input.type]) for get_input in session.get_inputs()}
 
 
 def run_once(path: str) -> None:
     """Load a file and run it once, as a user does who wants its result."""
-    session = session_of(path)
-    session.run(None, feeds_of(session))
+    session = make_session(path)
+    session.run(None, make_feeds(session))
 
 
-def times_of(path: str) -> list[Seconds]:
+def time_file(path: str) -> list[Seconds]:
     """Return the seconds of a static profile of a file, of loading and running it once, and of a warm pass."""
-    session = session_of(path)
-    feeds = feeds_of(session)
-    return seconds_of(lambda: profile(path, metrics=STATIC), lambda: run_once(path), lambda: session.run(None, feeds))
+    session = make_session(path)
+    feeds = make_feeds(session)
+    return time_in_turn(lambda: profile(path, metrics=STATIC), lambda: run_once(path), lambda: session.run(None, feeds))
 
 
 def main(paths: list[str]) -> None:
@@ -70,9 +70,9 @@ def main(paths: list[str]) -> None:
     print("milliseconds by the clock (of all processors), and what a profile takes of a first run and of a warm pass\n")
     print(f"{'':<14}{'profile':>16}{'load and run':>16}{'warm pass':>16}{'/ first':>9}{'/ warm':>9}")
     for path in paths:
-        profiled, first, warm = times_of(path)
+        profiled, first, warm = time_file(path)
         cells = "".join(
-            f"{1e3 * each.clock:>8.0f} {f'({1e3 * each.processors:.0f})':>7}" for each in (profiled, first, warm)
+            f"{1e3 * item.clock:>8.0f} {f'({1e3 * item.processors:.0f})':>7}" for item in (profiled, first, warm)
         )
         ratios = f"{profiled.clock / first.clock:>9.2f}{profiled.clock / warm.clock:>9.2f}"
         print(f"{path.rpartition('/')[2].removesuffix('.onnx'):<14}{cells}{ratios}", flush=True)

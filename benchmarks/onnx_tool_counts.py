@@ -62,7 +62,7 @@ TOOLS: dict[str, Callable[[str], Count]] = {
 }
 
 
-def asked(tool: str, path: str, samples: int) -> dict[str, Any]:
+def ask_tool(tool: str, path: str, samples: int) -> dict[str, Any]:
     """Return a tool's MACs of a file and the seconds that it takes, the shortest of some; or its error."""
     seconds: list[float] = []
     try:
@@ -79,9 +79,9 @@ def asked(tool: str, path: str, samples: int) -> dict[str, Any]:
 def main(tool: str, samples: str, *paths: str) -> None:
     """Print what a tool has for each file."""
     print(json.dumps({"version": version(tool)}))
-    asked(tool, paths[0], 1)  # what is imported at first
+    ask_tool(tool, paths[0], 1)  # what is imported at first
     for path in paths:
-        print(json.dumps(asked(tool, path, int(samples))), flush=True)
+        print(json.dumps(ask_tool(tool, path, int(samples))), flush=True)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ sys.path.append(str(Path(__file__).parents[1] / "examples"))
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "profilerkit_onnx" / "costs"))
 
-from exported_models import CHANGES, INVALID, MODELS, REFUSED, Tupled, built, exported
-from onnx_graphs import model_of
+from exported_models import CHANGES, INVALID, MODELS, REFUSED, Tupled, built, export_model
+from onnx_graphs import make_model
 from test_closed_forms_onnx import CASES
 
 from profilerkit import ModelInputs
@@ -53,7 +53,7 @@ def operators(folder: Path) -> Iterator[tuple[Path, int]]:
         inputs = {name: array for name, array in values.items() if name not in weights}
         node = onnx.helper.make_node(op, names, ["y"], **attributes)
         path = folder / f"{index}-{op}.onnx"
-        onnx.save(model_of([node], inputs, weights), path)
+        onnx.save(make_model([node], inputs, weights), path)
         yield path, macs
 
 
@@ -66,7 +66,7 @@ def networks(folder: Path, quick: bool) -> Iterator[tuple[Path, int]]:
         model, inputs = built(name)
         macs = TorchBackend().trace(model, inputs).macs + CHANGES.get((name, EXPORTER), (0, ""))[0]
         path = folder / f"{name.replace('/', '-')}.onnx"
-        onnx.save(exported(model, inputs, EXPORTER), path)
+        onnx.save(export_model(model, inputs, EXPORTER), path)
         yield path, macs
 
 
@@ -80,11 +80,11 @@ def large(folder: Path, quick: bool) -> Iterator[Path]:
             model = Tupled(model, ["input_ids", "attention_mask"])
             inputs = ModelInputs(x, torch.ones_like(x))
         path = folder / f"{name.replace('/', '')}.onnx"
-        onnx.save(exported(model.eval(), inputs, EXPORTER), path)
+        onnx.save(export_model(model.eval(), inputs, EXPORTER), path)
         yield path
 
 
-def answers_of(tool: str, paths: list[Path], python: str) -> tuple[dict[str, dict[str, Any]], str]:
+def ask_tool(tool: str, paths: list[Path], python: str) -> tuple[dict[str, dict[str, Any]], str]:
     """Return what a tool says of each file by its path, and its version, or the last line of its error."""
     command = [python, str(HERE / "onnx_tool_counts.py"), tool, str(SAMPLES), *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -113,12 +113,12 @@ def exact(answers: Mapping[str, dict[str, Any]], expected: Mapping[Path, int]) -
 def counts(folder: Path, peers: str, quick: bool) -> None:
     """Print how many cases each tool has exactly."""
     folders = folder / "operators", folder / "networks"
-    for each in folders:
-        each.mkdir()
+    for one_folder in folders:
+        one_folder.mkdir()
     cases = [dict(operators(folders[0])), dict(networks(folders[1], quick))]
     print(f"exact of {len(cases[0])} operators and {len(cases[1])} networks (refused), median milliseconds of one:\n")
     for tool in TOOLS:
-        answers, version = answers_of(tool, [*cases[0], *cases[1]], sys.executable if tool == "profilerkit" else peers)
+        answers, version = ask_tool(tool, [*cases[0], *cases[1]], sys.executable if tool == "profilerkit" else peers)
         if not answers:
             print(f"{tool:<16} {version}")
             continue

@@ -37,7 +37,7 @@ from profilerkit.plugging.offers import backend_named
 from profilerkit.times.sampling import Sampling, measure
 from profilerkit_predict.prediction import Calibration, Network, predict_trace
 from profilerkit_predict.prediction.calibration import COMPILED
-from profilerkit_predict.prediction.measuring import clock_of
+from profilerkit_predict.prediction.measuring import choose_clock
 
 BATCH_SIZES = (1, 4, 16)
 PHASES = ("forward", "training", f"forward{COMPILED}", f"training{COMPILED}")
@@ -59,11 +59,15 @@ class Row(NamedTuple):
 Times = dict[tuple[str, str, int], float]
 
 
-def rows_of(where: DeviceInfo, options: argparse.Namespace, measured: Times | None) -> Iterable[Row]:
+def list_rows(where: DeviceInfo, options: argparse.Namespace, measured: Times | None) -> Iterable[Row]:
     """Yield every network's times; the prediction is that of the tables alone, without any correction."""
     backend: Any = backend_named("torch")
     plain = replace(where, calibration={**(where.calibration or {}), "networks": []})
-    listed = [each for each in subjects() if not options.only or {each.name, each.family} & set(options.only)]
+    listed = [
+        one_subject
+        for one_subject in subjects()
+        if not options.only or {one_subject.name, one_subject.family} & set(options.only)
+    ]
     to_compile = {subject.name for subject in _sample(listed, options.compiled)}
     for subject in _sample(listed, options.networks):
         for batch_size in options.batch_sizes or BATCH_SIZES:
@@ -78,19 +82,19 @@ def rows_of(where: DeviceInfo, options: argparse.Namespace, measured: Times | No
                 predicted = predict_trace(trace, plain, compiled=is_compiled)
                 if measured is None:
                     how = RunOptions(training=training, compile=is_compiled, num_threads=options.threads)
-                    taken = _measured(backend, subject.model, inputs, how, where, options)
+                    taken = _measure_pass(backend, subject.model, inputs, how, where, options)
                 else:
                     taken = measured[key]
                 names = subject.name, subject.family, phase, batch_size
                 yield Row(*names, predicted.seconds, predicted.bound.seconds, taken)
 
 
-def _measured(
+def _measure_pass(
     backend: Any, model: Any, inputs: ModelInputs, how: RunOptions, where: DeviceInfo, options: argparse.Namespace
 ) -> float:
     """Return the shortest seconds of a pass."""
     with backend.run(model, inputs, how) as run:
-        taken = measure(run, Sampling(max_seconds=options.seconds, clock=clock_of(where, options.threads)))
+        taken = measure(run, Sampling(max_seconds=options.seconds, clock=choose_clock(where, options.threads)))
     return taken.min
 
 
@@ -99,7 +103,7 @@ def _sample(listed: Sequence[Any], count: int) -> Sequence[Any]:
     return listed[:: max(1, len(listed) // count)][:count] if count else ()
 
 
-def judged(rows: Sequence[Row], where: DeviceInfo) -> dict[str, dict[str, float]]:
+def judge(rows: Sequence[Row], where: DeviceInfo) -> dict[str, dict[str, float]]:
     """Return errors, coverage and width by phase, each family judged by what the others taught."""
     calibration = _calibration(where)
     results = {}
@@ -190,7 +194,7 @@ def page(operators: dict[str, float], results: dict[str, dict[str, float]]) -> s
     return "\n".join(lines)
 
 
-def options_of(command: list[str] | None = None) -> argparse.Namespace:
+def parse_options(command: list[str] | None = None) -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("calibration", help="the file of 'profilerkit calibrate'")
@@ -207,15 +211,15 @@ def options_of(command: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    options = options_of()
+    options = parse_options()
     torch.set_num_threads(options.threads)
     where = device(options.calibration)
     measured: Times | None = None
     if options.measured:
         kept = json.loads(options.measured.read_text(encoding="utf-8"))["rows"]
         measured = {(row["name"], row["phase"], row["batch_size"]): row["measured"] for row in kept}
-    rows = list(rows_of(where, options, measured))
-    results, operators = judged(rows, where), operator_errors(where)
+    rows = list(list_rows(where, options, measured))
+    results, operators = judge(rows, where), operator_errors(where)
     if options.output:
         content = {"rows": [row._asdict() for row in rows], "results": results, "operators": operators}
         options.output.write_text(json.dumps(content, indent=1), encoding="utf-8")

@@ -22,7 +22,7 @@ def read() -> dict[str, Any]:
     return tomllib.loads(DATA.read_text(encoding="utf-8"))
 
 
-def seconds_of(measurement: Mapping[str, Any]) -> float:
+def read_seconds(measurement: Mapping[str, Any]) -> float:
     """Return the seconds of a published number: of a prompt, or of each generated token."""
     number, unit = measurement["published"].split()
     if unit == "ms":
@@ -30,7 +30,7 @@ def seconds_of(measurement: Mapping[str, Any]) -> float:
     return int(measurement.get("prompt", 1)) / float(number)
 
 
-def bound_of(cost: Any, measurement: Mapping[str, Any]) -> float:
+def compute_bound(cost: Any, measurement: Mapping[str, Any]) -> float:
     """Return our bound of the same: one pass over the prompt, or the mean step of generated tokens."""
     if "prompt" in measurement:
         return float(cost(1, measurement["prompt"], 0).seconds)
@@ -46,18 +46,18 @@ def rows() -> Iterator[tuple[str, ...]]:
 
     content = read()
     costs: dict[tuple[str, ...], Any] = {}
-    for each in content["measurements"]:
-        key = each["device"], each["model"], each["weights"]
+    for item in content["measurements"]:
+        key = item["device"], item["model"], item["weights"]
         if key not in costs:
-            config = LlamaConfig(**content["models"][each["model"]])
-            weights = None if each["weights"] == "fp16" else each["weights"]
-            report: Any = llm(config, prompt=64, new=2, device=each["device"], dtype="fp16", weights=weights)
+            config = LlamaConfig(**content["models"][item["model"]])
+            weights = None if item["weights"] == "fp16" else item["weights"]
+            report: Any = llm(config, prompt=64, new=2, device=item["device"], dtype="fp16", weights=weights)
             costs[key] = report.cost
-        measured, bound = seconds_of(each), bound_of(costs[key], each)
-        what = f"prompt of {each['prompt']:,}" if "prompt" in each else f"each of {each['new']:,} tokens"
+        measured, bound = read_seconds(item), compute_bound(costs[key], item)
+        what = f"prompt of {item['prompt']:,}" if "prompt" in item else f"each of {item['new']:,} tokens"
         yield (
-            *(each["device"], content["sources"][each["source"]]["engine"], each["model"], each["weights"], what),
-            *(each["published"], f"{1000 * measured:.1f} ms", f"{1000 * bound:.1f} ms", f"{bound / measured:.2f}"),
+            *(item["device"], content["sources"][item["source"]]["engine"], item["model"], item["weights"], what),
+            *(item["published"], f"{1000 * measured:.1f} ms", f"{1000 * bound:.1f} ms", f"{bound / measured:.2f}"),
         )
 
 

@@ -58,11 +58,11 @@ def night() -> list[float]:
     several = computations()
     times: list[list[float]] = [[] for _ in several]
     for _ in range(RUNS):
-        for each, computation in zip(times, several, strict=True):
+        for one_time, computation in zip(times, several, strict=True):
             start = time.perf_counter()
             computation()
-            each.append(time.perf_counter() - start)
-    return [float(np.log(statistics.median(each))) for each in times]
+            one_time.append(time.perf_counter() - start)
+    return [float(np.log(statistics.median(one_time))) for one_time in times]
 
 
 def noise(seconds: float) -> list[Floats]:
@@ -86,7 +86,11 @@ def alarms(fleet: list[Floats], until: int, window: int, rate: float, least: flo
     begin = max(0, until - window)
     seen = np.array([series[:until] for series in fleet])
     unshared = seen - find_share(seen - np.median(seen, axis=1, keepdims=True))
-    splits = [(model, split) for model, each in enumerate(unshared) for split in find_splits(each[begin:], until, each)]
+    splits = [
+        (model, split)
+        for model, one_night in enumerate(unshared)
+        for split in find_splits(one_night[begin:], until, one_night)
+    ]
     rates = control_rate([split.p for _, split in splits])
     return [
         (model, begin + split.index)
@@ -131,13 +135,13 @@ class Fleet:
         return None
 
 
-def described(series: list[Floats]) -> str:
+def describe_nights(series: list[Floats]) -> str:
     """Return the spread of each computation, and how much consecutive nights have in common."""
-    deviations = [100 * float(1.4826 * np.median(np.abs(each - np.median(each)))) for each in series]
-    shared = [float(np.corrcoef(each[:-1], each[1:])[0, 1]) for each in series]
+    deviations = [100 * float(1.4826 * np.median(np.abs(one_night - np.median(one_night)))) for one_night in series]
+    shared = [float(np.corrcoef(one_night[:-1], one_night[1:])[0, 1]) for one_night in series]
     return (
-        f"{len(series[0])} nights measured; noise in %: {', '.join(f'{each:.2f}' for each in deviations)}; "
-        f"correlation of consecutive nights: {', '.join(f'{each:.2f}' for each in shared)}"
+        f"{len(series[0])} nights measured; noise in %: {', '.join(f'{deviation:.2f}' for deviation in deviations)}; "
+        f"correlation of consecutive nights: {', '.join(f'{share:.2f}' for share in shared)}"
     )
 
 
@@ -148,7 +152,7 @@ def report(fleet: Fleet, count: int, trials: int, step: float) -> None:
     print(f"false alarms: {false} in {count - MIN_NIGHTS} nights of {fleet.models} models")
     print(f"  that is {yearly:.1f} a year, {yearly / fleet.models:.2f} a model", flush=True)
     delays = [fleet.delay(trial % fleet.models, step) for trial in range(trials)]
-    times = sorted(each for each in delays if each is not None)
+    times = sorted(delay for delay in delays if delay is not None)
     print(f"steps of {100 * step:g} %: {len(times)} of {len(delays)} reported within 30 nights")
     if times:
         last = times[int(0.9 * (len(times) - 1))]
@@ -179,12 +183,12 @@ def main() -> None:
     if arguments.gaussian is not None:
         measured = list(generator.normal(0, arguments.gaussian / 100, (8, 400)))
     elif arguments.noise is not None:
-        measured = [np.asarray(each) for each in json.loads(arguments.noise.read_text(encoding="utf-8"))]
+        measured = [np.asarray(load) for load in json.loads(arguments.noise.read_text(encoding="utf-8"))]
     else:
         measured = noise(arguments.seconds)
-    print(described(measured), flush=True)
+    print(describe_nights(measured), flush=True)
     if arguments.save is not None:
-        arguments.save.write_text(json.dumps([each.tolist() for each in measured]), encoding="utf-8")
+        arguments.save.write_text(json.dumps([value.tolist() for value in measured]), encoding="utf-8")
         return
     how = arguments.window, arguments.rate, arguments.min_change
     fleet = Fleet(measured, arguments.models, how, arguments.block, generator)

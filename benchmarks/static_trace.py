@@ -27,7 +27,7 @@ OURS = ("profilerkit.profile",)
 SAMPLES, QUICK_SAMPLES = 5, 3
 
 
-def answer_of(tool: str, model: str, python: str, samples: int) -> dict[str, Any]:
+def ask_tool(tool: str, model: str, python: str, samples: int) -> dict[str, Any]:
     """Return what a tool's process has printed of a model, or its last line of error."""
     command = [python, str(HERE / "trace_tools.py"), tool, str(samples), model]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -36,7 +36,7 @@ def answer_of(tool: str, model: str, python: str, samples: int) -> dict[str, Any
     return answers[0] if answers else {"error": message[0]}
 
 
-def operators_of(name: str) -> int:
+def count_operators(name: str) -> int:
     """Return how many operators a forward pass of a model has."""
     model, x = MODELS[name]()
     return len(TorchBackend().trace(model.eval(), ModelInputs(x)).operators)
@@ -44,10 +44,10 @@ def operators_of(name: str) -> int:
 
 def rows(name: str, peers: str, samples: int) -> Iterator[str]:
     """Yield a line for each tool, as soon as it has run."""
-    count = operators_of(name)
+    count = count_operators(name)
     shown = False
     for tool in TOOLS:
-        answer = answer_of(tool, name, sys.executable if tool in OURS else peers, samples)
+        answer = ask_tool(tool, name, sys.executable if tool in OURS else peers, samples)
         if "error" in answer:
             yield f"  {tool:<24}  not measured: {answer['error'][:80]}"
             continue

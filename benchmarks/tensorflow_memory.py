@@ -112,7 +112,7 @@ def in_a_process(task: str, name: str, batch_size: int, threads: int) -> float:
 # In the process of its own ------------------------------------------------------------------------------------------
 
 
-def growth_of(call: Callable[[], Any]) -> float:
+def measure_growth(call: Callable[[], Any]) -> float:
     """Return by how many bytes a call raises the peak of what the process has in memory."""
     before = memory_of_process("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # sets the peak back to what there is now
@@ -127,11 +127,11 @@ def memory_of_process(field: str) -> int:
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
 
-def measured(function: Any, example: Any) -> float:
+def measure_peak(function: Any, example: Any) -> float:
     """Return the peak bytes of the second call of a function, its input included."""
     function(example)
     time.sleep(0.5)  # freed by another thread
-    return growth_of(lambda: function(example)) + float(example.shape.num_elements() * example.dtype.size)
+    return measure_growth(lambda: function(example)) + float(example.shape.num_elements() * example.dtype.size)
 
 
 def measure_forward(name: str, batch_size: int, threads: int) -> float:
@@ -143,7 +143,7 @@ def measure_forward(name: str, batch_size: int, threads: int) -> float:
     def forward(x: Any) -> Any:
         return model.stateless_call(model.trainable_variables, model.non_trainable_variables, x, training=False)[0]
 
-    return measured(tf.function(forward, autograph=False), example)
+    return measure_peak(tf.function(forward, autograph=False), example)
 
 
 def measure_training(name: str, batch_size: int, threads: int) -> float:
@@ -160,7 +160,7 @@ def measure_training(name: str, batch_size: int, threads: int) -> float:
             loss = tf.reduce_sum(outputs)
         return tape.gradient(loss, [weight.value for weight in weights])
 
-    return measured(tf.function(step, autograph=False), example)
+    return measure_peak(tf.function(step, autograph=False), example)
 
 
 def predict(name: str, batch_size: int, training: bool) -> float:
@@ -199,7 +199,7 @@ def by_hand_graph(name: str, batch_size: int, threads: int) -> float:
 
     limit_threads(threads)
     graphs = dict(zip(KNOWN_PEAKS, known_graphs(), strict=True))
-    return measured(tf.function(graphs[name], autograph=False), tf.random.stateless_normal((32768, 512), (1, 2)))
+    return measure_peak(tf.function(graphs[name], autograph=False), tf.random.stateless_normal((32768, 512), (1, 2)))
 
 
 def known_graphs() -> Iterator[Callable[[Any], Any]]:

@@ -109,7 +109,7 @@ def in_turn(first: nn.Module, second: nn.Module, x: torch.Tensor) -> tuple[Ratio
 
 def print_line(name: str, verdict: str, runs: list[tuple[float, int, float]]) -> None:
     """Print one line of errors, samples and seconds."""
-    errors, samples, seconds = (list(each) for each in zip(*runs, strict=True))
+    errors, samples, seconds = (list(times) for times in zip(*runs, strict=True))
     figures = f"{median(errors):8.2%} {max(errors):8.2%} {median(samples):8.0f} {median(seconds):8.2f}"
     print(f"{name:<34} {verdict:>10} {figures}", flush=True)
 

@@ -148,7 +148,7 @@ def two_texts() -> dict[str, torch.Tensor]:
     return {"input_ids": words(4, 128)[""], "decoder_input_ids": words(4, 64)[""]}
 
 
-def padded(length: int) -> dict[str, torch.Tensor]:
+def make_padded(length: int) -> dict[str, torch.Tensor]:
     """Return a text in a batch whose first quarter is padding."""
     mask = torch.ones(1, length, dtype=torch.long)
     mask[:, : length // 4] = 0
@@ -187,7 +187,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], dict[str, torch.Ten
         for name, use_cache, inputs in (
             ("", False, partial(words, 1)),
             (" cache", True, partial(words, 1)),
-            (" mask", False, padded),
+            (" mask", False, make_padded),
         )
     },
     "T5-small": (lambda: of_transformers("T5ForConditionalGeneration", "T5Config"), two_texts),
@@ -205,7 +205,7 @@ def main() -> None:
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.inside:
-        print(json.dumps(memory_of(chosen.inside, chosen.device)))
+        print(json.dumps(measure_memory(chosen.inside, chosen.device)))
         return
     print(f"torch {torch.__version__}, {chosen.device}, {torch.get_num_threads()} threads; MiB without the weights")
     print(f"{'':<18} {'weights':>8} {'predicted':>10} {'measured':>10} {'off by':>7} {'returned':>10} {'off by':>7}")
@@ -239,7 +239,7 @@ def in_a_process(name: str, device: str) -> dict[str, float]:
 # In the process of its own ------------------------------------------------------------------------------------------
 
 
-def memory_of(name: str, device: str) -> dict[str, float]:
+def measure_memory(name: str, device: str) -> dict[str, float]:
     from profilerkit import ModelInputs
     from profilerkit_torch import TorchBackend
 
@@ -249,8 +249,8 @@ def memory_of(name: str, device: str) -> dict[str, float]:
     inputs = ModelInputs(named[""]) if "" in named else ModelInputs(**named)
     backend = TorchBackend()
     memory = backend.trace(model, inputs).memory
-    measured = backend.measured_memory(model, inputs, device)
-    returned = memory.input_bytes + returned_bytes(model, inputs) if device == "cpu" else measured
+    measured = backend.measure_memory(model, inputs, device)
+    returned = memory.input_bytes + measure_returned(model, inputs) if device == "cpu" else measured
     return {
         "weights": memory.weight_bytes,
         "predicted": memory.peak_bytes(include_weights=False),
@@ -259,7 +259,7 @@ def memory_of(name: str, device: str) -> dict[str, float]:
     }
 
 
-def returned_bytes(model: nn.Module, inputs: Any) -> int:
+def measure_returned(model: nn.Module, inputs: Any) -> int:
     """Return the peak of the allocations that are still there when the operator that made them returns."""
     from torch.profiler import ProfilerActivity, profile
 

@@ -170,7 +170,7 @@ def measure(name: str) -> dict[str, Any]:
         outputs = model(*args, **kwargs)
         loss = getattr(outputs, "loss", None)
         if loss is None:
-            loss = summed(outputs if torch.is_tensor(outputs) else outputs[0])
+            loss = sum_outputs(outputs if torch.is_tensor(outputs) else outputs[0])
         loss.backward()
         optimizer.step()
 
@@ -197,7 +197,7 @@ def measure(name: str) -> dict[str, Any]:
     return {"bytes": sum(storages.values()) + most, "seconds": seconds}
 
 
-def summed(outputs: Any) -> Any:
+def sum_outputs(outputs: Any) -> Any:
     """Return the sum of a tensor, whose gradient is a whole tensor of ones."""
     import torch
 

@@ -157,7 +157,7 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
 }
 
 
-def timed(tool: Tool, model: nn.Module, x: torch.Tensor, samples: int) -> dict[str, Any]:
+def time_tool(tool: Tool, model: nn.Module, x: torch.Tensor, samples: int) -> dict[str, Any]:
     """Return seconds of forward pass and tool, taken in turn, and apart from these that of the first call of the tool.
 
     Small models get more rounds, for a second in all.
@@ -191,7 +191,7 @@ def main(tool: str, samples: str, name: str) -> None:
         start = time.perf_counter()
         importlib.import_module(needed)
         imported = time.perf_counter() - start
-        times = timed(call, model, x, int(samples))
+        times = time_tool(call, model, x, int(samples))
         print(json.dumps({**times, "cold": times["cold"] + imported}), flush=True)
     except Exception as error:  # whatever a tool raises for a model
         print(json.dumps({"error": f"{type(error).__name__}: {error}"[:200]}), flush=True)

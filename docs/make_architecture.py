@@ -24,7 +24,7 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from import_graph import Graph, circles, graph_of_rooms, reached_from  # noqa: E402
+from import_graph import Graph, circles, find_reached, graph_of_rooms  # noqa: E402
 
 PAGE = DOCS / "architecture.rst"
 PACKAGES = {
@@ -51,7 +51,11 @@ def arrows(package: str) -> Graph:
 def without_implied(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
     """Return a graph without the arrows that follow from others: a room that is reached over another one too."""
     return {
-        name: {each for each in others if not any(each in reached_from(other, graph) for other in others - {each})}
+        name: {
+            one_other
+            for one_other in others
+            if not any(one_other in find_reached(other, graph) for other in others - {one_other})
+        }
         for name, others in graph.items()
     }
 
@@ -72,7 +76,7 @@ class Layout(NamedTuple):
 LABEL, GAP, STEP, HEIGHT, MARGIN = 7.6, 26, 74, 34, 24
 
 
-def width_of(name: str) -> float:
+def measure_width(name: str) -> float:
     """Return how wide a room's box is; an arrow that passes a layer takes a little place there too."""
     return 2 if "|" in name else LABEL * len(name) + 24
 
@@ -108,7 +112,7 @@ def layout(graph: Mapping[str, set[str]]) -> Layout:
             links += pairwise(routes[name, other])
     layers = _fewest_crossings(layers, links)
     across = _spread(layers, links)
-    left = min(across[name] - width_of(name) / 2 for name in across)
+    left = min(across[name] - measure_width(name) / 2 for name in across)
     top = len(layers) - 1
     centers = {
         name: (round(across[name] - left + MARGIN), round((top - level) * STEP + HEIGHT / 2 + MARGIN))
@@ -172,16 +176,16 @@ def _spread(layers: Layers, links: Links, sweeps: int = 200) -> dict[str, float]
     for names in layers:
         at = 0.0
         for name in names:
-            across[name] = at + width_of(name) / 2
-            at += width_of(name) + GAP
+            across[name] = at + measure_width(name) / 2
+            at += measure_width(name) + GAP
     for _ in range(sweeps):
         for names in (*layers, *layers[::-1]):
-            pulled = [_pulled(name, across, [*below.get(name, []), *above.get(name, [])]) for name in names]
+            pulled = [_pull(name, across, [*below.get(name, []), *above.get(name, [])]) for name in names]
             across.update(zip(names, _apart(names, pulled), strict=True))
     return across
 
 
-def _pulled(name: str, across: Mapping[str, float], neighbors: Sequence[str]) -> float:
+def _pull(name: str, across: Mapping[str, float], neighbors: Sequence[str]) -> float:
     """Return where a room's neighbors pull it; the points of one arrow hold together, so that it runs straight."""
     weights = [1 if "|" not in f"{name}{other}" else 8 if "|" in name and "|" in other else 2 for other in neighbors]
     pulls = sum(weight * across[other] for weight, other in zip(weights, neighbors, strict=True))
@@ -192,7 +196,7 @@ def _apart(names: Sequence[str], pulled: Sequence[float]) -> list[float]:
     """Return positions near the pulled ones, in order and not overlapping: groups that touch move as one."""
     offsets = [0.0]
     for one, two in pairwise(names):
-        offsets.append(offsets[-1] + (width_of(one) + width_of(two)) / 2 + GAP)
+        offsets.append(offsets[-1] + (measure_width(one) + measure_width(two)) / 2 + GAP)
     groups: list[tuple[float, int]] = []
     for position, offset in zip(pulled, offsets, strict=True):
         groups.append((position - offset, 1))
@@ -225,7 +229,7 @@ def picture(package: str) -> str:
     folder = PACKAGES[package]
     rooms = arrows(package)
     placed = layout(without_implied(rooms))
-    width = round(max(x + width_of(name) / 2 for name, (x, _) in placed.centers.items())) + MARGIN
+    width = round(max(x + measure_width(name) / 2 for name, (x, _) in placed.centers.items())) + MARGIN
     height = max(y for _, y in placed.centers.values()) + HEIGHT // 2 + MARGIN
     title = f"The parts of {package}; an arrow means that one part imports another"
     lines = [
@@ -244,7 +248,7 @@ def picture(package: str) -> str:
 
 def _box(name: str, center: tuple[int, int], is_folder: bool) -> str:
     x, y = center
-    width = round(width_of(name))
+    width = round(measure_width(name))
     kind, corner = ("room", 7) if is_folder else ("file", 0)
     return (
         f'  <rect class="{kind}" x="{x - width // 2}" y="{y - HEIGHT // 2}" width="{width}" height="{HEIGHT}" '
@@ -277,7 +281,7 @@ def _port(placed: Layout, name: str, toward: str, *, leaves: bool) -> int:
         if (route[0] if leaves else route[-1]) == name
     ]
     mine.sort(key=lambda other: (placed.centers[other][0], other))
-    space = min(22.0, (width_of(name) - 20) / max(1, len(mine) - 1))
+    space = min(22.0, (measure_width(name) - 20) / max(1, len(mine) - 1))
     return round(placed.centers[name][0] + (mine.index(toward) - (len(mine) - 1) / 2) * space)
 
 

@@ -27,7 +27,7 @@ def main() -> None:
     report = profile(net, image, name="ResNet-18", metrics=KEYS, batch_size=(1, 2, 4, 8, 16), max_seconds=3)
     names = ("ResNet-18", "MobileNetV2")
     both = compare(net, mobilenet_v2().eval(), inputs=image, names=names, metrics=["execution_time"], num_iters=100)
-    options = {"layer_bars": {"top": 12}, "roofline": {"ceilings": Ceilings.measured(report)}}
+    options = {"layer_bars": {"top": 12}, "roofline": {"ceilings": Ceilings.measure(report)}}
     for kind in kinds():
         result = both if kind == "latency" else report
         result.plot(kind, **options.get(kind, {})).savefig(HERE / "pictures" / f"figures_{kind}.png", dpi=80)

@@ -59,7 +59,7 @@ class Block(NamedTuple):
         return all(find_spec(package) is not None for package in self.needs)
 
 
-def blocks_of(text: str) -> Iterator[Block]:
+def find_blocks(text: str) -> Iterator[Block]:
     """Yield the code blocks of a page in reStructuredText."""
     lines = text.splitlines()
     needs: list[str] = []  # of the section that a line is in, and of those around it
@@ -76,8 +76,8 @@ def blocks_of(text: str) -> Iterator[Block]:
         while end < len(lines) and (not lines[end].strip() or lines[end].startswith(inside)):
             end += 1
         option = re.compile(r" +:[\w-]+:|$")
-        first = next(each for each in range(number + 1, end) if not option.match(lines[each]))
-        before = next((each.strip() for each in reversed(lines[:number]) if each.strip()), "")
+        first = next(item for item in range(number + 1, end) if not option.match(lines[item]))
+        before = next((one_line.strip() for one_line in reversed(lines[:number]) if one_line.strip()), "")
         comment = before.removeprefix(".. ") if re.match(r"\.\. (output|file: \S+)$", before) else ""
         code = textwrap.dedent("\n".join(lines[first:end])).strip("\n") + "\n"
         yield Block(match[2], comment, first + 1, code, frozenset(" ".join(needs).split()))
@@ -91,7 +91,7 @@ OF_THIS_RUN = ("noisy", "Noisy", "busy machine", "was requested", "marks a ratio
 _GOES_ON = frozenset("abcdefghijklmnopqrstuvwxyz0123456789±")
 
 
-def rejoined(output: str) -> str:
+def rejoin_tables(output: str) -> str:
     """Return an output whose tables go on in one line each: how wide a time is shown decides whether one is split."""
     blocks: list[list[str]] = []
     goes_on = False
@@ -113,7 +113,7 @@ def rejoined(output: str) -> str:
 def essence(output: str) -> list[str]:
     """Return the lines of an output without what may differ from run to run: times, widths of columns."""
     kept, goes_on = [], False
-    for line in rejoined(output).splitlines():
+    for line in rejoin_tables(output).splitlines():
         of_this_run = any(words in line for words in OF_THIS_RUN)
         if of_this_run or (goes_on and line.lstrip()[:1] in _GOES_ON):
             goes_on = of_this_run and len(line) > 80  # the rest of the sentence is in the next line
@@ -141,8 +141,8 @@ class Page:
     def run(self) -> None:
         """Run what can be run; what it imports from its own folder, and plugins that it registers, are forgotten."""
         try:
-            with scoped_formulas():
-                for block in blocks_of(self.path.read_text(encoding="utf-8")):
+            with forget_formulas():
+                for block in find_blocks(self.path.read_text(encoding="utf-8")):
                     if block.can_run:
                         self._run(block)
         finally:
@@ -186,7 +186,7 @@ class Page:
             return part
         return f"{command}\n{result.output}"
 
-    def corrected(self) -> str:
+    def correct(self) -> str:
         """Return the text of the page with what the blocks print."""
         lines = self.path.read_text(encoding="utf-8").splitlines()
         for block, true in reversed(self.differences):
@@ -198,7 +198,7 @@ class Page:
 
 
 @contextmanager
-def scoped_formulas() -> Iterator[None]:
+def forget_formulas() -> Iterator[None]:
     """Forget at the end what formulas a page gave to the backends."""
     with ExitStack() as scopes:
         for package in ("profilerkit_torch", "profilerkit_tensorflow"):
@@ -226,7 +226,7 @@ def main(names: list[str]) -> None:
             page.run()
             os.chdir(DOCS)
         if page.differences:
-            path.write_text(page.corrected(), encoding="utf-8")
+            path.write_text(page.correct(), encoding="utf-8")
             print(f"{path.name}: lines {', '.join(str(block.line) for block, _ in page.differences)}")  # noqa: T201
 
 

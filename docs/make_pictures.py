@@ -28,7 +28,7 @@ sys.path.insert(0, str(HERE.parent / "examples"))
 KEYS = ("total_params", "model_size", "macs", "flops", "memory_footprint", "execution_time")
 
 
-def timed_report() -> Report:
+def make_timed_report() -> Report:
     """Return a report with the times of the layers."""
     import torch
 
@@ -37,7 +37,7 @@ def timed_report() -> Report:
     return profile(resnet18().eval(), torch.zeros(1, 3, 224, 224), metrics=(*KEYS, "layer_times"), name="ResNet-18")
 
 
-def compared() -> Comparison:
+def compare_models() -> Comparison:
     """Return two models of one family side by side."""
     import torch
 
@@ -52,7 +52,7 @@ def four_formats() -> Any:
     return import_module("four_formats")
 
 
-def opened(browser: Browser, path: Path, scheme: str, width: int = 1200, height: int = 900) -> Page:
+def open_page(browser: Browser, path: Path, scheme: str, width: int = 1200, height: int = 900) -> Page:
     """Open a page; what moves stands still."""
     size = {"width": width, "height": height}
     page = browser.new_page(color_scheme=scheme, viewport=size, reduced_motion="reduce")  # type: ignore[arg-type]
@@ -62,19 +62,19 @@ def opened(browser: Browser, path: Path, scheme: str, width: int = 1200, height:
 
 def photograph(browser: Browser, report: Path, comparison: Path) -> None:
     """Save the pictures: a report in light, its treemap in dark, a comparison, and a report on a phone."""
-    page = opened(browser, report, "light", height=1480)
+    page = open_page(browser, report, "light", height=1480)
     page.screenshot(path=HERE / "pictures" / "page-light.png")
     page.locator("#roofline").screenshot(path=HERE / "pictures" / "page-roofline.png")
-    page = opened(browser, report, "dark", height=1400)
+    page = open_page(browser, report, "dark", height=1400)
     page.get_by_role("button", name="Treemap").click()
     page.locator("#layers tr", has_text="layer3").first.locator(".name").click()
     page.locator("#map").scroll_into_view_if_needed()
     page.locator("#map").screenshot(path=HERE / "pictures" / "page-treemap-dark.png")
-    page = opened(browser, comparison, "light", height=1180)
+    page = open_page(browser, comparison, "light", height=1180)
     page.get_by_role("button", name="Table").click()
     page.get_by_label("Differences only").check()
     page.screenshot(path=HERE / "pictures" / "page-comparison.png")
-    page = opened(browser, report, "light", width=360, height=740)
+    page = open_page(browser, report, "light", width=360, height=740)
     page.screenshot(path=HERE / "pictures" / "page-phone.png")
 
 
@@ -95,7 +95,7 @@ def photograph_for_readme(browser: Browser, report: Path) -> None:
     """Save the picture of the README: the page of a report, light or dark as the reader has it."""
     pictures = {}
     for scheme in ("light", "dark"):
-        page = opened(browser, report, scheme, height=README["y"] + README["height"])
+        page = open_page(browser, report, scheme, height=README["y"] + README["height"])
         taken = Image.open(BytesIO(page.screenshot(clip=README)))  # type: ignore[arg-type]
         small = BytesIO()
         taken.convert("RGB").quantize(128).save(small, "PNG", optimize=True)
@@ -106,7 +106,7 @@ def photograph_for_readme(browser: Browser, report: Path) -> None:
 
 def photograph_formats(browser: Browser, comparison: Path) -> None:
     """Save the picture of docs/four-formats.rst: the cards, and the layers beside those of a graph as it is run."""
-    page = opened(browser, comparison, "light", width=1200, height=1750)
+    page = open_page(browser, comparison, "light", width=1200, height=1750)
     page.get_by_label("Beside the reference").select_option(label="Dynamo as run")
     page.evaluate("document.querySelectorAll('.identity, .notes').forEach((each) => each.remove())")
     page.screenshot(path=HERE / "pictures" / "page-four-formats.png")
@@ -120,8 +120,8 @@ def main() -> None:
         formats = Path(folder, "formats.html")
         four_formats().main(["--page", str(formats)])
         pages = [Path(folder, name) for name in ("report.html", "comparison.html")]
-        pages[0].write_text(render(timed_report(), "html"), encoding="utf-8")
-        pages[1].write_text(render(compared(), "html"), encoding="utf-8")
+        pages[0].write_text(render(make_timed_report(), "html"), encoding="utf-8")
+        pages[1].write_text(render(compare_models(), "html"), encoding="utf-8")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         photograph(browser, *pages)
         photograph_for_readme(browser, pages[0])

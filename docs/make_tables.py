@@ -28,7 +28,7 @@ def constants() -> dict[str, int]:
     return {name: value for name, value in vars(convention).items() if name.isupper()}
 
 
-def made_of(operations: Callable[[], int]) -> str:
+def name_parts(operations: Callable[[], int]) -> str:
     """Return which elementary functions a number is the sum of, found by changing each of them by one."""
     parts = []
     before = operations()
@@ -84,16 +84,16 @@ def of_operators(formulas: Iterable[tuple[str, PerElements]]) -> str:
     alike: dict[tuple[str, str, str], list[str]] = {}
     for name, formula in formulas:
         flops = partial(_flops, formula)
-        alike.setdefault((str(flops()), made_of(flops), summary(formula)), []).append(f"``{name}``")
+        alike.setdefault((str(flops()), name_parts(flops), summary(formula)), []).append(f"``{name}``")
     rows = [(", ".join(names), *facts) for facts, names in alike.items()]
-    return table(("operator", "FLOPs", "made of", "formula"), _folded(rows))
+    return table(("operator", "FLOPs", "made of", "formula"), _fold(rows))
 
 
 def _flops(formula: PerElements) -> int:
     return formula(1).flops
 
 
-def _folded(rows: Iterable[Row], width: int = 44) -> Iterator[Row]:
+def _fold(rows: Iterable[Row], width: int = 44) -> Iterator[Row]:
     """Yield the rows with the names in lines of a width at most; a line without a count continues the one above."""
     for names, *facts in rows:
         lines = [""]
@@ -121,7 +121,7 @@ def complex_functions() -> str:
     rows = []
     for name, operations in complex_numbers.OPERATIONS.items():
         text = (operations.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
-        rows.append((f"complex ``{name}``", str(operations()), made_of(operations), text))
+        rows.append((f"complex ``{name}``", str(operations()), name_parts(operations), text))
     return table(("name", "FLOPs", "made of", "formula"), rows)
 
 
@@ -129,7 +129,7 @@ def recurrent_gates() -> str:
     rows = []
     for kind in recurrent.GATES:
         forward, backward = partial(recurrent.gates, kind), partial(recurrent.gates_gradient, kind)
-        rows.append((f"``{kind}``", str(forward()), made_of(forward), str(backward()), made_of(backward)))
+        rows.append((f"``{kind}``", str(forward()), name_parts(forward), str(backward()), name_parts(backward)))
     headers = ("layer", "FLOPs", "made of", "gradient", "made of")
     return table(headers, rows)
 
@@ -209,7 +209,7 @@ def tensorflow_reductions() -> str:
 def _not_one(formulas: Iterable[tuple[str, PerElements]]) -> Iterator[tuple[str, PerElements]]:
     """Yield what is more than one elementary function, internal names left out."""
     for name, formula in formulas:
-        if not name.startswith("_") and ("," in (parts := made_of(partial(_flops, formula))) or parts[:1].isdigit()):
+        if not name.startswith("_") and ("," in (parts := name_parts(partial(_flops, formula))) or parts[:1].isdigit()):
             yield name, formula
 
 
@@ -228,7 +228,7 @@ def keys_of_metrics() -> tuple[list[Any], list[Any]]:
     by_default: list[Any] = []
     on_demand: list[Any] = []
     for function in (*own_functions(), ComputeEvalMetric(lambda model, loader: 0.0)):
-        (on_demand if function.ON_DEMAND else by_default).extend(function.bounded_keys())
+        (on_demand if function.ON_DEMAND else by_default).extend(function.list_keys())
     return by_default, on_demand
 
 
@@ -282,7 +282,7 @@ def arguments_of_functions() -> str:
 
     offered = own_functions()
     functions = (*BUNDLES, *INTRINSIC, *offered)
-    computed = {key.NAME for function in (*INTRINSIC, *offered) for key in function.bounded_keys()}
+    computed = {key.NAME for function in (*INTRINSIC, *offered) for key in function.list_keys()}
     texts: dict[str, str] = {}
     for function in functions:
         _, _, section = (inspect.getdoc(type(function).__call__) or "").partition("\nArgs:\n")

@@ -44,9 +44,9 @@ def compare_pair(framework: str, example: Any, profiler_class: type[Profiler], a
     """
     splits = example.load_digits_splits()
     teacher, student = example.digits_teacher(), example.digits_student()
-    seconds = timed(example.train, teacher, splits["train"], epochs=8, lr=1e-3)
+    seconds = time_call(example.train, teacher, splits["train"], epochs=8, lr=1e-3)
     print(f"Trained the {framework} teacher in {seconds:.1f} s.")
-    seconds = timed(example.distil, student, teacher, splits["train"], epochs=8, lr=3e-3)
+    seconds = time_call(example.distil, student, teacher, splits["train"], epochs=8, lr=3e-3)
     print(f"Distilled the {framework} student from it in {seconds:.1f} s.\n")
 
     data_splits = profiler_class.enable_forward_pass_data_splits(splits)
@@ -63,7 +63,7 @@ def compare_pair(framework: str, example: Any, profiler_class: type[Profiler], a
     return profiler.register_defaults()
 
 
-def timed(function: Callable[..., None], *args: Any, **kwargs: Any) -> float:
+def time_call(function: Callable[..., None], *args: Any, **kwargs: Any) -> float:
     """Call a function and return the seconds it took."""
     start = time.perf_counter()
     function(*args, **kwargs)

@@ -38,13 +38,13 @@ def load_digits_splits(batch_size: int = 64, seed: int = 0) -> dict[str, Batches
 
 def digits_teacher(seed: int = 0) -> nn.Module:
     """Build the teacher, a narrow ResNet for (N, 1, 32, 32) images; seed decides its initial weights."""
-    with seeded(seed):
+    with use_seed(seed):
         return resnet18(num_classes=10, in_channels=1, width=32, blocks=(1, 1, 1))
 
 
 def digits_student(seed: int = 0) -> nn.Module:
     """Build the student, a LeNet-5 for (N, 1, 32, 32) images; seed decides its initial weights."""
-    with seeded(seed):
+    with use_seed(seed):
         return lenet5()
 
 
@@ -89,7 +89,7 @@ def fit(model: nn.Module, loader: Batches, epochs: int, lr: float, seed: int, lo
     device = next(model.parameters()).device
     optimizer = torch.optim.Adam(model.parameters(), lr)
     model.train()
-    with seeded(seed):
+    with use_seed(seed):
         for _ in range(epochs):
             for images, labels in loader:
                 images, labels = images.to(device), labels.to(device)
@@ -109,7 +109,7 @@ def accuracy(model: nn.Module, loader: Batches) -> float:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def use_seed(seed: int) -> Iterator[None]:
     """Draw torch's random numbers from seed within, and put the CPU's generator back afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

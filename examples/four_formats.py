@@ -57,22 +57,22 @@ def main(arguments: Iterable[str] | None = None) -> Comparison:
     options = parser.parse_args(None if arguments is None else list(arguments))
     splits = digits.load_digits_splits()
     with tempfile.TemporaryDirectory() as folder, one_thread():
-        network = trained(options.role, splits["train"])
-        comparison = compared(forms_of(network, options.role, Path(folder)), splits["test"])
+        network = train_network(options.role, splits["train"])
+        comparison = compare_forms(build_forms(network, options.role, Path(folder)), splits["test"])
     print(render(comparison, "console", depth=9))
     options.page.write_text(render(comparison, "html"), encoding="utf-8")
     print(f"\nThe page: {options.page}")
     return comparison
 
 
-def trained(role: str, batches: digits.Batches) -> nn.Module:
+def train_network(role: str, batches: digits.Batches) -> nn.Module:
     """Return the student or the teacher, trained; batch norms and all else are as for inference."""
     network = digits.digits_student() if role == "student" else digits.digits_teacher()
     digits.train(network, batches, epochs=5, lr=3e-3 if role == "student" else 1e-3)
     return network
 
 
-def compared(forms: Mapping[str, Form], test: digits.Batches, **arguments: Any) -> Comparison:
+def compare_forms(forms: Mapping[str, Form], test: digits.Batches, **arguments: Any) -> Comparison:
     """Compare the network in all formats, PyTorch's the reference: costs, times, and accuracy on the test images."""
     channels_first = {"test": [(images.numpy(), labels.numpy()) for images, labels in test]}
     channels_last = {"test": [(images.transpose(0, 2, 3, 1), labels) for images, labels in channels_first["test"]]}
@@ -87,7 +87,7 @@ def compared(forms: Mapping[str, Form], test: digits.Batches, **arguments: Any) 
     return compare(*profilers, **arguments)
 
 
-def forms_of(network: nn.Module, role: str, folder: Path) -> dict[str, Form]:
+def build_forms(network: nn.Module, role: str, folder: Path) -> dict[str, Form]:
     """Return a trained network in every format whose packages are installed; the exported files are in the folder."""
     forms = {"PyTorch": Form(network, TorchProfiler, profilerkit_torch.get_accuracy)}
     builders = {"onnx": onnx_forms, "tensorflow": keras_forms, "jax": flax_forms}
@@ -102,7 +102,7 @@ def forms_of(network: nn.Module, role: str, folder: Path) -> dict[str, Form]:
 
 def onnx_forms(network: nn.Module, role: str, folder: Path) -> Iterator[tuple[str, Form]]:
     """Yield what each of PyTorch's exporters writes, and what onnxruntime makes of it."""
-    from profilerkit_onnx import OnnxProfiler, get_accuracy, optimized
+    from profilerkit_onnx import OnnxProfiler, get_accuracy, optimize
 
     images = torch.zeros(2, *IMAGE)
     names: dict[str, Any] = {"input_names": ["images"], "output_names": ["logits"]}
@@ -123,7 +123,7 @@ def onnx_forms(network: nn.Module, role: str, folder: Path) -> Iterator[tuple[st
         )
     for name, path in {"Script": by_script, "Dynamo": by_dynamo}.items():
         yield f"{name} ONNX", Form(str(path), OnnxProfiler, get_accuracy)
-        yield f"{name} as run", Form(optimized(path, LEVEL), OnnxProfiler, get_accuracy)
+        yield f"{name} as run", Form(optimize(path, LEVEL), OnnxProfiler, get_accuracy)
 
 
 def keras_forms(network: nn.Module, role: str, folder: Path) -> Iterator[tuple[str, Form]]:

@@ -63,12 +63,12 @@ def load_digits_splits(batch_size: int = 64, seed: int = 0) -> dict[str, Any]:
 
 def digits_teacher(seed: int = 0) -> Any:
     """Build the teacher, a narrow ResNet for (N, 32, 32, 1) images; seed decides its initial weights."""
-    return seeded(resnet18(num_classes=10, in_channels=1, width=32, blocks=(1, 1, 1)), seed)
+    return draw_kernels(resnet18(num_classes=10, in_channels=1, width=32, blocks=(1, 1, 1)), seed)
 
 
 def digits_student(seed: int = 0) -> Any:
     """Build the student, a LeNet-5 for (N, 32, 32, 1) images; seed decides its initial weights."""
-    return seeded(lenet5(), seed)
+    return draw_kernels(lenet5(), seed)
 
 
 def train(model: Any, split: Any, epochs: int, lr: float) -> None:
@@ -122,7 +122,7 @@ def accuracy(model: Any, split: Any) -> float:
     return float(tf.reduce_mean(tf.cast(tf.concat(hits, axis=0), tf.float32)))
 
 
-def seeded(model: Any, seed: int) -> Any:
+def draw_kernels(model: Any, seed: int) -> Any:
     """Draw the model's kernels again, from seed, and return it.
 
     ``keras.utils.set_random_seed`` would seed Python, numpy and TensorFlow for the rest of the program too. The

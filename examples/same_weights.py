@@ -28,25 +28,25 @@ FLAX_NORM_NAMES = {"weight": "scale", "bias": "bias", "running_mean": "mean", "r
 
 def copy_to_keras(network: nn.Module, twin: Any) -> Any:
     """Set the weights of a Keras model to those of the network that it is the twin of, and return it."""
-    for path, module in weighted_layers(network):
+    for path, module in list_weighted_layers(network):
         layer = reduce(lambda outer, name: outer.get_layer(name), path.split("."), twin)
-        layer.set_weights(list(arrays_of(module).values()))
+        layer.set_weights(list(read_arrays(module).values()))
     return twin
 
 
 def copy_to_flax(network: nn.Module, twin: Any) -> Any:
     """Set the weights of a module of nnx to those of the network that it is the twin of, and return it."""
-    for path, module in weighted_layers(network):
+    for path, module in list_weighted_layers(network):
         layer = reduce(
             lambda outer, name: outer[int(name)] if name.isdigit() else getattr(outer, name), path.split("."), twin
         )
         names = FLAX_NORM_NAMES if isinstance(module, nn.BatchNorm2d) else FLAX_NAMES
-        for name, array in arrays_of(module).items():
+        for name, array in read_arrays(module).items():
             getattr(layer, names[name])[...] = array
     return twin
 
 
-def weighted_layers(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+def list_weighted_layers(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Yield the layers with weights, each with the path that it has in the twins."""
     names = LENET_NAMES if "features.0" in dict(network.named_modules()) else {}
     for name, module in network.named_modules():
@@ -54,7 +54,7 @@ def weighted_layers(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
             yield names.get(name, name), module
 
 
-def arrays_of(module: nn.Module) -> Arrays:
+def read_arrays(module: nn.Module) -> Arrays:
     """Return the weights and statistics of a layer, with the channels where Keras and Flax have them."""
     arrays = {name: value.numpy() for name, value in module.state_dict().items() if value.dim()}
     if isinstance(module, nn.Conv2d):

@@ -244,7 +244,7 @@ class Backend(ABC):
         """Return ``call()``, with the model in inference mode and on the device during the call."""
 
     @abstractmethod
-    def preserved(self, model: Any) -> AbstractContextManager[None]:
+    def preserve(self, model: Any) -> AbstractContextManager[None]:
         """Return a context that restores the model and the settings of the process exactly as they were."""
 
     def environment(self) -> Mapping[str, str]:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .costs.cost import Cost, Formula, Shape, evaluated
+from .costs.cost import Cost, Formula, Shape, evaluate_formula
 
-__all__ = ["Cost", "Formula", "Shape", "evaluated"]
+__all__ = ["Cost", "Formula", "Shape", "evaluate_formula"]

@@ -10,7 +10,7 @@ from .errors import InputError
 from .inputs import ModelInputs, TensorSpec
 from .inputs import _dtype_name as dtype_name
 
-__all__ = ["DeclaredInput", "made_from"]
+__all__ = ["DeclaredInput", "make_inputs"]
 
 #: The example size for an undefined dimension in an error message.
 _ANY_SIZE = 16
@@ -45,7 +45,7 @@ class DeclaredInput:
         return f"its input {self.name!r} with the shape {self.shape}"
 
 
-def made_from(
+def make_inputs(
     declared: ModelInputs, batch_size: int | None, random_tensor: Callable[[TensorSpec, int], Any]
 ) -> ModelInputs:
     """Return random inputs as a model declares them.
@@ -59,7 +59,7 @@ def made_from(
     open.
     """
 
-    def tensor_of(leaf: Any) -> Any:
+    def make_tensor(leaf: Any) -> Any:
         if not isinstance(leaf, DeclaredInput):
             return leaf
         size, *sample = _sizes(leaf, declared)
@@ -70,7 +70,7 @@ def made_from(
             )
         return random_tensor(TensorSpec(tuple(sample), leaf.dtype), size or batch_size or 1)
 
-    return declared.map(tensor_of)
+    return declared.map(make_tensor)
 
 
 def _sizes(leaf: DeclaredInput, declared: ModelInputs) -> tuple[Any, ...]:
@@ -88,12 +88,12 @@ def _sizes(leaf: DeclaredInput, declared: ModelInputs) -> tuple[Any, ...]:
         which = f"dimension{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
         raise InputError(
             f"the model declares {leaf}, which leaves {which} open; give all sizes but the batch's: "
-            f"input_shape={_suggested(declared)}, or example inputs: inputs=x"
+            f"input_shape={_suggest_shape(declared)}, or example inputs: inputs=x"
         )
     return leaf.shape
 
 
-def _suggested(declared: ModelInputs) -> str:
+def _suggest_shape(declared: ModelInputs) -> str:
     """Return the ``input_shape=`` for these inputs, with an example size for each open dimension."""
     named = {name: _sample(leaf) for name, leaf in declared.kwargs.items()}
     if named:

@@ -33,7 +33,7 @@ def error_line(error: BaseException) -> str:
     text = _NODES.sub("", _COLORS.sub("", str(error)))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     while lines:
-        remaining = _unwrapped(lines)
+        remaining = _unwrap(lines)
         if remaining == lines:
             break
         lines = remaining
@@ -42,7 +42,7 @@ def error_line(error: BaseException) -> str:
     return line if len(line) <= 400 else f"{line[:397]}..."
 
 
-def _unwrapped(lines: list[str]) -> list[str]:
+def _unwrap(lines: list[str]) -> list[str]:
     """Return the lines without the outermost text that a framework added; at least one line remains."""
     end = next((index for index, line in enumerate(lines) if index and _LISTS.match(line)), len(lines))
     lines = lines[:end]

@@ -103,13 +103,13 @@ class UnknownStatusError(ProfilerKitError, KeyError):
         super().__init__(f"unknown status {shown(name)}; {owner} {verb}, nearest first: {listing}")
 
     def __reduce__(self) -> tuple[Callable[..., UnknownStatusError], tuple[Any, ...]]:
-        return _unknown_status, (self.name, self.names, self.owner)
+        return _make_unknown_status, (self.name, self.names, self.owner)
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0])
 
 
-def _unknown_status(name: str, names: tuple[str, ...], owner: str) -> UnknownStatusError:
+def _make_unknown_status(name: str, names: tuple[str, ...], owner: str) -> UnknownStatusError:
     return UnknownStatusError(name, names, owner=owner)
 
 
@@ -266,7 +266,7 @@ def error_summary(error: BaseException | None) -> str:
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
 
 
-def training_step_failed(error: BaseException) -> ModelFailedError:
+def explain_failed_step(error: BaseException) -> ModelFailedError:
     """Return the error for a model whose forward pass runs, and whose training step raised."""
     return ModelFailedError(
         f"the model runs, but its training step raised {type(error).__name__}: {error_line(error)}; use backward=False "
@@ -294,7 +294,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     """
     import difflib
 
-    by_lowered = {each.lower(): each for each in reversed(list(names))}
+    by_lowered = {one_name.lower(): one_name for one_name in reversed(list(names))}
     matches = difflib.get_close_matches(str(name).lower(), list(by_lowered), n=1, cutoff=0.6)
     return by_lowered[matches[0]] if matches else None
 

@@ -367,7 +367,7 @@ class DataLoader:
         """The native loader's ``batch_size``; None if it has none."""
         return getattr(self.native_dl, "batch_size", None)
 
-    def tracked(self, description: str) -> DataLoader:
+    def track(self, description: str) -> DataLoader:
         """Return a copy of the loader that shows its progress on a terminal while it is iterated over."""
         loader = copy.copy(self)
         loader._description = description

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .arguments.checks import FLAG, MODEL_NAME, Check, instance, mapping
-from .arguments.levels import logging_level
+from .arguments.levels import read_logging_level
 from .arguments.names import status_names
 from .backend import Backend
 from .inputs import DataLoader, ForwardPass, wrap_splits
@@ -20,13 +20,13 @@ from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, 
 from .piping.options import ComputeRunOptions, ComputeSampling
 from .piping.registry import Binding, Registry, read_request
 from .piping.status import Comparative, Outcome, StatusKey
-from .piping.values import values_of
+from .piping.values import read_values
 from .plugging import offers
 from .plugging.opening import OpenedModel
 from .process.locks import PerThread
 from .process.progress import track
 from .process.restoring import whole_call
-from .protocols import Watches, WatchesLayers, kept_apart, offered
+from .protocols import Watches, WatchesLayers, require_capability, suspend_modes
 from .render.display import log
 from .times.layer_times import LayerTimer
 from .times.watching import Watch
@@ -43,7 +43,7 @@ P = TypeVar("P", bound="Profiler")
 
 
 def _read_level(value: Any) -> Any:
-    logging_level(value)
+    read_logging_level(value)
     return value
 
 
@@ -249,12 +249,12 @@ class Profiler:
 
     @whole_call
     def _compute_one(self, name: str, arguments: dict[str, Any], recompute: bool) -> StatusKey:
-        with kept_apart(self.backend):
+        with suspend_modes(self.backend):
             return self._computation(arguments, recompute).status(name)
 
     @whole_call
     def _compute_next(self, steps: Iterator[str]) -> str | None:
-        with kept_apart(self.backend):
+        with suspend_modes(self.backend):
             return next(steps, None)
 
     @whole_call
@@ -271,7 +271,7 @@ class Profiler:
         It keeps them also if the model changes what its code reads whenever it runs, such as a global counter.
         """
         steps = self._steps(names, arguments, recompute, strict, begun)
-        with kept_apart(self.backend):
+        with suspend_modes(self.backend):
             for _ in steps:
                 pass
 
@@ -311,7 +311,7 @@ class Profiler:
         """Read the model again if its file has changed, except within a request that is under way."""
         if self._computing.mine() or self.model is not self._opened.model:  # or a model that the user has assigned
             return
-        renewed = self._opened.renewed()
+        renewed = self._opened.renew()
         if renewed is not self._opened:
             self._take_model(renewed)
 
@@ -359,11 +359,13 @@ class Profiler:
         The block calls the model: ``with profiler.layer_times() as timer: model(x).sum().backward()``. Afterwards
         ``timer.table`` contains the times. It raises `NotOfferedError` if the backend does not support it.
         """
-        return offered(self.backend, WatchesLayers).timing_layers(self.model if model is None else model)
+        return require_capability(self.backend, WatchesLayers).time_layers(self.model if model is None else model)
 
     def watch(self, at_step: int | Iterable[int] | None = 5, *, model: Any = None, optimizer: Any = None) -> Watch:
         """Return a `Watch`, which measures steps of a training loop. Some backends raise `NotOfferedError`."""
-        recorder = offered(self.backend, Watches).watching_steps(self.model if model is None else model, optimizer)
+        recorder = require_capability(self.backend, Watches).record_steps(
+            self.model if model is None else model, optimizer
+        )
         return Watch(self, recorder, at_step)
 
     def report(self, names: Iterable[str] | None = None) -> Report:
@@ -373,13 +375,15 @@ class Profiler:
         return report
 
     def _report(self, names: Iterable[str] | None = None) -> Report:
-        from .results.building import report_of
+        from .results.building import build_report
 
         computed = {
-            binding.key.NAME: self._status_of(binding) for binding in self._registry if binding.key.NAME in self._memory
+            binding.key.NAME: self._find_status(binding)
+            for binding in self._registry
+            if binding.key.NAME in self._memory
         }
         requested = None if names is None else set(names)
-        return report_of(self.name, self.backend, self.model, computed, requested, self._arguments)
+        return build_report(self.name, self.backend, self.model, computed, requested, self._arguments)
 
     # The computed statuses --------------------------------------------------------------------------------------
 
@@ -405,10 +409,10 @@ class Profiler:
 
     def status_get(self, name: str, to_value: bool = True) -> Any:
         """Return the value of a status key, or None if it is not computed. ``to_value=False`` returns its instance."""
-        status = self._status_of(self._registry[name])
+        status = self._find_status(self._registry[name])
         return status.value if to_value else status
 
-    def _status_of(self, binding: Binding) -> StatusKey:
+    def _find_status(self, binding: Binding) -> StatusKey:
         entry = self._memory.get(binding.key.NAME)
         return entry.status if entry and entry.function is binding.function else binding.key
 
@@ -431,7 +435,7 @@ class Profiler:
     def status_to_dict(self, to_value: bool = True) -> dict[str, Any]:
         """Return the values by name. A text such as ``layerwise_summary`` is created when it is first read."""
         statuses = dict(self.status_items(to_value=False))
-        return values_of(statuses) if to_value else statuses
+        return read_values(statuses) if to_value else statuses
 
     def load_from_dict(self, status_dict: Mapping[str, Any], to_value: bool = True) -> None:
         """Set values (or, with ``to_value=False``, status instances) from a dict instead of computing them.
@@ -446,7 +450,7 @@ class Profiler:
                 continue
             if not to_value and not isinstance(value, StatusKey):
                 raise TypeError(f"{name!r} holds {value!r}, no status instance; pass to_value=True to load values")
-            status = binding.key.computed(Outcome.of(value)) if to_value else value
+            status = binding.key.with_outcome(Outcome.of(value)) if to_value else value
             if status.is_computed:
                 loaded[name] = Remembered(status, binding.function, None)
         self._memory = loaded
@@ -457,7 +461,7 @@ class Profiler:
         self._arguments = {}
 
     def __repr__(self) -> str:
-        named = (each for each in self._registry.functions() if not isinstance(each, _UNNAMED))
+        named = (function for function in self._registry.functions() if not isinstance(function, _UNNAMED))
         functions = ", ".join(map(describe, named))
         return f"{type(self).__name__}({self.name!r}, backend={self.backend.name!r}, functions=[{functions}])"
 
@@ -537,7 +541,7 @@ def _begin_jointly(
     """Measure of all profilers together what can be; return the computation of each, to be gone on with."""
     with ExitStack() as stack:
         for profiler in profilers:
-            stack.enter_context(kept_apart(profiler.backend))
+            stack.enter_context(suspend_modes(profiler.backend))
         computations = [profiler._computation(arguments) for profiler in profilers]
         measure_jointly(computations, names)
     return computations

@@ -51,13 +51,13 @@ __all__ = [
     "Watches",
     "WatchesLayers",
     "abilities",
-    "declared_by",
-    "fingerprint_of",
-    "fitted",
+    "fit_inputs",
     "implements",
-    "inapplicable_to",
-    "kept_apart",
-    "offered",
+    "list_inapplicable",
+    "read_declared_inputs",
+    "require_capability",
+    "suspend_modes",
+    "take_fingerprint",
 ]
 
 P = TypeVar("P")
@@ -68,7 +68,7 @@ class OpensModels(Protocol):
     """Reads models from files, or unwraps them."""
 
     @abstractmethod
-    def opened(self, model: Any) -> Any:
+    def open_model(self, model: Any) -> Any:
         """Return the model in the file at a path; any other object unchanged."""
 
 
@@ -89,8 +89,8 @@ class DeclaresInputs(Protocol):
     def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs of a batch size; None if the model declares none.
 
-        `profilerkit.declared_inputs.made_from` makes them from a declaration. It raises `InputError` if a size is open,
-        and for a batch size that differs from the model's own.
+        `profilerkit.declared_inputs.make_inputs` makes them from a declaration. It raises `InputError` if a size is
+        open, and for a batch size that differs from the model's own.
         """
 
 
@@ -168,7 +168,7 @@ class MeasuresMemory(Protocol):
     """Measures memory with the device's allocator."""
 
     @abstractmethod
-    def measured_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
+    def measure_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
         """Return the peak of the bytes that the device's allocator had allocated during one forward pass.
 
         It includes inputs, activations and whatever else the framework allocates, but not the weights. A
@@ -226,7 +226,7 @@ class WatchesLayers(Protocol):
     """Times layers while the caller's own code runs the model."""
 
     @abstractmethod
-    def timing_layers(self, model: Any) -> LayerTimer:
+    def time_layers(self, model: Any) -> LayerTimer:
         """Return a context manager that times the layers of the model while the caller's own code runs it."""
 
 
@@ -235,7 +235,7 @@ class Watches(Protocol):
     """Measures single steps of a training loop that the caller's own code runs."""
 
     @abstractmethod
-    def watching_steps(self, model: Any, optimizer: Any = None) -> StepRecorder:
+    def record_steps(self, model: Any, optimizer: Any = None) -> StepRecorder:
         """Return the recorder that measures the steps.
 
         ``optimizer`` is the optimizer that updates the model; None for any optimizer that does during a measured step.
@@ -306,7 +306,7 @@ class NamesDevices(Protocol):
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
         """Return what is known of a device of this machine; of the one that the framework uses first for None.
 
-        `profilerkit.devices.here.described` finds a device by the name that its driver reports. Raises
+        `profilerkit.devices.here.describe_device` finds a device by the name that its driver reports. Raises
         `DeviceNotAvailableError` for a device that this machine does not have.
         """
 
@@ -366,12 +366,14 @@ CAPABILITIES = (
 
 #: The methods of each protocol.
 _METHODS: dict[type, frozenset[str]] = {
-    each.protocol: vars(each.protocol)["__abstractmethods__"] for each in CAPABILITIES
+    capability.protocol: vars(capability.protocol)["__abstractmethods__"] for capability in CAPABILITIES
 }
 
 
-def offered(backend: Backend, protocol: Callable[..., P], capabilities: Sequence[Capability] = CAPABILITIES) -> P:
-    """Return the backend, typed as the protocol: ``offered(backend, TimesLayers).layer_times(...)``.
+def require_capability(
+    backend: Backend, protocol: Callable[..., P], capabilities: Sequence[Capability] = CAPABILITIES
+) -> P:
+    """Return the backend, typed as the protocol: ``require_capability(backend, TimesLayers).layer_times(...)``.
 
     If the backend does not implement the protocol, return the first of its extensions that does: what plugins add to it
     (``profilerkit_capabilities``). Raises `NotOfferedError` if there is none, in the words of ``capabilities``. The
@@ -409,26 +411,26 @@ def implements(backend: object, protocol: Callable[..., P]) -> TypeGuard[P]:
     return all(getattr(backend, name, None) is not None for name in methods)
 
 
-def declared_by(backend: Backend, model: Any, batch_size: int | None) -> ModelInputs | None:
+def read_declared_inputs(backend: Backend, model: Any, batch_size: int | None) -> ModelInputs | None:
     """Return inputs as the model declares them; None if it declares none, or the backend cannot read declarations."""
     return backend.example_inputs(model, batch_size) if implements(backend, DeclaresInputs) else None
 
 
-def fitted(backend: Backend, model: Any, inputs: ModelInputs) -> ModelInputs:
+def fit_inputs(backend: Backend, model: Any, inputs: ModelInputs) -> ModelInputs:
     """Return the inputs in the layout that the model declares; unchanged if the backend does not support layouts."""
     return backend.fit_inputs(model, inputs) if implements(backend, FitsInputs) else inputs
 
 
-def fingerprint_of(backend: Backend, model: Any, values: bool = True) -> object:
+def take_fingerprint(backend: Backend, model: Any, values: bool = True) -> object:
     """Return an object that changes when the model's parameters change; None if the backend cannot detect changes."""
     return backend.fingerprint(model, values) if implements(backend, NoticesTraining) else None
 
 
-def inapplicable_to(backend: Backend, model: Any) -> Mapping[str, str]:
+def list_inapplicable(backend: Backend, model: Any) -> Mapping[str, str]:
     """Return the names of status keys that do not apply to the model, with the backend's reasons."""
     return backend.inapplicable(model) if implements(backend, LimitsMetrics) else {}
 
 
-def kept_apart(backend: Backend) -> AbstractContextManager[None]:
+def suspend_modes(backend: Backend) -> AbstractContextManager[None]:
     """Return the context for every computation of a profiler."""
     return backend.apart() if implements(backend, KeepsApart) else nullcontext()

@@ -7,7 +7,7 @@ from typing import Any
 
 from .errors import InputError
 
-__all__ = ["is_unfinished", "require_finished", "unfinished"]
+__all__ = ["is_unfinished", "make_unfinished_error", "require_finished"]
 
 #: What has not done its work when it is returned: types, and modules that have no others.
 _UNFINISHED = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter, zip)
@@ -20,7 +20,7 @@ def is_unfinished(output: Any) -> bool:
     return kind in _UNFINISHED or kind.__module__ in _MODULES_OF_UNFINISHED
 
 
-def unfinished(output: Any) -> InputError:
+def make_unfinished_error(output: Any) -> InputError:
     """Return the error for a model that returns a generator, a coroutine or the like."""
     if isinstance(output, (GeneratorType, CoroutineType)):
         output.close()
@@ -35,5 +35,5 @@ def unfinished(output: Any) -> InputError:
 def require_finished(output: Any) -> Any:
     """Return what a model has returned; raises `InputError` if its work is still to be done."""
     if is_unfinished(output):
-        raise unfinished(output)
+        raise make_unfinished_error(output)
     return output

@@ -20,7 +20,7 @@ import pytest
 
 from profilerkit import Backend, BackendNotInstalledError, Comparison, compare, hookspecs
 from profilerkit.cli import cli
-from profilerkit.plugging.commands import offered_commands
+from profilerkit.plugging.commands import list_commands
 from profilerkit.plugging.offers import backends, default_functions, load, offered_capabilities
 from profilerkit_metrics import ComputeEvalMetric
 
@@ -104,7 +104,7 @@ def test_a_new_address_reaches_every_link(monkeypatch: pytest.MonkeyPatch) -> No
 STATIC = ["total_params", "trainable_params", "model_size", "macs", "flops", "memory_footprint"]
 
 
-def assert_page_shows_counts_of(demo: Comparison) -> None:
+def assert_page_shows_counts(demo: Comparison) -> None:
     counts = [line for line in make_outputs.essence(str(demo)) if re.search(r"\dx (less|more)|the same$", line)]
     assert len(counts) == len(STATIC)
     page = (DOCS / "getting-started.rst").read_text(encoding="utf-8")
@@ -117,9 +117,7 @@ def test_page_shows_what_the_demo_prints(monkeypatch: pytest.MonkeyPatch) -> Non
     digits = import_module("digits")
     teacher, student = digits.digits_teacher(), digits.digits_student()
     shape = (1, 32, 32)
-    assert_page_shows_counts_of(
-        compare(teacher, student, input_shape=shape, names=("Teacher", "Student"), metrics=STATIC)
-    )
+    assert_page_shows_counts(compare(teacher, student, input_shape=shape, names=("Teacher", "Student"), metrics=STATIC))
 
 
 def test_page_shows_what_the_demo_prints_of_both_frameworks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,10 +129,10 @@ def test_page_shows_what_the_demo_prints_of_both_frameworks(monkeypatch: pytest.
     digits, keras_digits = import_module("digits"), import_module("keras_digits")
     image = torch.zeros(1, 1, 32, 32)
     students = digits.digits_student(), keras_digits.digits_student()
-    assert_page_shows_counts_of(compare(*students, inputs=image, metrics=STATIC))
+    assert_page_shows_counts(compare(*students, inputs=image, metrics=STATIC))
 
 
-def documented_names() -> set[str]:
+def list_documented_names() -> set[str]:
     """Return the names that the reference of the public names has an entry for, with their packages."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("api*.rst"))
     return set(re.findall(r"^\.\. (?:auto)?(?:class|function|exception|data):: ([\w.]+)", text, re.MULTILINE))
@@ -160,7 +158,7 @@ def test_signatures_in_the_reference_are_python() -> None:
     ],
 )
 def test_every_public_name_is_in_the_reference(package: str) -> None:
-    documented = documented_names()
+    documented = list_documented_names()
     elsewhere = {name.rpartition(".")[2] for name in documented if not name.startswith(f"{package}.")}
     if package in ("profilerkit_jax", "profilerkit_onnx", "profilerkit_tensorflow"):
         pytest.importorskip(package.removeprefix("profilerkit_"))
@@ -190,20 +188,20 @@ def test_everything_that_a_backend_may_offer_is_documented() -> None:
         assert f"``{capability.protocol.__name__}``" in text
 
 
-def loaded_backends() -> Iterator[Backend]:
+def load_backends() -> Iterator[Backend]:
     for info in backends():
         with suppress(BackendNotInstalledError):
             yield load(info)
 
 
-def offered_keys() -> list[str]:
+def list_offered_keys() -> list[str]:
     """Return the status keys that the plugins offer, and those of an evaluation."""
-    functions = [function for backend in loaded_backends() for function in default_functions(backend)]
+    functions = [function for backend in load_backends() for function in default_functions(backend)]
     evaluation = ComputeEvalMetric(lambda model, loader: 0.0)
-    return sorted({key.NAME for function in [*functions, evaluation] for key in function.bounded_keys()})
+    return sorted({key.NAME for function in [*functions, evaluation] for key in function.list_keys()})
 
 
-@pytest.mark.parametrize("key", offered_keys())
+@pytest.mark.parametrize("key", list_offered_keys())
 def test_every_status_key_has_a_definition(key: str) -> None:
     definitions = (DOCS / "metrics.rst").read_text(encoding="utf-8")
     assert re.search(rf"^``{key}``(, ``\w+``)*\n +\S", definitions, re.MULTILINE)
@@ -234,7 +232,7 @@ def test_every_option_of_the_command_line_is_documented_and_no_other() -> None:
     text = (DOCS / "command-line.rst").read_text(encoding="utf-8")
     documented = set(re.findall(r"--[a-z][a-z-]+", "\n".join(re.findall(r"^\.\. option:: (.+)$", text, re.MULTILINE))))
     context = click.Context(cli, **cli.context_settings)
-    commands = [cli, *(cli.get_command(context, info.name) for info in offered_commands().values())]
+    commands = [cli, *(cli.get_command(context, info.name) for info in list_commands().values())]
     known = {
         option
         for command in commands
@@ -245,5 +243,5 @@ def test_every_option_of_the_command_line_is_documented_and_no_other() -> None:
         if option.startswith("--")
     }
     assert documented == known
-    for info in offered_commands().values():
+    for info in list_commands().values():
         assert f"profilerkit {info.name}" in text

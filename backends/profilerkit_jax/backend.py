@@ -10,12 +10,12 @@ import jax
 
 from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.backend_kit.keras_layers import declared_call, is_keras
+from profilerkit.backend_kit.keras_layers import is_keras, read_declared_call
 from profilerkit.backend_kit.optimizers import OptimizerBytes
-from profilerkit.backend_kit.settings import of_settings, text_of
-from profilerkit.declared_inputs import DeclaredInput, made_from
+from profilerkit.backend_kit.settings import describe_changes, of_settings
+from profilerkit.declared_inputs import DeclaredInput, make_inputs
 from profilerkit.devices.info import DeviceInfo
-from profilerkit.process.contents import contents_of
+from profilerkit.process.contents import list_contents
 from profilerkit.protocols import (
     CountsNonzero,
     DeclaresInputs,
@@ -30,19 +30,19 @@ from profilerkit.protocols import (
 from profilerkit.trace.records import WeightRecord
 
 from . import data
-from .compat import installed
+from .compat import find_versions
 from .costs import register_op_cost
 from .costs.registry import COSTS
 from .model import reading
 from .model.recognition import is_model
 from .model.samples import count_samples
-from .model.structure import structure_of
-from .model.subjects import subject_of
+from .model.structure import read_structure
+from .model.subjects import find_subject
 from .running import devices
-from .running.runs import running
+from .running.runs import prepare_run
 from .trace.nonzero import trace_of_nonzero
 from .trace.tracing import trace_model, trace_step
-from .untouched.preservation import in_inference_mode, preserved
+from .untouched.preservation import in_inference_mode, preserve
 from .untouched.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ class JaxBackend(
 
     def model_name(self, model: Any) -> str:
         """Return the name of the function, or of the module's class; that of a functional or sequential Keras model."""
-        return subject_of(model).name
+        return find_subject(model).name
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
         """Return the short name of a device of JAX: "cpu", "gpu:0"; for None, the device of the weights."""
-        return devices.resolve_device(subject_of(model), device)
+        return devices.resolve_device(find_subject(model), device)
 
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
         """Return what is known of a device of this process; of JAX's usual one for None."""
@@ -102,9 +102,9 @@ class JaxBackend(
         """Return inputs as a Keras model declares them; None where a model declares none."""
         if not is_keras(model):
             return None
-        args, kwargs = declared_call(model)
+        args, kwargs = read_declared_call(model)
         declared = ModelInputs(*args, **kwargs).map(DeclaredInput.of) if args or kwargs else None
-        return None if declared is None else made_from(declared, batch_size, self.random_tensor)
+        return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
 
     def is_tensor(self, value: Any) -> bool:
         """Return whether a value is an array of JAX or numpy, or a ``jax.ShapeDtypeStruct``."""
@@ -124,7 +124,7 @@ class JaxBackend(
 
     def count_samples(self, model: Any, inputs: ModelInputs) -> int | None:
         """Return 1 for what a convolution or a linear layer takes without a batch dimension."""
-        return count_samples(subject_of(model), inputs.map(data.as_tensor), lambda: self.trace(model, inputs))
+        return count_samples(find_subject(model), inputs.map(data.as_tensor), lambda: self.trace(model, inputs))
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace one forward pass on shapes alone, in inference mode where the model has modes."""
@@ -134,13 +134,13 @@ class JaxBackend(
         """Trace one training step: the forward pass, and the gradients of the sum of the outputs."""
         return trace_step(model, inputs.map(data.as_tensor))
 
-    def recording_in(
+    def read_recording(
         self, profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
     ) -> Recording:
         """Return the passes in a profile of JAX's, with the layer that each instruction worked for."""
-        from .joining.recording import recording_in
+        from .joining.recording import read_recording
 
-        return recording_in(profile, model, inputs, trace, skip)
+        return read_recording(profile, model, inputs, trace, skip)
 
     def profile_script(self) -> str:
         """Raise `NotOfferedError`: JAX writes profiles itself."""
@@ -154,7 +154,7 @@ class JaxBackend(
         """Yield a `Run` of the compiled model; the first call is tracing, compilation and one pass."""
         self.mode(options)
         device = self.resolve_device(model, options.device)
-        with running(subject_of(model), inputs.map(data.as_tensor), device, options.training) as run:
+        with prepare_run(find_subject(model), inputs.map(data.as_tensor), device, options.training) as run:
             yield run
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
@@ -163,13 +163,13 @@ class JaxBackend(
         with in_inference_mode(model), jax.default_device(jax_device):
             return call()
 
-    def preserved(self, model: Any) -> AbstractContextManager[None]:
+    def preserve(self, model: Any) -> AbstractContextManager[None]:
         """Return a context that puts the modes and variables of a module of nnx back."""
-        return preserved(model)
+        return preserve(model)
 
     def zero_weights(self, model: Any) -> tuple[int, int]:
         """Return how many elements of the float parameters are zero, and how many there are."""
-        return reading.zero_weights(subject_of(model))
+        return reading.zero_weights(find_subject(model))
 
     def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace a pass, each operator's work in the proportion of the nonzero elements among its weights."""
@@ -180,7 +180,7 @@ class JaxBackend(
 
         See `model.structure`. No value of an array of JAX is read for it.
         """
-        return structure_of(model, values), text_of(SETTINGS, counts=None), contents_of(COSTS.added())
+        return read_structure(model, values), describe_changes(SETTINGS, counts=None), list_contents(COSTS.list_added())
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return the bytes that an optimizer of optax stores for weights, or why that is not known."""
@@ -196,4 +196,4 @@ class JaxBackend(
 
     def environment(self) -> Mapping[str, str]:
         """Return the versions of jax, Flax, Equinox and Keras, and the devices of this process."""
-        return {**installed(), "devices": ", ".join(devices.devices_here()), **of_settings(SETTINGS)}
+        return {**find_versions(), "devices": ", ".join(devices.devices_here()), **of_settings(SETTINGS)}

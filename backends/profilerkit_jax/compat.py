@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from profilerkit import NotOfferedError
-from profilerkit.backend_kit.installed import installed_version, require_version
+from profilerkit.backend_kit.installed import find_version, require_version
 from profilerkit.backend_kit.operator_costs import UnknownCostError
 from profilerkit.backend_kit.private_names import find
 
@@ -23,16 +23,16 @@ __all__ = [
     "TESTED",
     "ScopeName",
     "evaluate",
+    "find_needed_part",
+    "find_source",
+    "find_versions",
     "flat_layers",
-    "function_of",
-    "installed",
-    "needed_part",
-    "own_variables_of",
+    "list_own_variables",
+    "make_function",
     "parameters",
+    "read_value",
     "scope_names",
     "set_value",
-    "source_of",
-    "value_of",
 ]
 
 #: The oldest and the newest releases that the tests are run with.
@@ -96,17 +96,17 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def installed() -> dict[str, str]:
+def find_versions() -> dict[str, str]:
     """Return the versions of jax, and of Flax, Equinox and Keras where they are installed, without importing them.
 
     Raises ImportError where jax is missing or too old.
     """
-    version = installed_version("jax")
+    version = find_version("jax")
     require_version("jax", version, MINIMUM)
     versions = {"jax": version}
     for name in ("flax", "equinox", "keras"):
         try:
-            versions[name] = installed_version(name)
+            versions[name] = find_version(name)
         except ImportError:
             continue
     return versions
@@ -140,7 +140,7 @@ def attribute(value: Any, path: str) -> Any:
 # Jaxprs ---------------------------------------------------------------------------------------------------------------
 
 
-def needed_part(closed: Any, outputs: Sequence[bool], instantiate: bool = False) -> tuple[Any, list[bool]] | None:
+def find_needed_part(closed: Any, outputs: Sequence[bool], instantiate: bool = False) -> tuple[Any, list[bool]] | None:
     """Return the part of a closed jaxpr that some of its outputs need, and which of its inputs that reads.
 
     With ``instantiate`` it keeps all of its inputs. None if this release has another way to find out.
@@ -152,7 +152,7 @@ def needed_part(closed: Any, outputs: Sequence[bool], instantiate: bool = False)
     return closed.replace(jaxpr=part), list(needed)
 
 
-def function_of(closed: Any) -> Callable[..., Sequence[Any]]:
+def make_function(closed: Any) -> Callable[..., Sequence[Any]]:
     """Return a closed jaxpr as a function; raises `NotOfferedError` if this release has no such way to run one."""
     function = find("jax.extend.core.jaxpr_as_fun")
     if function is None:
@@ -198,7 +198,7 @@ def scope_names(equation: Any) -> list[ScopeName] | None:
     return [ScopeName(str(element.name), type(element).__name__ == "Transform") for element in stack]
 
 
-def source_of(jaxpr: Any) -> str:
+def find_source(jaxpr: Any) -> str:
     """Return where the function of a jaxpr is written; an empty text if this release does not tell."""
     return str(attribute(jaxpr, "debug_info.func_src_info") or "")
 
@@ -218,14 +218,14 @@ def flat_layers(model: Any) -> list[Any]:
     return list(_of_keras(model, "_flatten_layers")())
 
 
-def own_variables_of(layer: Any) -> Iterator[Any]:
+def list_own_variables(layer: Any) -> Iterator[Any]:
     """Yield the variables of a Keras layer itself, and of its random generators; raises as `flat_layers`."""
     yield from _of_keras(layer, "_trainable_variables")
     yield from _of_keras(layer, "_non_trainable_variables")
     yield from (generator.state for generator in _of_keras(layer, "_seed_generators"))
 
 
-def value_of(variable: Any) -> Any:
+def read_value(variable: Any) -> Any:
     """Return the array of a Keras variable, whatever scope is open; raises as `flat_layers`."""
     return _of_keras(variable, "_value")
 

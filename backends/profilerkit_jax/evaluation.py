@@ -14,18 +14,18 @@ import jax
 import numpy as np
 
 from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
-from profilerkit.arguments.structures import map_leaves, transformed
+from profilerkit.arguments.structures import apply_transform, map_leaves
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.keras_layers import ends_in_sigmoid, is_keras
 from profilerkit.error_text import shown
 from profilerkit.inputs import LOADER, TRANSFORM
-from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
+from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, count_samples
 
 from .data import as_tensor
 from .model.arrays import is_array
 from .model.recognition import is_model
 from .model.subject import Subject
-from .model.subjects import subject_of
+from .model.subjects import find_subject
 from .running.devices import resolve_device
 from .running.runs import CompiledCall
 
@@ -33,7 +33,7 @@ __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
 
 @contextmanager
-def scored_batches(
+def score_batches(
     model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
 ) -> Iterator[Iterable[ScoredBatch]]:
     """Yield the scored batches of a loader, on which the model runs in inference mode."""
@@ -43,23 +43,23 @@ def scored_batches(
         )
     data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
     loader = data_loader if isinstance(data_loader, DataLoader) else DataLoader(data_loader)
-    yield _scored_batches(model, loader, resolve_device(subject_of(model), device), transform)
+    yield _score_batches(model, loader, resolve_device(find_subject(model), device), transform)
 
 
-def _scored_batches(model: Any, loader: DataLoader, device: str, transform: Transform | None) -> Iterator[ScoredBatch]:
+def _score_batches(model: Any, loader: DataLoader, device: str, transform: Transform | None) -> Iterator[ScoredBatch]:
     calls: dict[Any, CompiledCall] = {}
-    subject = subject_of(model)
+    subject = find_subject(model)
     probabilities = ends_in_sigmoid(model) if is_keras(model) else None
     for batch in loader:
         inputs = loader.forward_pass.extract_model_inputs(batch)
         target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
         if transform is not None:
             alone = inputs[0] if isinstance(inputs, tuple) and len(inputs) == 1 else inputs
-            inputs, target = transformed(transform, alone, target)
+            inputs, target = apply_transform(transform, alone, target)
         model_inputs = ModelInputs.of(inputs).map(as_tensor)
-        call = _compiled(calls, subject, model_inputs, device)
+        call = _compile(calls, subject, model_inputs, device)
         output = call.on(model_inputs)
-        samples = samples_of([target, *model_inputs.leaves()], is_array)
+        samples = count_samples([target, *model_inputs.leaves()], is_array)
         yield ScoredBatch(
             output,
             target,
@@ -70,7 +70,7 @@ def _scored_batches(model: Any, loader: DataLoader, device: str, transform: Tran
         )
 
 
-def _compiled(calls: dict[Any, CompiledCall], subject: Subject, inputs: ModelInputs, device: str) -> CompiledCall:
+def _compile(calls: dict[Any, CompiledCall], subject: Subject, inputs: ModelInputs, device: str) -> CompiledCall:
     """Return the compiled model for inputs of one structure; all else in them than arrays is part of it."""
     leaves, tree = jax.tree.flatten((inputs.args, dict(inputs.kwargs)))
     form = (tree, tuple("array" if hasattr(leaf, "dtype") else repr(leaf) for leaf in leaves))
@@ -79,7 +79,7 @@ def _compiled(calls: dict[Any, CompiledCall], subject: Subject, inputs: ModelInp
     return calls[form]
 
 
-_functions = EvaluationFunctions(scored_batches)
+_functions = EvaluationFunctions(score_batches)
 get_accuracy = _functions.get_accuracy
 get_missclass = _functions.get_missclass
 get_topk = _functions.get_topk
@@ -91,7 +91,7 @@ class EvalLossFunction(LossEvaluation):
     Output and target are arrays. A loss of several values counts as their mean, a dict of parts as their sum.
     """
 
-    batches = staticmethod(scored_batches)
+    batches = staticmethod(score_batches)
 
     @staticmethod
     def mean(value: Any) -> float:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 
 from profilerkit import Backend, BackendInfo, hookimpl
-from profilerkit.backend_kit.installed import installed_version, require_version
+from profilerkit.backend_kit.installed import find_version, require_version
 
-from .compat import MINIMUM, TESTED, installed
+from .compat import MINIMUM, TESTED, find_versions
 from .model.recognition import FRAMEWORKS, is_model
 
 
 def load() -> Backend:
     """Import jax and return the backend; raises ImportError where jax is missing or too old."""
     import_module("jax")  # what is imported tells its version, also where pip knows of another
-    require_version("jax", installed_version("jax"), MINIMUM)
+    require_version("jax", find_version("jax"), MINIMUM)
     from .backend import JaxBackend
 
     return JaxBackend()
@@ -30,7 +30,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             load=load,
             requirement="profilerkit[jax]",
             claims=is_model,
-            installed=installed,
+            installed=find_versions,
             tested=TESTED,
         )
     ]

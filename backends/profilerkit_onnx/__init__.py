@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .costs import NodeCall, register_op_cost
     from .evaluation import EvalLossFunction, get_accuracy, get_missclass, get_topk
     from .profiler import OnnxProfiler
-    from .running.optimized import optimized
+    from .running.optimized import optimize
 
 __all__ = [
     "ComputeComplexity",
@@ -44,7 +44,7 @@ __all__ = [
     "get_accuracy",
     "get_missclass",
     "get_topk",
-    "optimized",
+    "optimize",
     "register_op_cost",
 ]
 
@@ -55,7 +55,7 @@ _MODULES = module_of_each(
         ".costs": "NodeCall register_op_cost",
         ".evaluation": "EvalLossFunction get_accuracy get_missclass get_topk",
         ".profiler": "OnnxProfiler",
-        ".running.optimized": "optimized",
+        ".running.optimized": "optimize",
         "profilerkit.costs": "Cost Shape",
         "profilerkit_metrics": """
             ComputeComplexity ComputeEvalMetric ComputeExecutionTime ComputeFlops

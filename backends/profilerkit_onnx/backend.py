@@ -12,10 +12,10 @@ import onnx
 
 from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.declared_inputs import made_from
-from profilerkit.devices.here import described, processor
+from profilerkit.declared_inputs import make_inputs
+from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
-from profilerkit.process.contents import contents_of
+from profilerkit.process.contents import list_contents
 from profilerkit.protocols import (
     CountsNonzero,
     DeclaresInputs,
@@ -35,14 +35,14 @@ from profilerkit.times.operator_times import OperatorTimes
 from . import data
 from .costs.registry import COSTS, register_op_cost
 from .layer_timing import timer
-from .loaders import is_program, opened, reading, stamps_of
-from .model.declared_inputs import count_samples, declared_inputs
-from .model.scopes import name_of
+from .loaders import is_program, open_model, open_values, read_stamps
+from .model.declared_inputs import count_samples, read_declared_inputs
+from .model.scopes import find_name
 from .model.structure import fingerprint
 from .model.zeros import zero_weights
 from .operator_timing import passes as operator_passes
 from .running import devices, measured_memory
-from .running.runs import running
+from .running.runs import prepare_run
 from .running.runtime import is_installed, onnxruntime
 from .running.sessions import LEVELS
 from .trace.nonzero import trace_of_nonzero
@@ -84,9 +84,9 @@ class OnnxBackend(
     offered_options: ClassVar[tuple[str, ...]] = ("num_threads",)
     shares_costs: ClassVar[bool] = True
 
-    def opened(self, model: Any) -> Any:
+    def open_model(self, model: Any) -> Any:
         """Return the ``ModelProto`` of a path or of an exported program."""
-        return opened(model)
+        return open_model(model)
 
     def accepts(self, model: Any) -> bool:
         """Say whether the model is a ``ModelProto``, or what one is made of when it is opened."""
@@ -94,8 +94,8 @@ class OnnxBackend(
 
     def model_name(self, model: Any) -> str:
         """Return the class of the model that was exported, the name of the graph, or ``ModelProto``."""
-        proto = opened(model)
-        root = name_of(proto)
+        proto = open_model(model)
+        root = find_name(proto)
         return type(proto).__name__ if root in _NAMELESS else root
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
@@ -108,7 +108,7 @@ class OnnxBackend(
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
         """Return what is known of the CPU; of other devices onnxruntime reports only the provider that runs on them."""
         name = devices.resolve_device(device)
-        return processor() if name == "cpu" else described(name, "gpu")
+        return processor() if name == "cpu" else describe_device(name, "gpu")
 
     def is_tensor(self, value: Any) -> bool:
         """Say whether a value is a numpy array."""
@@ -128,16 +128,16 @@ class OnnxBackend(
 
     def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs as the graph declares them."""
-        declared = declared_inputs(opened(model))
-        return None if declared is None else made_from(declared, batch_size, self.random_tensor)
+        declared = read_declared_inputs(open_model(model))
+        return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
 
     def count_samples(self, model: Any, inputs: ModelInputs) -> int | None:
         """Return the samples that a recurrent operator takes directly from the inputs: time comes first there."""
-        return count_samples(opened(model), inputs.map(data.as_tensor))
+        return count_samples(open_model(model), inputs.map(data.as_tensor))
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the graph on shapes alone; weights are not read."""
-        return trace_model(opened(model), None if inputs is None else inputs.map(data.as_tensor))
+        return trace_model(open_model(model), None if inputs is None else inputs.map(data.as_tensor))
 
     @property
     def runs_models(self) -> bool:
@@ -148,7 +148,7 @@ class OnnxBackend(
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
         """Yield a `Run` of onnxruntime's; the first call is the making of the session, and one pass."""
         level, device = self.mode(options), self.resolve_device(model, options.device)
-        with running(opened(model), inputs, level, device, options.num_threads) as run:
+        with prepare_run(open_model(model), inputs, level, device, options.num_threads) as run:
             yield run
 
     def layer_times(
@@ -156,7 +156,7 @@ class OnnxBackend(
     ) -> Sequence[LayerTime]:
         """Return the forward seconds of each layer's own operators; an ONNX model has no backward pass."""
         resolved = self.resolve_device(model, device)
-        return timer.layer_times(opened(model), inputs, self.execution_modes[0], resolved, passes)
+        return timer.layer_times(open_model(model), inputs, self.execution_modes[0], resolved, passes)
 
     def operator_times(
         self,
@@ -169,15 +169,17 @@ class OnnxBackend(
     ) -> OperatorTimes:
         """Return the seconds of each operator that onnxruntime ran; ``export`` gets its profiler's own file."""
         resolved = self.resolve_device(model, device)
-        return operator_passes.operator_times(opened(model), inputs, self.execution_modes[0], resolved, passes, export)
+        return operator_passes.operator_times(
+            open_model(model), inputs, self.execution_modes[0], resolved, passes, export
+        )
 
-    def recording_in(
+    def read_recording(
         self, profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
     ) -> Recording:
         """Return the passes in a profile of onnxruntime's, with the layer that each node worked for."""
-        from .joining.recording import recording_in
+        from .joining.recording import read_recording
 
-        return recording_in(profile, opened(model), inputs, skip)
+        return read_recording(profile, open_model(model), inputs, skip)
 
     def profile_script(self) -> str:
         """Raise `NotOfferedError`: onnxruntime writes profiles itself."""
@@ -186,24 +188,24 @@ class OnnxBackend(
             "session.end_profiling(), which returns the name of the file"
         )
 
-    def measured_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
+    def measure_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
         """Return the most bytes that the arena of onnxruntime had given out after an operator, and the inputs."""
         resolved = self.resolve_device(model, device)
-        return measured_memory.measured_memory(opened(model), inputs, self.execution_modes[0], resolved)
+        return measured_memory.measure_memory(open_model(model), inputs, self.execution_modes[0], resolved)
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``: an ONNX model has no modes, and stays where it is."""
         self.resolve_device(model, device)
         return call()
 
-    def preserved(self, model: Any) -> AbstractContextManager[None]:
+    def preserve(self, model: Any) -> AbstractContextManager[None]:
         """Return a context that does nothing: no method changes a model."""
         return nullcontext()
 
     def zero_weights(self, model: Any) -> tuple[int, int]:
         """Return how many elements of the floating-point parameters are zero, and how many there are in all."""
-        proto = opened(model)
-        with reading(proto) as read:
+        proto = open_model(model)
+        with open_values(proto) as read:
             return zero_weights(proto, read)
 
     def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
@@ -211,8 +213,8 @@ class OnnxBackend(
 
         The values of the weights are read, one after another; the model is not run.
         """
-        proto = opened(model)
-        with reading(proto) as read:
+        proto = open_model(model)
+        with open_values(proto) as read:
             return trace_of_nonzero(proto, inputs.map(data.as_tensor), read)
 
     def inapplicable(self, model: Any) -> Mapping[str, str]:
@@ -228,8 +230,8 @@ class OnnxBackend(
 
         Of files that hold its weights it has their sizes, times of modification and inodes.
         """
-        proto = opened(model)
-        return fingerprint(proto, values), stamps_of(proto), contents_of(COSTS.added())
+        proto = open_model(model)
+        return fingerprint(proto, values), read_stamps(proto), list_contents(COSTS.list_added())
 
     def environment(self) -> Mapping[str, str]:
         """Return the versions of onnx and, where it is installed, of onnxruntime, and what that can run on."""

@@ -14,17 +14,17 @@ import numpy as np
 from onnx import ModelProto
 
 from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
-from profilerkit.arguments.structures import map_leaves, transformed
+from profilerkit.arguments.structures import apply_transform, map_leaves
 from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
 from profilerkit.inputs import LOADER, TRANSFORM
-from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
+from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, count_samples
 
 from .data import as_tensor
-from .loaders import opened
+from .loaders import open_model
 from .running.devices import resolve_device
-from .running.runs import call_of, feeds_of
-from .running.sessions import LEVELS, options_of, session_of
+from .running.runs import make_call, make_feeds
+from .running.sessions import LEVELS, make_options, make_session
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
@@ -33,31 +33,31 @@ _LINEAR = ("Gemm", "MatMul", "Add", "Conv")
 
 
 @contextmanager
-def scored_batches(
+def score_batches(
     model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
 ) -> Iterator[Iterable[ScoredBatch]]:
     """Yield the scored batches of a loader, on which onnxruntime runs the model."""
-    proto = opened(model)
+    proto = open_model(model)
     if not isinstance(proto, ModelProto):
         raise ArgumentError(f"model={shown(model)}: give an onnx.ModelProto, or the path of a .onnx file")
     data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
     loader = data_loader if isinstance(data_loader, DataLoader) else DataLoader(data_loader)
-    yield _scored_batches(proto, loader, resolve_device(device), transform)
+    yield _score_batches(proto, loader, resolve_device(device), transform)
 
 
-def _scored_batches(
+def _score_batches(
     model: ModelProto, loader: DataLoader, device: str, transform: Transform | None
 ) -> Iterator[ScoredBatch]:
-    session = session_of(model, options_of(next(iter(LEVELS))), device)
+    session = make_session(model, make_options(next(iter(LEVELS))), device)
     probabilities = _gives_probabilities(model)
     for batch in loader:
         inputs = loader.forward_pass.extract_model_inputs(batch)
         target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
         if transform is not None:
-            inputs, target = transformed(transform, inputs, target)
+            inputs, target = apply_transform(transform, inputs, target)
         model_inputs = ModelInputs.of(inputs).map(as_tensor)
-        output = call_of(session, feeds_of(model, model_inputs), device, model_inputs)()
-        samples = samples_of([target, *model_inputs.leaves()], lambda value: isinstance(value, np.ndarray))
+        output = make_call(session, make_feeds(model, model_inputs), device, model_inputs)()
+        samples = count_samples([target, *model_inputs.leaves()], lambda value: isinstance(value, np.ndarray))
         yield ScoredBatch(
             output,
             target,
@@ -68,7 +68,7 @@ def _scored_batches(
         )
 
 
-_functions = EvaluationFunctions(scored_batches)
+_functions = EvaluationFunctions(score_batches)
 get_accuracy = _functions.get_accuracy
 get_missclass = _functions.get_missclass
 get_topk = _functions.get_topk
@@ -80,7 +80,7 @@ class EvalLossFunction(LossEvaluation):
     Output and target are numpy arrays. A loss of several values counts as their mean, a dict of parts as their sum.
     """
 
-    batches = staticmethod(scored_batches)
+    batches = staticmethod(score_batches)
 
     @staticmethod
     def mean(value: Any) -> float:

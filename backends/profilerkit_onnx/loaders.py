@@ -16,10 +16,19 @@ from onnx.checker import ValidationError
 
 from profilerkit import InputError, WithoutValuesError
 
-from .model.external_data import LEFT, external_files, tensors_of
-from .model.large_tensors import MalformedError, copied, fill, with_elements, without_elements
+from .model.external_data import LEFT, external_files, list_tensors
+from .model.large_tensors import MalformedError, copy_tensor, fill, with_elements, without_elements
 
-__all__ = ["damage_of", "folder_of", "folder_of_weights", "is_program", "opened", "reading", "stamps_of", "whole"]
+__all__ = [
+    "find_damage",
+    "find_folder",
+    "find_weight_folder",
+    "is_program",
+    "open_model",
+    "open_values",
+    "read_stamps",
+    "whole",
+]
 
 #: Under which a model that was read from a file keeps the path of that file, in whose folder its weights may lie, and
 #: what tells whether the file is still the same. Messages of protobuf take no attributes, and no weak references. No
@@ -27,7 +36,7 @@ __all__ = ["damage_of", "folder_of", "folder_of_weights", "is_program", "opened"
 _PATH, _STAMP = (f"profilerkit.{word}.{secrets.token_hex(16)}" for word in ("path", "stamp"))
 
 
-def folder_of(model: ModelProto) -> Path | None:
+def find_folder(model: ModelProto) -> Path | None:
     """Return the folder that a model was read from; None for one that was made in memory."""
     path = _entry(model, _PATH)
     return None if path is None else Path(path).parent
@@ -37,7 +46,7 @@ def _entry(model: ModelProto, key: str) -> str | None:
     return next((entry.value for entry in model.metadata_props if entry.key == key), None)
 
 
-def folder_of_weights(model: ModelProto) -> Path | None:
+def find_weight_folder(model: ModelProto) -> Path | None:
     """Return the folder that holds a model's external data; None for a model that has none.
 
     Raises `WithoutValuesError` where a file is missing, `InputError` for one that lies outside of the folder.
@@ -45,7 +54,7 @@ def folder_of_weights(model: ModelProto) -> Path | None:
     names = [name for name in external_files(model) if name != LEFT]
     if not names:
         return None
-    folder = folder_of(model)
+    folder = find_folder(model)
     if folder is None:
         raise WithoutValuesError(
             f"the weights of the model are in another file, {names[0]!r}, and where that lies is not known; give the "
@@ -72,7 +81,7 @@ def is_program(model: Any) -> bool:
     return (kind.__module__.partition(".")[0], kind.__qualname__) == ("torch", "ONNXProgram")
 
 
-def opened(model: Any) -> Any:
+def open_model(model: Any) -> Any:
     """Return the ``ModelProto`` of a path or of an exported program; anything else as it is.
 
     Weights may be larger than memory, and no count needs them: those in other files are not read, and the elements of
@@ -96,7 +105,7 @@ def opened(model: Any) -> Any:
             f"the file {str(path)!r} holds no graph, or names no operator set: it is no whole ONNX model; export the "
             "model again"
         )
-    damage = damage_of(proto)
+    damage = find_damage(proto)
     if damage:
         raise InputError(f"the file {str(path)!r} is damaged: {damage}; export the model again")
     if external_files(proto):
@@ -105,11 +114,11 @@ def opened(model: Any) -> Any:
     return proto
 
 
-def damage_of(model: ModelProto) -> str:
+def find_damage(model: ModelProto) -> str:
     """Return what of a model that protobuf has read can be nothing but damage; empty if nothing is."""
     dtypes = set(TensorProto.DataType.values())
     names: list[Any] = [text for node in model.graph.node for text in (node.op_type, node.name, *node.input)]
-    for tensor in tensors_of(model):
+    for tensor in list_tensors(model):
         if tensor.data_type not in dtypes:
             return f"the tensor {tensor.name!r} has the unknown dtype {tensor.data_type}"
         names.append(tensor.name)
@@ -135,18 +144,18 @@ def _stamp(status: os.stat_result) -> str:
     return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
 
 
-def stamps_of(model: ModelProto) -> list[tuple[str, str]]:
+def read_stamps(model: ModelProto) -> list[tuple[str, str]]:
     """Return what tells each file that holds weights of a model from a later one; an empty text for one that is gone.
 
     That is its device, inode, size and time of modification. The elements that were left in the file of the model
     itself are among them.
     """
-    folder, path = folder_of(model), _entry(model, _PATH)
+    folder, path = find_folder(model), _entry(model, _PATH)
     files = {name: Path(path or "") if name == LEFT else (folder or Path()) / name for name in external_files(model)}
-    return [(name, _stamp_of(file)) for name, file in files.items()]
+    return [(name, _read_stamp(file)) for name, file in files.items()]
 
 
-def _stamp_of(file: Path) -> str:
+def _read_stamp(file: Path) -> str:
     try:
         return _stamp(file.stat())
     except (OSError, ValueError):  # gone, or no name of a file
@@ -154,38 +163,38 @@ def _stamp_of(file: Path) -> str:
 
 
 def whole(model: ModelProto) -> ModelProto:
-    """Return a model with the elements that `opened` left in its file; the model itself if none were left.
+    """Return a model with the elements that `open_model` left in its file; the model itself if none were left.
 
     Data in other files is not read. Raises `InputError` if the file is gone, or has changed since it was opened.
     """
-    with _file_of(model) as file:
+    with _open_file(model) as file:
         if file is None:
             return model
         try:
-            return _unmarked(with_elements(model, file))
+            return _remove_marks(with_elements(model, file))
         except (OSError, MalformedError):
-            raise _changed(model) from None
+            raise _explain_change(model) from None
 
 
 @contextmanager
-def reading(model: ModelProto) -> Iterator[Callable[[TensorProto], Any]]:
+def open_values(model: ModelProto) -> Iterator[Callable[[TensorProto], Any]]:
     """Yield what returns the values of a tensor of a model, as an array; the model keeps none of them.
 
     They are read from the message, from the file of the model or from those beside it, one tensor at a time. Raises as
-    `whole` and `folder_of_weights` do; the reader raises `InputError` for a tensor that is damaged.
+    `whole` and `find_weight_folder` do; the reader raises `InputError` for a tensor that is damaged.
     """
-    folder = folder_of_weights(model)
-    with _file_of(model) as file:
+    folder = find_weight_folder(model)
+    with _open_file(model) as file:
 
         def values(tensor: TensorProto) -> Any:
             if tensor.data_location == TensorProto.EXTERNAL:  # a copy: onnx and `fill` write values into the tensor
-                tensor = copied(tensor)
+                tensor = copy_tensor(tensor)
             try:
                 if file is not None:
                     fill(tensor, file)
                 return numpy_helper.to_array(tensor, str(folder or ""))
             except MalformedError:
-                raise _changed(model) from None
+                raise _explain_change(model) from None
             except (ValueError, TypeError, KeyError, OSError, ValidationError) as error:
                 raise InputError(
                     f"the values of the weight {tensor.name!r} cannot be read: {error}; export the model again"
@@ -195,29 +204,29 @@ def reading(model: ModelProto) -> Iterator[Callable[[TensorProto], Any]]:
 
 
 @contextmanager
-def _file_of(model: ModelProto) -> Iterator[BinaryIO | None]:
-    """Open the file in which `opened` left elements of a model; None if none were left."""
+def _open_file(model: ModelProto) -> Iterator[BinaryIO | None]:
+    """Open the file in which `open_model` left elements of a model; None if none were left."""
     if LEFT not in external_files(model):
         yield None
         return
     try:
         file = Path(_entry(model, _PATH) or "").open("rb")  # noqa: SIM115 - its errors are not those of the caller
     except OSError:
-        raise _changed(model) from None
+        raise _explain_change(model) from None
     with file:
         if _stamp(os.fstat(file.fileno())) != _entry(model, _STAMP):
-            raise _changed(model)
+            raise _explain_change(model)
         yield file
 
 
-def _changed(model: ModelProto) -> InputError:
+def _explain_change(model: ModelProto) -> InputError:
     return InputError(
         f"the file {_entry(model, _PATH) or ''!r}, where the weights of the model are, has changed or is gone since "
         "the model was opened; give the path again, or a ModelProto that was loaded with its weights"
     )
 
 
-def _unmarked(model: ModelProto) -> ModelProto:
+def _remove_marks(model: ModelProto) -> ModelProto:
     """Take from a model what its file is, unless further weights lie beside it."""
     if not external_files(model):
         kept = [entry for entry in model.metadata_props if entry.key not in (_PATH, _STAMP)]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from profilerkit import Backend, BackendInfo, LoaderInfo, hookimpl
-from profilerkit.backend_kit.installed import installed_version, require_version
+from profilerkit.backend_kit.installed import find_version, require_version
 
 MINIMUM = (1, 19)
 #: The endings of the files that hold a model.
@@ -23,15 +23,15 @@ def load() -> Backend:
     return OnnxBackend()
 
 
-def installed() -> dict[str, str]:
+def find_versions() -> dict[str, str]:
     """Return the versions of onnx and onnxruntime without importing them.
 
     Raises ImportError where onnx is missing or too old; without onnxruntime models are counted all the same.
     """
-    version = installed_version("onnx")
+    version = find_version("onnx")
     require_version("onnx", version, MINIMUM)
     try:
-        return {"onnx": version, "onnxruntime": installed_version("onnxruntime")}
+        return {"onnx": version, "onnxruntime": find_version("onnxruntime")}
     except ImportError:
         return {"onnx": version}
 
@@ -45,7 +45,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             frameworks=("onnx", "torch.onnx.ONNXProgram"),
             load=load,
             requirement="profilerkit[onnx]",
-            installed=installed,
+            installed=find_versions,
             suffixes=SUFFIXES,
             tested={"onnx": ("1.19", "1.23"), "onnxruntime": ("1.22", "1.32")},
         )
@@ -65,6 +65,6 @@ def is_model_path(spec: str) -> bool:
 
 def load_path(spec: str, trust: bool = False) -> Any:
     """Return the model of an ONNX file, with its weights; nothing in such a file is code: ``trust`` changes nothing."""
-    from .loaders import opened, whole
+    from .loaders import open_model, whole
 
-    return whole(opened(spec))
+    return whole(open_model(spec))

@@ -12,10 +12,10 @@ import tensorflow as tf
 
 from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.backend_kit.settings import of_settings, text_of
-from profilerkit.declared_inputs import made_from
+from profilerkit.backend_kit.settings import describe_changes, of_settings
+from profilerkit.declared_inputs import make_inputs
 from profilerkit.devices.info import DeviceInfo
-from profilerkit.process.contents import contents_of
+from profilerkit.process.contents import list_contents
 from profilerkit.protocols import (
     DeclaresInputs,
     FitsInputs,
@@ -40,23 +40,23 @@ from .costs.registry import COSTS, register_layer_cost, register_op_cost
 from .data import TFDataLoader, TFForwardPass
 from .layer_timing.step_recorder import TFStepRecorder
 from .layer_timing.timer import layer_times
-from .loaders import opened
+from .loaders import open_model
 from .model import layouts
-from .model.declared_inputs import declared_inputs
+from .model.declared_inputs import read_declared_inputs
 from .model.kinds import is_function, is_layer, is_saved_model, type_name
 from .model.recognition import claims
-from .model.structure import structure_of
+from .model.structure import read_structure
 from .model.variables import fingerprint
 from .operator_timing.passes import times_of_operators
 from .running import devices
-from .running.runs import require_offered, require_values, running
+from .running.runs import prepare_run, require_offered, require_values
 from .running.zeros import zero_weights
 from .trace.conditions import conditions
 from .trace.program import Program
 from .trace.tracing import trace_model
 from .training.optimizers import optimizer_state_bytes
 from .untouched.caller_context import require_plain_context
-from .untouched.preservation import preserved
+from .untouched.preservation import preserve
 from .untouched.settings import SETTINGS
 
 __all__ = ["TFBackend"]
@@ -97,12 +97,12 @@ class TFBackend(
         """Pickle it without the program, which is in use in this process alone."""
         return type(self), ()
 
-    def opened(self, model: Any, trust: bool = False) -> Any:
+    def open_model(self, model: Any, trust: bool = False) -> Any:
         """Return the model at the path of a ``.keras`` or ``.h5`` file, or of the folder of a saved model.
 
         A file that may run code of its own is only loaded with ``trust``.
         """
-        return opened(model, trust)
+        return open_model(model, trust)
 
     def accepts(self, model: Any) -> bool:
         """Return whether the model is one of TensorFlow, or a callable over its tensors.
@@ -139,12 +139,12 @@ class TFBackend(
 
     def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs as a Keras model, a saved model or a function with a signature declares them."""
-        declared = declared_inputs(model)
-        return None if declared is None else made_from(declared, batch_size, self.random_tensor)
+        declared = read_declared_inputs(model)
+        return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
 
     def fit_inputs(self, model: Any, inputs: ModelInputs) -> ModelInputs:
         """Return the inputs with the channels last if a Keras model declares them so."""
-        return layouts.fitted(model, inputs)
+        return layouts.fit_inputs(model, inputs)
 
     def model_name(self, model: Any) -> str:
         """Return the name that a functional or sequential Keras model has, else that of its class or function."""
@@ -175,7 +175,7 @@ class TFBackend(
         mode = self.mode(options)
         earlier = self._program() if self._program is not None else None
         where = None if options.device is None else devices.resolve_device(model, options.device)
-        return running(model, _as_tensors(inputs), where, mode, earlier, options.training)
+        return prepare_run(model, _as_tensors(inputs), where, mode, earlier, options.training)
 
     def mode(self, options: RunOptions = AS_IT_IS) -> str:
         """Return the execution mode that the options lead to: with ``compile`` in mode "xla"."""
@@ -183,7 +183,7 @@ class TFBackend(
         require_offered(options)
         return "xla" if "compile" in options.requested else usual
 
-    def watching_steps(self, model: Any, optimizer: Any = None) -> StepRecorder:
+    def record_steps(self, model: Any, optimizer: Any = None) -> StepRecorder:
         """Return what measures single steps of a training loop, each as a whole."""
         return TFStepRecorder(model, optimizer)
 
@@ -213,12 +213,12 @@ class TFBackend(
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made on the device; the model is restored."""
         target = devices.resolve_device(model, device)
-        with preserved(model, variable_values=True), tf.device(target):
+        with preserve(model, variable_values=True), tf.device(target):
             return call()
 
-    def preserved(self, model: Any) -> AbstractContextManager[None]:
+    def preserve(self, model: Any) -> AbstractContextManager[None]:
         """Return a context at whose end the model, with the values of its variables, and the process are restored."""
-        return preserved(model, variable_values=True)
+        return preserve(model, variable_values=True)
 
     def apart(self) -> AbstractContextManager[None]:
         """Raise `TracingError` while a graph is built or gradients are recorded: nothing can be profiled there."""
@@ -231,8 +231,14 @@ class TFBackend(
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return what changes with the layers and their attributes, and with the variables and their values."""
-        added = contents_of(COSTS.added())
-        return structure_of(model), fingerprint(model, values), list(conditions(model)), text_of(SETTINGS), added
+        added = list_contents(COSTS.list_added())
+        return (
+            read_structure(model),
+            fingerprint(model, values),
+            list(conditions(model)),
+            describe_changes(SETTINGS),
+            added,
+        )
 
     def environment(self) -> Mapping[str, str]:
         """Return TensorFlow's and Keras' versions and threads, and the accelerators it sees.

@@ -89,7 +89,7 @@ def converts() -> bool:
     return None not in (_tf_convert, _ControlStatus, _Status, _Options)
 
 
-def twin_of(function: Any) -> Any:
+def make_twin(function: Any) -> Any:
     """Return a ``tf.function`` of the same code and settings without traces; None if this release hides them."""
     settings = {name: getattr(function, attribute, _refuse) for name, attribute in _FUNCTION_ARGUMENTS.items()}
     return None if _refuse in settings.values() else type(function)(function.python_function, **settings)
@@ -108,7 +108,7 @@ def function_named(graph: Any, name: str) -> Any:
     return None
 
 
-def graph_of(function: Any, outer: Any) -> Any:
+def find_graph(function: Any, outer: Any) -> Any:
     """Return the graph of a function that ``outer`` calls: its own, or one made of its definition."""
     graph = getattr(function, "graph", None)
     if graph is not None:
@@ -145,7 +145,7 @@ def unfeedable_tensors(graph: Any) -> list[Any]:
     return [weak.unwrapped for weak in getattr(remembered, _STORAGE, ())]
 
 
-def traces_of(function: Any) -> list[Any] | None:
+def list_traces(function: Any) -> list[Any] | None:
     """Return the traces of a ``tf.function``; None if this release hides them, or for anything else."""
     traces = getattr(function, _LIST_TRACES, None)
     return None if traces is None else list(traces())
@@ -188,14 +188,14 @@ def remove_callback(callback: Callable[..., Any]) -> None:
             _remove_callback(callback)
 
 
-def number_of(tensor: Any) -> int:
+def read_number(tensor: Any) -> int:
     """Return the number of an eager tensor, which grows with each; 0 without it, so that no result looks foreign."""
     return int(getattr(tensor, _NUMBER, 0))
 
 
 def shows_departures(tensor: Any) -> bool:
     """Return whether this release shows, of tensors such as this one, all that leaves TensorFlow or runs in threads."""
-    return EXECUTORS == _KINDS and hasattr(EAGER_TENSOR, GIVE_VALUES) and number_of(tensor) > 0
+    return EXECUTORS == _KINDS and hasattr(EAGER_TENSOR, GIVE_VALUES) and read_number(tensor) > 0
 
 
 # Questions: what a model asks in a graph, and where profilerkit is called. --------------------------------------------
@@ -271,7 +271,7 @@ _COMPILED = field("_jit_compile")
 _SavedModel: Any = find("tensorflow.core.protobuf.saved_model_pb2.SavedModel")
 
 
-def wrapped_variable(variable: Any) -> Any:
+def unwrap_variable(variable: Any) -> Any:
     """Return the variable of TensorFlow that one of Keras wraps; None where it has none yet."""
     value = getattr(variable, _VALUE, _refuse)
     if value is _refuse:
@@ -285,7 +285,7 @@ def makes_unallocated() -> bool:
     return shows_keras and None not in (_UninitializedVariable, FuncGraph)
 
 
-def unallocated_variable(**arguments: Any) -> Any:
+def make_unallocated_variable(**arguments: Any) -> Any:
     """Return a variable of TensorFlow that has a shape and a dtype, and no value."""
     return _UninitializedVariable(**arguments)
 
@@ -328,7 +328,7 @@ def is_saved_model(value: Any) -> bool:
     )
 
 
-def batch_size_of(dataset: Any) -> Any:
+def read_batch_size(dataset: Any) -> Any:
     """Return the batch size that a data set was made with; None for one that makes no batches."""
     return getattr(dataset, _BATCH_SIZE, None)
 

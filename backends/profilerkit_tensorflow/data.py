@@ -11,7 +11,7 @@ import tensorflow as tf
 from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
 from profilerkit.arguments.structures import map_leaves
 
-from .compat import batch_size_of, dataset_before
+from .compat import dataset_before, read_batch_size
 from .model.variables import keras_variables
 
 __all__ = [
@@ -36,13 +36,13 @@ class TFForwardPass(ForwardPass):
 
     def extract_model_inputs(self, batch: Any) -> Any:
         """Return what the model is called with for a batch."""
-        return super().extract_model_inputs(map_leaves(self._unweighted(batch), as_tensor))
+        return super().extract_model_inputs(map_leaves(self._drop_weights(batch), as_tensor))
 
     def extract_targets(self, batch: Any) -> Any:
         """Return what the model's output is compared with."""
-        return map_leaves(super().extract_targets(self._unweighted(batch)), as_tensor)
+        return map_leaves(super().extract_targets(self._drop_weights(batch)), as_tensor)
 
-    def _unweighted(self, batch: Any) -> Any:
+    def _drop_weights(self, batch: Any) -> Any:
         weighted = self.pattern == (0, "_") and isinstance(batch, (tuple, list)) and len(batch) == 3
         return tuple(batch[:2]) if weighted else batch
 
@@ -101,7 +101,7 @@ class TFDataLoader(DataLoader):
             return super().batch_size
         lengths = {shape[0] for shape in _shapes(self.native_dl) if shape.rank}
         length = lengths.pop() if len(lengths) == 1 else None
-        return length if length is not None else _declared_batch_size(self.native_dl)
+        return length if length is not None else _find_batch_size(self.native_dl)
 
 
 def is_tensor(value: Any) -> bool:
@@ -196,10 +196,10 @@ def _require_batches(dataset: tf.data.Dataset) -> None:
         )
 
 
-def _declared_batch_size(dataset: Any) -> int | None:
+def _find_batch_size(dataset: Any) -> int | None:
     """Return the argument of ``.batch()``, if the data sets after it leave the batches unchanged."""
     while dataset is not None:
-        declared = batch_size_of(dataset)
+        declared = read_batch_size(dataset)
         if declared is not None:
             return int(declared)
         kept = type(dataset).__name__.strip("_").removesuffix("Dataset") in _SAME_BATCHES

@@ -17,34 +17,34 @@ import numpy as np
 import tensorflow as tf
 
 from profilerkit import DataLoader, InputError, ModelInputs
-from profilerkit.arguments.structures import map_leaves, transformed
+from profilerkit.arguments.structures import apply_transform, map_leaves
 from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
 from profilerkit.errors import ProfilerKitError
 from profilerkit.inputs import LOADER, TRANSFORM
-from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
+from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, count_samples
 
 from .data import TFDataLoader, as_tensor, is_tensor
 from .model.calls import CompiledCall
-from .model.layouts import fitted
+from .model.layouts import fit_inputs
 from .running.devices import resolve_device
 from .running.runs import build_weightless, require_values
-from .trace.messages import failed
-from .untouched.preservation import preserved
+from .trace.messages import explain_failed_pass
+from .untouched.preservation import preserve
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
 
 @contextmanager
-def scored_batches(
+def score_batches(
     model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
 ) -> Iterator[Iterable[ScoredBatch]]:
     """Yield the scored batches of a loader, on which the model runs in inference mode; restore the model."""
-    with preserved(model, variable_values=True):
-        yield _scored_batches(CompiledCall(model), data_loader, device, transform)
+    with preserve(model, variable_values=True):
+        yield _score_batches(CompiledCall(model), data_loader, device, transform)
 
 
-def _scored_batches(
+def _score_batches(
     run: CompiledCall, data_loader: Iterable[Any], device: DeviceLike, transform: Transform | None
 ) -> Iterator[ScoredBatch]:
     for output, target, samples in _outputs(run, data_loader, device, transform):
@@ -63,7 +63,7 @@ def _array(tensor: Any) -> Any:
     return np.asarray(tf.cast(tensor, tf.float32) if tensor.dtype == tf.bfloat16 else tensor)
 
 
-_functions = EvaluationFunctions(scored_batches)
+_functions = EvaluationFunctions(score_batches)
 get_accuracy = _functions.get_accuracy
 get_missclass = _functions.get_missclass
 get_topk = _functions.get_topk
@@ -76,7 +76,7 @@ class EvalLossFunction(LossEvaluation):
     ``loss_fn(target, output)``. A loss of several values counts as their mean, a dict of parts as their sum.
     """
 
-    batches = staticmethod(scored_batches)
+    batches = staticmethod(score_batches)
 
     @staticmethod
     def mean(value: Any) -> float:
@@ -104,9 +104,9 @@ def _outputs(
             inputs = loader.forward_pass.extract_model_inputs(batch)
             target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
             if transform is not None:
-                inputs, target = transformed(transform, inputs, target)
-            model_inputs = fitted(run.model, ModelInputs.of(inputs).map(as_tensor))
-            samples = samples_of([target, *model_inputs.leaves()], is_tensor)
+                inputs, target = apply_transform(transform, inputs, target)
+            model_inputs = fit_inputs(run.model, ModelInputs.of(inputs).map(as_tensor))
+            samples = count_samples([target, *model_inputs.leaves()], is_tensor)
             try:
                 require_values(run.model, model_inputs)
                 build_weightless(run.model, model_inputs)
@@ -114,7 +114,7 @@ def _outputs(
             except ProfilerKitError:
                 raise
             except Exception as error:  # whatever the model raises
-                raise failed(run.model, error, model_inputs) from error
+                raise explain_failed_pass(run.model, error, model_inputs) from error
         yield output, target, samples
 
 

@@ -15,10 +15,10 @@ from profilerkit.process.archives import require_whole
 
 from .model.file_checks import require_harmless_keras_file, require_harmless_saved_model
 
-__all__ = ["opened"]
+__all__ = ["open_model"]
 
 
-def opened(model: Any, trust: bool = False) -> Any:
+def open_model(model: Any, trust: bool = False) -> Any:
     """Return the model at a path; a value that is no path is returned unchanged.
 
     Raises `InputError` for a path without a model of TensorFlow or Keras, and, unless ``trust`` is True, for a file
@@ -30,13 +30,13 @@ def opened(model: Any, trust: bool = False) -> Any:
     if (path / "saved_model.pb").is_file():
         if not trust:
             require_harmless_saved_model(path)
-        return _loaded(path, lambda: tf.saved_model.load(str(path)))
+        return _load(path, lambda: tf.saved_model.load(str(path)))
     if path.is_file() and path.suffix in (".keras", ".h5", ".hdf5"):
         if path.suffix == ".keras":
             require_whole(path)
         if not trust:
             require_harmless_keras_file(path)
-        return _loaded(path, lambda: tf.keras.models.load_model(path, safe_mode=not trust))
+        return _load(path, lambda: tf.keras.models.load_model(path, safe_mode=not trust))
     problem = "exists, but holds no such model" if path.exists() else "does not exist"
     raise InputError(
         f"the path {str(path)!r} {problem}; give a model, the path of a .keras or .h5 file, or that of the folder of a "
@@ -44,7 +44,7 @@ def opened(model: Any, trust: bool = False) -> Any:
     )
 
 
-def _loaded(path: Path, load: Callable[[], Any]) -> Any:
+def _load(path: Path, load: Callable[[], Any]) -> Any:
     """Return what a framework loads; raises `InputError` with the file and its reason where it cannot."""
     try:
         return load()

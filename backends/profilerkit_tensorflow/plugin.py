@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from profilerkit import Backend, BackendInfo, InputError, LoadedModel, LoaderInfo, hookimpl
-from profilerkit.backend_kit.installed import installed_version, library_for, require_version
+from profilerkit.backend_kit.installed import find_version, library_for, require_version
 from profilerkit.errors import by_likeness
 
 from .model.recognition import claims
@@ -25,11 +25,11 @@ def load() -> Backend:
     return TFBackend()
 
 
-def installed() -> dict[str, str]:
+def find_versions() -> dict[str, str]:
     """Return TensorFlow's and Keras' versions without importing them; raises ImportError as `load` does."""
-    version = installed_version("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")
+    version = find_version("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")
     require_version("tensorflow", version, MINIMUM)
-    return {"tensorflow": version, "keras": installed_version("keras")}
+    return {"tensorflow": version, "keras": find_version("keras")}
 
 
 @hookimpl
@@ -42,7 +42,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             load=load,
             requirement="profilerkit[tensorflow]",
             claims=claims,
-            installed=installed,
+            installed=find_versions,
             tested={"tensorflow": ("2.18", "2.21")},
         )
     ]
@@ -82,7 +82,7 @@ def load_path(spec: str, trust: bool = False) -> Any:
     from profilerkit.plugging.offers import backend_named
 
     backend: Any = backend_named("tensorflow")
-    return backend.opened(spec, trust=True) if trust else backend.opened(spec)
+    return backend.open_model(spec, trust=True) if trust else backend.open_model(spec)
 
 
 def is_application(spec: str) -> bool:

@@ -11,12 +11,12 @@ import torch
 
 from profilerkit import Backend, InputError, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.backend_kit.keras_layers import declared_call, is_keras, is_shipped
+from profilerkit.backend_kit.keras_layers import is_keras, is_shipped, read_declared_call
 from profilerkit.backend_kit.optimizers import OptimizerBytes
-from profilerkit.backend_kit.settings import of_settings, text_of
-from profilerkit.declared_inputs import DeclaredInput, made_from
+from profilerkit.backend_kit.settings import describe_changes, of_settings
+from profilerkit.declared_inputs import DeclaredInput, make_inputs
 from profilerkit.devices.info import DeviceInfo
-from profilerkit.process.contents import contents_of
+from profilerkit.process.contents import list_contents
 from profilerkit.protocols import (
     CastsModels,
     CountsNonzero,
@@ -52,20 +52,20 @@ from .layer_timing.step_recorder import TorchStepRecorder
 from .layer_timing.timer import layer_times
 from .model import exported
 from .model.inventory import Inventory
-from .model.modules import modules_of, set_inference_flags
+from .model.modules import list_modules, set_inference_flags
 from .model.scripted import type_name
-from .model.structure import structure_of
+from .model.structure import read_structure
 from .model.wrapped import inner_model, rank_share
 from .operator_timing.passes import times_of_operators
 from .running import ceilings, runs, zeros
-from .running.measured_memory import measured_peak
+from .running.measured_memory import measure_peak
 from .trace.conditions import conditions
 from .trace.samples import count_samples
 from .trace.tracing import trace_model
 from .training.optimizers import optimizer_bytes
 from .training.step import trace_training
 from .untouched.caller_context import apart, as_caller, require_no_tracing
-from .untouched.preservation import preserved
+from .untouched.preservation import preserve
 from .untouched.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -108,12 +108,12 @@ class TorchBackend(
     offered_options: ClassVar[tuple[str, ...]] = ("training", "compile", "autocast", "num_threads")
     shares_costs: ClassVar[bool] = True
 
-    def opened(self, model: Any) -> Any:
+    def open_model(self, model: Any) -> Any:
         """Return the module of an exported program, with its layers; anything else as it is."""
         if not exported.is_program(model):
             return model
         with apart():
-            return exported.layered(model)
+            return exported.make_layered(model)
 
     def cast(self, model: Any, dtype: str) -> Any:
         """Return the module with its floating-point parameters and buffers in a dtype, which changes the module."""
@@ -148,7 +148,7 @@ class TorchBackend(
 
         return networks(runs.resolve_device(torch.nn.Module(), device))
 
-    def calibrating(self, num_threads: int | None) -> AbstractContextManager[int]:
+    def use_threads(self, num_threads: int | None) -> AbstractContextManager[int]:
         """Return a context with so many threads of torch."""
         return ceilings.on_threads(num_threads)
 
@@ -156,13 +156,13 @@ class TorchBackend(
         """Return a context with torch's fastest products, convolutions and traffic on so many threads."""
         return ceilings.work(num_threads)
 
-    def recording_in(
+    def read_recording(
         self, profile: ProfileFile, model: torch.nn.Module, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
     ) -> Recording:
         """Return the passes in a profile of torch.profiler's, with the layer that each kernel worked for."""
-        from .joining.recording import recording_in
+        from .joining.recording import read_recording
 
-        return recording_in(profile, trace, skip)
+        return read_recording(profile, trace, skip)
 
     def profile_script(self) -> str:
         """Return a script that makes such a profile with torch alone."""
@@ -198,11 +198,11 @@ class TorchBackend(
 
     def example_inputs(self, model: torch.nn.Module, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs as an exported program, or a Keras model on torch, declares them."""
-        declared = exported.declared_inputs(model)
+        declared = exported.read_declared_inputs(model)
         if declared is None and is_keras(model):
-            args, kwargs = declared_call(model)
+            args, kwargs = read_declared_call(model)
             declared = ModelInputs(*args, **kwargs).map(DeclaredInput.of) if args or kwargs else None
-        return None if declared is None else made_from(declared, batch_size, self.random_tensor)
+        return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
 
     def model_name(self, model: torch.nn.Module) -> str:
         """Return the name that a functional or sequential Keras model has, else that of the class in its wrappers."""
@@ -229,16 +229,16 @@ class TorchBackend(
         """Trace a real run, each operator's work in the proportion of the nonzero elements among its weights."""
         return zeros.trace_of_nonzero(model, inputs.map(data.as_tensor))
 
-    def measured_memory(self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None) -> int:
+    def measure_memory(self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None) -> int:
         """Return the allocator's peak in one forward pass: on the CPU as torch's profiler has it."""
-        return measured_peak(model, inputs.map(data.as_tensor), device)
+        return measure_peak(model, inputs.map(data.as_tensor), device)
 
     def run(
         self, model: torch.nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_IS
     ) -> AbstractContextManager[Run]:
         """Return a context that yields a run: a forward pass without gradients, or a training step."""
         self.mode(options)
-        return runs.running(model, inputs.map(data.as_tensor), options)
+        return runs.prepare_run(model, inputs.map(data.as_tensor), options)
 
     def layer_times(
         self,
@@ -263,7 +263,7 @@ class TorchBackend(
         """Return the time of each operator in each layer, as torch's profiler has it."""
         return times_of_operators(model, inputs.map(data.as_tensor), device, passes, backward, export)
 
-    def timing_layers(self, model: torch.nn.Module) -> LayerTimer:
+    def time_layers(self, model: torch.nn.Module) -> LayerTimer:
         """Return a context manager that times the layers in what the caller's own code runs."""
         return layer_times(model)
 
@@ -281,10 +281,10 @@ class TorchBackend(
 
     def language_model(self, model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
         """Return what a pass over a prompt and one token after it show of a model of transformers."""
-        from .language_models.following import facts_of
+        from .language_models.following import find_facts
 
         with apart():
-            return facts_of(model, prompt, dtype, name)
+            return find_facts(model, prompt, dtype, name)
 
     def language_model_cache(
         self, model: Any, context: int, batch: int, dtype: str | None = None
@@ -297,16 +297,16 @@ class TorchBackend(
 
     def generate(self, model: Any, prompt: int, new: int, batch: int, repetitions: int) -> GeneratedTokens:
         """Generate tokens with a model of transformers, where it is, and return the time of each."""
-        from .language_models.generation import generated
+        from .language_models.generation import generate
 
-        return generated(model, prompt, new, batch, repetitions)
+        return generate(model, prompt, new, batch, repetitions)
 
     def ranks(self, model: torch.nn.Module) -> int:
         """Return the processes of a model that is spread by DDP or FSDP."""
-        share = rank_share(modules_of(model))
+        share = rank_share(list_modules(model))
         return 1 if share is None else share.ranks
 
-    def watching_steps(self, model: torch.nn.Module, optimizer: Any = None) -> StepRecorder:
+    def record_steps(self, model: torch.nn.Module, optimizer: Any = None) -> StepRecorder:
         """Return what measures single steps of a training loop."""
         require_no_tracing()
         return TorchStepRecorder(model, optimizer)
@@ -317,8 +317,8 @@ class TorchBackend(
             inventory = Inventory(model)
             target = runs.resolve_device(inventory, device)
             runs.require_values(inventory, target)
-            whole = preserved(model, tensor_values=True, inventory=inventory)
-            with whole, runs.placed(inventory, target), torch.no_grad():
+            whole = preserve(model, tensor_values=True, inventory=inventory)
+            with whole, runs.move_model(inventory, target), torch.no_grad():
                 set_inference_flags(inventory.modules)
                 with as_caller():
                     return call()
@@ -327,9 +327,9 @@ class TorchBackend(
         """Take the caller's dispatch modes away; raise `TracingError` where torch records what runs."""
         return apart(functions=False)
 
-    def preserved(self, model: torch.nn.Module) -> AbstractContextManager[None]:
+    def preserve(self, model: torch.nn.Module) -> AbstractContextManager[None]:
         """Hand the model and the process back as they came."""
-        return preserved(model)
+        return preserve(model)
 
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Register formulas for operators, overloads or their names and for classes of modules; all of them or none."""
@@ -340,7 +340,12 @@ class TorchBackend(
 
         See `model.structure`. Tensors count how often they are written to, so that no value is read for it.
         """
-        return structure_of(model, values), list(conditions(model)), text_of(SETTINGS), contents_of(COSTS.added())
+        return (
+            read_structure(model, values),
+            list(conditions(model)),
+            describe_changes(SETTINGS),
+            list_contents(COSTS.list_added()),
+        )
 
     def environment(self) -> Mapping[str, str]:
         """Return torch's version and threads, and the accelerators it sees, with the version of what runs them."""

@@ -19,7 +19,7 @@ import torch
 from torch.optim import optimizer as torch_optimizer
 
 from profilerkit import NotOfferedError
-from profilerkit.backend_kit.installed import installed_version
+from profilerkit.backend_kit.installed import find_version
 from profilerkit.backend_kit.private_names import field, find
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode  # noqa: PLC0414
 
 
-VERSION = installed_version("torch")
+VERSION = find_version("torch")
 #: What is off in this release of torch although calls go on: each trace has these as notes.
 lacking: list[str] = []
 
@@ -58,7 +58,7 @@ def _refuse(path: str, purpose: str, library: str = "torch") -> Callable[..., An
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise NotOfferedError(
-            f"{library} {installed_version(library)} has no {path}, by which profilerkit {purpose}; use a release of "
+            f"{library} {find_version(library)} has no {path}, by which profilerkit {purpose}; use a release of "
             f"{library} that profilerkit was tested with, or a newer profilerkit"
         )
 
@@ -620,7 +620,7 @@ def original_parameters(flat: Any) -> Iterator[tuple[torch.nn.Module, str, torch
         yield info.module, info.param_name, shape, original.requires_grad
 
 
-def shared_parameters(flat: Any) -> Iterator[tuple[torch.nn.Module, str, torch.nn.Module, str]]:
+def list_shared_parameters(flat: Any) -> Iterator[tuple[torch.nn.Module, str, torch.nn.Module, str]]:
     """Yield module and name of each parameter that is another one too, with module and name of that."""
     for info in _read_wrapped(flat, field("_shared_param_infos")):
         yield info.module, info.param_name, info.prim_module, info.prim_param_name
@@ -656,13 +656,13 @@ def set_keras_value(variable: Any, value: Any) -> None:
     setattr(variable, _VALUE, value)
 
 
-def attention_of(config: Any) -> str:
+def read_attention(config: Any) -> str:
     """Return by what a model of transformers runs its attention; empty where the configuration does not tell."""
     name = getattr(config, field("_attn_implementation"), "")
     return "eager" if name is None else str(name)
 
 
-def experts_of(config: Any) -> str:
+def read_experts(config: Any) -> str:
     """The same for the experts of a model; before transformers 5 that is torch's operators one by one."""
     return str(getattr(config, field("_experts_implementation"), None) or "eager")
 
@@ -697,13 +697,13 @@ def restorer_of_stance() -> Callable[[], None]:
     return partial(torch.compiler.set_stance, "default")
 
 
-def compiled_codes() -> list[Any]:
+def list_compiled_codes() -> list[Any]:
     """Return the lists of code objects that the compiler keeps."""
     module = find("torch._dynamo.convert_frame")
     return [getattr(module, name, None) for name in ("input_codes", "output_codes")]
 
 
-def compiled_states() -> dict[Any, Any]:
+def read_compiled_states() -> dict[Any, Any]:
     """Return what the compiler remembers of the shapes that each function was called with."""
     states: dict[Any, Any] | None = getattr(find("torch._dynamo.pgo"), "_CODE_STATE", None)
     return {} if states is None else states

@@ -14,24 +14,24 @@ import torch
 from torch import nn
 
 from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
-from profilerkit.arguments.structures import map_leaves, transformed
+from profilerkit.arguments.structures import apply_transform, map_leaves
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.keras_layers import ends_in_sigmoid, is_keras
 from profilerkit.error_text import shown
 from profilerkit.inputs import LOADER, TRANSFORM
-from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
+from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, count_samples
 
 from .data import TorchDataLoader, TorchForwardPass, as_tensor
-from .model.keras_layers import called_as_keras_does
-from .model.modules import modules_of, set_inference_flags
+from .model.keras_layers import adapt_to_keras
+from .model.modules import list_modules, set_inference_flags
 from .running.runs import resolve_device
-from .untouched.preservation import preserved
+from .untouched.preservation import preserve
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
 
 @contextmanager
-def scored_batches(
+def score_batches(
     model: nn.Module, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
 ) -> Iterator[Iterable[ScoredBatch]]:
     """Run the model over a loader in inference mode, and restore it."""
@@ -40,8 +40,8 @@ def scored_batches(
     data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
     target_device = resolve_device(model, device)
     loader = data_loader if isinstance(data_loader, DataLoader) else TorchDataLoader(data_loader, _default_pass())
-    with preserved(model, tensor_values=True), torch.no_grad():
-        set_inference_flags(modules_of(model))
+    with preserve(model, tensor_values=True), torch.no_grad():
+        set_inference_flags(list_modules(model))
         yield _outputs(model, loader, target_device, transform)
 
 
@@ -53,16 +53,16 @@ def _outputs(
         inputs = loader.forward_pass.extract_model_inputs(batch)
         target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
         if transform is not None:
-            inputs, target = transformed(transform, inputs, target)
+            inputs, target = apply_transform(transform, inputs, target)
         placed = ModelInputs.of(inputs).map(lambda leaf: _on(leaf, device))
-        called = called_as_keras_does(model, placed)
-        samples = samples_of([target, *placed.leaves()], torch.is_tensor)
+        called = adapt_to_keras(model, placed)
+        samples = count_samples([target, *placed.leaves()], torch.is_tensor)
         output = model(*called.args, **called.kwargs)
         target = map_leaves(target, lambda leaf: _on(leaf, device))
-        yield _scored(output, target, samples, probabilities, classes_last)
+        yield _score(output, target, samples, probabilities, classes_last)
 
 
-def _scored(output: Any, target: Any, samples: int, probabilities: bool | None, classes_last: bool) -> ScoredBatch:
+def _score(output: Any, target: Any, samples: int, probabilities: bool | None, classes_last: bool) -> ScoredBatch:
     move = classes_last or not isinstance(output, torch.Tensor) or output.dim() < 3
 
     def scores() -> Any:
@@ -94,7 +94,7 @@ def _gives_probabilities(model: Any) -> bool | None:
     return {nn.Sigmoid: True, nn.Linear: False}.get(type(model))
 
 
-_functions = EvaluationFunctions(scored_batches)
+_functions = EvaluationFunctions(score_batches)
 get_accuracy = _functions.get_accuracy
 get_missclass = _functions.get_missclass
 get_topk = _functions.get_topk
@@ -106,7 +106,7 @@ class EvalLossFunction(LossEvaluation):
     A loss of several values counts as their mean, a dict of parts as their sum.
     """
 
-    batches = staticmethod(scored_batches)
+    batches = staticmethod(score_batches)
 
     @staticmethod
     def mean(value: Any) -> float:

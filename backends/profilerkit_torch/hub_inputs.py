@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-__all__ = ["BESIDE", "SAMPLES", "TOKENS", "shapes_of"]
+__all__ = ["BESIDE", "SAMPLES", "TOKENS", "find_shapes"]
 
 #: Tokens in the sequences that language models are given, and samples in a second of sound.
 TOKENS, SAMPLES = 128, 16_000
@@ -35,14 +35,14 @@ _COMPARED = ("input_ids", "pixel_values", "input_features")
 Input: TypeAlias = "tuple[tuple[int, ...], str]"
 
 
-def shapes_of(model: Any, config: Any) -> dict[str, Input] | None:
+def find_shapes(model: Any, config: Any) -> dict[str, Input] | None:
     """Return the shapes of one sample by the names of the inputs that a model needs.
 
     None if its main input, or another one that it cannot do without, is of a kind that no configuration describes.
     """
     parameters = inspect.signature(model.forward).parameters
     main = getattr(model, "main_input_name", "input_ids")
-    names = [main, *(name for name, each in parameters.items() if _is_required(each))]
+    names = [main, *(name for name, value in parameters.items() if _is_required(value))]
     names += BESIDE.get(getattr(config, "model_type", ""), ())
     if "return_loss" in parameters:
         names += [name for name in _COMPARED if name in parameters]

@@ -17,11 +17,11 @@ import torch
 from profilerkit import InputError, LoadedModel, ModelInputs
 from profilerkit.backend_kit.installed import library_for
 from profilerkit.errors import by_likeness
-from profilerkit.plugging.loaded_files import namespace_of
-from profilerkit.plugging.trust import refused
+from profilerkit.plugging.loaded_files import find_namespace
+from profilerkit.plugging.trust import make_refusal
 from profilerkit.process.archives import require_whole
 
-from .hub_inputs import shapes_of
+from .hub_inputs import find_shapes
 from .language_models.models import default_dtype, own_dtype
 from .model.program_checks import names_in_pickle, require_harmless_program, weights_only
 
@@ -45,7 +45,7 @@ def load_file(spec: str, trust: bool = False) -> Any:
         return _load_program(spec, path, trust)
     if _is_script(path):
         if not trust:
-            raise refused(
+            raise make_refusal(
                 spec,
                 "is a TorchScript program: its operators can overwrite any file of yours, also while it is loaded; "
                 "torch.export.save(..., 'model.pt2') writes a file that is checked instead",
@@ -89,11 +89,11 @@ def _load_program(spec: str, path: Path, trust: bool) -> LoadedModel:
 def _load_pickle(spec: str, path: Path, trust: bool) -> Any:
     """Return what ``torch.save`` wrote; a pickled model finds the modules that lie beside it."""
     try:
-        with namespace_of(path.parent).in_use() if trust else weights_only():
+        with find_namespace(path.parent).in_use() if trust else weights_only():
             return torch.load(path, map_location="cpu", weights_only=not trust)
     except pickle.UnpicklingError as error:
         names = names_in_pickle(path.read_bytes())
-        raise refused(
+        raise make_refusal(
             spec,
             f"holds a pickled model{f' (it names {names})' if names else ''}: reading it would run whatever code is in "
             "it; file.py:name of a function that builds the model runs no code but that, and "
@@ -161,7 +161,7 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
     config = _configuration(transformers, spec, name, trust)
     if not trust:
         _require_code_of_transformers(spec, config)
-    named = [getattr(transformers, each, None) for each in getattr(config, "architectures", None) or ()]
+    named = [getattr(transformers, item, None) for item in getattr(config, "architectures", None) or ()]
     if not named:  # Funnel has two models for one configuration, and transformers asks the configuration for one
         usual = transformers.MODEL_MAPPING.get(type(config), None)
         named = list(usual) if isinstance(usual, (list, tuple)) else []
@@ -182,7 +182,7 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
     if sum(parameter.numel() for parameter in model.parameters()) < LARGE:
         with _same_weights_each_time(), default_dtype(dtype):
             model = build(config)
-    return LoadedModel(model.eval(), input_shape=shapes_of(model, config), name=name)
+    return LoadedModel(model.eval(), input_shape=find_shapes(model, config), name=name)
 
 
 def _require_code_of_transformers(spec: str, config: Any) -> None:
@@ -190,9 +190,9 @@ def _require_code_of_transformers(spec: str, config: Any) -> None:
     code = getattr(config, "auto_map", None)
     kernels = [value for name, value in vars(config).items() if "attn_implementation" in name and "/" in str(value)]
     if code:
-        raise refused(spec, f"has code of its own ({', '.join(map(str, code.values()))})")
+        raise make_refusal(spec, f"has code of its own ({', '.join(map(str, code.values()))})")
     if kernels:
-        raise refused(spec, f"has attention by code on the hub ({kernels[0]})")
+        raise make_refusal(spec, f"has attention by code on the hub ({kernels[0]})")
 
 
 def _configuration(transformers: ModuleType, spec: str, name: str, trust: bool) -> Any:

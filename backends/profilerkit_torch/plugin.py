@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from profilerkit import Backend, BackendInfo, LoaderInfo, hookimpl
-from profilerkit.backend_kit.installed import installed_version, require_version
+from profilerkit.backend_kit.installed import find_version, require_version
 
 MINIMUM = (2, 6)
 
@@ -17,15 +17,15 @@ MINIMUM = (2, 6)
 def load() -> Backend:
     """Import torch and return the backend; raises ImportError where torch is missing or too old."""
     import_module("torch")  # what is imported tells its version, also where pip knows of another
-    installed()
+    find_versions()
     from .backend import TorchBackend
 
     return TorchBackend()
 
 
-def installed() -> dict[str, str]:
+def find_versions() -> dict[str, str]:
     """Return torch's version without importing it; raises ImportError where torch is missing or too old."""
-    version = installed_version("torch")
+    version = find_version("torch")
     require_version("torch", version, MINIMUM)
     return {"torch": version}
 
@@ -39,7 +39,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             frameworks=("torch", "transformers.configuration_utils"),
             load=load,
             requirement="profilerkit[torch]",
-            installed=installed,
+            installed=find_versions,
             preload=("torch",),
             tested={"torch": ("2.6", "2.15")},
         )
@@ -51,13 +51,19 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
     """Offer saved programs, and the models that libraries build by name."""
     hub = "hf:TYPE (or a folder, or a name on the hub)"
     return [
-        _loader("torch", _is_file, _trusting("load_file"), "path/to/program.pt2 (or TorchScript, with --trust)"),
-        _loader("timm", _named("timm"), _loading("load_from_timm"), "timm:NAME", "timm"),
         _loader(
-            "torchvision", _named("torchvision"), _loading("load_from_torchvision"), "torchvision:NAME", "torchvision"
+            "torch", _is_file, _make_trusting_loader("load_file"), "path/to/program.pt2 (or TorchScript, with --trust)"
+        ),
+        _loader("timm", _match_library("timm"), _make_loader("load_from_timm"), "timm:NAME", "timm"),
+        _loader(
+            "torchvision",
+            _match_library("torchvision"),
+            _make_loader("load_from_torchvision"),
+            "torchvision:NAME",
+            "torchvision",
         ),
         replace(
-            _loader("hf", _named("hf"), _trusting("load_hugging_face"), hub, "transformers"),
+            _loader("hf", _match_library("hf"), _make_trusting_loader("load_hugging_face"), hub, "transformers"),
             preload=("transformers.modeling_utils", "transformers.models.auto.modeling_auto"),
         ),
     ]
@@ -71,7 +77,7 @@ def _loader(
     def names() -> list[str]:
         from . import loaders
 
-        return [f"{name}:{each}" for each in loaders.names_of_library(package)]
+        return [f"{name}:{entry}" for entry in loaders.names_of_library(package)]
 
     packages = (package,) if package else ()
     return LoaderInfo(name, accepts, load, description, names if package else None, packages, ("torch",))
@@ -82,11 +88,11 @@ def _is_file(spec: str) -> bool:
     return Path(spec).suffix in (".pt2", ".pt", ".pth", ".ts", ".torchscript")
 
 
-def _named(library: str) -> Callable[[str], bool]:
+def _match_library(library: str) -> Callable[[str], bool]:
     return lambda spec: spec.startswith(f"{library}:") and len(spec) > len(library) + 1
 
 
-def _loading(name: str) -> Callable[[str], Any]:
+def _make_loader(name: str) -> Callable[[str], Any]:
     """Return a loader that imports torch when it is used."""
 
     def load_model(spec: str) -> Any:
@@ -97,7 +103,7 @@ def _loading(name: str) -> Callable[[str], Any]:
     return load_model
 
 
-def _trusting(name: str) -> Callable[..., Any]:
+def _make_trusting_loader(name: str) -> Callable[..., Any]:
     """Return a loader that imports torch when it is used, and gets whether the user trusts what it loads."""
 
     def load_model(spec: str, trust: bool = False) -> Any:

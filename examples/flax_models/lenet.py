@@ -18,7 +18,7 @@ def lenet5(num_classes: int = 10, in_channels: int = 1) -> Any:
     return LeNet5(num_classes, in_channels, nnx.Rngs(0))
 
 
-def halved(x: jax.Array) -> jax.Array:
+def halve(x: jax.Array) -> jax.Array:
     """Return the means of squares of 2 x 2 pixels: (N, H, W, C) -> (N, H / 2, W / 2, C)."""
     means: jax.Array = nnx.avg_pool(x, (2, 2), (2, 2))
     return means
@@ -35,8 +35,8 @@ class Features(nnx.Module):
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Return the features of each image."""
-        x = halved(nnx.tanh(self.conv1(x)))
-        x = halved(nnx.tanh(self.conv2(x)))
+        x = halve(nnx.tanh(self.conv1(x)))
+        x = halve(nnx.tanh(self.conv2(x)))
         return nnx.tanh(self.conv3(x)).reshape(len(x), -1)
 
 

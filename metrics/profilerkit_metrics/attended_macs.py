@@ -52,8 +52,8 @@ class ComputeAttendedMacs(ProfilerFunction):
 
     def __call__(self, trace: ModelTrace) -> Any:
         """Return the count; an upper bound where attention has masks of unknown values."""
-        spared = sum(each.macs - each.attended_macs for each in trace.operators if each.attended_macs is not None)
-        masked = sum(each.is_masked and each.attended_macs is None for each in trace.operators)
+        spared = sum(op.macs - op.attended_macs for op in trace.operators if op.attended_macs is not None)
+        masked = sum(op.is_masked and op.attended_macs is None for op in trace.operators)
         count: Any = trace.macs - spared
         if masked:
             missing = f"how much {masked} masks of attention leave, which depends on their values"
@@ -63,10 +63,10 @@ class ComputeAttendedMacs(ProfilerFunction):
 
 def _modes(trace: ModelTrace) -> Iterator[str]:
     """Yield how many operators of attention count in which way."""
-    attention = [each for each in trace.operators if each.macs and "attention" in each.operator.lower()]
-    causal = sum(each.attended_macs is not None and not each.is_masked for each in attention)
-    windowed = sum(each.attended_macs is not None and each.is_masked for each in attention)
-    masked = sum(each.is_masked for each in attention) - windowed
+    attention = [op for op in trace.operators if op.macs and "attention" in op.operator.lower()]
+    causal = sum(op.attended_macs is not None and not op.is_masked for op in attention)
+    windowed = sum(op.attended_macs is not None and op.is_masked for op in attention)
+    masked = sum(op.is_masked for op in attention) - windowed
     if causal:
         yield f"causal attention of {causal} operators: what it attends to"
     if windowed:

@@ -20,13 +20,13 @@ from profilerkit.backend import Backend, RunOptions
 from profilerkit.error_text import error_line
 from profilerkit.errors import WithoutValuesError
 from profilerkit.inputs import ModelInputs
-from profilerkit.piping.intrinsic import batch_size_of
+from profilerkit.piping.intrinsic import find_batch_size
 from profilerkit.piping.quantity import format_number
 from profilerkit.times.batch_sweep import BatchSweep as Sweep
 from profilerkit.times.sampling import Sampling
-from profilerkit.times.wording import counted
+from profilerkit.times.wording import format_count
 
-from .execution_time import measured_in_turn
+from .execution_time import measure_in_turn
 
 __all__ = ["BatchSweep", "ComputeBatchSweep"]
 
@@ -121,7 +121,7 @@ class ComputeBatchSweep(JointFunction):
                 failed[size] = error
         if len(failed) == len(sizes):
             raise failed[sizes[0]]
-        return [_noted(Sweep.of(table), sizes[0], failed, call) for table, call in zip(rows, calls, strict=True)]
+        return [_add_notes(Sweep.of(table), sizes[0], failed, call) for table, call in zip(rows, calls, strict=True)]
 
 
 def _rows_at(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -133,14 +133,14 @@ def _rows_at(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str
         for twin, how in zip(twins, reading, strict=True)
     ]
     for made, call in zip(inputs, calls, strict=True):
-        samples = batch_size_of(made, call["backend"], call["model"])
+        samples = find_batch_size(made, call["backend"], call["model"])
         if samples not in (None, size):
             raise InputError(
                 f"no sweep of batch sizes: the model takes the inputs for batch size {size}, {made!r}, as "
-                f"{counted(samples, 'sample')}; give a callable that builds inputs from the batch size, with the batch "
-                "in the dimension where the model has it"
+                f"{format_count(samples, 'sample')}; give a callable that builds inputs from the batch size, with the "
+                "batch in the dimension where the model has it"
             )
-    times = [time for time, _ in measured_in_turn(calls, inputs)]
+    times = [time for time, _ in measure_in_turn(calls, inputs)]
     for twin, call, time, how in zip(twins, calls, times, reading, strict=True):
         yield {
             "batch_size": size,
@@ -164,7 +164,7 @@ def _memory(profiler: Profiler, key: str, size: int, how: Mapping[str, Any]) -> 
         return None
 
 
-def _noted(sweep: Sweep, first: int, failed: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
+def _add_notes(sweep: Sweep, first: int, failed: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
     options: RunOptions = call["run_options"]
     notes = [str(options)] if options.requested else []
     noisy = [str(row["batch_size"]) for row in sweep if row["execution_time"].is_noisy]

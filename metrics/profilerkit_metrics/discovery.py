@@ -11,7 +11,7 @@ from typing import Any
 
 from profilerkit import ProfilerFunction, StatusKey
 from profilerkit.piping.registry import PROVIDED
-from profilerkit.process.modules import modules_of
+from profilerkit.process.modules import import_modules
 
 __all__ = ["default_functions", "modules", "public_names", "status_keys"]
 
@@ -22,7 +22,7 @@ _OTHERS = frozenset({"discovery", "kinds", "plugin", "scoring", "scoring_notes"}
 
 def modules() -> Iterator[ModuleType]:
     """Yield every module of the package that defines metrics."""
-    yield from modules_of(_PACKAGE, import_module(_PACKAGE).__path__, but=_OTHERS).values()
+    yield from import_modules(_PACKAGE, import_module(_PACKAGE).__path__, but=_OTHERS).values()
 
 
 def public_names() -> dict[str, str]:
@@ -38,9 +38,9 @@ def status_keys() -> list[type[StatusKey]]:
 @lru_cache(maxsize=4)
 def _status_keys(path: tuple[str, ...]) -> tuple[type[StatusKey], ...]:
     """Return the status keys of the package at this path: looked for once, for each profiler asks."""
-    members = [each for module in modules() for _, each in _members(module)]
-    keys = [type(key) for each in members if isinstance(each, ProfilerFunction) for key in each.bounded_keys()]
-    classes = [each for each in members if isinstance(each, type) and issubclass(each, StatusKey)]
+    members = [member for module in modules() for _, member in _members(module)]
+    keys = [type(key) for member in members if isinstance(member, ProfilerFunction) for key in member.list_keys()]
+    classes = [member for member in members if isinstance(member, type) and issubclass(member, StatusKey)]
     return tuple(key for key in dict.fromkeys([*classes, *keys]) if "NAME" in vars(key))
 
 
@@ -53,16 +53,16 @@ def default_functions() -> list[ProfilerFunction]:
     is called.
     """
     functions = _default_members(tuple(import_module(_PACKAGE).__path__))
-    return [each() if isinstance(each, type) else each for each in functions]
+    return [function() if isinstance(function, type) else function for function in functions]
 
 
 @lru_cache(maxsize=4)
 def _default_members(path: tuple[str, ...]) -> tuple[type[ProfilerFunction] | ProfilerFunction, ...]:
     """Return the default functions, or their classes; the search is done once and remembered."""
     functions = [function for module in modules() for function in _functions(module)]
-    keys = {id(function): {key.NAME for key in function.bounded_keys()} for _, function in functions}
-    whole = [each for each in functions if not any(keys[id(each[1])] < others for others in keys.values())]
-    ordered = sorted(whole, key=lambda each: (each[1].ON_DEMAND, _level(each[1]), -len(keys[id(each[1])])))
+    keys = {id(function): {key.NAME for key in function.list_keys()} for _, function in functions}
+    whole = [function for function in functions if not any(keys[id(function[1])] < others for others in keys.values())]
+    ordered = sorted(whole, key=lambda item: (item[1].ON_DEMAND, _level(item[1]), -len(keys[id(item[1])])))
     return tuple(member for member, _ in ordered)
 
 
@@ -70,7 +70,7 @@ def _members(module: ModuleType) -> list[tuple[str, Any]]:
     """Return the public status keys and functions of a module, by name."""
     named = [(name, getattr(module, name)) for name in module.__all__]
     kinds = (StatusKey, ProfilerFunction)
-    return [(name, each) for name, each in named if isinstance(each, kinds) or _is_one(each, kinds)]
+    return [(name, item) for name, item in named if isinstance(item, kinds) or _is_one(item, kinds)]
 
 
 def _is_one(value: Any, kinds: tuple[type, ...]) -> bool:
@@ -79,17 +79,17 @@ def _is_one(value: Any, kinds: tuple[type, ...]) -> bool:
 
 def _functions(module: ModuleType) -> Iterator[tuple[type[ProfilerFunction] | ProfilerFunction, ProfilerFunction]]:
     """Yield each function of a module, and before it what makes it: its class, or itself."""
-    for _, each in _members(module):
-        if isinstance(each, ProfilerFunction):
-            yield each, each
-        elif issubclass(each, ProfilerFunction) and _is_made_alone(each):
-            yield each, each()
+    for _, member in _members(module):
+        if isinstance(member, ProfilerFunction):
+            yield member, member
+        elif issubclass(member, ProfilerFunction) and _is_made_alone(member):
+            yield member, member()
 
 
 def _is_made_alone(cls: type) -> bool:
     parameters = inspect.signature(cls).parameters.values()
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return all(each.default is not each.empty or each.kind in optional for each in parameters)
+    return all(parameter.default is not parameter.empty or parameter.kind in optional for parameter in parameters)
 
 
 def _level(function: ProfilerFunction) -> int:

@@ -87,7 +87,7 @@ class DynamicEvalMetric(EvalMetric):
         *,
         better: str | None = None,
     ) -> None:
-        super().__init__(unit_name, _compared_by(comparative, better), description, label=name)
+        super().__init__(unit_name, _choose_comparative(comparative, better), description, label=name)
         self.NAME = name
 
 
@@ -149,7 +149,7 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         super().__init__(func)
         self.key = key
         self.default_split = default_split
-        self.metric = EvalMetric(unit_name, _compared_by(comparative, better, func), description, label=key)
+        self.metric = EvalMetric(unit_name, _choose_comparative(comparative, better, func), description, label=key)
         self.secondary: tuple[DynamicEvalMetric, ...] = _SECONDARY("secondary", secondary)
 
     def get_bounded_status_keys(self) -> tuple[StatusKey, ...]:
@@ -170,7 +170,7 @@ class ComputeEvalMetric(ExternalProfilerFunction):
             text("the name of an entry, such as 'top-5'")("key", key),
             unit,
             description,
-            _compared_by(comparative, better, self.func),
+            _choose_comparative(comparative, better, self.func),
         )
         return ComputeEvalMetric(
             self.func,
@@ -205,7 +205,7 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         if not data_splits:
             raise InputError("there is no data to evaluate on; give data_splits={'test': loader}")
         name = split or self.default_split
-        loader = split_named(data_splits, name).tracked(f"Evaluating on {name}")
+        loader = split_named(data_splits, name).track(f"Evaluating on {name}")
         offered = {"backend": backend, "split": name, "device": device, **others}
         arguments = {name: value for name, value in offered.items() if name in self._others}
         if device is None and "device" in arguments and self._others["device"].default is Parameter.empty:
@@ -250,10 +250,10 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         return _number(returned[key])
 
 
-def _compared_by(comparative: Comparative | str | None, better: str | None, func: Any = None) -> Comparative:
+def _choose_comparative(comparative: Comparative | str | None, better: str | None, func: Any = None) -> Comparative:
     """Return how values compare: as is said, or else by their difference, as the function says which is better."""
     if comparative is None:
-        return Comparative.difference_of(_stated_direction(func) if better is None else better)
+        return Comparative.choose_difference(_find_direction(func) if better is None else better)
     if better is not None:
         raise ArgumentError(
             f"better={shown(better)}, comparative={shown(comparative)}: give one of them; a comparative says already "
@@ -262,7 +262,7 @@ def _compared_by(comparative: Comparative | str | None, better: str | None, func
     return Comparative.parse(comparative)
 
 
-def _stated_direction(func: Any) -> str | None:
+def _find_direction(func: Any) -> str | None:
     """Return the attribute ``better`` of a function, or of the one that it calls with some arguments fixed."""
     while func is not None:
         stated = getattr(func, "better", None)

@@ -20,7 +20,7 @@ from profilerkit import (
 )
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.inputs import ModelInputs
-from profilerkit.piping.intrinsic import batch_size_of
+from profilerkit.piping.intrinsic import find_batch_size
 from profilerkit.protocols import RunsInRanks, implements
 from profilerkit.times.sampling import Sampling, measure_interleaved
 from profilerkit.trace.cross_check import ObservedRun, Witnessed
@@ -118,7 +118,7 @@ class ComputeFirstCall(ProfilerFunction):
             seconds = run.first_call_seconds
         mode = backend.mode(run_options)
         nothing = f"the {backend.name} backend compiles nothing in mode {mode!r}: all calls are alike"
-        return Unavailable(nothing) if seconds is None else _noted(seconds, run_options)
+        return Unavailable(nothing) if seconds is None else _add_note(seconds, run_options)
 
 
 class ComputeExecutionTime(JointFunction):
@@ -147,12 +147,12 @@ class ComputeExecutionTime(JointFunction):
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
         """Return the measurements of several models, taken in turn."""
         inputs = [ModelInputs.of(call["inputs"]) for call in calls]
-        measured = measured_in_turn(calls, inputs)
+        measured = measure_in_turn(calls, inputs)
         return [
             {
-                ExecutionTime.NAME: Witnessed(_noted(time, call["run_options"]), runs),
-                Throughput.NAME: _noted(
-                    _throughput(time, batch_size_of(call_inputs, call["backend"], call["model"])), call["run_options"]
+                ExecutionTime.NAME: Witnessed(_add_note(time, call["run_options"]), runs),
+                Throughput.NAME: _add_note(
+                    _throughput(time, find_batch_size(call_inputs, call["backend"], call["model"])), call["run_options"]
                 ),
             }
             for call, call_inputs, (time, runs) in zip(calls, inputs, measured, strict=True)
@@ -186,14 +186,14 @@ class ComputeTrainingTime(JointFunction):
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the measurements of several models, taken in turn."""
         steps = [{**call, "run_options": replace(call["run_options"], training=True)} for call in calls]
-        measured = measured_in_turn(steps, [ModelInputs.of(call["inputs"]) for call in calls])
+        measured = measure_in_turn(steps, [ModelInputs.of(call["inputs"]) for call in calls])
         return [
-            _noted(time, replace(call["run_options"], training=False))
+            _add_note(time, replace(call["run_options"], training=False))
             for (time, _), call in zip(measured, calls, strict=True)
         ]
 
 
-def measured_in_turn(
+def measure_in_turn(
     calls: Sequence[Mapping[str, Any]], inputs: Sequence[ModelInputs]
 ) -> list[tuple[Measurement, tuple[ObservedRun, ...]]]:
     """Return the time of each model, taken in turn, and what was seen of its runs.
@@ -211,7 +211,7 @@ def measured_in_turn(
         return [(time, tuple(run.runs)) for time, run in zip(measured, passes, strict=True)]
 
 
-def _noted(value: Any, options: RunOptions) -> Any:
+def _add_note(value: Any, options: RunOptions) -> Any:
     """Return a value with a note of the run options, if any were given."""
     return Noted(value, str(options)) if options.requested else value
 

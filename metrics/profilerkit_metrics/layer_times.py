@@ -10,7 +10,7 @@ from profilerkit import Noted, Partial, ProfilerFunction, Unavailable
 from profilerkit.arguments.checks import FLAG, Check, at_least
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
-from profilerkit.protocols import TimesLayers, offered
+from profilerkit.protocols import TimesLayers, require_capability
 from profilerkit.times.layer_times import layer_time_table
 from profilerkit.times.steps import WatchedSteps
 from profilerkit.trace.cross_check import ObservedRun, Witnessed
@@ -76,7 +76,7 @@ class ComputeLayerTimes(ProfilerFunction):
         """
         if watched is not None:
             return layer_time_table(watched.layers) if watched.layers else Unavailable(watched.reasons["forward"])
-        timer, note = offered(backend, TimesLayers), ""
+        timer, note = require_capability(backend, TimesLayers), ""
         if max_seconds is not None and passes > 1:
             requested, begin = passes, perf_counter()
             times = timer.layer_times(model, ModelInputs.of(inputs), device, 1, backward)

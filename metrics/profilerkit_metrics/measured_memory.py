@@ -9,7 +9,7 @@ from profilerkit import Noted, Partial, ProfilerFunction
 from profilerkit.arguments.checks import FLAG, Check
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
-from profilerkit.protocols import MeasuresMemory, offered
+from profilerkit.protocols import MeasuresMemory, require_capability
 from profilerkit.trace.cross_check import Witnessed
 from profilerkit.trace.records import ModelTrace
 
@@ -61,7 +61,7 @@ class ComputeMeasuredMemory(ProfilerFunction):
             device: The device that runs the model. Default: the current device of the model.
             include_weights: Whether the weights count into the peak.
         """
-        peak = offered(backend, MeasuresMemory).measured_memory(model, ModelInputs.of(inputs), device)
+        peak = require_capability(backend, MeasuresMemory).measure_memory(model, ModelInputs.of(inputs), device)
         if trace.failure is not None:
             return int(peak) if not include_weights else Partial(int(peak), ("the weights, for the trace failed",))
         measured = int(peak) + (trace.memory.weight_bytes if include_weights else 0)

@@ -19,7 +19,7 @@ from profilerkit.backend import Backend, DeviceLike
 from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.quantity import scale_value
-from profilerkit.protocols import TimesOperators, Trains, offered
+from profilerkit.protocols import TimesOperators, Trains, require_capability
 from profilerkit.trace.cross_check import Witnessed, contradiction
 from profilerkit.trace.records import ModelTrace
 
@@ -87,11 +87,13 @@ class ComputeOperatorTable(ProfilerFunction):
             export: The path of a file for the framework's own trace of one pass. Default: no file.
         """
         model_inputs = ModelInputs.of(inputs)
-        times = offered(backend, TimesOperators).operator_times(model, model_inputs, device, passes, backward, export)
+        times = require_capability(backend, TimesOperators).operator_times(
+            model, model_inputs, device, passes, backward, export
+        )
         traces: dict[str, ModelTrace | str] = {"forward": trace}
         if "backward" in times.whole:
             try:
-                traces["backward"] = offered(backend, Trains).trace_training(model, model_inputs)
+                traces["backward"] = require_capability(backend, Trains).trace_training(model, model_inputs)
             except NotOfferedError as error:
                 traces["backward"] = f"not counted: {error}"
         table = operator_table(times, traces)

@@ -6,7 +6,7 @@ from typing import Any
 
 from profilerkit import Comparative, Metric, Noted, ProfilerFunction, Scale, Unavailable, metric
 from profilerkit.backend import Backend
-from profilerkit.protocols import ReadsWeights, offered
+from profilerkit.protocols import ReadsWeights, require_capability
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
@@ -65,7 +65,7 @@ class ComputeSparsity(ProfilerFunction):
 
     def __call__(self, model: Any, backend: Backend, total_params: int) -> Any:
         """Return the share, of the floating-point weights where there are others; unavailable without values."""
-        zeros, elements = offered(backend, ReadsWeights).zero_weights(model)
+        zeros, elements = require_capability(backend, ReadsWeights).zero_weights(model)
         if not elements:
             return Unavailable("the model has no floating-point parameters")
         share = zeros / elements

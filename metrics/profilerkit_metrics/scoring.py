@@ -28,9 +28,9 @@ __all__ = [
     "LossEvaluation",
     "ScoredBatch",
     "accuracy",
+    "count_samples",
     "mean_loss",
     "missclass",
-    "samples_of",
     "topk_hits",
 ]
 
@@ -125,7 +125,7 @@ class _Misses:
             return
         self._are_unsure = True
         self._in_unit_range &= bool(((values >= 0) & (values <= 1)).all())
-        self._unsure += [int(((values > each) != expected).sum()) for each in (0.5, 0.0)]
+        self._unsure += [int(((values > limit) != expected).sum()) for limit in (0.5, 0.0)]
 
     def per_cent(self) -> float:
         wrong = self._wrong
@@ -138,7 +138,7 @@ class _Misses:
                     f"1, so a score above {threshold} counts as class 1; pass threshold={other:g} if they are logits, "
                     f"threshold={threshold} to say that they are not"
                 )
-        return 100.0 * wrong / _counted(self._total)
+        return 100.0 * wrong / _require_samples(self._total)
 
 
 def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, float]:
@@ -158,7 +158,7 @@ def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, 
         for k in hits:
             hits[k] += int(right[:, :k].any(1).sum())
         total += len(scores)
-    return {f"top-{k}": 100.0 * count / _counted(total) for k, count in hits.items()}
+    return {f"top-{k}": 100.0 * count / _require_samples(total) for k, count in hits.items()}
 
 
 def mean_loss(batches: Iterable[ScoredBatch], loss: Callable[[Any, Any], Any], mean: Callable[[Any], float]) -> float:
@@ -171,7 +171,7 @@ def mean_loss(batches: Iterable[ScoredBatch], loss: Callable[[Any, Any], Any], m
         value = loss(batch.output, batch.target)
         weighted += sum(map(mean, value.values() if isinstance(value, Mapping) else [value])) * batch.samples
         total += batch.samples
-    return weighted / _counted(total)
+    return weighted / _require_samples(total)
 
 
 def _is_single(scores: Array) -> bool:
@@ -193,13 +193,13 @@ def _class_indices(targets: Array, scores: Array) -> Array:
     return indices
 
 
-def _counted(total: int) -> int:
+def _require_samples(total: int) -> int:
     if total == 0:
         raise InputError("the data split has no samples to evaluate on; give a data_loader with at least one batch")
     return total
 
 
-def samples_of(values: Iterable[Any], is_tensor: Callable[[Any], bool]) -> int:
+def count_samples(values: Iterable[Any], is_tensor: Callable[[Any], bool]) -> int:
     """Return the length of the first tensor that has one: of the target, or of an input; 1 if none has."""
     return next((int(value.shape[0]) for value in values if is_tensor(value) and len(value.shape)), 1)
 

@@ -183,7 +183,7 @@ class ComputeTraining(ProfilerFunction):
         optimizer_size = _optimizer_bytes(backend, model, trace, optimizer)
         counts = {TrainingMacs.NAME: trace.macs, TrainingFlops.NAME: trace.flops, TrainingLayers.NAME: trace.table}
         return {
-            **{name: _noted(count, trace.notes) for name, count in counts.items()},
+            **{name: _add_notes(count, trace.notes) for name, count in counts.items()},
             **_memory(trace, optimizer_size, optimizer, backend),
         }
 
@@ -205,7 +205,7 @@ def _memory(
     """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
     counted = OptimizerBytes(0) if isinstance(optimizer_size, str) else optimizer_size
     missing = (*((optimizer_size,) if isinstance(optimizer_size, str) else ()), *_untold(trace))
-    in_update = trace.memory.weight_bytes + _left(trace) + counted.update
+    in_update = trace.memory.weight_bytes + _count_live_bytes(trace) + counted.update
     peak = max(trace.memory.peak_bytes(), in_update) + counted.state
     parts = _parts_of_update(trace, counted) if in_update > trace.memory.peak_bytes() else _parts(trace, counted)
     without = optimizer is None and optimizer_size == OptimizerBytes(0)
@@ -213,7 +213,7 @@ def _memory(
     notes = (*filter(None, [trace.memory.note]), *trace.notes, *hints)
     unsaid = Unavailable(f"the {backend.name} backend does not tell what the bytes at the peak are for")
     return {
-        TrainingMemory.NAME: _noted(Partial(peak, missing) if missing else peak, notes),
+        TrainingMemory.NAME: _add_notes(Partial(peak, missing) if missing else peak, notes),
         TrainingMemoryParts.NAME: unsaid if not trace.memory.parts else Partial(parts, missing) if missing else parts,
     }
 
@@ -230,7 +230,7 @@ def _untold(trace: ModelTrace) -> tuple[str, ...]:
     return (f"the gradients of weights of which it is not known whether they are trained ({', '.join(names[:5])})",)
 
 
-def _left(trace: ModelTrace) -> int:
+def _count_live_bytes(trace: ModelTrace) -> int:
     """Return the bytes that are alive while the weights are updated, themselves left out."""
     left_bytes = trace.memory.left_bytes
     return trace.memory.input_bytes + _gradients(trace) if left_bytes is None else left_bytes
@@ -247,7 +247,7 @@ def _parts(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
 
 def _parts_of_update(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
     """Return the parts where the peak is in the update: there are the gradients then, and what the last step left."""
-    left = _left(trace) - trace.memory.input_bytes
+    left = _count_live_bytes(trace) - trace.memory.input_bytes
     gradients = min(left, _gradients(trace))
     sizes = {
         "weights": trace.memory.weight_bytes,
@@ -260,6 +260,6 @@ def _parts_of_update(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[
     return {**sizes, "operator": "the optimizer's update", "layer": "", "phase": "update"}
 
 
-def _noted(value: Any, notes: Iterable[str]) -> Any:
+def _add_notes(value: Any, notes: Iterable[str]) -> Any:
     note = "; ".join(notes)
     return Noted(value, note) if note else value

@@ -14,7 +14,7 @@ from profilerkit import ArgumentError, DeviceInfo, Measurement, Metric, Noted, P
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device, macs_by_dtype, seconds_at_peak
 from profilerkit.piping.quantity import scale_value
-from profilerkit.protocols import NamesDevices, offered
+from profilerkit.protocols import NamesDevices, require_capability
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
@@ -31,9 +31,9 @@ __all__ = [
     "Mfu",
     "TrainingHfu",
     "TrainingMfu",
-    "device_of",
+    "choose_device",
+    "compute_share",
     "dtype_ran_in",
-    "share_of",
 ]
 
 #: How attention may be counted.
@@ -194,8 +194,8 @@ class ComputeMfu(ProfilerFunction):
         """
         if run_options.training:
             return Unavailable("a training step was timed: training_mfu is its share")
-        where, ran_in = device_of(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
-        return share_of(trace, execution_time, where, ran_in, attention)
+        where, ran_in = choose_device(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
+        return compute_share(trace, execution_time, where, ran_in, attention)
 
 
 class ComputeTrainingUtilization(ProfilerFunction):
@@ -216,10 +216,10 @@ class ComputeTrainingUtilization(ProfilerFunction):
         attention: Attention = "full",
     ) -> dict[str, Any]:
         """Return both shares as measurements; ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`."""
-        where, ran_in = device_of(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
+        where, ran_in = choose_device(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
         return {
-            TrainingMfu.NAME: share_of(training_trace, training_time, where, ran_in, attention, recomputed=False),
-            TrainingHfu.NAME: share_of(training_trace, training_time, where, ran_in, attention),
+            TrainingMfu.NAME: compute_share(training_trace, training_time, where, ran_in, attention, recomputed=False),
+            TrainingHfu.NAME: compute_share(training_trace, training_time, where, ran_in, attention),
         }
 
 
@@ -250,7 +250,7 @@ class ComputeMbu(ProfilerFunction):
             peaks_of: That of `ComputeMfu`.
             cache_bytes: The bytes of a cache that the pass reads, in addition to the weights.
         """
-        where = device_of(model, backend, run_options, peaks_of)
+        where = choose_device(model, backend, run_options, peaks_of)
         bandwidth = where.bandwidth
         if bandwidth is None:
             return Unavailable(f"the bandwidth of {where.name} is not known; give a described device with peaks_of=")
@@ -276,11 +276,11 @@ class ComputeNumbersByDtype(ProfilerFunction):
         }
 
 
-def device_of(model: Any, backend: Backend, options: RunOptions, requested: DeviceInfoLike | None) -> DeviceInfo:
+def choose_device(model: Any, backend: Backend, options: RunOptions, requested: DeviceInfoLike | None) -> DeviceInfo:
     """Return the device whose figures count: the requested one, or the one that the model runs on."""
     if requested is not None:
         return device(requested)
-    return offered(backend, NamesDevices).device_info(backend.resolve_device(model, options.device))
+    return require_capability(backend, NamesDevices).device_info(backend.resolve_device(model, options.device))
 
 
 def dtype_ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | None:
@@ -292,7 +292,7 @@ def dtype_ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | 
     return str(options.autocast)
 
 
-def share_of(
+def compute_share(
     trace: ModelTrace,
     time: Measurement,
     where: DeviceInfo,
@@ -313,20 +313,20 @@ def share_of(
         return Unavailable(str(error))
     counted = ", ".join(f"{scale_value(count, 'MACs', Scale.SI)} in {dtype or name}" for name, count in macs.items())
     note = f"of the dense peak of {where.name} ({where.tier}); {counted or 'no products'}; "
-    note += _counted_attention(trace, attention)
+    note += _describe_attention(trace, attention)
     share = time.map(lambda seconds: least / seconds)
     if share.median > 1:
         note += "; above 1: these are not the peaks of the device or of the dtype that the model ran with"
     return Noted(share, note)
 
 
-def _counted_attention(trace: ModelTrace, attention: str) -> str:
+def _describe_attention(trace: ModelTrace, attention: str) -> str:
     """Return in words which attention is counted."""
     if attention == "full":
         return "attention counts in full"
-    causal = sum(each.attended_macs is not None and not each.is_masked for each in trace.operators)
-    windowed = sum(each.attended_macs is not None and each.is_masked for each in trace.operators)
-    masked = sum(each.is_masked for each in trace.operators) - windowed
+    causal = sum(op.attended_macs is not None and not op.is_masked for op in trace.operators)
+    windowed = sum(op.attended_macs is not None and op.is_masked for op in trace.operators)
+    masked = sum(op.is_masked for op in trace.operators) - windowed
     inside = f", {windowed} operators inside of masks of known values" if windowed else ""
     in_full = f", {masked} operators under masks of unknown values in full" if masked else ""
     return f"attention counts as attended: {causal} causal operators up to the diagonal{inside}{in_full}"

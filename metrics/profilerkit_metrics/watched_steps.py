@@ -135,14 +135,14 @@ class ComputeWatchedSteps(ProfilerFunction):
 
         A part that no measured step had is unavailable; a part that only some steps had has fewer samples.
         """
-        keys = [key.NAME for key in self.bounded_keys()]
+        keys = [key.NAME for key in self.list_keys()]
         if watched is None:
             return dict.fromkeys(keys, Unavailable("no training loop was watched; see Profiler.watch"))
         if not watched.steps:
             return dict.fromkeys(keys, Unavailable(watched.missed or "no step was measured: call start() and stop()"))
         steps = list(watched.steps.values())
         values = {
-            StepTime.NAME: _noted([step.seconds for step in steps], watched),
+            StepTime.NAME: _add_notes([step.seconds for step in steps], watched),
             OtherTime.NAME: Measurement(tuple(step.other for step in steps)),
             StepMemory.NAME: dict(steps[-1].memory) or Unavailable(watched.reasons["memory"]),
         }
@@ -152,7 +152,7 @@ class ComputeWatchedSteps(ProfilerFunction):
         return values
 
 
-def _noted(seconds: list[float], watched: WatchedSteps) -> Any:
+def _add_notes(seconds: list[float], watched: WatchedSteps) -> Any:
     numbers = ", ".join(map(str, watched.steps))
     notes = [f"of step{'s' if len(watched.steps) > 1 else ''} {numbers} of a loop of {watched.loop_steps}"]
     if watched.unwatched:

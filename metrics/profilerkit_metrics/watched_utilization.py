@@ -12,7 +12,7 @@ from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
 from .kinds import Share
-from .utilization import Attention, device_of, dtype_ran_in, share_of
+from .utilization import Attention, choose_device, compute_share, dtype_ran_in
 
 __all__ = ["ComputeWatchedUtilization", "StepHfu", "StepMfu"]
 
@@ -102,10 +102,10 @@ class ComputeWatchedUtilization(ProfilerFunction):
         ranks = training_trace.rank.ranks if training_trace.rank is not None else 1
         steps = [step for step in watched.steps.values() if step.calls and step.backward is not None]
         time = Measurement(tuple(step.seconds * ranks / (step.calls or 1) for step in steps))
-        where, ran_in = device_of(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
-        note = f"{_calls([step.calls or 0 for step in steps])} in a step{_spread(ranks)}"
+        where, ran_in = choose_device(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
+        note = f"{_calls([step.calls or 0 for step in steps])} in a step{_describe_ranks(ranks)}"
         return {
-            name: _noted(share_of(training_trace, time, where, ran_in, attention, recomputed=recomputed), note)
+            name: _add_note(compute_share(training_trace, time, where, ran_in, attention, recomputed=recomputed), note)
             for name, recomputed in ((StepMfu.NAME, False), (StepHfu.NAME, True))
         }
 
@@ -128,9 +128,9 @@ def _calls(numbers: list[int]) -> str:
     return f"{few} call{'s' if many > 1 else ''} of the model" if few == many else f"{few} to {many} calls of the model"
 
 
-def _spread(ranks: int) -> str:
+def _describe_ranks(ranks: int) -> str:
     return f"; the model is spread over {ranks} ranks, each with this peak" if ranks > 1 else ""
 
 
-def _noted(share: Any, note: str) -> Any:
+def _add_note(share: Any, note: str) -> Any:
     return Noted(share.value, f"{share.note}; {note}") if isinstance(share, Noted) else share

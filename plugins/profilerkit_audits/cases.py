@@ -176,9 +176,9 @@ def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Ite
 
 
 @lru_cache(maxsize=1)
-def _measuring_packages() -> dict[str, str]:
+def _find_measuring_packages() -> dict[str, str]:
     """Return Python and the packages that count and measure: profilerkit, and those of its plugins."""
-    names = {plugin.package for plugin in offers.installed_plugins() if plugin.package}
+    names = {plugin.package for plugin in offers.list_plugins() if plugin.package}
     return {"python": python_version(), **{name.lower(): version(name) for name in sorted({"profilerkit", *names})}}
 
 
@@ -189,7 +189,7 @@ def _find_packages(code: SourceCode) -> tuple[dict[str, str], tuple[str, ...] | 
     none is forked for every other model, which then imports its own.
     """
     backends = [info for info in offers.backends() if not code.imports.isdisjoint(info.frameworks)]
-    versions = {**_measuring_packages(), **dict(find_versions(code.imports))}
+    versions = {**_find_measuring_packages(), **dict(find_versions(code.imports))}
     for info in backends:
         try:
             versions |= {} if info.installed is None else info.installed()
@@ -201,7 +201,7 @@ def _find_packages(code: SourceCode) -> tuple[dict[str, str], tuple[str, ...] | 
 
 def _require_computed(key: str, metrics: Sequence[str]) -> None:
     """Raise `PlanError` for a metric that no plugin computes; ``key`` is the key of the plan that names it."""
-    names = {offer.item.NAME for offer in offers.offered_status_keys()} if metrics else set()
+    names = {offer.item.NAME for offer in offers.list_status_keys()} if metrics else set()
     for metric in metrics:
         if offers.name_of_metric(metric) in names:
             continue

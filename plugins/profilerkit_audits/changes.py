@@ -11,7 +11,7 @@ from profilerkit.piping.quantity import format_number
 from profilerkit.piping.status import Comparative
 from profilerkit.render.grids import Grid
 from profilerkit.results.report import Report
-from profilerkit.trace.alignment import aligned
+from profilerkit.trace.alignment import align
 
 from .rows import Row, Value
 from .series import CaseName, find_causes, is_exact
@@ -215,7 +215,7 @@ def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
 
 def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_Move, tuple[str, str]]]:
     """Yield each layer that moved, with its path in both reports."""
-    for row in aligned(before, after):
+    for row in align(before, after):
         if column == "params" and not row["is_leaf"]:
             continue
         difference = (row[f"other_{column}"] or 0) - (row[column] or 0)

@@ -11,7 +11,7 @@ from profilerkit.errors import NotOfferedError, by_likeness
 from profilerkit.plugging.extension import EngineInfo
 from profilerkit.plugging.manager import Offer, offers
 from profilerkit.plugging.named import load_offer
-from profilerkit.plugging.sources import claimed_once
+from profilerkit.plugging.sources import require_unique
 
 if TYPE_CHECKING:
     from .cases import Case
@@ -69,7 +69,7 @@ class Engine(ABC):
 
 def find_engine(name: str) -> type[Engine]:
     """Return the class of an engine; raises `NotOfferedError` for an unknown name, and if it cannot be loaded."""
-    engines = {offer.item.name: offer for offer in _offered()}
+    engines = {offer.item.name: offer for offer in _list_offers()}
     if name not in engines:
         raise NotOfferedError(
             f"there is no engine {name!r}; there are, nearest first: {', '.join(by_likeness(name, engines))}"
@@ -89,11 +89,11 @@ def find_engine(name: str) -> type[Engine]:
 
 def list_engines() -> list[EngineInfo]:
     """Return the engines of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    return [offer.item for offer in _offered()]
+    return [offer.item for offer in _list_offers()]
 
 
-def _offered() -> list[Offer[EngineInfo]]:
-    return claimed_once("engine", offers("profilerkit_engines", EngineInfo))
+def _list_offers() -> list[Offer[EngineInfo]]:
+    return require_unique("engine", offers("profilerkit_engines", EngineInfo))
 
 
 def _is_engine(loaded: object) -> bool:

@@ -60,7 +60,7 @@ def estimate(audit: Audit) -> Estimate:
     limits = [case.limits.timeout for case in pending]
     workers = audit.plan.workers or count_cores()
 
-    def spread(seconds: Iterable[float]) -> float:
+    def share(seconds: Iterable[float]) -> float:
         shares = (1 if case.is_timed else workers for case in pending)
         return round(sum(number / share for number, share in zip(seconds, shares, strict=True)), 1)
 
@@ -72,8 +72,8 @@ def estimate(audit: Audit) -> Estimate:
     ]
     return Estimate(
         audit.url,
-        spread(longest.get(case.spec, usual) for case in pending) if earlier else None,
-        None if None in limits else spread(limit or 0.0 for limit in limits),
+        share(longest.get(case.spec, usual) for case in pending) if earlier else None,
+        None if None in limits else share(limit or 0.0 for limit in limits),
         len(earlier),
         cases,
     )

@@ -24,7 +24,7 @@ from profilerkit.foreign_text import on_terminal
 from profilerkit.process.files import write_bytes, write_text
 from profilerkit.render.csv import is_formula
 from profilerkit.results.report import Report
-from profilerkit.results.saving import parse, resealed
+from profilerkit.results.saving import parse, reseal
 
 from .hiding import hide
 from .rows import Row, decode
@@ -95,7 +95,7 @@ def _make_line(store: Store, row: Row, number: int, total: int, private: bool) -
     if not private:
         content = hide(content)
         if text:
-            hidden = resealed(hide(json.loads(text)))
+            hidden = reseal(hide(json.loads(text)))
             text, content["checksum"] = json.dumps(hidden, ensure_ascii=False), hidden["checksum"]
     line = {"number": number, "of": total, "row": json.dumps(content, ensure_ascii=False), "report": text}
     plain = {name: value for name, value in content.items() if not isinstance(value, (dict, list, tuple))}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from profilerkit.errors import FailureCode, PlanError, ProfilerKitError, by_likeness, classify
 from profilerkit.plugging.loaders import is_in_file, is_in_module
-from profilerkit.plugging.offers import offered_loaders
+from profilerkit.plugging.offers import list_loaders
 
 from .source_code import find_module
 
@@ -51,7 +51,7 @@ def find_specs(pattern: str, folder: Path) -> Listing:
         return Listing((pattern,))
     prefix, _, name = pattern.rpartition(":")
     module = None
-    if is_in_module(pattern) and not is_pattern(prefix) and prefix not in _listing_loaders():
+    if is_in_module(pattern) and not is_pattern(prefix) and prefix not in _find_loaders_with_names():
         module = find_module(prefix, folder)
     if is_in_file(pattern):
         files = _find_files(prefix, folder)
@@ -95,14 +95,14 @@ def _read_names(file: Path) -> list[str]:
     return [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
 
 
-def _listing_loaders() -> list[str]:
-    return [offer.item.name for offer in offered_loaders() if offer.item.names is not None]
+def _find_loaders_with_names() -> list[str]:
+    return [offer.item.name for offer in list_loaders() if offer.item.names is not None]
 
 
 @lru_cache(maxsize=100)
 def _list_library(prefix: str) -> Listing:
     """Return what a loader lists, asked in a process of its own."""
-    loaders = _listing_loaders()
+    loaders = _find_loaders_with_names()
     if prefix not in loaders:
         raise PlanError(
             f"{prefix + ':'!r} cannot list its models; these can: {', '.join(by_likeness(prefix, loaders))}"
@@ -122,7 +122,7 @@ def _list_library(prefix: str) -> Listing:
 def ask_loader(prefix: str) -> Listing:
     """Return what a loader lists, or the problem, in this process."""
     try:
-        names = next(offer.item.names for offer in offered_loaders() if offer.item.name == prefix)
+        names = next(offer.item.names for offer in list_loaders() if offer.item.name == prefix)
         return Listing(() if names is None else tuple(sorted(names())))
     except Exception as error:  # whatever the library does
         text = str(error) if isinstance(error, ProfilerKitError) else f"{type(error).__name__}: {error}"

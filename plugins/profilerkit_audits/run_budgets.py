@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 from profilerkit.errors import BudgetError
 from profilerkit.render.grids import Grid, visible
-from profilerkit.render.markdown import escaped, table
+from profilerkit.render.markdown import escape, table
 from profilerkit.results.report import Report
 from profilerkit_budgets import Budget, Finding, Verdict, check
 from profilerkit_budgets.forms import as_junit, as_text
@@ -128,7 +128,7 @@ def _draw_markdown(checked: RunCheck) -> str:
         if finding.verdict is not Verdict.PASSED
     )
     grid = Grid(f"Budgets of run {checked.run[:12]}", ("Model", "Verdict", "Limit", "Value", "Responsible"), rows)
-    return "\n\n".join([f"### {escaped(grid.title)}", *([table(grid)] if rows else []), _summarize(checked)]) + "\n"
+    return "\n\n".join([f"### {escape(grid.title)}", *([table(grid)] if rows else []), _summarize(checked)]) + "\n"
 
 
 def _draw_junit(checked: RunCheck) -> str:

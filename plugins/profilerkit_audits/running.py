@@ -119,7 +119,7 @@ class Audit:
             options = EngineOptions(self.plan.workers, self.plan.repeats, self.address, self.watch.start)
             self.watch.begin(len(self.cases), len(reused))
             engine = find_engine(self.engine)(options)
-            with _ending(store, run), closing(engine.run(pending)) as outcomes:
+            with _record_end(store, run), closing(engine.run(pending)) as outcomes:
                 for outcome in outcomes:
                     row = replace(outcome.row, key=keys[id(outcome.case)], run=run.run, commit=run.commit)
                     row = store.add(row, outcome.report, outcome.machine)
@@ -142,7 +142,7 @@ class Audit:
 
 
 @contextmanager
-def _ending(store: Store, run: Run) -> Iterator[None]:
+def _record_end(store: Store, run: Run) -> Iterator[None]:
     """Write the end of a run, unless it ends by an error or is killed."""
     try:
         yield

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from profilerkit.plugging.extension import LoaderInfo
 from profilerkit.plugging.loaders import is_in_file, is_in_module
-from profilerkit.plugging.offers import offered_loaders
+from profilerkit.plugging.offers import list_loaders
 
 __all__ = ["SourceCode", "find_module", "find_versions", "read_code"]
 
@@ -67,7 +67,7 @@ def read_code(spec: str, folder: Path) -> SourceCode:
 
 def _find_loaders(spec: str) -> Iterator[LoaderInfo]:
     """Yield the loaders that accept a text."""
-    for offer in offered_loaders():
+    for offer in list_loaders():
         with suppress(Exception):
             if offer.item.accepts(spec):
                 yield offer.item

@@ -34,7 +34,7 @@ def record_baseline(report: Report, path: str | PathLike[str]) -> str:
     values = ", ".join(
         f"{record.key} {record.sign}{record.shown}" for record in report.statuses.values() if record.shown
     )
-    conditions = ", ".join(f"{name} {value}" for name, value in _compared(report.environment).items())
+    conditions = ", ".join(f"{name} {value}" for name, value in _select_conditions(report.environment).items())
     return visible(f"recorded {target} for {report.name}: {values or 'no values'} ({conditions})")
 
 
@@ -88,7 +88,7 @@ def under_other_conditions(report: Report, baseline: Report) -> str:
     Compared are the processor, its cores, the operating system and the versions. Times of other machines, and of other
     versions, say little about a model.
     """
-    now, then = _compared(report.environment), _compared(baseline.environment)
+    now, then = _select_conditions(report.environment), _select_conditions(baseline.environment)
     differing = [f"{name} {then[name]}, now {now[name]}" for name in now if name in then and then[name] != now[name]]
     if not differing:
         return ""
@@ -96,5 +96,5 @@ def under_other_conditions(report: Report, baseline: Report) -> str:
     return f"the baseline{when} was measured with {'; '.join(differing)}"
 
 
-def _compared(environment: Mapping[str, str]) -> dict[str, str]:
+def _select_conditions(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in _NOT_COMPARED}

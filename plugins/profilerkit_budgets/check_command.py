@@ -11,7 +11,7 @@ import click
 
 from profilerkit.cli import NOT_KEPT, USAGE, emit, fail
 from profilerkit.cli.completing import models
-from profilerkit.cli.measuring import Request, compared, is_saved, profiled, saved_report
+from profilerkit.cli.measuring import Request, compare_specs, is_saved, load_report, profile_spec
 from profilerkit.cli.options import input_options, isolation_options, measuring_options, output_option
 from profilerkit.cli.output import cannot_write
 from profilerkit.errors import BudgetError
@@ -33,7 +33,7 @@ def _forms(context: click.Context, parameter: click.Parameter, value: str) -> st
     return value
 
 
-def _completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def _complete_form(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from .forms import FORMS
 
     return [form for form in FORMS if form.startswith(incomplete)]
@@ -62,7 +62,7 @@ def _completed(context: click.Context, parameter: click.Parameter, incomplete: s
     default="console",
     show_default=True,
     callback=_forms,
-    shell_complete=_completed,
+    shell_complete=_complete_form,
     help="Format of the result: console, markdown or junit.",
 )
 @output_option("Write the result to a file instead of standard output.")
@@ -85,7 +85,7 @@ def command(
     MODEL is a model as 'profilerkit profile' takes it, or a report that was saved as JSON.
     """
     from .forms import FORMS
-    from .retrying import broken, checked_with_retries
+    from .retrying import check_with_retries, select_broken
 
     try:
         budget = _budget(path, limit, required=not update)
@@ -98,7 +98,7 @@ def command(
         _record(model, baseline, request)
         return
     try:
-        report, findings = checked_with_retries(lambda: _reports(model, baseline, request), budget, retries, strict)
+        report, findings = check_with_retries(lambda: _reports(model, baseline, request), budget, retries, strict)
     except BudgetError as error:
         fail(str(error), USAGE, error)
     text = FORMS[form](findings, report.name)
@@ -109,7 +109,7 @@ def command(
             cannot_write(error)
     elif not how["quiet"]:
         emit(text.rstrip("\n"))
-    if broken(findings, strict):
+    if select_broken(findings, strict):
         sys.exit(NOT_KEPT)
 
 
@@ -153,9 +153,9 @@ def _budget(path: str | None, limits: tuple[str, ...], required: bool = True) ->
 def _require_units(budget: Budget) -> None:
     """Read the limits by the units of their metrics before anything is measured; raises `BudgetError`."""
     from profilerkit.piping.status import Metric
-    from profilerkit.plugging.offers import offered_status_keys
+    from profilerkit.plugging.offers import list_status_keys
 
-    units = {offer.item.NAME: offer.item.UNIT for offer in offered_status_keys() if issubclass(offer.item, Metric)}
+    units = {offer.item.NAME: offer.item.UNIT for offer in list_status_keys() if issubclass(offer.item, Metric)}
     for limit in budget.limits:
         if limit.pattern is None and units.get(limit.key):
             limit.bound(units[limit.key])
@@ -164,6 +164,6 @@ def _require_units(budget: Budget) -> None:
 def _reports(model: str, baseline: str | None, request: Request) -> tuple[Report, Report | None]:
     """Return the report of the model and that of the baseline; two models are measured in turn."""
     if baseline is not None:
-        comparison, _ = compared((baseline, model), request, renamed=False)
+        comparison, _ = compare_specs((baseline, model), request, renamed=False)
         return comparison.others[0], comparison.reference
-    return saved_report(model) if is_saved(model) else profiled(model, request)[0], None
+    return load_report(model) if is_saved(model) else profile_spec(model, request)[0], None

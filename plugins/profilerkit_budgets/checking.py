@@ -17,7 +17,7 @@ from profilerkit.render.bounds import KINDS
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement, Ratio
-from profilerkit.times.wording import counted
+from profilerkit.times.wording import format_count
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerTable
 
@@ -169,7 +169,7 @@ def _relative(report: Report, limit: Limit, baseline: Report) -> tuple[Verdict, 
         verdict = Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED
         return verdict, f"{value}x {shown}", ratio.value
     inside = f"{low} to {high}" if ratio.is_range else f"{low}, {high}"
-    pairs = f", {counted(ratio.pairs, 'pair')}" if ratio.is_range and ratio.pairs else ""
+    pairs = f", {format_count(ratio.pairs, 'pair')}" if ratio.is_range and ratio.pairs else ""
     detail = f"{value}x [{inside}{pairs}] {shown}{'' if ratio.paired else _not_in_turn(report, baseline)}"
     if ratio.is_range:
         return Verdict.UNCERTAIN, detail, ratio.value
@@ -207,7 +207,7 @@ def _of_layers(report: Report, limit: Limit, baseline: Report | None) -> Iterato
     if not matching:
         nearest = ", ".join(by_likeness(pattern, [row["path"] for row in report.layers if row["path"]])[:5])
         raise BudgetError(f"{limit}: no layer matches; the nearest paths are: {nearest}")
-    partial = _uncounted(report, column)
+    partial = _list_uncounted(report, column)
     before = _before(report, baseline, column) if limit.relative else {}
     for row in matching:
         yield _of_layer(row, limit, column, partial, before)
@@ -240,7 +240,7 @@ def _ends_of_layer(row: Mapping[str, Any], column: str, partial: str) -> Bounds:
     return Bounds(row[column], None if partial else row[column])
 
 
-def _uncounted(report: Report, column: str) -> str:
+def _list_uncounted(report: Report, column: str) -> str:
     record = report.statuses.get(column)
     missing = record.missing if record is not None and record.completeness is Completeness.PARTIAL else ()
     return ", ".join(missing)
@@ -266,7 +266,7 @@ def _responsible(report: Report, key: str, baseline: Report | None) -> tuple[str
     if column is None or report.layers is None:
         return ()
     if baseline is not None and baseline.layers is not None:
-        return _grown(Comparison(baseline, (report,)), column)
+        return _list_grown_layers(Comparison(baseline, (report,)), column)
     return _most(report.layers, column, *_LAYER_VALUES[column])
 
 
@@ -280,7 +280,7 @@ def _most(layers: LayerTable, column: str, unit: str, scale: Scale) -> tuple[str
     )
 
 
-def _grown(comparison: Comparison, column: str) -> tuple[str, ...]:
+def _list_grown_layers(comparison: Comparison, column: str) -> tuple[str, ...]:
     unit, scale = _LAYER_VALUES[column]
     grown = []
     for row in comparison.layers():

@@ -31,7 +31,7 @@ def headline(findings: Sequence[Finding]) -> str:
     if not broken:
         return ""
     first = broken[0]
-    text = f"{_named(first)} {_BROKEN[first.verdict]}{_by_how_much(first)}: {visible(first.detail)}"
+    text = f"{_name_finding(first)} {_BROKEN[first.verdict]}{_by_how_much(first)}: {visible(first.detail)}"
     if first.responsible:
         text += f"; most of it in layer {visible(first.responsible[0])}"
     return text + (f"; and {len(broken) - 1} more" if len(broken) > 1 else "")
@@ -50,23 +50,24 @@ def _by_how_much(finding: Finding) -> str:
 def as_text(findings: Sequence[Finding], name: str) -> str:
     """Return one line for each finding, the layers responsible below those that were broken; `headline` comes first."""
     lines = [*filter(None, [headline(findings)]), visible(f"Budget of {name}")]
-    width = max(len(_named(finding)) for finding in findings)
+    width = max(len(_name_finding(finding)) for finding in findings)
     for finding in findings:
-        lines.append(f"  {_MARKS[finding.verdict]:<10} {_named(finding):<{width}}  {visible(finding.detail)}")
+        lines.append(f"  {_MARKS[finding.verdict]:<10} {_name_finding(finding):<{width}}  {visible(finding.detail)}")
         lines += [f"  {'':<10}   {visible(text)}" for text in _below(finding)]
     return "\n".join([*lines, summary(findings)])
 
 
 def as_markdown(findings: Sequence[Finding], name: str) -> str:
     """Return a table of the findings, with the layers responsible in its last column; `headline` above it."""
-    from profilerkit.render.markdown import escaped, table
+    from profilerkit.render.markdown import escape, table
 
     rows = tuple(
-        (_MARKS[finding.verdict], _named(finding), finding.detail, "; ".join(_below(finding))) for finding in findings
+        (_MARKS[finding.verdict], _name_finding(finding), finding.detail, "; ".join(_below(finding)))
+        for finding in findings
     )
     grid = Grid(f"Budget of {name}", ("Verdict", "Limit", "Value", "Responsible"), rows)
-    first = f"{escaped(headline(findings))}\n\n" if headline(findings) else ""
-    return f"### {escaped(grid.title)}\n\n{first}{table(grid)}\n\n{summary(findings)}\n"
+    first = f"{escape(headline(findings))}\n\n" if headline(findings) else ""
+    return f"### {escape(grid.title)}\n\n{first}{table(grid)}\n\n{summary(findings)}\n"
 
 
 def as_junit(findings: Sequence[Finding], name: str) -> str:
@@ -77,7 +78,7 @@ def as_junit(findings: Sequence[Finding], name: str) -> str:
     counts = {"tests": str(len(findings)), "failures": str(failures), "errors": "0", "skipped": str(skipped)}
     suite = ET.Element("testsuite", {"name": visible(f"profilerkit budget of {name}"), **counts})
     for finding in findings:
-        case = ET.SubElement(suite, "testcase", classname=visible(name), name=_named(finding))
+        case = ET.SubElement(suite, "testcase", classname=visible(name), name=_name_finding(finding))
         text = "\n".join(map(visible, (finding.detail, *_below(finding))))
         if finding.verdict is Verdict.PASSED:
             ET.SubElement(case, "system-out").text = text
@@ -95,7 +96,7 @@ def _below(finding: Finding) -> tuple[str, ...]:
     return (*finding.responsible, *filter(None, [finding.note]))
 
 
-def _named(finding: Finding) -> str:
+def _name_finding(finding: Finding) -> str:
     limit = str(finding.limit)
     return visible(limit if finding.limit.pattern is None else f"{finding.subject}: {limit.partition(': ')[2]}")
 

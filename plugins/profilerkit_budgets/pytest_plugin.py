@@ -73,7 +73,7 @@ def budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
         }
         limits |= {"layers": layers} if layers else {}
         try:
-            report, message = _checked(request, model, limits, arguments, baseline, strict, retries)
+            report, message = _check(request, model, limits, arguments, baseline, strict, retries)
         except ProfilerKitError as error:
             raise _of_the_user(error) from error.__cause__
         if message:
@@ -83,7 +83,7 @@ def budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
     return check_budget
 
 
-def _checked(
+def _check(
     request: pytest.FixtureRequest,
     model: Any,
     limits: Mapping[str, Any],
@@ -98,7 +98,7 @@ def _checked(
     from . import Budget
     from .baselines import read_baseline, record_baseline
     from .forms import as_text
-    from .retrying import broken, checked_with_retries
+    from .retrying import check_with_retries, select_broken
 
     retries = at_least(0, "how often to measure again, zero or more times, such as 2")("retries", retries)
     asked = Budget.of(limits)
@@ -110,17 +110,17 @@ def _checked(
         request.node.user_properties.append(("budget baseline", line))
         asked, baseline = _absolute(asked), None
         if asked.limits:
-            report, findings = checked_with_retries(lambda: (report, None), asked)
-            return report, as_text(findings, report.name) if broken(findings, strict) else ""
+            report, findings = check_with_retries(lambda: (report, None), asked)
+            return report, as_text(findings, report.name) if select_broken(findings, strict) else ""
         return report, ""
     if in_file is not None:
         baseline = read_baseline(in_file, _HOW)
-    report, findings = checked_with_retries(
+    report, findings = check_with_retries(
         lambda: _reports(model, baseline, asked.metrics, arguments), asked, retries, strict
     )
     # What record_property does; that fixture also warns beside --junitxml, which is an error under -W error.
     request.node.user_properties.extend((f"{one.subject}: {one.limit}", one.detail) for one in findings)
-    return report, as_text(findings, report.name) if broken(findings, strict) else ""
+    return report, as_text(findings, report.name) if select_broken(findings, strict) else ""
 
 
 def _absolute(asked: Budget) -> Budget:
@@ -131,11 +131,11 @@ def _absolute(asked: Budget) -> Budget:
 
 def _is_limit(name: str, value: Any) -> bool:
     """Say whether an argument is a limit: it is named after a metric, or reads as one."""
-    from profilerkit.plugging.offers import offered_status_keys
+    from profilerkit.plugging.offers import list_status_keys
 
     texts = value if isinstance(value, list) else [value]
     written = all(isinstance(text, str) and text.lstrip()[:1] in tuple("<>=") for text in texts) and bool(texts)
-    return written or any(name == offer.item.NAME for offer in offered_status_keys())
+    return written or any(name == offer.item.NAME for offer in list_status_keys())
 
 
 def _reports(

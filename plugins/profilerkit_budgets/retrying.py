@@ -11,16 +11,16 @@ from profilerkit.times.measurement import Measurement
 from .checking import Finding, Verdict, check
 from .limits import Budget
 
-__all__ = ["broken", "checked_with_retries"]
+__all__ = ["check_with_retries", "select_broken"]
 
 
-def broken(findings: Sequence[Finding], strict: bool = False) -> list[Finding]:
+def select_broken(findings: Sequence[Finding], strict: bool = False) -> list[Finding]:
     """Return the findings that break a budget: those that failed and, if ``strict``, those that are uncertain."""
     verdicts = {Verdict.FAILED, Verdict.UNCERTAIN} if strict else {Verdict.FAILED}
     return [finding for finding in findings if finding.verdict in verdicts]
 
 
-def checked_with_retries(
+def check_with_retries(
     measure: Callable[[], tuple[Report, Report | None]], budget: Budget, retries: int = 0, strict: bool = False
 ) -> tuple[Report, list[Finding]]:
     """Measure and check; if only limits of measured values are broken, do so again, at most ``retries`` times.
@@ -33,7 +33,7 @@ def checked_with_retries(
         findings = check(report, budget, baseline)
         if attempt:
             findings = [_of_attempt(finding, report, attempt, retries) for finding in findings]
-        failing = broken(findings, strict)
+        failing = select_broken(findings, strict)
         if not failing or not all(_is_measured(finding, report) for finding in failing):
             break
     return report, findings

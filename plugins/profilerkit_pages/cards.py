@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
     from profilerkit.results.report import Report, StatusRecord
 
-__all__ = ["Card", "Summary", "Value", "summary_of", "summary_of_several"]
+__all__ = ["Card", "Summary", "Value", "summarize", "summarize_several"]
 
 #: How many bars the small distribution on a card has, and how high they are in its own units.
 _BARS, _BAR_HEIGHT = 32, 20
@@ -82,7 +82,7 @@ class Summary:
         return self.cards[len(self.in_view) :]
 
 
-def summary_of(report: Report, grid: Grid) -> Summary:
+def summarize(report: Report, grid: Grid) -> Summary:
     """Return the summary of a report; ``grid`` has a row for each of its metrics.
 
     Metrics of one value and unit, such as all parameters and the trainable ones, share a card.
@@ -124,11 +124,11 @@ def _add(cards: dict[object, Card], card: Card, records: Sequence[StatusRecord |
     if one is None:
         cards[key] = card
     else:
-        descriptions = " ".join(f"{each.title}: {each.description}" for each in (one, card))
+        descriptions = " ".join(f"{part.title}: {part.description}" for part in (one, card))
         cards[key] = Card(f"{one.title}, {card.title}", descriptions, one.values)
 
 
-def summary_of_several(comparison: Comparison, grid: Grid) -> Summary:
+def summarize_several(comparison: Comparison, grid: Grid) -> Summary:
     """Return the summary of a comparison: on each card the values of all models, and which of them is better."""
     cards: dict[object, Card] = {}
     without, tables = [], []
@@ -142,12 +142,14 @@ def summary_of_several(comparison: Comparison, grid: Grid) -> Summary:
         elif not any(map(_is_value, present)):
             tables.append(title)
         else:
-            values = tuple(_compared(comparison, grid, number, index, record) for index, record in enumerate(records))
+            values = tuple(
+                _compare_value(comparison, grid, number, index, record) for index, record in enumerate(records)
+            )
             _add(cards, Card(title, visible(present[0].description), values), records, values)
     return Summary(tuple(cards.values()), _once_each(without), tuple(tables))
 
 
-def _compared(comparison: Comparison, grid: Grid, number: int, index: int, record: StatusRecord | None) -> Value:
+def _compare_value(comparison: Comparison, grid: Grid, number: int, index: int, record: StatusRecord | None) -> Value:
     """Return the value of the model at an index, from the row of that number."""
     cells = grid.rows[number][1:]
     column = len(comparison.reports) + index - 1

@@ -16,9 +16,9 @@ from profilerkit.render.tables import first_rows
 from profilerkit.render.time_grids import environment_facts
 from profilerkit.trace.table import Table
 
-from .cards import summary_of, summary_of_several
-from .page_data import embedded, page_data
-from .page_parts import page_of, script_of, source, templates
+from .cards import summarize, summarize_several
+from .page_data import embed, page_data
+from .page_parts import join_scripts, render_page, source, templates
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -41,10 +41,10 @@ def render(result: Report | Comparison) -> str:
         result = side_by_side(result.reports)
     grid, notes = _metrics(result)
     style, script = assets()
-    summary = summary_of_several(result, grid) if isinstance(result, Comparison) else summary_of(result, grid)
+    summary = summarize_several(result, grid) if isinstance(result, Comparison) else summarize(result, grid)
     reasons = tuple(f"{state}: {reason}" for _, state, reason in summary.without if reason)
     several = isinstance(result, Comparison)
-    return page_of(
+    return render_page(
         "page.html",
         style,
         script,
@@ -53,7 +53,7 @@ def render(result: Report | Comparison) -> str:
         several=several,
         summary=summary,
         notes=[line for line in notes.lines if not line.endswith(reasons)],  # those lines have the reason once already
-        data=embedded(page_data(result)),
+        data=embed(page_data(result)),
     )
 
 
@@ -61,7 +61,7 @@ def render(result: Report | Comparison) -> str:
 def assets() -> tuple[str, str]:
     """Return the style and the script that every page has."""
     style = f"{source('page.css')}\n{source('report.css')}"
-    return style, script_of([source(f"{name}.js") for name in _SCRIPTS])
+    return style, join_scripts([source(f"{name}.js") for name in _SCRIPTS])
 
 
 def fragment(result: Report | Comparison | Table) -> str:

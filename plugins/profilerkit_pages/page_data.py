@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from profilerkit.piping.quantity import Scale
 from profilerkit.piping.status import is_number
-from profilerkit.piping.titles import title_of
+from profilerkit.piping.titles import write_title
 from profilerkit.render.grids import visible
 from profilerkit.render.time_grids import machine_facts
 from profilerkit.times.measurement import Measurement
@@ -21,13 +21,13 @@ from profilerkit.times.percentiles import is_supported
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.rows import nearest_around
 
-from .page_parts import packed
+from .page_parts import pack
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
     from profilerkit.results.report import Report, StatusRecord
 
-__all__ = ["embedded", "page_data"]
+__all__ = ["embed", "page_data"]
 
 Row = Mapping[str, Any]
 
@@ -61,14 +61,14 @@ def page_data(result: Report | Comparison) -> dict[str, Any]:
     return {"reports": [_report(result)], "sides": []}
 
 
-def embedded(data: Any) -> str:
+def embed(data: Any) -> str:
     """Return values as JSON that can stand inside a script element: nothing in it ends or opens an element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _report(report: Report) -> dict[str, Any]:
-    rows = _merged(report)
+    rows = _merge_rows(report)
     indices = {row["path"]: index for index, row in enumerate(rows)}
     roofline = _roofline(report, rows, indices)
     _add_speeds(rows, roofline)
@@ -79,11 +79,11 @@ def _report(report: Report) -> dict[str, Any]:
         "memory": _memory(report, indices),
         "roofline": roofline,
         "metrics": {visible(record.key): _metric(record) for record in report.statuses.values()},
-        "measurements": [_measured(record) for record in report.statuses.values() if _is_measured(record)],
+        "measurements": [_write_measurement(record) for record in report.statuses.values() if _is_measured(record)],
     }
 
 
-def _merged(report: Report) -> list[dict[str, Any]]:
+def _merge_rows(report: Report) -> list[dict[str, Any]]:
     """Return the rows of the layers with what was measured of each, and the bytes that its operators move."""
     measured = [record.value for record in report.statuses.values() if _is_by_layer(record.value)]
     base = report.layers if report.layers is not None else (measured or [LayerTable(())])[0]
@@ -153,8 +153,8 @@ def _layers(rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
     columns.sort(key=lambda column: _AT_FIRST.index(column["key"]) if column["key"] in _AT_FIRST else len(_AT_FIRST))
     return {
         "parents": parents,
-        "names": packed(names),
-        "types": packed([visible(str(row["type"])) for row in rows]),
+        "names": pack(names),
+        "types": pack([visible(str(row["type"])) for row in rows]),
         "columns": columns,
     }
 
@@ -178,12 +178,12 @@ def _column(key: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
         "numeric": numeric,
         "share": numeric and not key.startswith(_NO_SHARE),
         "shown": key in _AT_FIRST,
-        "values": packed([_plain(value) if numeric else _text(value) for value in values]),
+        "values": pack([_plain(value) if numeric else _text(value) for value in values]),
     }
 
 
 def _title(key: str) -> str:
-    return _WORDS.get(key) or visible(title_of(key.removesuffix("_seconds")))
+    return _WORDS.get(key) or visible(write_title(key.removesuffix("_seconds")))
 
 
 def _unit(key: str) -> tuple[str, Scale]:
@@ -221,14 +221,14 @@ def _memory(report: Report, indices: Mapping[str, int]) -> dict[str, Any] | None
     return {
         "weights": memory.weight_bytes,
         "input": memory.input_bytes,
-        "live": packed(list(memory.live_bytes)),
+        "live": pack(list(memory.live_bytes)),
         "peak": -1 if peak is None else peak,
         "parts": {visible(name): count for name, count in memory.parts.items() if count},
         "note": visible(memory.note),
         "missing": [visible(line) for line in memory.missing],
-        "operators": packed([visible(str(row["operator"])) for row in rows]),
-        "layers": packed([indices.get(row["layer"], -1) for row in rows]),
-        "phases": packed([str(row.get("phase", "forward")) for row in rows]),
+        "operators": pack([visible(str(row["operator"])) for row in rows]),
+        "layers": pack([indices.get(row["layer"], -1) for row in rows]),
+        "phases": pack([str(row.get("phase", "forward")) for row in rows]),
     }
 
 
@@ -277,7 +277,7 @@ def _is_measured(record: StatusRecord) -> bool:
     return isinstance(record.value, Measurement)
 
 
-def _measured(record: StatusRecord) -> dict[str, Any]:
+def _write_measurement(record: StatusRecord) -> dict[str, Any]:
     import numpy as np
 
     value: Measurement = record.value
@@ -307,7 +307,7 @@ def _sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     if reference.layers is None or other.layers is None:
         return None
     rows = list(comparison.layers(which))
-    reference_rows, other_rows = ({row["path"]: row for row in _merged(report)} for report in (reference, other))
+    reference_rows, other_rows = ({row["path"]: row for row in _merge_rows(report)} for report in (reference, other))
     in_reference = {row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"}
     in_other = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
     parents, names = [], []
@@ -326,9 +326,9 @@ def _sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     return {
         "name": visible(other.name),
         "parents": parents,
-        "names": packed(names),
-        "types": packed([visible(str(row["type"])) for row in rows]),
-        "changes": packed([row["change"] for row in rows]),
+        "names": pack(names),
+        "types": pack([visible(str(row["type"])) for row in rows]),
+        "changes": pack([row["change"] for row in rows]),
         "columns": columns,
     }
 

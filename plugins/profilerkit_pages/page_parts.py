@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["content_hash", "packed", "page_of", "script_of", "source", "templates"]
+__all__ = ["content_hash", "join_scripts", "pack", "render_page", "source", "templates"]
 
 #: The package whose folder has what all pages share.
 SHARED = __package__
@@ -27,11 +27,11 @@ def templates(package: str = SHARED) -> Environment:
     """Return the templates of a package's folder ``page``, and with them the frame that all pages share."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader
 
-    loader = ChoiceLoader([PackageLoader(each, "page") for each in dict.fromkeys((package, SHARED))])
+    loader = ChoiceLoader([PackageLoader(name, "page") for name in dict.fromkeys((package, SHARED))])
     return Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
-def page_of(template: str, style: str, script: str, package: str = SHARED, **values: Any) -> str:
+def render_page(template: str, style: str, script: str, package: str = SHARED, **values: Any) -> str:
     """Return a page: a template that fills the frame, whose policy allows this style and this script alone."""
     hashes = {"style_hash": content_hash(style), "script_hash": content_hash(script)}
     return templates(package).get_template(template).render(style=style, script=script, **hashes, **values)
@@ -43,7 +43,7 @@ def source(name: str, package: str = SHARED) -> str:
     return files(package).joinpath("page", name).read_text(encoding="utf-8").strip()
 
 
-def script_of(sources: Sequence[str]) -> str:
+def join_scripts(sources: Sequence[str]) -> str:
     """Return scripts that build on each other as one, whose names are its own."""
     return "\n".join(('(() => {\n"use strict";', *sources, "})();"))
 
@@ -53,10 +53,10 @@ def content_hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def packed(values: Sequence[Any]) -> Any:
+def pack(values: Sequence[Any]) -> Any:
     """Return values as they are, or as the distinct ones and their positions if that is much shorter.
 
-    >>> packed(["torch"] * 7 + ["keras"])
+    >>> pack(["torch"] * 7 + ["keras"])
     {'of': ['torch', 'keras'], 'at': [0, 0, 0, 0, 0, 0, 0, 1]}
     """
     distinct = list(dict.fromkeys(values))

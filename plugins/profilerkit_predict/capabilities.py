@@ -33,7 +33,7 @@ class Calibrates(Protocol):
         """Yield small networks of several families, to be predicted and run."""
 
     @abstractmethod
-    def calibrating(self, num_threads: int | None) -> AbstractContextManager[int]:
+    def use_threads(self, num_threads: int | None) -> AbstractContextManager[int]:
         """Return a context in which cases run on so many threads, or as they are for None; it yields the number."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ class JoinsProfiles(Protocol):
     """Joins profiles that were made on any machine with the layers of a model."""
 
     @abstractmethod
-    def recording_in(
+    def read_recording(
         self, profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
     ) -> Recording:
         """Return the passes in a profile without the first ``skip``, with the layer that each kernel worked for.

@@ -12,7 +12,7 @@ from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 from profilerkit_metrics.kinds import LayerRows, Seconds
-from profilerkit_metrics.utilization import device_of
+from profilerkit_metrics.utilization import choose_device
 
 from .prediction import NothingToPredictError, Prediction, predict_trace
 
@@ -119,7 +119,7 @@ class ComputePredictedTime(ProfilerFunction):
                 model.
             dtype: The dtype of matrix products. Default: the dtype in the trace.
         """
-        predicted = _predicted(model, backend, trace, run_options, on, dtype)
+        predicted = _predict(model, backend, trace, run_options, on, dtype)
         if isinstance(predicted, Unavailable):
             return {PredictedTime.NAME: predicted, PredictedLayers.NAME: predicted}
         return {PredictedTime.NAME: _value(predicted), PredictedLayers.NAME: predicted.layers}
@@ -142,16 +142,16 @@ class ComputePredictedTrainingTime(ProfilerFunction):
         dtype: str | None = None,
     ) -> Any:
         """Return the seconds; the arguments are those of `ComputePredictedTime`."""
-        predicted = _predicted(model, backend, training_trace, run_options, on, dtype)
+        predicted = _predict(model, backend, training_trace, run_options, on, dtype)
         return predicted if isinstance(predicted, Unavailable) else _value(predicted)
 
 
-def _predicted(
+def _predict(
     model: Any, backend: Backend, trace: ModelTrace, options: RunOptions, on: DeviceInfoLike | None, dtype: str | None
 ) -> Prediction | Unavailable:
     try:
         return predict_trace(
-            trace, device_of(model, backend, options, on), dtype=dtype, compiled="compile" in options.requested
+            trace, choose_device(model, backend, options, on), dtype=dtype, compiled="compile" in options.requested
         )
     except (UnknownPeakError, NothingToPredictError) as error:
         return Unavailable(str(error))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ..error_text import shown
 from ..errors import ArgumentError
 
-__all__ = ["logging_level"]
+__all__ = ["read_logging_level"]
 
 
-def logging_level(print_mode: str) -> int:
+def read_logging_level(print_mode: str) -> int:
     """Return the logging level that ``print_mode`` names; raises `ArgumentError` if it names none."""
     import logging
 

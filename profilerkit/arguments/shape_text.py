@@ -29,7 +29,7 @@ def shapes_of_text(texts: Iterable[str]) -> Any:
         try:
             shape = tuple(ONE_BATCH_SIZE("batch_size", int(size)) for size in sizes.split(","))
         except ValueError:
-            raise ArgumentError(f"{shown(text)} is no shape; {_instead_of(text)}") from None
+            raise ArgumentError(f"{shown(text)} is no shape; {_suggest_shape(text)}") from None
         if name.strip():
             named[name.strip()] = (shape, dtype.strip() or "float32")
         else:
@@ -39,7 +39,7 @@ def shapes_of_text(texts: Iterable[str]) -> Any:
     return named or positional or None
 
 
-def _instead_of(text: str) -> str:
+def _suggest_shape(text: str) -> str:
     """Return what to give instead of a text: the same sizes as a shape, where it is one in another spelling."""
     sizes = re.findall(r"\d+", text)
     if not sizes or not re.fullmatch(r"[\s(\[]*\d+([\s,;xX*]+\d+)*[\s,)\]]*", text) or "0" in sizes:

@@ -10,13 +10,13 @@ from typing import Any
 from ..error_text import shown
 from ..errors import ArgumentError, InputError
 
-__all__ = ["is_tensor", "map_leaves", "require_shallow", "transformed"]
+__all__ = ["apply_transform", "is_tensor", "map_leaves", "require_shallow"]
 
 #: The most levels of nesting that lists, tuples and mappings may have.
 DEEPEST = 100
 
 
-def transformed(transform: Callable[[Any, Any], Any], inputs: Any, targets: Any) -> tuple[Any, Any]:
+def apply_transform(transform: Callable[[Any, Any], Any], inputs: Any, targets: Any) -> tuple[Any, Any]:
     """Return the inputs and targets that a user's ``transform`` returns; raises `InputError` if it returns no pair.
 
     Inputs that are a tuple of one are given to it without the tuple.
@@ -34,21 +34,21 @@ def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
     Raises `InputError` if they are nested deeper than Python can recurse.
     """
     try:
-        return _mapped(value, function)
+        return _map_structure(value, function)
     except RecursionError as error:
         raise InputError(
             "the structure of the inputs is nested too deep or contains itself; give a flat one"
         ) from error
 
 
-def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
+def _map_structure(value: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(value, Mapping):
-        mapped = {key: _mapped(item, function) for key, item in value.items()}
+        mapped = {key: _map_structure(item, function) for key, item in value.items()}
         return mapped if type(value) is dict else _like(value, mapped)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_mapped(item, function) for item in value))
+        return type(value)(*(_map_structure(item, function) for item in value))
     if isinstance(value, (tuple, list)):
-        return type(value)(_mapped(item, function) for item in value)
+        return type(value)(_map_structure(item, function) for item in value)
     # A tensor may be a dataclass in some backends.
     if is_dataclass(value) and not (is_tensor(value) or isinstance(value, type)):
         return _with_fields(value, function)
@@ -68,7 +68,7 @@ def _with_fields(value: Any, function: Callable[[Any], Any]) -> Any:
     result = copy.copy(value)
     for field in fields(value):
         if hasattr(value, field.name):
-            object.__setattr__(result, field.name, _mapped(getattr(value, field.name), function))
+            object.__setattr__(result, field.name, _map_structure(getattr(value, field.name), function))
     return result
 
 

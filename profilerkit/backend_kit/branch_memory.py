@@ -33,7 +33,7 @@ class Window:
     high: int
     reason: str
 
-    def moved(self, by: int) -> Window:
+    def shift(self, by: int) -> Window:
         """Return the window of a timeline to which values have been added in front, or from which some are taken."""
         return replace(self, start=self.start + by, end=self.end + by)
 
@@ -61,7 +61,7 @@ class Fork:
         """The index behind the last operator of the counted branch."""
         return self.start + len(self.counted.operators)
 
-    def moved(self, by: int) -> Fork:
+    def shift(self, by: int) -> Fork:
         """Return the fork of a list of operators in front of which others have been put."""
         return replace(self, start=self.start + by)
 
@@ -117,15 +117,15 @@ def _ends_of_fork(operators: Sequence[Any], spans: Spans, fork: Fork, timeline: 
         changed = [*operators[: fork.start], *side.operators, *operators[fork.end :]]
         grown = len(side.operators) - len(fork.counted.operators)
         branch_spans = {(start + fork.start, end + fork.start) for start, end in fork.counted.spans}
-        around = [_moved(span, fork, grown) for span in spans if span not in branch_spans]
+        around = [_shift_span(span, fork, grown) for span in spans if span not in branch_spans]
         inside = [(start + fork.start, end + fork.start) for start, end in side.spans]
-        forks = [inner.moved(fork.start) for inner in side.forks]
+        forks = [inner.shift(fork.start) for inner in side.forks]
         part = fork.start, fork.end + grown
         ends.append(_ends_of_part(changed, [*around, *inside], forks, part, timeline))
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
-def _moved(span: tuple[int, int], fork: Fork, grown: int) -> tuple[int, int]:
+def _shift_span(span: tuple[int, int], fork: Fork, grown: int) -> tuple[int, int]:
     """Return a span that lies before a fork, behind it or around it, where the fork's operators are replaced."""
     start, end = span
     return start + grown * (start >= fork.end), end + grown * (end > fork.start)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ..trace.records import LayerCall
 
-__all__ = ["CallStack", "named_layers", "shown_layers", "tensors_in"]
+__all__ = ["CallStack", "list_layers", "list_shown_layers", "tensors_in"]
 
 L = TypeVar("L")
 
@@ -74,7 +74,7 @@ class CallStack:
         return min(inner or candidates, key=lambda path: path.count("."))
 
 
-def named_layers(model: L, children: Callable[[L], Iterable[tuple[str, L]]]) -> list[tuple[str, L]]:
+def list_layers(model: L, children: Callable[[L], Iterable[tuple[str, L]]]) -> list[tuple[str, L]]:
     """Return every layer with each of its paths, the model first; ``children`` returns a layer's direct children.
 
     Layers may be nested deeper than Python's recursion limit.
@@ -116,7 +116,7 @@ def tensors_in(structure: Any, is_tensor: Callable[[Any], bool]) -> Iterator[Any
         yield from tensors_in(part, is_tensor)
 
 
-def shown_layers(
+def list_shown_layers(
     layers: Iterable[tuple[str, Any]], calls: Mapping[str, Iterable[LayerCall]]
 ) -> Iterator[tuple[str, Any]]:
     """Yield each layer with its first path, and a shared layer also with each other path that was called."""

@@ -7,9 +7,9 @@ from contextlib import suppress
 from types import TracebackType
 
 from ..errors import BackendFailedError, ModelFailedError, error_summary, model_failed
-from .installed import untested
+from .installed import describe_untested
 
-__all__ = ["backend_failed", "failure_of", "note_layer", "raised_by_backend"]
+__all__ = ["backend_failed", "explain_failure", "find_raising_line", "note_layer"]
 
 #: Where an error that left a layer has the path of that layer.
 _LAYER = "_profilerkit_layer"
@@ -22,7 +22,7 @@ def note_layer(error: BaseException | None, path: str) -> None:
             setattr(error, _LAYER, path)
 
 
-def failure_of(
+def explain_failure(
     error: Exception, inputs: object, backend: str, package: str, hint: str = "do these inputs fit it?"
 ) -> ModelFailedError | BackendFailedError:
     """Return the error for a pass that raised: a `ModelFailedError`, or a `BackendFailedError` if the fault is there.
@@ -38,7 +38,7 @@ def failure_of(
     """
     if isinstance(error, MemoryError):
         raise error
-    location = raised_by_backend(error, package)
+    location = find_raising_line(error, package)
     if location is not None:
         return backend_failed(error, backend, location)
     return model_failed(error, inputs, hint, getattr(error, _LAYER, ""))
@@ -49,7 +49,7 @@ def backend_failed(error: Exception, backend: str, location: str) -> BackendFail
 
     It names the releases that the backend is tested with if another one is installed.
     """
-    mismatch = untested(backend)
+    mismatch = describe_untested(backend)
     advice = f"{mismatch}: install a release that is tested, or tell the backend's authors"
     if not mismatch:
         advice = "this is a fault of the backend, not of the model: tell its authors"
@@ -58,7 +58,7 @@ def backend_failed(error: Exception, backend: str, location: str) -> BackendFail
     return failure
 
 
-def raised_by_backend(error: BaseException, package: str) -> str | None:
+def find_raising_line(error: BaseException, package: str) -> str | None:
     """Return the line of the backend or of profilerkit that raised an error unintentionally; None if none did.
 
     The innermost frame decides. If it is in the model's code or in the framework, the error is the model's. If it is in

@@ -12,7 +12,7 @@ from types import ModuleType
 
 from ..errors import InputError
 
-__all__ = ["declare_tested", "installed_version", "library_for", "require_version", "untested"]
+__all__ = ["declare_tested", "describe_untested", "find_version", "library_for", "require_version"]
 
 #: Returned for a package whose version cannot be determined.
 _UNKNOWN = "of an unknown version"
@@ -20,7 +20,7 @@ _UNKNOWN = "of an unknown version"
 _tested: dict[str, Mapping[str, tuple[str, str]]] = {}
 
 
-def installed_version(module: str, *distributions: str) -> str:
+def find_version(module: str, *distributions: str) -> str:
     """Return the version of a package without importing it, which may be slow.
 
     ``distributions`` are further names under which it is published. Raises `ImportError` if it is not installed.
@@ -70,17 +70,17 @@ def declare_tested(backend: str, releases: Mapping[str, tuple[str, str]]) -> Non
     the backend is loaded.
 
     >>> declare_tested("my_backend", {"numpy": ("0.1", "0.2")})
-    >>> untested("my_backend").partition(", and")[0]
+    >>> describe_untested("my_backend").partition(", and")[0]
     'the my_backend backend is tested with numpy 0.1 to 0.2'
     """
     _tested[backend] = releases
 
 
-def untested(backend: str) -> str:
+def describe_untested(backend: str) -> str:
     """Return in words what a backend is tested with, if another release is installed; an empty text otherwise."""
     for framework, (oldest, newest) in _tested.get(backend, {}).items():
         try:
-            current = installed_version(framework)
+            current = find_version(framework)
         except ImportError:  # a library that is not needed
             continue
         numbers, first, last = _numbers(current), _numbers(oldest), _numbers(newest)

@@ -14,14 +14,11 @@ from typing import Any
 from ..errors import NotOfferedError
 from ..process.cached import once_for_each
 from .call_stack import tensors_in
-from .installed import installed_version
+from .installed import find_version
 from .private_names import field
 
 __all__ = [
     "call_arguments",
-    "children_of",
-    "declared_call",
-    "declared_shapes",
     "direct_layers",
     "ends_in_sigmoid",
     "flat_layers",
@@ -33,9 +30,12 @@ __all__ = [
     "is_shipped",
     "keras_backend",
     "keras_bookkeeping",
+    "list_children",
     "own_states",
     "own_variables",
     "quantization_data",
+    "read_declared_call",
+    "read_declared_shapes",
     "variable_name",
 ]
 
@@ -68,7 +68,7 @@ _QUANTIZATION_DATA = re.compile(r"(_scales?|_zero|zero_point|_amax_history)$|^g_
 
 def is_keras(value: Any) -> bool:
     """Return whether a value is a layer or model of Keras 3."""
-    return _is_layer_of("keras", value)
+    return _is_layer_from("keras", value)
 
 
 def keras_bookkeeping(layer: Any) -> frozenset[str]:
@@ -78,7 +78,7 @@ def keras_bookkeeping(layer: Any) -> frozenset[str]:
 
 def is_legacy_keras(value: Any) -> bool:
     """Return whether a value is a layer or model of ``tf_keras``, the new name of Keras 2."""
-    return _is_layer_of("tf_keras", value)
+    return _is_layer_from("tf_keras", value)
 
 
 def is_layer_class(kind: type) -> bool:
@@ -86,7 +86,7 @@ def is_layer_class(kind: type) -> bool:
     return any(package in sys.modules and is_derived(kind) for package, is_derived in _is_layer_class.items())
 
 
-def _is_layer_of(package: str, value: Any) -> bool:
+def _is_layer_from(package: str, value: Any) -> bool:
     kind: Any = type(value)
     return package in sys.modules and _is_layer_class[package](kind)
 
@@ -142,7 +142,7 @@ def _read(layer: Any, name: str, purpose: str) -> Any:
     except AttributeError:
         library = _library_of(layer)
         raise NotOfferedError(
-            f"{library} {installed_version(library)} has no {name}, by which profilerkit {purpose}; use a release of "
+            f"{library} {find_version(library)} has no {name}, by which profilerkit {purpose}; use a release of "
             f"{library} that profilerkit was tested with, or a newer profilerkit"
         ) from None
 
@@ -151,7 +151,7 @@ def _library_of(layer: Any) -> str:
     return "tf_keras" if is_legacy_keras(layer) else "keras"
 
 
-def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
+def list_children(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and layers directly inside a Keras layer; a layer with several names is yielded under each.
 
     Inside a layer of the user's own class, the names are those of its attributes (``blocks[0]`` in a list); inside a
@@ -162,15 +162,15 @@ def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
         return
     inside = [child for child in direct_layers(layer) if not _is_input(child)]
     names = {} if is_shipped(layer) else _attribute_names(layer, {id(child) for child in inside})
-    yield from _named(inside, names)
+    yield from _give_names(inside, names)
 
 
 def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and weights of a Keras layer itself; for a recurrent layer also those of its cell."""
-    states = {id(state) for _, state, _ in _carried_states(layer)}
-    variables = _listed(layer, "trainable", "non_trainable")
+    states = {id(state) for _, state, _ in _list_carried_states(layer)}
+    variables = _list_variables(layer, "trainable", "non_trainable")
     yield from ((variable_name(variable), variable) for variable in variables if id(variable) not in states)
-    for inside in _cells_of(layer):
+    for inside in _list_cells(layer):
         yield from own_variables(inside)
 
 
@@ -180,8 +180,8 @@ def own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
     It saves the scales, zero points and histories of a quantized layer. It does not save the states of a stateful
     recurrent layer, and variables that the layer's ``weights`` leave out.
     """
-    yield from _carried_states(layer)
-    for inside in _cells_of(layer):
+    yield from _list_carried_states(layer)
+    for inside in _list_cells(layer):
         yield from own_states(inside)
 
 
@@ -196,7 +196,7 @@ def quantization_data(variables: Iterable[Any]) -> list[Any]:
     return [
         variable
         for together in layers.values()
-        if any(_is_quantized(each) for each in together)
+        if any(_is_quantized(one_variable) for one_variable in together)
         for variable in together
         if _QUANTIZATION_DATA.search(variable_name(variable))
     ]
@@ -207,26 +207,26 @@ def _is_quantized(variable: Any) -> bool:
     return name.endswith("_amax_history") or (name in ("kernel", "embeddings", "reverse_embeddings") and "int" in dtype)
 
 
-def _carried_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
+def _list_carried_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
     if getattr(layer, "quantization_mode", None) is not None:
-        for variable in _listed(layer, "trainable", "non_trainable"):
+        for variable in _list_variables(layer, "trainable", "non_trainable"):
             if _QUANTIZATION_DATA.search(variable_name(variable)):
                 yield variable_name(variable), variable, True
     carried = getattr(layer, "states", None) if getattr(layer, "stateful", False) else None
     states = {id(state): state for state in tensors_in(carried, lambda value: hasattr(value, "assign"))}
-    if untrained := _listed(layer, "non_trainable"):
+    if untrained := _list_variables(layer, "non_trainable"):
         weights = {id(weight) for weight in layer.weights}
         states.update((id(variable), variable) for variable in untrained if id(variable) not in weights)
     yield from ((variable_name(state), state, False) for state in states.values())
 
 
-def _listed(layer: Any, *lists: str) -> list[Any]:
+def _list_variables(layer: Any, *lists: str) -> list[Any]:
     """Return the variables in the lists in which Keras stores the layer's own variables."""
     names = _LISTS[_library_of(layer)]
     return [variable for which in lists for variable in _read(layer, names[which], "finds the weights of a layer")]
 
 
-def _cells_of(layer: Any) -> list[Any]:
+def _list_cells(layer: Any) -> list[Any]:
     """Return the layers inside one of Keras' recurrent layers, whose weights count as the layer's own."""
     if not hides_its_cell(layer):
         return []
@@ -255,7 +255,7 @@ def call_arguments(
     return (list(args),) if len(args) > 1 else args, {**named, **settings}
 
 
-def declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
+def read_declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
     """Return the shapes of the inputs that a Keras model declares; an empty list if it declares none."""
     try:
         symbolic = model.inputs
@@ -264,7 +264,7 @@ def declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
     return [tuple(tensor.shape) for tensor in symbolic or ()]
 
 
-def declared_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def read_declared_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the symbolic tensors that a Keras model declares as its inputs: positional ones, and keyword ones."""
     try:
         symbolic = tuple(model.inputs or ())
@@ -288,7 +288,7 @@ def _is_input(layer: Any) -> bool:
     return is_shipped(layer) and type(layer).__name__ == "InputLayer"
 
 
-def _named(layers: Sequence[Any], names: Mapping[int, list[str]]) -> Iterator[tuple[str, Any]]:
+def _give_names(layers: Sequence[Any], names: Mapping[int, list[str]]) -> Iterator[tuple[str, Any]]:
     names_in_use: set[str] = set()
     for layer in layers:
         for name in names.get(id(layer)) or [getattr(layer, "name", None) or type(layer).__name__]:

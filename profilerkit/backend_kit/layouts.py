@@ -26,12 +26,12 @@ def in_declared_layout(
     if len(tensors) != len(declared):
         return tensors
 
-    def moved(tensor: Any, expected: Sequence[int | None]) -> Any:
+    def move(tensor: Any, expected: Sequence[int | None]) -> Any:
         shape = shape_of(tensor)
         order = None if shape is None else channels_last_order(shape, expected)
         return tensor if order is None else transposed(tensor, order)
 
-    return [moved(tensor, expected) for tensor, expected in zip(tensors, declared, strict=True)]
+    return [move(tensor, expected) for tensor, expected in zip(tensors, declared, strict=True)]
 
 
 def channels_last_order(shape: Sequence[int | None], declared: Sequence[int | None]) -> list[int] | None:

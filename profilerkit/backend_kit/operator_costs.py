@@ -31,7 +31,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, overload
 
-from ..costs import Cost, CostRegistry, Numbers, Shape, counted, elementwise, evaluated
+from ..costs import Cost, CostRegistry, Numbers, Shape, apply_formula, elementwise, evaluate_formula
 from ..costs.numbers import is_float
 from ..error_text import shown
 from ..errors import ArgumentError
@@ -231,9 +231,9 @@ class OperatorCosts:
         """
         formula = self._registry.get(call.type)
         if formula is None:
-            return self._derived(call)
+            return self._derive_cost(call)
         try:
-            return evaluated(
+            return evaluate_formula(
                 call.type,
                 lambda: formula(call),
                 lambda: f"inputs={call.inputs}, outputs={call.outputs}",
@@ -246,13 +246,13 @@ class OperatorCosts:
                 return None
             raise
 
-    def _derived(self, call: OperatorCall) -> Cost | None:
+    def _derive_cost(self, call: OperatorCall) -> Cost | None:
         if call.type in self.free:
             return Cost(0, 0)
         if call.type in self.elementwise:
             elements = call.outputs[0].numel if is_float(call.output_dtypes[0]) else 0
-            return counted(self.elementwise[call.type], call.numbers, elements)
+            return apply_formula(self.elementwise[call.type], call.numbers, elements)
         if call.type in self.reductions:
             elements = call.inputs[0].numel if is_float(call.input_dtypes[0]) else 0
-            return counted(self.reductions[call.type], call.numbers, elements)
+            return apply_formula(self.reductions[call.type], call.numbers, elements)
         return None

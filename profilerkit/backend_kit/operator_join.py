@@ -31,7 +31,7 @@ def operator_table(times: OperatorTimes, traces: Mapping[str, ModelTrace | str])
     layer_work: dict[tuple[str, str], Work] = {}
     for phase in times.whole:
         trace = _of_phase(traces.get(phase, "there is no static trace of it"), phase)
-        indices = [index for index, each in enumerate(times.operators) if each.phase == phase]
+        indices = [index for index, op in enumerate(times.operators) if op.phase == phase]
         if isinstance(trace, ModelTrace) and trace.failure is None:
             joined = _Joined(trace, phase, times)
             works = joined.works([times.operators[index] for index in indices])
@@ -92,14 +92,14 @@ class _Joined:
             if _phase(traced) != phase:
                 continue
             op = replace(traced, operator=times.name_of(traced.operator))
-            layer = self._executed_layer(op.layer)
+            layer = self._find_executed_layer(op.layer)
             self._whole[layer].append(op)
             if op.operator.startswith(_OF_A_LAYER):
                 self._covered[op.layer] = op.operator.partition("::")[2]
             else:
                 self._records[layer][op.operator].append(op)
 
-    def _executed_layer(self, path: str) -> str:
+    def _find_executed_layer(self, path: str) -> str:
         """Return the innermost layer around a path that the profiler saw: fused kernels do not call inner layers."""
         return next((layer for layer in _around(path) if layer in self._ran), path)
 
@@ -160,7 +160,7 @@ class _Joined:
 
     def _join_rest(self, layer: str, unknown: Sequence[_Row], seen: _Takers) -> None:
         """Give what is left of a layer's records to the one row that did work of another name; else say it is not."""
-        rest = [op for name, each in self._records[layer].items() if (layer, name) not in seen for op in each]
+        rest = [op for name, value in self._records[layer].items() if (layer, name) not in seen for op in value]
         is_counted = all(op.operator not in self._uncounted for op in rest)
         is_known = len(unknown) == 1 and bool(unknown[0].time.called)
         if is_known and is_counted and any(op.flops for op in rest):
@@ -197,7 +197,7 @@ def _find(
         seen[layer, called.name].append(taker)
         return True
     before = sum(map(len, seen.values()))
-    inside = [_find(each, layer, taker, records, seen) for each in called.inside]
+    inside = [_find(item, layer, taker, records, seen) for item in called.inside]
     return all(inside) and sum(map(len, seen.values())) > before
 
 

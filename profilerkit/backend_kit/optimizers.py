@@ -69,7 +69,7 @@ def _values(number: int) -> Callable[[WeightRecord], int]:
     return lambda weight: number * weight.bytes
 
 
-def _factored(weight: WeightRecord) -> int:
+def _count_factored_bytes(weight: WeightRecord) -> int:
     """Return the bytes of a row and a column of sums for each matrix, and a value for each element of a vector."""
     element = weight.bytes // max(1, weight.count)
     if len(weight.shape) < 2:
@@ -109,7 +109,7 @@ OPTIMIZERS: Mapping[str, OptimizerState] = {
     "adafactor": OptimizerState(
         "a row and a column of sums for each matrix, one value for each element of a vector",
         "Shazeer and Stern 2018 (arXiv:1804.04235), without momentum",
-        _factored,
+        _count_factored_bytes,
         copies=1,
         of_shapes=True,
     ),

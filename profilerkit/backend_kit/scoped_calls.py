@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from ..trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
-from ..trace.rows import depth_of
+from ..trace.rows import count_depth
 
 __all__ = ["PlacedOperator", "Scope", "ScopedValue", "Weights", "layer_calls", "layer_records"]
 
@@ -66,7 +66,7 @@ def layer_records(
     for path, kind in types.items():
         parameters, buffers = weights.get(path, ((), ()))
         made = tuple((calls or {}).get(path, ()))
-        records.append(LayerRecord(path, kind, depth_of(path), tuple(parameters), tuple(buffers), made))
+        records.append(LayerRecord(path, kind, count_depth(path), tuple(parameters), tuple(buffers), made))
     return tuple(records)
 
 
@@ -88,18 +88,18 @@ def layer_calls(
     out: dict[Scope, dict[int, ScopedValue]] = {root: {}}
     last: dict[Scope, ScopedValue] = {}
     operators = tuple(operators)
-    for chain in (*silent, *(each.chain for each in operators)):
+    for chain in (*silent, *(op.chain for op in operators)):
         for outer, inner in pairwise(chain):
             callers.setdefault(inner, (outer.path, outer.call))
             into.setdefault(inner, {})
             out.setdefault(inner, {})
-    for each in operators:
-        for value in each.inputs:
+    for op in operators:
+        for value in op.inputs:
             if not value.constant:
-                _pass(value, made_in.get(value.number, ()), each.chain, into, out)
-        for value in each.outputs:
-            made_in.setdefault(value.number, each.chain)
-            last.update(dict.fromkeys(each.chain, value))
+                _pass(value, made_in.get(value.number, ()), op.chain, into, out)
+        for value in op.outputs:
+            made_in.setdefault(value.number, op.chain)
+            last.update(dict.fromkeys(op.chain, value))
     for value in outputs:
         for scope in made_in.get(value.number, ()):
             out[scope][value.number] = value

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..trace.conditions import SETTINGS_FACT
 
-__all__ = ["Setting", "of_settings", "switched", "text_of"]
+__all__ = ["Setting", "describe_changes", "list_changes", "of_settings"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Setting:
     counts: bool = False
 
 
-def switched(settings: Iterable[Setting], *, counts: bool | None) -> Iterator[str]:
+def list_changes(settings: Iterable[Setting], *, counts: bool | None) -> Iterator[str]:
     """Yield in words each setting that differs from its default.
 
     ``counts`` is True for those that change counts, False for the others, None for all.
@@ -44,12 +44,12 @@ def switched(settings: Iterable[Setting], *, counts: bool | None) -> Iterator[st
             yield f"{setting.name}: {value}"
 
 
-def text_of(settings: Iterable[Setting], *, counts: bool | None = False) -> str:
+def describe_changes(settings: Iterable[Setting], *, counts: bool | None = False) -> str:
     """Return what differs from the defaults, of the settings that change only measured values unless ``counts``."""
-    return "; ".join(switched(settings, counts=counts))
+    return "; ".join(list_changes(settings, counts=counts))
 
 
 def of_settings(settings: Iterable[Setting]) -> dict[str, str]:
     """Return the fact of `Backend.environment` about the settings that change measured values; empty if none does."""
-    text = text_of(settings)
+    text = describe_changes(settings)
     return {SETTINGS_FACT: text} if text else {}

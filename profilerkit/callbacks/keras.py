@@ -60,12 +60,12 @@ class KerasWatch(LoopWatch):
 
     # What Keras calls besides, of which nothing is needed ----------------------------------------------------------
 
-    def _ignored(self, *args: Any, **kwargs: Any) -> None:
+    def _ignore(self, *args: Any, **kwargs: Any) -> None:
         pass
 
-    on_epoch_begin = on_epoch_end = on_train_batch_begin = on_batch_begin = on_batch_end = _ignored
-    on_test_batch_begin = on_test_batch_end = on_predict_begin = on_predict_end = _ignored
-    on_predict_batch_begin = on_predict_batch_end = _ignored
+    on_epoch_begin = on_epoch_end = on_train_batch_begin = on_batch_begin = on_batch_end = _ignore
+    on_test_batch_begin = on_test_batch_end = on_predict_begin = on_predict_end = _ignore
+    on_predict_batch_begin = on_predict_batch_end = _ignore
 
     # tf_keras asks these, to leave out hooks that no callback has.
 

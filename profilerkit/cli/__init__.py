@@ -16,10 +16,10 @@ import click
 
 from ..errors import ProfilerKitError, ProfilerKitWarning, by_likeness
 from ..foreign_text import on_terminal
-from ..plugging.commands import load_command, offered_commands
+from ..plugging.commands import list_commands, load_command
 from ..plugging.manager import own_plugins_only
 from ..process.clean_output import discard, encodable, results, results_alone, wants_color
-from ..process.containment import notes_of
+from ..process.containment import collect_notes
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main", "say"]
 
@@ -44,13 +44,13 @@ class _Commands(click.Group):
     """The commands of all plugins, each imported when it is used; the help of the group needs none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(offered_commands())
+        return list(list_commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command = load_command(cmd_name)
         if command is None:
             return None
-        command.epilog = _example_lines(offered_commands()[cmd_name].examples) or command.epilog
+        command.epilog = _example_lines(list_commands()[cmd_name].examples) or command.epilog
         help_option = command.get_help_option(ctx)
         if help_option is not None:
             help_option.callback = _show_help
@@ -71,7 +71,7 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, info.description) for name, info in offered_commands().items()])
+            formatter.write_dl([(name, info.description) for name, info in list_commands().items()])
 
 
 def _example_lines(examples: tuple[str, ...]) -> str:
@@ -168,7 +168,7 @@ def main(arguments: list[str] | None = None) -> Any:
         fail(str(error), MODEL_FAILED, error)
     except (click.Abort, KeyboardInterrupt) as error:
         say("\nInterrupted: nothing was written.")
-        for note in notes_of(error):  # whose code it was that was waited for
+        for note in collect_notes(error):  # whose code it was that was waited for
             say(f"{note[:1].upper()}{note[1:]}.")
         sys.exit(INTERRUPTED)
     except OSError as error:

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from .completing import models
-from .measuring import Request, compared, end_with_failures
-from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
+from .measuring import Request, compare_specs, end_with_failures
+from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
 
 __all__ = ["command"]
@@ -27,8 +27,8 @@ def command(reference: str, others: tuple[str, ...], **options: Any) -> None:
 
     REFERENCE and each OTHER is a MODEL as 'profilerkit profile' takes it, or a report that was saved as JSON.
     """
-    request, display = picked(Request, options), picked(Display, options)
-    comparison, profilers = compared((reference, *others), request)
+    request, display = pick(Request, options), pick(Display, options)
+    comparison, profilers = compare_specs((reference, *others), request)
     display.emit(comparison)
     for report, profiler in zip(comparison.reports, profilers, strict=True):
         end_with_failures(report, profiler)

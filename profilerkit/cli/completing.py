@@ -24,11 +24,11 @@ def models(context: click.Context, parameter: click.Parameter, incomplete: str) 
     A library that is not installed offers nothing. Bash takes what is typed before a colon as a word of its own, so
     there only what follows the colon is returned.
     """
-    from ..plugging.offers import offered_loaders
+    from ..plugging.offers import list_loaders
 
     library, colon, _ = incomplete.partition(":")
     with results_alone():
-        loaders = [offer.item for offer in offered_loaders()]
+        loaders = [offer.item for offer in list_loaders()]
         if not colon:
             prefixes = [
                 loader.name for loader in loaders if loader.names is not None and loader.name.startswith(library)
@@ -38,8 +38,8 @@ def models(context: click.Context, parameter: click.Parameter, incomplete: str) 
         for loader in loaders:
             if loader.names is not None and loader.name == library:
                 with suppress(Exception):  # the library is not installed, or fails to import
-                    names += [each for each in loader.names() if each.startswith(incomplete)]
-    return [CompletionItem(each) for each in names[:_MOST]]
+                    names += [name for name in loader.names() if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in names[:_MOST]]
 
 
 def devices(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

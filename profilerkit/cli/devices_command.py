@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import DeviceFileError, DeviceNotKnownError
-from ..piping.titles import words_of
+from ..piping.titles import split_words
 from . import emit
 
 if TYPE_CHECKING:
@@ -43,30 +43,30 @@ def _list(every: tuple[DeviceInfo, ...]) -> None:
 
     rows = tuple(
         (
-            each.name,
-            *(_over(each.peak(dtype), 1e12) for dtype in _DTYPES),
-            _over(each.bandwidth, 1e9),
-            _over(each.memory, 1e9),
-            each.tier,
+            device.name,
+            *(_over(device.peak(dtype), 1e12) for dtype in _DTYPES),
+            _over(device.bandwidth, 1e9),
+            _over(device.memory, 1e9),
+            device.tier,
         )
-        for each in every
+        for device in every
     )
     titles = ("Device", *(f"{dtype}\nTFLOP/s" for dtype in _DTYPES), "memory\nGB/s", "size\nGB", "tier")
     emit(grid_text(Grid("Devices, with dense peaks", titles, rows, frozenset(range(1, 8)))))
 
 
-def _show(each: DeviceInfo) -> None:
+def _show(device: DeviceInfo) -> None:
     """Print every figure of a device, each with its source below it."""
     from ..devices.reading import FIGURES
 
-    emit(f"{each.name}: {each.title or each.kind}, {each.tier}", bold=True)
-    if each.aliases:
-        emit(f"  other names: {', '.join(each.aliases)}")
-    for name, figure in each.all_figures():
-        emit(_line(" ".join(words_of(name)).replace(".", ", "), figure, FIGURES.get(name, "FLOP/s")))
+    emit(f"{device.name}: {device.title or device.kind}, {device.tier}", bold=True)
+    if device.aliases:
+        emit(f"  other names: {', '.join(device.aliases)}")
+    for name, figure in device.all_figures():
+        emit(_line(" ".join(split_words(name)).replace(".", ", "), figure, FIGURES.get(name, "FLOP/s")))
         emit(f"      {figure.source}")
-    for name, fact in each.facts.items():
-        emit(f"  {' '.join(words_of(name))}: {fact}")
+    for name, fact in device.facts.items():
+        emit(f"  {' '.join(split_words(name))}: {fact}")
 
 
 def _line(name: str, figure: Figure, unit: str) -> str:

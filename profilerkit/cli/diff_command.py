@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from .completing import models
-from .measuring import Request, compared
-from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
+from .measuring import Request, compare_specs
+from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
 
 __all__ = ["command"]
@@ -27,6 +27,6 @@ def command(old: str, new: str, **options: Any) -> None:
 
     Each is a report that was saved as JSON, or a MODEL as 'profilerkit profile' takes it.
     """
-    request, display = picked(Request, options), picked(Display, options)
-    comparison, _ = compared((old, new), request)
+    request, display = pick(Request, options), pick(Display, options)
+    comparison, _ = compare_specs((old, new), request)
     display.emit(comparison, changes=not display.layers)

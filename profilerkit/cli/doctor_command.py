@@ -45,7 +45,7 @@ def command() -> None:
     emit("\nPackages", bold=True)
     _line("profilerkit", version("profilerkit"))
     for package, use in OPTIONAL.items():
-        _line(package, f"{_installed(package)}  ({use})")
+        _line(package, f"{_find_version(package)}  ({use})")
     emit("\nBackends", bold=True)
     unusable: dict[str, str] = {}
     for info in offers.backends():
@@ -66,7 +66,7 @@ def _line(name: str, value: str) -> None:
     emit(f"  {name:<16} {value}".rstrip())
 
 
-def _installed(package: str) -> str:
+def _find_version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:

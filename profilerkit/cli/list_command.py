@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..piping.status import StatusKey
     from ..plugging.manager import Offer, PluginInfo
 
-__all__ = ["command", "location_of"]
+__all__ = ["command", "find_location"]
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ def command(verbose: bool) -> None:
     usable = listing.backends()
     for backend in usable:
         listing.functions(backend)
-    listing.computed_keys(usable)
+    listing.print_keys(usable)
     if verbose or not usable:
         listing.status_keys()
     listing.renderers_and_loaders()
@@ -54,7 +54,7 @@ class _Listing:
         #: The status keys that functions compute, by name and plugin, with the backends of each.
         self.keys: dict[tuple[str, str], tuple[StatusKey, PluginInfo, list[str]]] = {}
 
-    def claimed(self, offered: Callable[[], T], all_alike: Callable[[], T]) -> T:
+    def collect(self, offered: Callable[[], T], all_alike: Callable[[], T]) -> T:
         """Return what is offered once; where plugins conflict, note that and return ``all_alike``, both of them."""
         try:
             return offered()
@@ -82,7 +82,7 @@ class _Listing:
     def line(self, name: str, text: str, plugin: PluginInfo, thing: Any = None) -> None:
         emit(f"  {name:<22} {text}".rstrip())
         if self.verbose:
-            emit(f"  {'':<22}   {', '.join(filter(None, [f'plugin {plugin}', location_of(thing)]))}")
+            emit(f"  {'':<22}   {', '.join(filter(None, [f'plugin {plugin}', find_location(thing)]))}")
 
     def section(
         self, title: str, offered: Iterable[Offer[Any]], name: str = "name", attribute: str = "", text: Any = None
@@ -97,46 +97,46 @@ class _Listing:
         self.title("Plugins")
         manager = offers.manager()
         registered: set[str] = set()
-        for plugin in offers.installed_plugins():
+        for plugin in offers.list_plugins():
             # Where several packages call a plugin alike, all but the first are registered with their package.
             name = plugin.name if plugin.name not in registered else f"{plugin.name} ({plugin.distribution})"
             registered.add(name)
             emit(f"  {plugin.name:<22} {plugin.distribution}  ({plugin.module})")
             if self.verbose:
-                emit(f"  {'':<22}   {location_of(manager.get_plugin(name))}")
-        for plugin in offers.disabled_plugins():
+                emit(f"  {'':<22}   {find_location(manager.get_plugin(name))}")
+        for plugin in offers.list_disabled_plugins():
             emit(f"  {plugin.name:<22} {plugin.distribution}  ({plugin.module}), switched off")
 
     def backends(self) -> list[Backend]:
         """Print the backends and return those that can be used here, of two that are called alike the first."""
         from ..backend import BackendInfo
 
-        offered = self.claimed(offers.offered_backends, lambda: offers.offers("profilerkit_backends", BackendInfo))
+        offered = self.collect(offers.list_backends, lambda: offers.offers("profilerkit_backends", BackendInfo))
         self.title("Backends")
         usable: dict[str, Backend] = {}
         for offer in offered:
             is_quick = not self.verbose and offer.item.installed is not None
-            backend, state = (self.described if is_quick else self.loaded)(offer.item, offer.plugin)
+            backend, state = (self.describe if is_quick else self.load)(offer.item, offer.plugin)
             if backend is not None:
                 usable.setdefault(backend.name, backend)
             self.line(offer.item.name, state, offer.plugin, offer.item.load)
         return list(usable.values())
 
-    def described(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
-        """Return the same as `loaded` without importing the framework: its plugin names the versions installed."""
-        from ..plugging.unloaded import unloaded
+    def describe(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
+        """Return the same as `load` without importing the framework: its plugin names the versions installed."""
+        from ..plugging.unloaded import make_stand_in
 
         try:
             with contained(plugin, f"installed() of the {info.name} backend"):
                 versions = info.installed() if info.installed is not None else {}
-                return unloaded(info), ", ".join(f"{name} {value}" for name, value in versions.items())
+                return make_stand_in(info), ", ".join(f"{name} {value}" for name, value in versions.items())
         except ImportError as error:
-            return None, _message_of(offers.not_installed(info, error))
+            return None, _describe_error(offers.not_installed(info, error))
         except Exception as error:  # whatever a plugin does wrong, the others go on
             message = " ".join(plugin_error_text(error).split())
             return None, f"installed() of the {info.name} backend failed: {message}; {plugin.workaround}"
 
-    def loaded(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
+    def load(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
         """Return a backend, None where it cannot be used, and a text: its environment, or the error."""
         from ..backend import Backend
 
@@ -144,18 +144,18 @@ class _Listing:
             backend: object = offers.load(info)
         except RegistrationConflictError as error:
             self.conflict(error)
-            return None, _message_of(error)
+            return None, _describe_error(error)
         except ProfilerKitError as error:
-            return None, _message_of(error)
+            return None, _describe_error(error)
         except Exception as error:  # whatever a plugin does wrong, the others go on
-            return None, f"the {info.name} backend cannot be used: {_message_of(error)}; {plugin.workaround}"
+            return None, f"the {info.name} backend cannot be used: {_describe_error(error)}; {plugin.workaround}"
         if not isinstance(backend, Backend):
             return None, f"the {info.name} backend cannot be used: its load returned {backend!r}, which is no Backend"
         try:
             with contained(plugin, f"environment() of the {info.name} backend"):
                 return backend, ", ".join(f"{name} {value}" for name, value in backend.environment().items())
         except Exception as error:
-            return backend, f"environment() of the {info.name} backend failed: {_message_of(error)}"
+            return backend, f"environment() of the {info.name} backend failed: {_describe_error(error)}"
 
     def functions(self, backend: Backend) -> None:
         from ..piping.function import describe
@@ -167,13 +167,13 @@ class _Listing:
         if self.verbose:
             self.title(f"Functions for the {backend.name} backend")
         for offer in offers.functions_offered(backend):
-            keys = offer.item.bounded_keys()
+            keys = offer.item.list_keys()
             if self.verbose:
                 self.line(describe(offer.item), ", ".join(key.NAME for key in keys), offer.plugin, offer.item)
             for key in keys:
                 self.keys.setdefault((key.NAME, str(offer.plugin)), (key, offer.plugin, []))[2].append(backend.name)
 
-    def computed_keys(self, usable: list[Backend]) -> None:
+    def print_keys(self, usable: list[Backend]) -> None:
         """Print each status key once, with what it is; and the backends that it is for, where that is not all."""
         if self.verbose or not usable:
             return
@@ -187,17 +187,17 @@ class _Listing:
     def status_keys(self) -> None:
         def all_alike() -> list[Offer[Any]]:
             claims = offers.offers("profilerkit_status_keys", type)
-            return offers.offered_status_keys(leave_out=[getattr(offer.item, "NAME", "") for offer in claims])
+            return offers.list_status_keys(leave_out=[getattr(offer.item, "NAME", "") for offer in claims])
 
-        offered = self.claimed(offers.offered_status_keys, all_alike)
+        offered = self.collect(offers.list_status_keys, all_alike)
         self.section("Status keys", offered, name="NAME", text=inspect.getdoc)
 
     def renderers_and_loaders(self) -> None:
         from ..plugging.extension import LoaderInfo, RendererInfo
 
-        renderers = self.claimed(offers.offered_renderers, lambda: offers.offers("profilerkit_renderers", RendererInfo))
+        renderers = self.collect(offers.list_renderers, lambda: offers.offers("profilerkit_renderers", RendererInfo))
         self.section("Renderers", renderers, attribute="load")
-        loaders = self.claimed(offers.offered_loaders, lambda: offers.offers("profilerkit_model_loaders", LoaderInfo))
+        loaders = self.collect(offers.list_loaders, lambda: offers.offers("profilerkit_model_loaders", LoaderInfo))
         self.section("Model loaders", loaders, attribute="load")
 
     def formulas(self, backend: Backend) -> None:
@@ -211,7 +211,7 @@ class _Listing:
             self.line(name, f"{formula.__module__}:{getattr(formula, '__qualname__', formula)}", plugin, formula)
 
 
-def _message_of(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Return what an error says in one line; ours say themselves what is wrong, of others the type is needed."""
     from ..error_text import error_line
 
@@ -220,7 +220,7 @@ def _message_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {error_line(error)}".removesuffix(": ")
 
 
-def location_of(thing: Any) -> str:
+def find_location(thing: Any) -> str:
     """Return the file and line where a module, class or function is defined; of an instance, where its class is."""
     wrapped = getattr(thing, "func", None)
     defined = inspect.unwrap(wrapped if callable(wrapped) else thing) if callable(thing) else thing

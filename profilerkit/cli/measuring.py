@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["Request", "compared", "end_with_failures", "is_saved", "loaded_model", "profiled", "saved", "saved_report"]
+__all__ = [
+    "Request",
+    "compare_specs",
+    "end_with_failures",
+    "is_saved",
+    "load_argument",
+    "load_report",
+    "load_saved",
+    "profile_spec",
+]
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,7 @@ class Request:
     on: str | None = None
 
     @property
-    def isolated(self) -> bool:
+    def is_isolated(self) -> bool:
         """Whether each model gets a process of its own."""
         return self.isolate or self.timeout is not None or self.memory is not None
 
@@ -75,7 +84,7 @@ class Request:
             trust=self.trust,
         )
 
-    def isolated_reports(self, specs: Sequence[str]) -> list[Report]:
+    def profile_isolated(self, specs: Sequence[str]) -> list[Report]:
         """Return the reports of models, each of which gets a process of its own; they take turns."""
         from ..isolation.api import run_jobs
         from ..isolation.job import NoModelError
@@ -120,16 +129,16 @@ def names_for(specs: Sequence[str], request: Request) -> list[str | None]:
         raise click.BadParameter(f"{counts}; give one for each, in their order", param_hint="--name")
     if request.name:
         return list(request.name)
-    return [None if is_saved(spec) else typed_name(spec) for spec in specs]
+    return [None if is_saved(spec) else read_name(spec) for spec in specs]
 
 
-def typed_name(spec: str) -> str:
+def read_name(spec: str) -> str:
     """Return the part of a MODEL that names it: ``student`` of ``nets.py:student``, ``net`` of ``net.onnx``."""
     source, _, name = spec.rpartition(":")
     return name if source and "/" not in name else Path(spec.rstrip("/")).stem or spec
 
 
-def loaded_model(spec: str, trust: bool = False, hint: str = "MODEL") -> Any:
+def load_argument(spec: str, trust: bool = False, hint: str = "MODEL") -> Any:
     """Return the model that MODEL leads to, by a model loader; an error ends the command with a message of one line."""
     from ..plugging.loaders import load_model
 
@@ -148,38 +157,40 @@ def is_saved(spec: str) -> bool:
     return Path(spec).suffix.lower() == ".json"
 
 
-def saved(path: str, hint: str = "REPORT") -> Report | Comparison:
+def load_saved(path: str, hint: str = "REPORT") -> Report | Comparison:
     """Return what a file holds; what is wrong with it is a usage error."""
-    from ..plugging.offers import offered_backends
+    from ..plugging.offers import list_backends
     from ..results.saving import load
 
     try:
         return load(path)
     except ReportFileError as error:
-        is_model = any(Path(path).suffix in offer.item.suffixes for offer in offered_backends()) and Path(path).exists()
+        is_model = any(Path(path).suffix in offer.item.suffixes for offer in list_backends()) and Path(path).exists()
         wrong = f"{path} is a model, and not a saved report; profile it: profilerkit profile {path}"
         raise click.BadParameter(wrong if is_model else str(error), param_hint=hint) from error
 
 
-def profiled(spec: str, request: Request) -> tuple[Report, Profiler | None]:
+def profile_spec(spec: str, request: Request) -> tuple[Report, Profiler | None]:
     """Return the report of one model, and the profiler that has the errors of what failed; an isolated one has none."""
-    if request.isolated:
+    if request.is_isolated:
         from ..plugging.offers import announce
 
-        with _ending_in_a_line():
-            report = request.isolated_reports([spec])[0]
+        with _end_in_a_line():
+            report = request.profile_isolated([spec])[0]
             report = replace(report, name=request.name[0]) if request.name else report
             announce(report)
         return report, None
     name = names_for([spec], request)[0] if request.name else None
     with progress_enabled(not request.quiet):
-        model = loaded_model(spec, request.trust)
-    with _ending_in_a_line(), progress_enabled(not request.quiet):
+        model = load_argument(spec, request.trust)
+    with _end_in_a_line(), progress_enabled(not request.quiet):
         profiler = request.profiler(model, name)
         return request.report(profiler), profiler
 
 
-def compared(specs: Sequence[str], request: Request, renamed: bool = True) -> tuple[Comparison, list[Profiler | None]]:
+def compare_specs(
+    specs: Sequence[str], request: Request, renamed: bool = True
+) -> tuple[Comparison, list[Profiler | None]]:
     """Return models and saved reports side by side, and their profilers; those that are models are measured in turn.
 
     A saved report has None for a profiler, and so has a model in a process of its own. Those that are called alike get
@@ -188,8 +199,10 @@ def compared(specs: Sequence[str], request: Request, renamed: bool = True) -> tu
     from ..results.comparison import Comparison, distinct_names
 
     models = {index: spec for index, spec in enumerate(specs) if not is_saved(spec)}
-    reports = {index: saved_report(spec) for index, spec in enumerate(specs) if is_saved(spec)}
-    measured, profilers = _isolated(models, request) if request.isolated else _in_this_process(models, request)
+    reports = {index: load_report(spec) for index, spec in enumerate(specs) if is_saved(spec)}
+    measured, profilers = (
+        _profile_isolated(models, request) if request.is_isolated else _in_this_process(models, request)
+    )
     reports |= measured
     ordered = [reports[index] for index in range(len(specs))]
     typed = names_for(specs, request) if renamed or request.name else [None] * len(specs)
@@ -222,13 +235,13 @@ def _with_metrics(reports: Sequence[Report], metrics: Sequence[str]) -> list[Rep
     ]
 
 
-def _isolated(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:
+def _profile_isolated(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:
     """Return the reports of models in processes of their own, which take turns."""
     from ..plugging.offers import announce
     from ..results.comparison import side_by_side
 
-    with _ending_in_a_line():
-        reports = request.isolated_reports(list(specs.values())) if specs else []
+    with _end_in_a_line():
+        reports = request.profile_isolated(list(specs.values())) if specs else []
         if reports:
             announce(side_by_side(reports) if len(reports) > 1 else reports[0])
     return dict(zip(specs, reports, strict=True)), {}
@@ -239,8 +252,8 @@ def _in_this_process(specs: Mapping[int, str], request: Request) -> tuple[dict[i
     from ..profiler import compare_profilers
 
     with progress_enabled(not request.quiet):
-        models = {index: loaded_model(spec, request.trust) for index, spec in specs.items()}
-    with _ending_in_a_line(), progress_enabled(not request.quiet):
+        models = {index: load_argument(spec, request.trust) for index, spec in specs.items()}
+    with _end_in_a_line(), progress_enabled(not request.quiet):
         profilers = {index: request.profiler(model) for index, model in models.items()}
         live = list(profilers.values())
         if len(live) > 1:
@@ -254,7 +267,7 @@ def _in_this_process(specs: Mapping[int, str], request: Request) -> tuple[dict[i
 
 
 @contextmanager
-def _ending_in_a_line() -> Iterator[None]:
+def _end_in_a_line() -> Iterator[None]:
     """End the command with a line and an exit code where measuring raises."""
     try:
         yield
@@ -272,11 +285,11 @@ def _ending_in_a_line() -> Iterator[None]:
         fail(f"{type(error).__name__}: {error}", MODEL_FAILED, error)
 
 
-def saved_report(path: str) -> Report:
+def load_report(path: str) -> Report:
     """Return the report of one model that a file holds; anything else is a usage error."""
     from ..results.report import Report
 
-    loaded = saved(path, "MODEL")
+    loaded = load_saved(path, "MODEL")
     if not isinstance(loaded, Report):
         raise click.BadParameter(f"{path} holds a comparison; give the report of one model", param_hint="MODEL")
     return loaded

@@ -26,7 +26,7 @@ __all__ = [
     "output_options",
     "parse_batch_sizes",
     "parse_shapes",
-    "picked",
+    "pick",
     "require_writable",
     "strict_option",
 ]
@@ -35,7 +35,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 T = TypeVar("T")
 
 
-def picked(kind: type[T], options: Mapping[str, Any]) -> T:
+def pick(kind: type[T], options: Mapping[str, Any]) -> T:
     """Return a dataclass of those of a command's options that are its fields."""
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in options.items() if name in names})
@@ -49,7 +49,7 @@ def parse_shapes(values: tuple[str, ...]) -> Any:
         raise click.BadParameter(str(error), param_hint="--input-shape") from None
 
 
-def checked_by(check: Check) -> Callable[..., Any]:
+def make_callback(check: Check) -> Callable[..., Any]:
     """Return a callback that checks a value as the function does that takes it."""
 
     def read(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -91,18 +91,18 @@ def _form(context: click.Context, parameter: click.Parameter, value: str) -> str
 
 
 def _forms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from ..plugging.offers import offered_renderers
+    from ..plugging.offers import list_renderers
 
     with results_alone():
-        return [offer.item.name for offer in offered_renderers() if offer.item.name.startswith(incomplete)]
+        return [offer.item.name for offer in list_renderers() if offer.item.name.startswith(incomplete)]
 
 
 def _metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from ..plugging.offers import offered_status_keys
+    from ..plugging.offers import list_status_keys
 
     before, comma, begun = incomplete.rpartition(",")
     with results_alone():
-        names = [name for offer in offered_status_keys() for name in (offer.item.NAME, *offer.item.ALIASES)]
+        names = [name for offer in list_status_keys() for name in (offer.item.NAME, *offer.item.ALIASES)]
     return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
 
 
@@ -123,12 +123,12 @@ def require_writable(context: click.Context, parameter: click.Parameter, path: A
 
 def _writable(context: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> tuple[Path, ...]:
     """Check where files are to go, and that their suffixes say a form."""
-    from .output import form_of
+    from .output import find_form
 
     targets = [require_writable(context, parameter, path) for path in paths]
     if not context.resilient_parsing:
         for target in targets:
-            form_of(target)
+            find_form(target)
     return tuple(targets)
 
 
@@ -226,13 +226,13 @@ measuring_options = _several(
     click.option(
         "--max-seconds",
         type=click.FloatRange(min=0, min_open=True),
-        callback=checked_by(SAMPLING_CHECKS["max_seconds"]),
+        callback=make_callback(SAMPLING_CHECKS["max_seconds"]),
         help="Most seconds for the measurement of each time.",
     ),
     click.option(
         "--num-threads",
         type=click.IntRange(min=1),
-        callback=checked_by(RUN_CHECKS["num_threads"]),
+        callback=make_callback(RUN_CHECKS["num_threads"]),
         help="Threads of an operator while times are measured; 1 gives the steadiest times.",
     ),
 )
@@ -282,13 +282,13 @@ output_options = _several(
     click.option(
         "--depth",
         type=click.IntRange(min=-1),
-        callback=checked_by(DEPTH),
+        callback=make_callback(DEPTH),
         help="Show the layers down to this depth; -1 for the innermost ones.",
     ),
     click.option(
         "--top",
         type=click.IntRange(min=1),
-        callback=checked_by(TOP),
+        callback=make_callback(TOP),
         help="Show only this many layers, those with the most MACs, and rows of each table.",
     ),
     click.option(

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["Display", "cannot_write", "form_of"]
+__all__ = ["Display", "cannot_write", "find_form"]
 
 
-def form_of(path: Path) -> str:
+def find_form(path: Path) -> str:
     """Return the form that a file's suffix says; raises a usage error for one that says none."""
     from ..plugging import renderers
 
-    form = renderers.form_of(path)
+    form = renderers.find_form(path)
     if form is None:
         listing = ", ".join(renderers.suffixes_like(path))
         raise click.BadParameter(
@@ -49,7 +49,7 @@ class Display:
 
     def __post_init__(self) -> None:
         """Raise a usage error for ``--configuration`` where no requested form shows it: before anything is measured."""
-        forms = [self.form, *map(form_of, self.output)]
+        forms = [self.form, *map(find_form, self.output)]
         if self.configuration and not any(_takes(form, "configuration") for form in forms):
             raise click.BadParameter(
                 f"format {self.form!r} does not show how layers are made; add --format tree",
@@ -66,11 +66,11 @@ class Display:
         unwritten = []
         for path in self.output:
             try:
-                write_text(path, _rendered(result, form_of(path), **{"details": True, **_set_options(options)}))
+                write_text(path, _render(result, find_form(path), **{"details": True, **_set_options(options)}))
             except OSError as error:
                 unwritten.append(error)
         if not self.quiet:
-            emit(_rendered(result, self.form, **options, color=wants_color()).rstrip("\n"), colored=True)
+            emit(_render(result, self.form, **options, color=wants_color()).rstrip("\n"), colored=True)
         if unwritten:
             cannot_write(unwritten[0])
 
@@ -91,7 +91,7 @@ def _set_options(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value not in (None, False)}
 
 
-def _rendered(result: Any, form: str, **options: Any) -> str:
+def _render(result: Any, form: str, **options: Any) -> str:
     from ..render import render
 
     try:

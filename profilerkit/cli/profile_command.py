@@ -9,8 +9,8 @@ import click
 from ..errors import DeviceFileError, DeviceNotKnownError
 from ..plugging.commands import load_options, use_options
 from .completing import devices, models
-from .measuring import Request, end_with_failures, profiled
-from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
+from .measuring import Request, end_with_failures, profile_spec
+from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
 
 __all__ = ["command"]
@@ -49,10 +49,10 @@ def command(model: str, **options: Any) -> None:
     MODEL names the model: package.module:name, path/to/file.py:name, a saved file, or a model of a library, such as
     torchvision:resnet18. 'profilerkit list' shows all model loaders.
     """
-    request, display = picked(Request, options), picked(Display, options)
+    request, display = pick(Request, options), pick(Display, options)
     if request.on is not None:
         _require_device(request.on)
-    report, profiler = profiled(model, request)
+    report, profiler = profile_spec(model, request)
     display.emit(report)
     use_options(options, report, model)
     end_with_failures(report, profiler)

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from .measuring import saved
-from .options import output_options, picked
+from .measuring import load_saved
+from .options import output_options, pick
 from .output import Display
 
 __all__ = ["command"]
@@ -21,4 +21,4 @@ def command(report: str, **options: Any) -> None:
 
     REPORT is a file that --output report.json wrote, or Report.save().
     """
-    picked(Display, options).emit(saved(report))
+    pick(Display, options).emit(load_saved(report))

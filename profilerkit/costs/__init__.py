@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from ..process.modules import modules_of
-from .cost import UNCOUNTED, Cost, Formula, PerElement, Shape, counted, evaluated
+from ..process.modules import import_modules
+from .cost import UNCOUNTED, Cost, Formula, PerElement, Shape, apply_formula, evaluate_formula
 from .numbers import Numbers, constants
 from .registry import CostRegistry
 
@@ -23,9 +23,9 @@ __all__ = [
     "Numbers",
     "PerElement",
     "Shape",
+    "apply_formula",
     "constants",
-    "counted",
-    "evaluated",
+    "evaluate_formula",
     "families",
 ]
 
@@ -35,4 +35,4 @@ _NO_FAMILIES = ("convention", "complex_numbers", "cost", "numbers", "registry")
 
 def families() -> dict[str, ModuleType]:
     """Return the modules of formulas, by name: every module of this package but its tools."""
-    return modules_of(__name__, __path__, but=_NO_FAMILIES)
+    return import_modules(__name__, __path__, but=_NO_FAMILIES)

@@ -212,7 +212,7 @@ def softmax_gradient(log: bool = False) -> int:
     return c.MULTIPLY + c.ADD + c.SUBTRACT + c.MULTIPLY
 
 
-def activated(cost: Cost, elements: int, activation: str | None) -> Cost:
+def add_activation(cost: Cost, elements: int, activation: str | None) -> Cost:
     """Return a cost and that of an activation, by its name, for so many elements; None is no activation.
 
     Raises `KeyError` for a name that is not among `NAMED`.

@@ -19,8 +19,8 @@ def attention(scores: int, width: int, value_width: int, has_mask: bool = False)
         value_width: Elements Ev of a value.
         has_mask: Whether a mask (or a bias) is added to each score.
     """
-    each = c.MULTIPLY + has_mask * c.ADD + activation.softmax.operations()
-    return Cost.of_macs(scores * (width + value_width), scores * each)
+    operations = c.MULTIPLY + has_mask * c.ADD + activation.softmax.operations()
+    return Cost.of_macs(scores * (width + value_width), scores * operations)
 
 
 def attention_gradient(scores: int, width: int, value_width: int) -> Cost:
@@ -33,8 +33,8 @@ def attention_gradient(scores: int, width: int, value_width: int) -> Cost:
     Kernels that did not keep the scores compute them again. That is how they save memory, and not counted: so the
     number is the same whichever kernel runs, and however attention is written.
     """
-    each = activation.softmax_gradient.operations() + c.MULTIPLY
-    return Cost.of_macs(2 * scores * (width + value_width), scores * each)
+    operations = activation.softmax_gradient.operations() + c.MULTIPLY
+    return Cost.of_macs(2 * scores * (width + value_width), scores * operations)
 
 
 def multi_head_attention(
@@ -74,11 +74,11 @@ def transformer_encoder_layer(
     return attending.plus(linear).plus(between).plus(norms).plus(Cost(0, 2 * rows * width * c.ADD))
 
 
-def rotated(elements: int) -> Cost:
+def rotate(elements: int) -> Cost:
     """Return the cost of rotary position embeddings: ``x * cos + turned(x) * sin`` (Su and others, RoFormer, 2021)."""
     return Cost(0, elements * (2 * c.MULTIPLY + c.ADD))
 
 
-def projected_queries(elements: int) -> Cost:
+def project_queries(elements: int) -> Cost:
     """Return what comes after one product for all three projections: their biases, and the scale of the queries."""
     return Cost(0, elements * c.ADD + elements // 3 * c.MULTIPLY)

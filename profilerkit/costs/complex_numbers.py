@@ -64,7 +64,7 @@ def sign() -> int:
     return size() + 2 * c.DIVIDE
 
 
-def rounded() -> int:
+def round_parts() -> int:
     """``round(a) + round(b) i``."""
     return 2 * c.ROUND
 
@@ -155,7 +155,7 @@ OPERATIONS: dict[str, Callable[[], int]] = {
     "ANGLE": angle,
     "COMPARE": compare,
     "SIGN": sign,
-    "ROUND": rounded,
+    "ROUND": round_parts,
     "POWER": power,
     "SQRT": square_root,
     "RSQRT": inverse_square_root,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .cost import Cost
 from .numbers import constants as c
-from .pooling import interpolated
+from .pooling import interpolate
 
 
 def convolution(filtered: int, filter_elements: int, biased: int = 0) -> Cost:
@@ -36,7 +36,7 @@ def deformable_convolution(filtered: int, filter_elements: int, sampled: int, ha
 
     With a mask each of them takes a product more (Zhu and others, Deformable ConvNets v2, 2019).
     """
-    sampling = sampled * (interpolated(4) + has_mask * c.MULTIPLY)
+    sampling = sampled * (interpolate(4) + has_mask * c.MULTIPLY)
     return Cost.of_macs(filtered * filter_elements, biased * c.ADD + sampling)
 
 

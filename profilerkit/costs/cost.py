@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeAlias
 
 from ..errors import CostFormulaError
-from ..process.containment import origin_of, plugin_error_text
+from ..process.containment import describe_origin, plugin_error_text
 from .numbers import Numbers, complex_is_counted, constants
 
-__all__ = ["UNCOUNTED", "Cost", "Formula", "PerElement", "Shape", "counted", "evaluated", "per_element"]
+__all__ = ["UNCOUNTED", "Cost", "Formula", "PerElement", "Shape", "apply_formula", "evaluate_formula", "per_element"]
 
 P = ParamSpec("P")
 
@@ -81,7 +81,7 @@ def per_element(operations: Callable[P, int]) -> PerElement[P]:
     return PerElement(operations)
 
 
-def counted(formula: Callable[..., Cost], numbers: Numbers, *arguments: Any) -> Cost:
+def apply_formula(formula: Callable[..., Cost], numbers: Numbers, *arguments: Any) -> Cost:
     """Return what a formula returns of an operator on such numbers: of integers its multiply-accumulates alone."""
     if numbers is Numbers.COMPLEX:
         token = complex_is_counted.set(True)
@@ -95,7 +95,7 @@ def counted(formula: Callable[..., Cost], numbers: Numbers, *arguments: Any) -> 
     return cost
 
 
-def evaluated(
+def evaluate_formula(
     what: str, formula: Callable[[], Any], shown_call: Callable[[], str], numbers: Numbers = Numbers.REAL
 ) -> Cost:
     """Return what a formula returns of an operator on such numbers.
@@ -103,11 +103,11 @@ def evaluated(
     Raises `CostFormulaError` where the formula raises, or returns no `Cost`.
     """
     try:
-        cost = counted(formula, numbers)
+        cost = apply_formula(formula, numbers)
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:  # one that would end the program is one that went wrong
-        blame = origin_of(error)
+        blame = describe_origin(error)
         raise CostFormulaError(
             f"the cost formula of {what} raised {plugin_error_text(error)}; "
             f"it was called with {shown_call()}{blame and f'; {blame}'}"

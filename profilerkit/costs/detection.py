@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .cost import Cost
 from .numbers import constants as c
-from .pooling import interpolated
+from .pooling import interpolate
 
 
 def non_maximum_suppression(boxes: int) -> Cost:
@@ -21,4 +21,4 @@ def non_maximum_suppression(boxes: int) -> Cost:
 
 def roi_align(outputs: int, points: int) -> Cost:
     """``points`` of four neighbours each, and their mean, for each output element (He and others, Mask R-CNN, 2017)."""
-    return Cost(0, outputs * points * (interpolated(4) + c.ADD))
+    return Cost(0, outputs * points * (interpolate(4) + c.ADD))

@@ -82,7 +82,7 @@ def reciprocal_gradient() -> int:
     return c.NEGATE + 2 * c.MULTIPLY
 
 
-def sum_of(summands: int, elements: int) -> Cost:
+def add_summands(summands: int, elements: int) -> Cost:
     """``n - 1`` additions for each element of n summands."""
     return Cost(0, (summands - 1) * elements * c.ADD)
 

@@ -18,7 +18,7 @@ __all__ = ["KERAS_LAYER_COSTS"]
 Shapes: TypeAlias = Sequence[Shape]
 
 
-def _normalized(inputs: Shapes, layer: Any) -> Cost:
+def _normalize(inputs: Shapes, layer: Any) -> Cost:
     return normalization.normalize(inputs[0].numel, bool(layer.scale), bool(layer.center))
 
 
@@ -32,19 +32,19 @@ def batch_normalization(layer: Any, inputs: Shapes, outputs: Shapes, training: b
         return normalization.normalize_with_known_statistics(inputs[0].numel)
     if getattr(layer, "renorm", False) or getattr(layer, "virtual_batch_size", None) is not None:
         return None
-    return _normalized(inputs, layer)
+    return _normalize(inputs, layer)
 
 
 def layer_normalization(layer: Any, inputs: Shapes, outputs: Shapes, training: bool) -> Cost:
     """Return the whole normalization; with ``rms_scaling`` the mean is not taken off, and there always is a scale."""
     if getattr(layer, "rms_scaling", False):
         return normalization.scale_by_deviation(inputs[0].numel)
-    return _normalized(inputs, layer)
+    return _normalize(inputs, layer)
 
 
 def group_normalization(layer: Any, inputs: Shapes, outputs: Shapes, training: bool) -> Cost:
     """Return the whole normalization."""
-    return _normalized(inputs, layer)
+    return _normalize(inputs, layer)
 
 
 def rms_normalization(layer: Any, inputs: Shapes, outputs: Shapes, training: bool) -> Cost:

@@ -11,33 +11,33 @@ from .cost import Cost, per_element
 from .numbers import constants as c
 
 
-def _reduced(reduced: bool) -> int:
+def _reduce(reduced: bool) -> int:
     return reduced * c.ADD
 
 
 @per_element
 def mean_squared_error(reduced: bool = True) -> int:
     """``(x - t) ** 2``."""
-    return c.SUBTRACT + c.POWER + _reduced(reduced)
+    return c.SUBTRACT + c.POWER + _reduce(reduced)
 
 
 @per_element
 def smooth_l1(reduced: bool = True) -> int:
     """``0.5 * d * d / beta`` of ``d = abs(x - t)`` where it is below beta."""
-    return c.SUBTRACT + c.ABSOLUTE + c.COMPARE + 2 * c.MULTIPLY + c.DIVIDE + _reduced(reduced)
+    return c.SUBTRACT + c.ABSOLUTE + c.COMPARE + 2 * c.MULTIPLY + c.DIVIDE + _reduce(reduced)
 
 
 @per_element
 def huber(reduced: bool = True) -> int:
     """``0.5 * d * d`` of ``d = abs(x - t)`` where it is below delta."""
-    return c.SUBTRACT + c.ABSOLUTE + c.COMPARE + 2 * c.MULTIPLY + _reduced(reduced)
+    return c.SUBTRACT + c.ABSOLUTE + c.COMPARE + 2 * c.MULTIPLY + _reduce(reduced)
 
 
 @per_element
 def binary_cross_entropy(weighted: bool = False, reduced: bool = True) -> int:
     """``-(t * log(x) + (1 - t) * log(1 - x))``, and a product with the weight."""
     terms = (c.MULTIPLY + c.LOG) + (c.SUBTRACT + c.SUBTRACT + c.LOG + c.MULTIPLY)
-    return terms + c.ADD + c.NEGATE + weighted * c.MULTIPLY + _reduced(reduced)
+    return terms + c.ADD + c.NEGATE + weighted * c.MULTIPLY + _reduce(reduced)
 
 
 def binary_cross_entropy_with_logits(
@@ -48,11 +48,11 @@ def binary_cross_entropy_with_logits(
     With weights of positives, ``p = 1 + (weight - 1) * t``: a product and an addition for each element, the product
     with it, and a subtraction for each of the weights.
     """
-    each = c.SUBTRACT + c.MULTIPLY + activation.softplus.operations() + c.SUBTRACT
-    each += weighted * c.MULTIPLY + _reduced(reduced)
+    operations = c.SUBTRACT + c.MULTIPLY + activation.softplus.operations() + c.SUBTRACT
+    operations += weighted * c.MULTIPLY + _reduce(reduced)
     if positive_weights is None:
-        return Cost(0, elements * each)
-    return Cost(0, elements * (each + 2 * c.MULTIPLY + c.ADD) + positive_weights * c.SUBTRACT)
+        return Cost(0, elements * operations)
+    return Cost(0, elements * (operations + 2 * c.MULTIPLY + c.ADD) + positive_weights * c.SUBTRACT)
 
 
 @per_element
@@ -64,7 +64,7 @@ def negative_log_likelihood() -> int:
 @per_element
 def soft_margin(reduced: bool = True) -> int:
     """``log(1 + exp(-t * x))``."""
-    return c.NEGATE + c.MULTIPLY + c.EXP + c.ADD + c.LOG + _reduced(reduced)
+    return c.NEGATE + c.MULTIPLY + c.EXP + c.ADD + c.LOG + _reduce(reduced)
 
 
 @per_element
@@ -89,8 +89,8 @@ def _alignment() -> int:
 
 def softmax_cross_entropy(elements: int) -> Cost:
     """``-sum(t * log_softmax(x))`` and, returned with it, the gradient ``softmax(x) - t``."""
-    each = activation.softmax.operations(log=True) + c.MULTIPLY + c.ADD + c.SUBTRACT
-    return Cost(0, elements * each)
+    operations = activation.softmax.operations(log=True) + c.MULTIPLY + c.ADD + c.SUBTRACT
+    return Cost(0, elements * operations)
 
 
 def sparse_softmax_cross_entropy(elements: int, targets: int) -> Cost:
@@ -152,5 +152,5 @@ def connectionist_temporal_gradient(states: int, probabilities: int) -> Cost:
     ``dy * (exp(p) - exp(sum + loss - p))``.
     """
     added = c.ADD + c.COMPARE + 2 * c.SUBTRACT + 2 * c.EXP + c.ADD + c.LOG + c.ADD
-    each = 2 * c.EXP + c.ADD + 2 * c.SUBTRACT + c.MULTIPLY
-    return Cost(0, states * (_alignment() + added) + probabilities * each)
+    operations = 2 * c.EXP + c.ADD + 2 * c.SUBTRACT + c.MULTIPLY
+    return Cost(0, states * (_alignment() + added) + probabilities * operations)

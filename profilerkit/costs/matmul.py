@@ -97,5 +97,5 @@ def distances_gradient(pairs: int, coordinates: int, among_themselves: bool = Fa
 
     Of the distances of points among themselves, what one of a pair gains the other loses: a subtraction more.
     """
-    each = c.SUBTRACT + c.MULTIPLY + c.ADD + among_themselves * c.SUBTRACT
-    return Cost(0, pairs * (coordinates * each + c.DIVIDE))
+    operations = c.SUBTRACT + c.MULTIPLY + c.ADD + among_themselves * c.SUBTRACT
+    return Cost(0, pairs * (coordinates * operations + c.DIVIDE))

@@ -53,8 +53,8 @@ def rms_norm(elements: int, means: int, scale: bool = True) -> Cost:
 
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
     """
-    each = c.POWER + c.ADD + c.MULTIPLY + scale * c.MULTIPLY
-    return Cost(0, elements * each + means * (c.ADD + c.RSQRT))
+    operations = c.POWER + c.ADD + c.MULTIPLY + scale * c.MULTIPLY
+    return Cost(0, elements * operations + means * (c.ADD + c.RSQRT))
 
 
 @per_element
@@ -80,13 +80,13 @@ def local_response(window: int) -> int:
 # Gradients ------------------------------------------------------------------------------------------------------------
 
 
-def _normalized() -> int:
+def _standardize() -> int:
     return c.SUBTRACT + c.DIVIDE
 
 
 def _by_input() -> int:
     """Return n, ``dy * n``, two sums, two differences and two products: with it both sums are there."""
-    return _normalized() + c.MULTIPLY + 2 * c.ADD + 2 * c.SUBTRACT + 2 * c.MULTIPLY
+    return _standardize() + c.MULTIPLY + 2 * c.ADD + 2 * c.SUBTRACT + 2 * c.MULTIPLY
 
 
 @per_element
@@ -100,7 +100,7 @@ def batch_norm_gradient(
     """
     if training and by_input:
         return _by_input()
-    return by_input * c.MULTIPLY + by_scale * (_normalized() + c.MULTIPLY + c.ADD) + by_shift * c.ADD
+    return by_input * c.MULTIPLY + by_scale * (_standardize() + c.MULTIPLY + c.ADD) + by_shift * c.ADD
 
 
 @per_element
@@ -121,7 +121,7 @@ def layer_norm_gradient(scaled: bool, by_input: bool = True, by_scale: bool = Tr
 
     n is computed for the scale where the gradient by the input has not done so.
     """
-    of_input = _by_input() + scaled * c.MULTIPLY if by_input else by_scale * _normalized()
+    of_input = _by_input() + scaled * c.MULTIPLY if by_input else by_scale * _standardize()
     return of_input + by_scale * (c.MULTIPLY + c.ADD) + by_shift * c.ADD
 
 
@@ -132,12 +132,12 @@ def rms_norm_gradient(elements: int, roots: int, scaled: bool, by_input: bool = 
     added; ``s = -0.5 * sum * r ** 3`` for each root. By the scale ``dy * (x * r)`` and the sum.
     """
     share = c.DIVIDE + c.MULTIPLY + c.POWER + c.MULTIPLY + c.ADD
-    each = scaled * c.MULTIPLY + c.MULTIPLY + (c.MULTIPLY + c.ADD) + share
-    of_input = elements * each + roots * (2 * c.MULTIPLY + c.POWER)
+    operations = scaled * c.MULTIPLY + c.MULTIPLY + (c.MULTIPLY + c.ADD) + share
+    of_input = elements * operations + roots * (2 * c.MULTIPLY + c.POWER)
     return Cost(0, by_input * of_input + by_scale * elements * (c.MULTIPLY + c.ADD))
 
 
 def weight_norm_gradient(elements: int, norms: int) -> Cost:
     """``g / norm * (dw - v * s / norm ** 2)`` of ``s = sum(dw * v)`` by v, and ``s / norm`` by g."""
-    each = c.MULTIPLY + c.ADD + c.MULTIPLY + c.SUBTRACT + c.MULTIPLY
-    return Cost(0, elements * each + norms * (c.POWER + 3 * c.DIVIDE))
+    operations = c.MULTIPLY + c.ADD + c.MULTIPLY + c.SUBTRACT + c.MULTIPLY
+    return Cost(0, elements * operations + norms * (c.POWER + 3 * c.DIVIDE))

@@ -126,7 +126,7 @@ def ftrl(shrinkage: bool = False) -> int:
 
 
 @per_element
-def signed(power: bool = False) -> int:
+def step_by_sign(power: bool = False) -> int:
     """``m`` averaged, ``u = (alpha + decay * sign(g) * sign(m)) * g``, ``w -= lr * u``.
 
     With power ``exp(k * decay * sign(g) * sign(m)) * g`` (Bello and others, Neural Optimizer Search, 2017).

@@ -31,7 +31,7 @@ def pool_gradient(added: int) -> Cost:
     return Cost(0, added * c.ADD)
 
 
-def interpolated(neighbours: int) -> int:
+def interpolate(neighbours: int) -> int:
     """Return the operations of a weighted sum of neighbours: as many products, and one addition fewer."""
     return neighbours * c.MULTIPLY + (neighbours - 1) * c.ADD
 
@@ -41,7 +41,7 @@ def resample(outputs: int, neighbours: int) -> Cost:
 
     Linear interpolation has 2 neighbours in each dimension, cubic interpolation 4.
     """
-    return Cost(0, outputs * interpolated(neighbours) if neighbours > 1 else 0)
+    return Cost(0, outputs * interpolate(neighbours) if neighbours > 1 else 0)
 
 
 def resample_gradient(gradients: int, neighbours: int) -> Cost:
@@ -56,7 +56,7 @@ def smooth_reach(reach: int, length: int, resized: int) -> int:
 
 def smooth_resample(along_width: int, width: int, outputs: int, height: int) -> Cost:
     """A weighted sum of ``width`` neighbours for each element in between, then one of ``height`` for each output."""
-    return Cost(0, along_width * interpolated(width) + outputs * interpolated(height))
+    return Cost(0, along_width * interpolate(width) + outputs * interpolate(height))
 
 
 def smooth_resample_gradient(gradients: int, height: int, along_height: int, width: int) -> Cost:
@@ -72,8 +72,8 @@ def grid_sample_gradient(gradients: int, neighbours: int, dimensions: int, by_in
     """
     if neighbours == 1:
         return Cost(0, gradients * by_input * c.ADD)
-    each = by_input * (c.MULTIPLY + c.ADD) + dimensions * by_grid * (2 * c.MULTIPLY + c.ADD)
-    return Cost(0, gradients * neighbours * each)
+    operations = by_input * (c.MULTIPLY + c.ADD) + dimensions * by_grid * (2 * c.MULTIPLY + c.ADD)
+    return Cost(0, gradients * neighbours * operations)
 
 
 def affine_grid(elements: int, coordinates: int) -> Cost:

@@ -78,28 +78,30 @@ def layers_gradient(
     return Cost.of_macs(macs, positions * (units * gates_gradient(kind) + by_weights * bias_elements * c.ADD))
 
 
-def fused_cell(kind: str, states: int, bias_elements: int) -> Cost:
+def cell_after_products(kind: str, states: int, bias_elements: int) -> Cost:
     """Return the cost of one step after its products: the gates for each state element, and the biases."""
     return Cost(0, states * gates(kind, cell=True) + bias_elements * c.ADD)
 
 
 def lstm_cell_gradient(states: int, bias_elements: int, cell_gradient: bool) -> Cost:
     """``dh * tanh(c)``, ``dh * o``, four products of dc, five sigmoids and tanhs; an addition where dc came in too."""
-    each = 6 * c.MULTIPLY + 5 * c.ELEMENTARY_GRADIENT + cell_gradient * c.ADD
-    return Cost(0, states * each + bias_elements * c.ADD)
+    operations = 6 * c.MULTIPLY + 5 * c.ELEMENTARY_GRADIENT + cell_gradient * c.ADD
+    return Cost(0, states * operations + bias_elements * c.ADD)
 
 
 def gru_cell_gradient(states: int, has_bias: bool) -> Cost:
     """Four products, a negation, an addition, three sigmoids and tanhs; each of two biases takes three sums."""
-    each = 4 * c.MULTIPLY + c.NEGATE + c.ADD + 3 * c.ELEMENTARY_GRADIENT + has_bias * 6 * c.ADD
-    return Cost(0, states * each)
+    operations = 4 * c.MULTIPLY + c.NEGATE + c.ADD + 3 * c.ELEMENTARY_GRADIENT + has_bias * 6 * c.ADD
+    return Cost(0, states * operations)
 
 
-def joined_lstm(positions: int, matrix_elements: int, units: int, peepholes: bool, forget_bias: bool) -> Cost:
+def lstm_with_joined_product(
+    positions: int, matrix_elements: int, units: int, peepholes: bool, forget_bias: bool
+) -> Cost:
     """Return the cost of an LSTM with one product of input and state together, so that its gates add four biases.
 
     Peepholes are a product and an addition for each of three gates (Gers and Schmidhuber 2000); the constant bias of
     the forget gate is one addition more.
     """
-    each = gates("lstm") + peepholes * 3 * (c.MULTIPLY + c.ADD) + forget_bias * c.ADD
-    return Cost.of_macs(positions * matrix_elements, positions * units * each)
+    operations = gates("lstm") + peepholes * 3 * (c.MULTIPLY + c.ADD) + forget_bias * c.ADD
+    return Cost.of_macs(positions * matrix_elements, positions * units * operations)

@@ -19,7 +19,7 @@ def extreme(ends: int = 1) -> int:
 
 
 @per_element
-def multiplied() -> int:
+def multiply() -> int:
     """``prod(x)``, ``cumprod(x)``: a multiplication."""
     return c.MULTIPLY
 
@@ -57,7 +57,7 @@ def all_close() -> int:
     return c.SUBTRACT + c.ABSOLUTE + c.COMPARE
 
 
-def scattered(elements: int, accumulates: bool = True) -> Cost:
+def scatter(elements: int, accumulates: bool = True) -> Cost:
     """An addition, product or comparison for each element that is brought in; none where it replaces what is there."""
     return Cost(0, elements * c.ADD * accumulates)
 

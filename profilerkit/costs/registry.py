@@ -72,7 +72,7 @@ class CostRegistry:
         self._replaced: dict[Any, list[Formula]] = {}
         self._scopes: ContextVar[tuple[_Scope, ...]] = ContextVar(f"{framework}_cost_scopes", default=())
         self._changes = 0
-        #: What `added` returned last, and the version that it was for.
+        #: What `list_added` returned last, and the version that it was for.
         self._added: tuple[object, dict[Any, Formula]] = None, {}
 
     def register(
@@ -124,7 +124,7 @@ class CostRegistry:
         try:
             (signature.bind if positional else signature.bind_partial)(*positional, **dict.fromkeys(keywords))
         except TypeError as error:
-            example = ", ".join([*positional, *(f"{each}=" for each in keywords)])
+            example = ", ".join([*positional, *(f"{keyword}=" for keyword in keywords)])
             raise ArgumentError(
                 f"formula={shown(formula)} for {kind} {name} cannot be called as formulas are, with {example}: {error}"
             ) from None
@@ -138,7 +138,7 @@ class CostRegistry:
             register(key, formula)
 
     def _put(self, key: Any, formula: Formula) -> None:
-        scope = self._taking()
+        scope = self._find_table()
         if scope is not None:
             scope[key] = formula
         else:
@@ -147,7 +147,7 @@ class CostRegistry:
             self._formulas[key] = formula
         self._changes += 1
 
-    def _taking(self) -> dict[Any, Formula] | None:
+    def _find_table(self) -> dict[Any, Formula] | None:
         """Return where registrations of this context go: the innermost `scoped`; None for the registry itself."""
         return next((scope.formulas for scope in reversed(self._scopes.get()) if scope.takes), None)
 
@@ -156,7 +156,7 @@ class CostRegistry:
 
         Raises `KeyError` for a key that has none.
         """
-        scope = self._taking()
+        scope = self._find_table()
         if scope is not None and key in scope:
             del scope[key]
         elif self._replaced.get(key):
@@ -176,13 +176,13 @@ class CostRegistry:
                     return formula
         return None
 
-    def added(self) -> dict[Any, Formula]:
+    def list_added(self) -> dict[Any, Formula]:
         """Return the formulas in force that did not come with the backend: the caller's, and those of plugins."""
         version = self.version
         if self._added[0] != version:
             tables = (self._formulas, *(scope.formulas for scope in self._scopes.get()))
             joined = {key: formula for table in tables for key, formula in table.items()}
-            self._added = version, {key: each for key, each in joined.items() if not self._comes_with_backend(each)}
+            self._added = version, {key: value for key, value in joined.items() if not self._comes_with_backend(value)}
         return dict(self._added[1])
 
     def _comes_with_backend(self, formula: Any) -> bool:

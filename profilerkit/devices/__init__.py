@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .catalog import FOLDERS, DeviceInfoLike, device, device_names, devices
-from .here import described, processor
+from .here import describe_device, processor
 from .info import DTYPES, DeviceInfo, Figure, dtype_name
 from .products import UnknownPeakError, macs_by_dtype, seconds_at_peak
 from .reading import devices_in, read_device
@@ -15,7 +15,7 @@ __all__ = [
     "DeviceInfoLike",
     "Figure",
     "UnknownPeakError",
-    "described",
+    "describe_device",
     "device",
     "device_names",
     "devices",

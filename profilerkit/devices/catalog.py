@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 from ..error_text import shown
 from ..errors import DeviceNotKnownError, RegistrationConflictError, by_likeness
-from ..plugging.offers import claimed_once, offers
+from ..plugging.offers import offers, require_unique
 from .info import DeviceInfo
 from .reading import devices_in, read_device
 
-__all__ = ["FOLDERS", "DeviceInfoLike", "device", "device_names", "devices", "packaged"]
+__all__ = ["FOLDERS", "DeviceInfoLike", "device", "device_names", "devices", "list_packaged"]
 
 #: The environment variable that names folders of the user's own devices, separated as in ``PATH``.
 FOLDERS = "PROFILERKIT_DEVICES"
@@ -21,7 +21,7 @@ FOLDERS = "PROFILERKIT_DEVICES"
 DeviceInfoLike: TypeAlias = "str | DeviceInfo | PathLike[str]"
 
 
-def packaged() -> list[DeviceInfo]:
+def list_packaged() -> list[DeviceInfo]:
     """Return the devices that come with profilerkit."""
     return devices_in(Path(__file__).parent / "files")
 
@@ -32,7 +32,7 @@ def devices() -> tuple[DeviceInfo, ...]:
     A device in a folder of ``PROFILERKIT_DEVICES`` replaces one of plugins with the same name. Raises
     `RegistrationConflictError` if two plugins, or two of those folders, have a device of the same name.
     """
-    offered = claimed_once("device", offers("profilerkit_devices", DeviceInfo))
+    offered = require_unique("device", offers("profilerkit_devices", DeviceInfo))
     by_name = {offer.item.name: offer.item for offer in offered}
     by_name.update(_of_folders())
     return tuple(by_name[name] for name in sorted(by_name))
@@ -40,7 +40,7 @@ def devices() -> tuple[DeviceInfo, ...]:
 
 def device_names() -> tuple[str, ...]:
     """Return the names of the devices, without their aliases."""
-    return tuple(each.name for each in devices())
+    return tuple(one_device.name for one_device in devices())
 
 
 def device(name: DeviceInfoLike) -> DeviceInfo:
@@ -58,14 +58,14 @@ def device(name: DeviceInfoLike) -> DeviceInfo:
         return read_device(name)
     every = devices()
     requested = _plain(name) if isinstance(name, str) else ""
-    named = [each for each in every if requested == _plain(each.name)]
-    matching = named or [each for each in every if requested in map(_plain, each.aliases)]
+    named = [one_device for one_device in every if requested == _plain(one_device.name)]
+    matching = named or [one_device for one_device in every if requested in map(_plain, one_device.aliases)]
     if len(matching) > 1:
         raise DeviceNotKnownError(
-            f"{name!r} may be each of these devices: {', '.join(each.name for each in matching)}; give one of them"
+            f"{name!r} may be each of these devices: {', '.join(match.name for match in matching)}; give one of them"
         )
     if not matching:
-        nearest_names = by_likeness(str(name), [each.name for each in every])[:8]
+        nearest_names = by_likeness(str(name), [one_device.name for one_device in every])[:8]
         raise DeviceNotKnownError(
             f"no device {shown(name)}; the nearest of {len(every)} are: {', '.join(nearest_names)}; or give the path "
             f"of a TOML file, or a folder of them in {FOLDERS}"
@@ -76,12 +76,12 @@ def device(name: DeviceInfoLike) -> DeviceInfo:
 def _of_folders() -> dict[str, DeviceInfo]:
     by_name: dict[str, DeviceInfo] = {}
     for folder in filter(None, os.environ.get(FOLDERS, "").split(os.pathsep)):
-        for each in devices_in(folder):
-            if each.name in by_name:
+        for found_device in devices_in(folder):
+            if found_device.name in by_name:
                 raise RegistrationConflictError(
-                    f"two files in the folders of {FOLDERS} describe a device {each.name!r}; rename one of them"
+                    f"two files in the folders of {FOLDERS} describe a device {found_device.name!r}; rename one of them"
                 )
-            by_name[each.name] = each
+            by_name[found_device.name] = found_device
     return by_name
 
 

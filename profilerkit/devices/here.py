@@ -9,13 +9,13 @@ from ..process.environment import machine
 from .catalog import device
 from .info import DeviceInfo, Figure
 
-__all__ = ["described", "processor"]
+__all__ = ["describe_device", "processor"]
 
 
-def described(name: str, kind: str, figures: Mapping[str, Figure] | None = None) -> DeviceInfo:
+def describe_device(name: str, kind: str, figures: Mapping[str, Figure] | None = None) -> DeviceInfo:
     """Return the device of that name; if none is described, one with the ``figures`` that its driver reports.
 
-    >>> described("Pocket calculator", "cpu").peak("float32") is None
+    >>> describe_device("Pocket calculator", "cpu").peak("float32") is None
     True
     """
     try:
@@ -30,4 +30,4 @@ def processor() -> DeviceInfo:
     figures = {}
     if "memory_bytes" in facts:
         figures["memory_size"] = Figure(float(facts["memory_bytes"]), "the operating system")
-    return described(facts["cpu"], "cpu", figures)
+    return describe_device(facts["cpu"], "cpu", figures)

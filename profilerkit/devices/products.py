@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from ..trace.records import ModelTrace, OpRecord
 from .info import DeviceInfo, dtype_name, is_dtype
 
-__all__ = ["UnknownPeakError", "dtype_of", "macs_by_dtype", "seconds_at_peak"]
+__all__ = ["UnknownPeakError", "find_dtype", "macs_by_dtype", "seconds_at_peak"]
 
 #: The dtype that integer products accumulate in; what was multiplied is narrower.
 _ACCUMULATED = {"int32": "int8", "int64": "int8"}
@@ -22,7 +22,7 @@ class UnknownPeakError(ArgumentError):
     """The device's peak for a dtype is not known, so that no share of it can be computed."""
 
 
-def dtype_of(operator: OpRecord) -> str:
+def find_dtype(operator: OpRecord) -> str:
     """Return the dtype that a product runs in: that of what it multiplies, or the narrow one of integer products.
 
     Layers that quantize dynamically multiply 8-bit integers, though they read and write floats: they are known by
@@ -54,7 +54,7 @@ def macs_by_dtype(
     macs: dict[str, int] = {}
     for operator in operators:
         if operator.macs and (recomputed or not operator.recomputed):
-            dtype = dtype_of(operator)
+            dtype = find_dtype(operator)
             spared = attended and operator.attended_macs is not None
             count = operator.attended_macs if spared else operator.macs
             macs[dtype] = macs.get(dtype, 0) + (count or 0)

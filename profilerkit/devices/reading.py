@@ -11,7 +11,7 @@ from ..error_text import shown
 from ..errors import ArgumentError, DeviceFileError, nearest
 from .info import DeviceInfo, Figure
 
-__all__ = ["FIGURES", "content_of", "device_of", "devices_in", "figure_of", "read_device"]
+__all__ = ["FIGURES", "devices_in", "parse_device", "parse_figure", "read_content", "read_device"]
 
 #: The figures of a device beside its peaks, with their units.
 FIGURES = {
@@ -29,9 +29,9 @@ _ENTRIES = ("name", "title", "kind", "tier", "aliases", "dense_peaks", "sparse_p
 
 def read_device(path: str | PathLike[str]) -> DeviceInfo:
     """Read a device from a TOML file; raises `DeviceFileError` for a file that holds none, with what is wrong."""
-    content = content_of(path)
+    content = read_content(path)
     try:
-        return device_of(content)
+        return parse_device(content)
     except ArgumentError as error:
         raise DeviceFileError(f"the device in {path} cannot be read: {error}") from error
 
@@ -47,7 +47,7 @@ def devices_in(folder: str | PathLike[str]) -> list[DeviceInfo]:
     return sorted(map(read_device, path.glob("*.toml")), key=lambda device: device.name)
 
 
-def content_of(path: str | PathLike[str]) -> dict[str, Any]:
+def read_content(path: str | PathLike[str]) -> dict[str, Any]:
     """Return what a TOML file holds; raises `DeviceFileError` if it cannot be read."""
     import tomllib
 
@@ -59,7 +59,7 @@ def content_of(path: str | PathLike[str]) -> dict[str, Any]:
         raise DeviceFileError(f"the device {path} is no TOML: {error}") from error
 
 
-def device_of(content: Mapping[str, Any]) -> DeviceInfo:
+def parse_device(content: Mapping[str, Any]) -> DeviceInfo:
     """Return the device that the content of a file describes; raises `ArgumentError` for what is not understood."""
     for key in content:
         if key not in _ENTRIES:
@@ -77,15 +77,15 @@ def device_of(content: Mapping[str, Any]) -> DeviceInfo:
         dense_peaks=_table("dense_peaks", content.get("dense_peaks", {})),
         sparse_peaks=_table("sparse_peaks", content.get("sparse_peaks", {})),
         tier=_text(content, "tier", "data sheet"),
-        figures={name: figure_of(name, content[name]) for name in FIGURES if name in content},
-        facts={str(name): str(value) for name, value in _mapping("facts", content.get("facts", {})).items()},
-        calibration=_mapping("calibration", content["calibration"]) if "calibration" in content else None,
+        figures={name: parse_figure(name, content[name]) for name in FIGURES if name in content},
+        facts={str(name): str(value) for name, value in _require_mapping("facts", content.get("facts", {})).items()},
+        calibration=_require_mapping("calibration", content["calibration"]) if "calibration" in content else None,
     )
 
 
-def figure_of(name: str, entry: Any) -> Figure:
+def parse_figure(name: str, entry: Any) -> Figure:
     """Return a figure as a file has it: a table with ``value``, ``source`` and perhaps ``note`` and ``spread``."""
-    fields = dict(_mapping(name, entry))
+    fields = dict(_require_mapping(name, entry))
     unknown = fields.keys() - {"value", "source", "note", "spread"}
     if unknown or not {"value", "source"} <= fields.keys():
         raise ArgumentError(
@@ -99,10 +99,10 @@ def figure_of(name: str, entry: Any) -> Figure:
 
 
 def _table(name: str, entry: Any) -> dict[str, Figure]:
-    return {dtype: figure_of(f"{name}.{dtype}", figure) for dtype, figure in _mapping(name, entry).items()}
+    return {dtype: parse_figure(f"{name}.{dtype}", figure) for dtype, figure in _require_mapping(name, entry).items()}
 
 
-def _mapping(name: str, entry: Any) -> Mapping[str, Any]:
+def _require_mapping(name: str, entry: Any) -> Mapping[str, Any]:
     if not isinstance(entry, Mapping):
         raise ArgumentError(f"{name} = {shown(entry)}: give a table")
     return entry

@@ -14,7 +14,7 @@ from ..plugging import offers
 from ..results.comparison import Comparison, side_by_side
 from ..results.report import Report
 from .conducting import conduct
-from .job import Job, names_of
+from .job import Job, require_names
 from .limits import Limits
 from .run import IsolatedRun, pump
 from .starting import StartMethod, require_possible
@@ -83,8 +83,8 @@ def isolated(
         model,
         {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
         tuple(read_functions(functions)),
-        names_of("metrics", metrics),
-        names_of("leave_out", leave_out) or (),
+        require_names("metrics", metrics),
+        require_names("leave_out", leave_out) or (),
         MODEL_NAME("name", name),
         BACKEND("backend", backend),
         FLAG("strict", strict),
@@ -131,8 +131,8 @@ def isolated_comparison(
     arguments = {**kwargs, **arguments_given(batch_size, device)}
     further = tuple(read_functions(functions))
     selection = (
-        names_of("metrics", metrics),
-        names_of("leave_out", leave_out) or (),
+        require_names("metrics", metrics),
+        require_names("leave_out", leave_out) or (),
         None,
         BACKEND("backend", backend),
     )

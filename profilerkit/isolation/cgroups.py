@@ -15,20 +15,20 @@ from pathlib import Path
 
 from .limits import Limits
 
-__all__ = ["ControlGroup", "delegated"]
+__all__ = ["ControlGroup", "find_group_folder"]
 
 
-def delegated() -> Path | None:
+def find_group_folder() -> Path | None:
     """Return the folder in which a control group with a memory limit can be made, or None."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8")
         groups = Path("/proc/self/cgroup").read_text(encoding="utf-8")
     except (OSError, ValueError):
         return None
-    return _nearest_usable(_mounted(mounts), _group_of_process(groups))
+    return _nearest_usable(_find_mount(mounts), _group_of_process(groups))
 
 
-def _mounted(mounts: str) -> Path | None:
+def _find_mount(mounts: str) -> Path | None:
     """Return where cgroup v2 is mounted, from the text of mountinfo."""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")

@@ -78,7 +78,7 @@ class FrameReader:
         return magic[3:], content
 
 
-def decoded(content: bytes) -> dict[str, Any]:
+def decode(content: bytes) -> dict[str, Any]:
     """Return the content of a small message; raises `ChannelError` if it is no mapping in JSON."""
     try:
         message = json.loads(content)
@@ -121,4 +121,4 @@ class Channel:
             if not piece:
                 raise ChannelError("the other end is closed")
             self._waiting.extend(self._reader.feed(piece))
-        return decoded(self._waiting.pop(0)[1])
+        return decode(self._waiting.pop(0)[1])

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError, ProfilerKitError, ProfilerKitWarning, UnknownStatusError, classify
 from .channel import Channel
 from .job import Job, read_job
-from .turns import taking_turns
+from .turns import take_turns
 
 if TYPE_CHECKING:
     from ..piping.registry import Binding
@@ -85,7 +85,7 @@ def serve(channel: Channel, job: Job) -> None:
 
                 stack.enter_context(own_plugins_only())
             if job.in_turn:
-                stack.enter_context(taking_turns(channel))
+                stack.enter_context(take_turns(channel))
             _profile(channel, job)
     except Exception as error:
         if not isinstance(error, ProfilerKitError):
@@ -129,7 +129,7 @@ def _profile(channel: Channel, job: Job) -> None:
     from ..profiler import make_profiler
 
     channel.send(stage="loading the model")
-    loaded = job.loaded()
+    loaded = job.load()
     channel.send(stage="making its profiler")
     profiler = make_profiler(
         loaded.model,
@@ -166,14 +166,14 @@ class Work:
         bindings = [profiler._registry[name] for name in names]
         self.order = in_order(bindings, profiler._registry)
         self.groups = [
-            [binding.key.NAME for binding in group] for _, group in groupby(self.order, lambda each: id(each.function))
+            [binding.key.NAME for binding in group] for _, group in groupby(self.order, lambda item: id(item.function))
         ]
         #: What has been said already.
         self.reported: set[str] = set()
 
     def plan(self) -> None:
         """Send the names of everything to compute, and of the measurements that several models make in turn."""
-        self._say(self.profiler._report(self.requested), self._missing())
+        self._say(self.profiler._report(self.requested), self._find_missing())
         joint = [self._joint(group) for group in self.groups]
         self.channel.send(plan=[name for name in joint if name])
 
@@ -199,7 +199,7 @@ class Work:
             usable = (Completeness.COMPLETE, Completeness.PARTIAL)
             records = {key: record for key, record in report.statuses.items() if record.completeness in usable}
             self.reported |= records.keys()
-            self._say(replace(report, statuses=records), self._missing())
+            self._say(replace(report, statuses=records), self._find_missing())
 
     def compute(self) -> None:
         """Compute all keys, and send the results of each function when they are computed."""
@@ -210,11 +210,11 @@ class Work:
             for _ in group:
                 next(computing)
             self.reported |= set(group)
-            self._say(self.profiler._report(self.requested), self._missing())
+            self._say(self.profiler._report(self.requested), self._find_missing())
         for _ in computing:
             pass
 
-    def _missing(self) -> list[str]:
+    def _find_missing(self) -> list[str]:
         """Return the names that the report still lacks: metrics, and other keys that were requested by name."""
         from ..piping.status import Metric
 
@@ -224,7 +224,7 @@ class Work:
 
     def _begin(self, group: Sequence[str]) -> None:
         """Send what is computed next; where models take turns, a function that runs the model waits for its turn."""
-        missing = self._missing()
+        missing = self._find_missing()
         self.channel.send(doing=[name for name in group if name in missing])
         if self.waits and risk(group[0], self.profiler._registry) == 2:
             self.channel.send(turn=self._joint(group))
@@ -235,23 +235,23 @@ class Work:
     def _say(self, report: Report, pending: Sequence[str]) -> None:
         from ..results.saving import to_dict
 
-        records = {**report.statuses, **self._pending(pending)}
-        ordered = {name: records[name] for name in self._listed(records)}
+        records = {**report.statuses, **self._make_pending(pending)}
+        ordered = {name: records[name] for name in self._sort_names(records)}
         content = json.dumps(to_dict(replace(report, statuses=ordered)), ensure_ascii=False, allow_nan=False)
         self.channel.report(content.encode())
         self.channel.send(pending=list(pending), doing=[])
 
-    def _listed(self, records: Mapping[str, StatusRecord]) -> list[str]:
+    def _sort_names(self, records: Mapping[str, StatusRecord]) -> list[str]:
         registered = [binding.key.NAME for binding in self.profiler._registry]
         return [name for name in registered if name in records]
 
-    def _pending(self, names: Sequence[str]) -> dict[str, StatusRecord]:
+    def _make_pending(self, names: Sequence[str]) -> dict[str, StatusRecord]:
         from ..piping.status import Completeness, Metric, Outcome
         from ..results.report import StatusRecord
 
         outcome = Outcome(None, Completeness.UNAVAILABLE, (NOT_REACHED,))
         keys = [self.profiler._registry[name].key for name in names]
-        return {key.NAME: StatusRecord.of(key.computed(outcome)) for key in keys if isinstance(key, Metric)}
+        return {key.NAME: StatusRecord.of(key.with_outcome(outcome)) for key in keys if isinstance(key, Metric)}
 
 
 def in_order(bindings: Sequence[Binding], registry: Any) -> list[Binding]:

@@ -90,8 +90,8 @@ def end_strays(supervisors: set[int]) -> None:
 
     def strays() -> list[int]:
         processes.reap()
-        strangers = [pid for pid in processes.children_of(os.getpid()) if pid not in supervisors]
-        return [each for pid in strangers for each in (pid, *processes.descendants(pid))]
+        strangers = [pid for pid in processes.find_children(os.getpid()) if pid not in supervisors]
+        return [number for pid in strangers for number in (pid, *processes.descendants(pid))]
 
     processes.end_tree(strays)
 

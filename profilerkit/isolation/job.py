@@ -20,7 +20,7 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from ..plugging.extension import LoadedModel
 
-__all__ = ["NEVER_FORKED", "Job", "NoModelError", "names_of", "read_job", "require_started", "written"]
+__all__ = ["NEVER_FORKED", "Job", "NoModelError", "read_job", "require_names", "require_started", "write_job"]
 
 #: What is never forked once it is imported: its threads and locks do not come along, and the copy waits for them.
 NEVER_FORKED = {"tensorflow": "TensorFlow", "jax": "JAX"}
@@ -61,7 +61,7 @@ class Job:
             return os.fspath(self.model)
         return getattr(self.model, "__name__", None) or type(self.model).__name__
 
-    def loaded(self) -> Any:
+    def load(self) -> Any:
         """Return the model as a `LoadedModel`: loaded from its text, built, or as it is."""
         from ..plugging.extension import LoadedModel
 
@@ -125,10 +125,10 @@ def _model_at(text: str, trust: bool) -> Any:
 def _cast(loaded: LoadedModel, backend: Any, dtype: str) -> LoadedModel:
     """Return a loaded model in a dtype, by its backend, with the floating-point inputs that its loader declares."""
     from ..plugging.opening import open_model
-    from ..protocols import CastsModels, offered
+    from ..protocols import CastsModels, require_capability
 
     model, resolved = open_model(loaded.model, backend, None)
-    cast = offered(resolved, CastsModels).cast(model, dtype)
+    cast = require_capability(resolved, CastsModels).cast(model, dtype)
     return replace(loaded, model=cast, input_shape=_in_dtype(loaded.input_shape, dtype))
 
 
@@ -155,7 +155,7 @@ def is_builder(model: Any) -> bool:
     return inspect.isclass(model) or inspect.isroutine(model) or isinstance(model, functools.partial)
 
 
-def written(job: Job) -> IO[bytes]:
+def write_job(job: Job) -> IO[bytes]:
     """Return an unnamed file with the job, and with the facts that another process needs to read it.
 
     Raises `InputError` if a part of the job cannot be pickled.
@@ -205,10 +205,10 @@ def _surroundings(needs_main: bool, job: Job) -> dict[str, Any]:
 
 
 def read_job(descriptor: int) -> Job:
-    """Read a file of `written`. The main program is imported under another name if the job refers to it."""
+    """Read a file of `write_job`. The main program is imported under another name if the job refers to it."""
     from multiprocessing.spawn import prepare
 
-    with os.fdopen(descriptor, "rb") as file, _starting():
+    with os.fdopen(descriptor, "rb") as file, _mark_reading():
         prepare(pickle.load(file))
         job = pickle.load(file)
     if not isinstance(job, Job):
@@ -220,7 +220,7 @@ _reading: list[bool] = []
 
 
 @contextmanager
-def _starting() -> Iterator[None]:
+def _mark_reading() -> Iterator[None]:
     _reading.append(True)
     try:
         yield
@@ -237,7 +237,7 @@ def require_started() -> None:
         )
 
 
-def names_of(argument: str, names: Any) -> tuple[str, ...] | None:
+def require_names(argument: str, names: Any) -> tuple[str, ...] | None:
     """Return one or several names of status keys as a tuple; raises `ArgumentError` for anything else."""
     read = status_names(argument, names)
     return None if read is None else tuple(read)

@@ -12,7 +12,7 @@ from ..arguments.checks import at_least, positive
 from ..error_text import shown
 from ..errors import ArgumentError
 
-__all__ = ["Limits", "parse_memory", "parse_threads", "parse_timeout", "shown_bytes"]
+__all__ = ["Limits", "format_bytes", "parse_memory", "parse_threads", "parse_timeout"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(?:([kmgt])(i?)(b?)|(b|bytes?))?\s*", re.IGNORECASE)
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
@@ -59,7 +59,7 @@ def parse_memory(value: Any) -> int:
     >>> parse_memory("1.5 GiB"), parse_memory("2 GB"), parse_memory(4096 * 1024)
     (1610612736, 2000000000, 4194304)
     """
-    size = _bytes_of(value)
+    size = _parse_bytes(value)
     if size is None:
         raise ArgumentError(
             f"memory={shown(value)}: give a number of bytes, or a text such as '4 GiB', '512 MiB' or '2 GB'"
@@ -71,7 +71,7 @@ def parse_memory(value: Any) -> int:
     return size
 
 
-def _bytes_of(value: Any) -> int | None:
+def _parse_bytes(value: Any) -> int | None:
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     match = _SIZE.fullmatch(value) if isinstance(value, str) and len(value) < 100 else None
@@ -89,10 +89,10 @@ def parse_threads(value: Any) -> int:
     return int(at_least(1)("max_threads", value))
 
 
-def shown_bytes(size: float) -> str:
+def format_bytes(size: float) -> str:
     """Return a number of bytes as text for people.
 
-    >>> shown_bytes(4 * 2**30), shown_bytes(700)
+    >>> format_bytes(4 * 2**30), format_bytes(700)
     ('4 GiB', '700 B')
     """
     power = 0

@@ -12,9 +12,9 @@ from ..errors import FailureCode, ModelFailedError, ProfilerKitWarning, UnknownS
 from ..results.report import Report
 from ..results.saving import parse, require_sealed
 from ..times.sampling import Sampling
-from .channel import REPORT, ChannelError, decoded
+from .channel import REPORT, ChannelError, decode
 from .job import NoModelError
-from .turns import plan_of
+from .turns import read_plan
 
 __all__ = ["Progress"]
 
@@ -62,7 +62,7 @@ class Progress:
         if kind == REPORT:
             self._take_report(content)
             return
-        for name, value in decoded(content).items():
+        for name, value in decode(content).items():
             take = _TAKES.get(name)
             if take is None:
                 raise ChannelError(f"a message says {name!r:.40}")
@@ -98,11 +98,11 @@ class Progress:
         self.waiting, self.ready = True, None
 
     def _take_ready(self, value: Any) -> None:
-        self.ready = plan_of(value)
+        self.ready = read_plan(value)
         self.times_ready += 1
 
     def _take_error(self, value: Any) -> None:
-        self.error = _error_of(value)
+        self.error = _rebuild_error(value)
         code = _text(value.get("failure", FailureCode.MODEL))
         if code not in set(FailureCode):
             raise ChannelError(f"the code of a failure is {code!r:.40}")
@@ -121,18 +121,18 @@ def _text(value: Any) -> str:
 def _texts(value: Any) -> list[str]:
     if not isinstance(value, list) or len(value) > _MOST_NAMES:
         raise ChannelError(f"a list of names is {value!r:.40}")
-    return [_text(each) for each in value]
+    return [_text(item) for item in value]
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def _require_mapping(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ChannelError(f"a mapping is {value!r:.40}")
     return value
 
 
-def _error_of(value: Any) -> Exception:
+def _rebuild_error(value: Any) -> Exception:
     """Return the error in a child's message: of the same type if it is known here, else a `ModelFailedError`."""
-    message = _mapping(value)
+    message = _require_mapping(value)
     name, text = _text(message.get("type")), _text(message.get("text"))
     if name == "UnknownStatusError":
         return UnknownStatusError(
@@ -145,7 +145,7 @@ def _error_of(value: Any) -> Exception:
 
 
 def _warn(progress: Progress, value: Any) -> None:
-    message = _mapping(value)
+    message = _require_mapping(value)
     name, text = _text(message.get("type")), _text(message.get("text"))
     kind = getattr(errors, name, None) if name in errors.__all__ else None
     progress.warned.append(text)

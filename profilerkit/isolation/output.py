@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 
-from .limits import shown_bytes
+from .limits import format_bytes
 
 __all__ = ["BoundedOutput"]
 
@@ -54,7 +54,7 @@ class BoundedOutput:
         last = self.tail[-min(beyond, self._tail) :]
         dropped = beyond - len(last)
         if dropped:
-            note = f"\n[profilerkit: {shown_bytes(dropped)} of the model's {self.name} are left out here]\n"
+            note = f"\n[profilerkit: {format_bytes(dropped)} of the model's {self.name} are left out here]\n"
             show(note.encode())
         show(last)
 

@@ -18,20 +18,20 @@ __all__ = [
     "LINUX",
     "MARKER",
     "adopt_orphans",
-    "children_of",
+    "count_threads",
     "cpu_seconds",
     "cpu_seconds_of_children",
     "descendants",
     "die_with_parent",
     "end_tree",
+    "find_children",
+    "find_marked",
     "has_ended",
-    "marked",
     "pidfd",
     "proportional_bytes",
     "reap",
     "resident_bytes",
     "send_signal",
-    "threads_of",
 ]
 
 LINUX = sys.platform.startswith("linux")
@@ -118,7 +118,7 @@ def _all_pids() -> list[int]:
 
 def descendants(root: int) -> list[int]:
     """Return all processes below one, the nearest first."""
-    children = _listed_children if _lists_children() else _children_by_scan()  # one scan for all of them
+    children = _read_children if _lists_children() else _children_by_scan()  # one scan for all of them
     pids: list[int] = []
     parents = [root]
     while parents:
@@ -128,9 +128,9 @@ def descendants(root: int) -> list[int]:
     return pids
 
 
-def children_of(pid: int) -> list[int]:
+def find_children(pid: int) -> list[int]:
     """Return the children of a process."""
-    return (_listed_children if _lists_children() else _children_by_scan())(pid)
+    return (_read_children if _lists_children() else _children_by_scan())(pid)
 
 
 def _lists_children() -> bool:
@@ -138,7 +138,7 @@ def _lists_children() -> bool:
     return _PROC.joinpath(str(pid), "task", str(pid), "children").exists()
 
 
-def _listed_children(pid: int) -> list[int]:
+def _read_children(pid: int) -> list[int]:
     try:
         tasks = [entry.name for entry in (_PROC / str(pid) / "task").iterdir()]
     except OSError:
@@ -156,7 +156,7 @@ def _children_by_scan() -> Callable[[int], list[int]]:
     return lambda pid: below.get(pid, [])
 
 
-def threads_of(pid: int) -> int:
+def count_threads(pid: int) -> int:
     """Return the number of threads of a process; 0 if it has ended."""
     fields = _stat(pid)
     return int(fields[17]) if len(fields) > 17 else 0
@@ -187,7 +187,7 @@ def proportional_bytes(pid: int) -> int:
     return sum(int(size.split()[0]) for size in sizes) * 1024 if sizes else resident_bytes(pid)
 
 
-def marked(marker: str, session: int | None = None) -> list[int]:
+def find_marked(marker: str, session: int | None = None) -> list[int]:
     """Return the processes that inherited a marker or belong to a session: what is left of a tree without its root."""
     entry = f"{MARKER}={marker}".encode()
     current = os.getpid()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FailureCode
 from ..piping.status import Completeness, Metric, Outcome
-from .limits import Limits, shown_bytes
+from .limits import Limits, format_bytes
 from .supervisor import Ending
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Fate",
-    "code_of",
     "default_metrics",
+    "find_code",
     "functions_for_any_backend",
-    "reason_of",
     "report_before",
     "with_reason",
+    "write_reason",
 ]
 
 _SIGNALS = {
@@ -63,7 +63,7 @@ class Fate:
     stderr: str = ""
 
 
-def reason_of(fate: Fate) -> str:
+def write_reason(fate: Fate) -> str:
     """Return the reason with the metric that was computed, the place in the code, and the last lines of output."""
     where, lines = _location(fate.stderr), _last_lines(fate.stderr)
     location = f", in {where}" if where else ""
@@ -71,8 +71,8 @@ def reason_of(fate: Fate) -> str:
     return f"{_cause(fate)} while {_work(fate)}{location}{quoted}"
 
 
-def code_of(fate: Fate) -> FailureCode:
-    """Return the cause as a code, in the order of `reason_of`; a process that was refused memory is of MEMORY too."""
+def find_code(fate: Fate) -> FailureCode:
+    """Return the cause as a code, in the order of `write_reason`; a process refused memory is of MEMORY too."""
     ending = fate.ending or Ending()
     if fate.code is not FailureCode.TIMEOUT and ending.why in ("memory", "threads"):
         return FailureCode(ending.why)
@@ -115,16 +115,16 @@ def _memory(ending: Ending, limits: Limits) -> str:
     limit = limits.memory or 0
     over = max(ending.peak_bytes - limit, 0)
     seen = (
-        f", holding {shown_bytes(ending.peak_bytes)} ({shown_bytes(over)} over it),"
+        f", holding {format_bytes(ending.peak_bytes)} ({format_bytes(over)} over it),"
         if ending.memory_by == "watching"
         else ""
     )
-    return f"the process was ended at its memory limit of {shown_bytes(limit)}{seen}"
+    return f"the process was ended at its memory limit of {format_bytes(limit)}{seen}"
 
 
 def _own_end(fate: Fate, ending: Ending) -> str:
     if ending.signal is not None:
-        name = _name_of(ending.signal)
+        name = _name_signal(ending.signal)
         more = f" ({_SIGNALS[name]})" if name in _SIGNALS else ""
         if name == "SIGKILL":
             more = ", which was not sent from here: most often the system does that where memory runs out,"
@@ -134,11 +134,11 @@ def _own_end(fate: Fate, ending: Ending) -> str:
     else:
         sentence = "the process ended"
     if _ran_out_of_memory(fate):
-        return f"{sentence}, out of memory under its limit of {shown_bytes(fate.limits.memory or 0)},"
+        return f"{sentence}, out of memory under its limit of {format_bytes(fate.limits.memory or 0)},"
     return sentence
 
 
-def _name_of(number: int) -> str:
+def _name_signal(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -209,25 +209,25 @@ def report_before(name: str, metrics: Sequence[str] | None) -> tuple[Report, lis
 
 
 def _records(metrics: Sequence[str] | None) -> list[StatusRecord]:
-    from ..plugging.offers import offered_status_keys
+    from ..plugging.offers import list_status_keys
     from ..results.report import StatusRecord
 
     outcome = Outcome(None, Completeness.UNAVAILABLE, ("not reached",))
-    named = {offer.item.NAME: offer.item for offer in offered_status_keys() if issubclass(offer.item, Metric)}
+    named = {offer.item.NAME: offer.item for offer in list_status_keys() if issubclass(offer.item, Metric)}
     names = default_metrics(functions_for_any_backend()) if metrics is None else metrics
-    return [StatusRecord.of(_template(named.get(name), name).computed(outcome)) for name in names]
+    return [StatusRecord.of(_template(named.get(name), name).with_outcome(outcome)) for name in names]
 
 
 def _template(kind: type[Any] | None, name: str) -> Metric:
     try:
-        return kind() if kind is not None else _unknown(name)
+        return kind() if kind is not None else _make_unknown_metric(name)
     except MemoryError:
         raise
     except Exception:  # a metric that is made with arguments
-        return _unknown(name)
+        return _make_unknown_metric(name)
 
 
-def _unknown(name: str) -> Metric:
+def _make_unknown_metric(name: str) -> Metric:
     unknown: Metric = type("Unknown", (Metric,), {"NAME": name, "__doc__": ""})()
     return unknown
 
@@ -244,5 +244,5 @@ def functions_for_any_backend() -> list[ProfilerFunction]:
 
 def default_metrics(functions: Iterable[ProfilerFunction]) -> list[str]:
     """Return the metrics of a report for which no names are given: those that are not computed on demand only."""
-    keys = [key for function in functions if not function.ON_DEMAND for key in function.bounded_keys()]
+    keys = [key for function in functions if not function.ON_DEMAND for key in function.list_keys()]
     return [key.NAME for key in keys if isinstance(key, Metric)]

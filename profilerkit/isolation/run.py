@@ -16,12 +16,12 @@ from typing import Any
 from ..errors import FailureCode, ModelFailedError
 from ..results.report import Report, StatusRecord
 from . import processes
-from .channel import MESSAGE, ChannelError, FrameReader, decoded, frame
+from .channel import MESSAGE, ChannelError, FrameReader, decode, frame
 from .job import Job
-from .limits import Limits, shown_bytes
+from .limits import Limits, format_bytes
 from .messages import Progress
 from .output import BoundedOutput
-from .reasons import Fate, code_of, reason_of, report_before, with_reason
+from .reasons import Fate, find_code, report_before, with_reason, write_reason
 from .starting import start
 from .supervisor import Ending
 
@@ -113,12 +113,12 @@ class IsolatedRun:
         ]
 
     def _read_control(self) -> bool:
-        piece = _received(self._started.control)
+        piece = _receive(self._started.control)
         if piece is None:
             return False
         try:
             for _, content in self._control_reader.feed(piece):
-                self._take_control(decoded(content))
+                self._take_control(decode(content))
         except (ChannelError, TypeError, ValueError):  # nobody but the supervisor has this end
             piece = b""
         if not piece:
@@ -130,11 +130,11 @@ class IsolatedRun:
             self._session, self._memory_by = int(message["child"]), str(message["memory_by"])
             self._pidfd = processes.pidfd(self._session)
         if "ended" in message:
-            names = {each.name for each in fields(Ending)}
+            names = {field.name for field in fields(Ending)}
             self.ending = Ending(**{name: value for name, value in message["ended"].items() if name in names})
 
     def _read_channel(self) -> bool:
-        piece = _received(self._started.channel)
+        piece = _receive(self._started.channel)
         if piece is None:
             return False
         try:
@@ -219,7 +219,7 @@ class IsolatedRun:
             self._code, self._detail = self._code or FailureCode.CHANNEL, str(error)
         if self.ending is None:
             self._code = self._code or FailureCode.LOST
-            processes.end_tree(lambda: processes.marked(self._started.marker, self._session))
+            processes.end_tree(lambda: processes.find_marked(self._started.marker, self._session))
         self._started.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
@@ -246,7 +246,7 @@ class IsolatedRun:
         """Why there is no report, or why the process ended before it was done; None if it came to its end."""
         if self.progress.error is not None:
             return self.progress.failure
-        return None if self._is_complete() else code_of(self._fate())
+        return None if self._is_complete() else find_code(self._fate())
 
     def _is_complete(self) -> bool:
         progress = self.progress
@@ -264,26 +264,26 @@ class IsolatedRun:
         else:
             report, pending = self._under_limits(progress.report), progress.pending
         if self._is_complete():
-            return self._finished(report)
+            return self._finish_report(report)
         fate = self._fate()
-        reason = reason_of(fate)
+        reason = write_reason(fate)
         if self.job.strict:
             raise ModelFailedError(f"{self.job.called}: {reason}")
-        return self._finished(with_reason(report, pending, progress.doing, reason, code_of(fate)))
+        return self._finish_report(with_reason(report, pending, progress.doing, reason, find_code(fate)))
 
     def _fate(self) -> Fate:
         stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
         doing = tuple(self.progress.doing)
         return Fate(self.ending, self.limits, self._code, self._detail, self.progress.stage, doing, stderr)
 
-    def _finished(self, report: Report) -> Report:
+    def _finish_report(self, report: Report) -> Report:
         ending = self.ending or Ending()
         notes = list(report.notes)
         if ending.left_behind:
             notes.append(f"{ending.left_behind} processes that the model had started were ended when it was done")
         if ending.survivors:
             notes.append(f"{ending.survivors} processes that the model had started could not be ended")
-        environment = {**report.environment, "isolation": self._described()}
+        environment = {**report.environment, "isolation": self._describe_process()}
         return replace(report, notes=tuple(notes), environment=environment)
 
     def _under_limits(self, report: Report) -> Report:
@@ -291,7 +291,7 @@ class IsolatedRun:
         return replace(report, statuses={key: self._under_limit(record) for key, record in report.statuses.items()})
 
     def _under_limit(self, record: StatusRecord) -> StatusRecord:
-        limits = self._limits_of(record.failure)
+        limits = self._describe_limits(record.failure)
         if not limits or not record.missing:
             return record
         first, *others = record.missing
@@ -299,30 +299,30 @@ class IsolatedRun:
 
     def _with_limits(self, error: Exception, code: FailureCode) -> Exception:
         """Return an error of loading for lack of memory or threads, with the limits in its message."""
-        limits = self._limits_of(code)
+        limits = self._describe_limits(code)
         if limits and len(error.args) == 1:
             error.args = (f"{error}{limits}",)
         return error
 
-    def _limits_of(self, code: FailureCode | None) -> str:
+    def _describe_limits(self, code: FailureCode | None) -> str:
         """Return in brackets the limits that a failure is about; empty if it is about none."""
         limits = []
         if self.limits.memory is not None and code in (FailureCode.MEMORY, FailureCode.THREADS):
-            limits.append(f"{shown_bytes(self.limits.memory)} of memory")
+            limits.append(f"{format_bytes(self.limits.memory)} of memory")
         if self.limits.max_threads is not None and code is FailureCode.THREADS:
             limits.append(f"{self.limits.max_threads:,} threads")
         return f" (the process was limited to {' and '.join(limits)})" if limits else ""
 
-    def _described(self) -> str:
+    def _describe_process(self) -> str:
         parts = [f"a process of its own ({self.start_method})"]
         if self.limits.timeout is not None:
             parts.append(f"at most {self.limits.timeout:g} s")
         if self.limits.memory is not None:
-            parts.append(f"at most {shown_bytes(self.limits.memory)} by {self._memory_by}, a GPU's memory not limited")
+            parts.append(f"at most {format_bytes(self.limits.memory)} by {self._memory_by}, a GPU's memory not limited")
         return ", ".join(parts)
 
 
-def _received(end: socket.socket) -> bytes | None:
+def _receive(end: socket.socket) -> bytes | None:
     """Return the bytes that arrived; empty if the other end is closed, None if nothing arrived yet."""
     if end.fileno() < 0:
         return None

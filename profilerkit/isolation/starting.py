@@ -29,7 +29,7 @@ from ..process.clean_output import standard_descriptors
 from ..process.locks import Lock
 from . import processes
 from .channel import MESSAGE, Channel, ChannelError, frame
-from .job import NEVER_FORKED, Job, require_started, written
+from .job import NEVER_FORKED, Job, require_started, write_job
 from .limits import Limits
 from .supervisor import supervise
 
@@ -152,7 +152,7 @@ def start(method: str, job: Job, limits: Limits, preload: tuple[str, ...] = ()) 
     marker = uuid.uuid4().hex
     with standard_descriptors(), _pairs() as (parent_ends, child_ends):
         if method != "fork":
-            child_ends.job = written(job)
+            child_ends.job = write_job(job)
         begin = {"spawn": _spawn, "forkserver": _from_server, "fork": _fork}[method]
         wait = begin(job, limits, child_ends, marker, preload)
         for end in parent_ends[:2]:
@@ -308,7 +308,7 @@ def _server(preload: tuple[str, ...]) -> socket.socket:
         key = (os.getpid(), preload)
         server = _servers.get(key)
         if server is None or server.fileno() < 0:
-            server = _servers[key] = _started_server(preload)
+            server = _servers[key] = _start_server(preload)
         return server
 
 
@@ -320,7 +320,7 @@ def start_server(preload: tuple[str, ...]) -> None:
     _server(preload)
 
 
-def _started_server(preload: tuple[str, ...]) -> socket.socket:
+def _start_server(preload: tuple[str, ...]) -> socket.socket:
     client, served = socket.socketpair()
     _open_ends.add(client)
     with served:

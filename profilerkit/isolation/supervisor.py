@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from typing import NoReturn
 
 from . import processes
-from .cgroups import ControlGroup, delegated
+from .cgroups import ControlGroup, find_group_folder
 from .channel import Channel, ChannelError
 from .limits import Limits
 
@@ -107,7 +107,7 @@ class Supervisor:
         processes.adopt_orphans()
         for number in (signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
-        self.group = ControlGroup.create(delegated(), f"profilerkit-{os.getpid()}", self.limits)
+        self.group = ControlGroup.create(find_group_folder(), f"profilerkit-{os.getpid()}", self.limits)
         self._start(child)
         for descriptor in (*for_child, 0, 1):
             with suppress(OSError):
@@ -202,7 +202,7 @@ class Supervisor:
     def _look_at_threads(self) -> None:
         if self.limits.max_threads is None:
             return
-        count = sum(map(processes.threads_of, self._tree))
+        count = sum(map(processes.count_threads, self._tree))
         if count > self.limits.max_threads or (self.group is not None and self.group.ran_out_of_threads):
             self._why, self._threads = self._why or "threads", count
 
@@ -220,8 +220,8 @@ class Supervisor:
     def end(self) -> Ending:
         """End all remaining processes, and return how the child ended."""
         has_ended = self._status is not None
-        left_behind = len(self._left()) if has_ended else 0
-        survivors = processes.end_tree(self._left)
+        left_behind = len(self._list_left()) if has_ended else 0
+        survivors = processes.end_tree(self._list_left)
         self._status = processes.reap().get(self.child, self._status)
         if self.group is not None:
             self._read_group(self.group)
@@ -245,7 +245,7 @@ class Supervisor:
         self._peak_bytes = max(self._peak_bytes, group.peak)
         group.remove()
 
-    def _left(self) -> list[int]:
+    def _list_left(self) -> list[int]:
         """Return the processes that still exist, the child first if it is among them."""
         if self.group is not None:
             self.group.kill()

@@ -1,6 +1,6 @@
 """Times of several models, each in a separate process, sampled in turn: the caller requests each sample.
 
-In a child, `taking_turns` replaces sampling: the child prepares the model, then runs it once for each request, and
+In a child, `take_turns` replaces sampling: the child prepares the model, then runs it once for each request, and
 measures the time by its own clock. The caller treats these samples as those of models in its own process
 (`profilerkit.times.sampling.measure_interleaved`), so the pairs and the interval of the ratio are the same.
 """
@@ -16,10 +16,10 @@ from ..times.conditions import Watch
 from ..times.measurement import Measurement
 from ..times.run import Run
 from ..times.sampling import Sampling
-from ..times.turns import conducted_by
+from ..times.turns import use_conductor
 from .channel import Channel, ChannelError
 
-__all__ = ["plan_of", "taking_turns"]
+__all__ = ["read_plan", "take_turns"]
 
 #: A call that takes less than this many seconds is made for so long before it is timed: between two turns the other
 #: process has had the caches.
@@ -32,7 +32,7 @@ _PLAN = {
 
 
 @contextmanager
-def taking_turns(channel: Channel) -> Iterator[None]:
+def take_turns(channel: Channel) -> Iterator[None]:
     """Make every measurement of this process wait for the caller's requests."""
 
     def conduct(run: Run, plan: Sampling) -> Measurement:
@@ -48,7 +48,7 @@ def taking_turns(channel: Channel) -> Iterator[None]:
                     last = _sample(run, plan, last)
                 channel.send(sample=last)
 
-    with conducted_by(conduct):
+    with use_conductor(conduct):
         yield
 
 
@@ -60,7 +60,7 @@ def _sample(run: Run, plan: Sampling, last: float) -> float:
     return run.seconds(plan.clock)
 
 
-def plan_of(plan: Any) -> Sampling:
+def read_plan(plan: Any) -> Sampling:
     """Return the `Sampling` that a child requests; raises `ChannelError` for an invalid one."""
     if not isinstance(plan, Mapping) or set(plan) != set(_PLAN):
         raise ChannelError("a plan for sampling has other parts")

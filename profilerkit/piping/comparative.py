@@ -64,12 +64,12 @@ class Comparative(Enum):
             raise ValueError(f"unknown comparative {shown(value)}; use Comparative or one of {options}") from None
 
     @classmethod
-    def ratio_of(cls, better: Any) -> Comparative:
+    def choose_ratio(cls, better: Any) -> Comparative:
         """Return how values compare by their ratio, if "higher" or "lower" ones are better, or None of the two."""
         return {"higher": cls.DIV, "lower": cls.RECIPROCAL, None: cls.NONE}[_direction(better)]
 
     @classmethod
-    def difference_of(cls, better: Any) -> Comparative:
+    def choose_difference(cls, better: Any) -> Comparative:
         """Return how values compare by their difference, if "higher" or "lower" ones are better, or None: not known."""
         return {"higher": cls.DIFF, "lower": cls.DECREASE, None: cls.CHANGE}[_direction(better)]
 

@@ -26,16 +26,16 @@ from ..errors import (
     WithoutValuesError,
 )
 from ..process.cached import cached_property
-from ..process.containment import contained, offering_plugin, origin_of
-from ..protocols import fingerprint_of, inapplicable_to
-from ..trace.completeness import gaps_of
+from ..process.containment import contained, describe_origin, find_offering_plugin
+from ..protocols import list_inapplicable, take_fingerprint
+from ..trace.completeness import find_gaps
 from ..trace.records import ModelTrace
-from .cross_check import contradiction_of, with_trace
+from .cross_check import find_contradiction, with_trace
 from .function import ProfilerFunction, describe
 from .intrinsic import Trace
 from .registry import PROVIDED, Binding, Registry, first_of_several
 from .remembered import Remembered, Resolved
-from .returned import outcomes_of
+from .returned import read_outcomes
 from .status import (
     INAPPLICABLE,
     Completeness,
@@ -44,7 +44,7 @@ from .status import (
     Outcome,
     StatusKey,
     Unavailable,
-    inherited,
+    inherit_gaps,
 )
 
 __all__ = ["Computation", "Remembered"]
@@ -100,7 +100,7 @@ class Computation:
         ):
             return remembered.status
         resolved = self.resolve(binding)
-        remembered = self.remembered(binding, resolved)
+        remembered = self.recall(binding, resolved)
         return remembered.status if remembered else self._compute(binding, resolved)
 
     def run(self, bindings: Iterable[Binding], model_name: str, strict: bool) -> Iterator[str]:
@@ -130,7 +130,7 @@ class Computation:
             reasons = "; ".join(outcome.missing)
             raise IncompleteStatusError(f"{status.NAME} of {model_name} is {outcome.completeness.value}: {reasons}")
 
-    def remembered(self, binding: Binding, resolved: Resolved) -> Remembered | None:
+    def recall(self, binding: Binding, resolved: Resolved) -> Remembered | None:
         """Return what is remembered for a binding of these arguments, and make it the last one of its function."""
         entry = self._valid_entry(binding, resolved)
         if entry is not None and entry is not self.memory[binding.key.NAME]:
@@ -178,7 +178,7 @@ class Computation:
                 values[name] = self.arguments[name]
             elif name in PROVIDED:
                 values[name] = self.provided[name]
-            elif (binding := self.registry.taken_from(parameter)) is not None:
+            elif (binding := self.registry.find_source(parameter)) is not None:
                 statuses[name] = self.status(binding.key.NAME)
                 values[name] = statuses[name].value
             elif parameter.default is not Parameter.empty:
@@ -193,7 +193,7 @@ class Computation:
         return Resolved(values, statuses)
 
     def _asks_anew(self, binding: Binding) -> bool:
-        return self.recompute or not self.registry.taken_by(binding.function).isdisjoint(self.arguments)
+        return self.recompute or not self.registry.list_arguments(binding.function).isdisjoint(self.arguments)
 
     def _still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
         if remembered.function is not binding.function or remembered.arguments is None:
@@ -227,17 +227,17 @@ class Computation:
     def _compute(self, binding: Binding, resolved: Resolved) -> StatusKey:
         function = binding.function
         try:
-            blocked = _blocked_by(resolved.statuses) if self.applies(function) else _INAPPLICABLE
-            blocked = _failed_by(resolved.trace, function) if blocked is None else blocked
+            blocked = _find_block(resolved.statuses) if self.applies(function) else _INAPPLICABLE
+            blocked = _find_failure(resolved.trace, function) if blocked is None else blocked
             returned = blocked if blocked is not None else self._invoke(binding, resolved)
             outcomes = self.outcomes(binding, returned, resolved)
         except Exception as error:
-            error = self._explained(error)
+            error = self._explain(error)
             self._failed[id(function)] = error
             raise error
         return self.store(binding, outcomes, resolved)
 
-    def _explained(self, error: Exception) -> Exception:
+    def _explain(self, error: Exception) -> Exception:
         """Return what the trace says of a shape that the model does not take, in place of what the model raised."""
         if not isinstance(error, ModelFailedError) or Trace.NAME not in self.registry or Trace.NAME in self._path:
             return error
@@ -251,13 +251,13 @@ class Computation:
 
     def _invoke(self, binding: Binding, resolved: Resolved) -> Any:
         function = binding.function
-        plugin = offering_plugin(function)
+        plugin = find_offering_plugin(function)
         self._path.append(binding.key.NAME)
         try:
             with nullcontext() if plugin is None else contained(plugin, describe(function)):
                 if function.ONLY_THROUGH_BACKEND or resolved.values.keys().isdisjoint(PROVIDED):
                     return function.invoke(resolved.values)
-                with self.provided["backend"].preserved(self.provided["model"]):
+                with self.provided["backend"].preserve(self.provided["model"]):
                     return function.invoke(resolved.values)
         except (NotOfferedError, WithoutValuesError) as error:  # the backend cannot, or cannot with this model
             return Unavailable(str(error))
@@ -266,11 +266,11 @@ class Computation:
 
     def applies(self, function: ProfilerFunction) -> bool:
         """Say whether any key of a function has a meaning for the model."""
-        return any(key.NAME not in self._inapplicable for key in function.bounded_keys())
+        return any(key.NAME not in self._inapplicable for key in function.list_keys())
 
     @cached_property
     def _inapplicable(self) -> Mapping[str, str]:
-        return inapplicable_to(self.provided["backend"], self.provided["model"])
+        return list_inapplicable(self.provided["backend"], self.provided["model"])
 
     def _applicable(self, name: str, outcome: Outcome) -> Outcome:
         """Return the outcome of a key; unavailable, with the backend's reason, where it does not apply to the model."""
@@ -288,7 +288,7 @@ class Computation:
             return _NOT_NOTED
         values = not (function.ONLY_THROUGH_BACKEND or function.parameters().keys().isdisjoint(PROVIDED))
         if values not in self._fingerprints:
-            self._fingerprints[values] = fingerprint_of(self.provided["backend"], self.provided["model"], values)
+            self._fingerprints[values] = take_fingerprint(self.provided["backend"], self.provided["model"], values)
         return self._fingerprints[values]
 
     def _contents(self, function: ProfilerFunction, resolved: Resolved) -> object:
@@ -300,18 +300,18 @@ class Computation:
     ) -> StatusKey:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
         self._fresh.add(id(binding.function))
-        resolved = self._renewed(resolved)
+        resolved = self._renew(resolved)
         fingerprint, contents = self._fingerprint(binding.function), self._contents(binding.function, resolved)
         for name, outcome in outcomes.items():
             outcome = self._applicable(name, outcome)
             current = self.registry[name] if name in self.registry else None
             if current is None or current.function is not binding.function:
                 continue
-            status = current.key.computed(
-                inherited(outcome, resolved.statuses.values()), tuple(resolved.statuses.values())
+            status = current.key.with_outcome(
+                inherit_gaps(outcome, resolved.statuses.values()), tuple(resolved.statuses.values())
             )
             now = Remembered(status, binding.function, resolved.sources, group, fingerprint, contents)
-            self.memory[name] = now.before(each for each in self._entries(name) if each.function is binding.function)
+            self.memory[name] = now.before(entry for entry in self._entries(name) if entry.function is binding.function)
         self._cross_check(outcomes)
         return self.memory[binding.key.NAME].status
 
@@ -319,14 +319,14 @@ class Computation:
         """Compare what was seen of runs with the trace, where one of the two is new."""
         if Trace.NAME not in outcomes and not any(outcome.runs for outcome in outcomes.values()):
             return
-        before = {id(each.status): each.status for each in self.memory.values()}
-        difference = contradiction_of(self.memory, [name for name in outcomes if name in self.memory])
+        before = {id(value.status): value.status for value in self.memory.values()}
+        difference = find_contradiction(self.memory, [name for name in outcomes if name in self.memory])
         if difference:
             self.contradiction = difference
             instead = with_trace(self.memory, difference)
             self._superseded.update({number: (before[number], status) for number, status in instead.items()})
 
-    def _renewed(self, resolved: Resolved) -> Resolved:
+    def _renew(self, resolved: Resolved) -> Resolved:
         """Return the arguments with the statuses that were made incomplete since they were found."""
         if not self._superseded:
             return resolved
@@ -342,16 +342,16 @@ class Computation:
         """Keep an error as the outcome of every key that the failing function holds."""
         for bound in self.registry:
             if bound.function is binding.function:
-                outcome = replace(Outcome.of(Failure(error)), note=origin_of(error))
-                status = bound.key.computed(self._applicable(bound.key.NAME, outcome))
+                outcome = replace(Outcome.of(Failure(error)), note=describe_origin(error))
+                status = bound.key.with_outcome(self._applicable(bound.key.NAME, outcome))
                 self.memory[bound.key.NAME] = Remembered(status, bound.function, {})
 
     def outcomes(self, binding: Binding, returned: Any, resolved: Resolved) -> dict[str, Outcome]:
-        """Read what a binding's function returned; see `outcomes_of`."""
-        return outcomes_of(binding.function, binding.key, returned, resolved.trace)
+        """Read what a binding's function returned; see `read_outcomes`."""
+        return read_outcomes(binding.function, binding.key, returned, resolved.trace)
 
 
-def _blocked_by(statuses: Mapping[str, StatusKey]) -> Outcome | None:
+def _find_block(statuses: Mapping[str, StatusKey]) -> Outcome | None:
     """Return the outcome of a function that needs a value which is not to be had."""
     for name, status in statuses.items():
         outcome = status.outcome
@@ -365,11 +365,11 @@ def _blocked_by(statuses: Mapping[str, StatusKey]) -> Outcome | None:
     return None
 
 
-def _failed_by(trace: ModelTrace | None, function: ProfilerFunction) -> Outcome | None:
+def _find_failure(trace: ModelTrace | None, function: ProfilerFunction) -> Outcome | None:
     """Return the failure of a function all of whose keys follow from what a trace has not got."""
     outcome = None
-    for key in function.bounded_keys():
-        error = gaps_of(trace, key.DERIVED_FROM).error if trace and key.DERIVED_FROM else None
+    for key in function.list_keys():
+        error = find_gaps(trace, key.DERIVED_FROM).error if trace and key.DERIVED_FROM else None
         if error is None:
             return None
         outcome = Outcome.of(Failure(error))

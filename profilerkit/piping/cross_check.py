@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from ..inputs import NoInputs
 from ..trace.completeness import TracePart
-from ..trace.cross_check import ObservedRun, contradicted, contradiction
+from ..trace.cross_check import ObservedRun, add_contradiction, contradiction
 from ..trace.records import ModelTrace
 from .intrinsic import Inputs, Trace
 from .remembered import Remembered
-from .status import Outcome, StatusKey, inherited, lacking
+from .status import Outcome, StatusKey, apply_gaps, inherit_gaps
 
-__all__ = ["contradiction_of", "with_trace"]
+__all__ = ["find_contradiction", "with_trace"]
 
 
-def contradiction_of(memory: Mapping[str, Remembered], names: Iterable[str]) -> str:
+def find_contradiction(memory: Mapping[str, Remembered], names: Iterable[str]) -> str:
     """Return what is remembered of runs that contradicts the remembered trace, in words; nothing where they agree.
 
     Args:
@@ -48,18 +48,18 @@ def with_trace(memory: dict[str, Remembered], difference: str) -> dict[int, Stat
     again: a value stays what it is, and is not complete any more.
     """
     old = memory[Trace.NAME].status
-    trace = contradicted(old.value, difference)
+    trace = add_contradiction(old.value, difference)
     instead: dict[int, StatusKey] = {
-        id(old): old.computed(replace(old.outcome, value=trace), old.sources),
+        id(old): old.with_outcome(replace(old.outcome, value=trace), old.sources),
     }
     waiting = dict(memory)
     while True:
-        changed = [name for name, each in waiting.items() if _depends(each, instead)]
+        changed = [name for name, value in waiting.items() if _depends(value, instead)]
         if not changed:
             return instead
         for name in changed:
             remembered = waiting.pop(name)
-            memory[name] = _renewed(remembered, instead, trace)
+            memory[name] = _renew(remembered, instead, trace)
 
 
 def _depends(remembered: Remembered, instead: Mapping[int, StatusKey]) -> bool:
@@ -67,23 +67,23 @@ def _depends(remembered: Remembered, instead: Mapping[int, StatusKey]) -> bool:
     return id(status) in instead or any(id(source) in instead for source in status.sources)
 
 
-def _renewed(remembered: Remembered, instead: dict[int, StatusKey], trace: ModelTrace) -> Remembered:
+def _renew(remembered: Remembered, instead: dict[int, StatusKey], trace: ModelTrace) -> Remembered:
     """Return what is remembered with the statuses that are new in place of the old ones, and lacking what they lack."""
     status = remembered.status
     if id(status) not in instead:
         sources = tuple(instead.get(id(source), source) for source in status.sources)
-        outcome = _lacking(status, sources, trace)
-        instead[id(status)] = status.computed(outcome, sources)
+        outcome = _limit_outcome(status, sources, trace)
+        instead[id(status)] = status.with_outcome(outcome, sources)
     arguments = remembered.arguments
     if arguments is not None:
         arguments = {name: instead.get(id(value), value) for name, value in arguments.items()}
     return replace(remembered, status=instead[id(status)], arguments=arguments)
 
 
-def _lacking(status: StatusKey, sources: tuple[StatusKey, ...], trace: ModelTrace) -> Outcome:
+def _limit_outcome(status: StatusKey, sources: tuple[StatusKey, ...], trace: ModelTrace) -> Outcome:
     outcome = status.outcome
     if outcome.value is None:
         return outcome
     if any(source.value is trace for source in sources) and status.DERIVED_FROM is not TracePart.WEIGHTS:
-        outcome = lacking(outcome, status, trace)
-    return inherited(outcome, sources)
+        outcome = apply_gaps(outcome, status, trace)
+    return inherit_gaps(outcome, sources)

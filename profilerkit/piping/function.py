@@ -69,19 +69,19 @@ class ProfilerFunction(ABC):
             )
         return keys
 
-    def bounded_keys(self) -> tuple[StatusKey, ...]:
+    def list_keys(self) -> tuple[StatusKey, ...]:
         """Return the status keys that this function computes, as checked templates."""
         cls = type(self)
         kept: tuple[object, tuple[StatusKey, ...]] | None = cls.__dict__.get(_TEMPLATES)
         if kept is not None and kept[0] is self.KEYS:
             return kept[1]
-        templates = self._checked_keys()
+        templates = self._check_keys()
         is_by_class = cls.get_bounded_status_keys is ProfilerFunction.get_bounded_status_keys
         if is_by_class and not hasattr(self, "get_bounded_status_key") and "KEYS" not in vars(self):
             setattr(cls, _TEMPLATES, (self.KEYS, templates))
         return templates
 
-    def _checked_keys(self) -> tuple[StatusKey, ...]:
+    def _check_keys(self) -> tuple[StatusKey, ...]:
         bounded = self.get_bounded_status_keys()
         single = isinstance(bounded, (StatusKey, str)) or inspect.isclass(bounded)
         keys: Iterable[Any] = (bounded,) if single else bounded  # type: ignore[assignment]

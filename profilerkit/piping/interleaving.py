@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..process.containment import contained, offering_plugin
+from ..process.containment import contained, find_offering_plugin
 from .computation import Computation
 from .function import JointFunction, describe
 
@@ -24,7 +24,7 @@ def measure_jointly(computations: Sequence[Computation], names: Collection[str])
             continue
         if all(_has_same(computation, name, function) for computation in computations):
             _measure(computations, name, function)
-            done |= {key.NAME for key in function.bounded_keys()}
+            done |= {key.NAME for key in function.list_keys()}
 
 
 def _has_same(computation: Computation, name: str, function: JointFunction) -> bool:
@@ -37,13 +37,13 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
     try:
         resolved = [computation.resolve(binding) for computation, binding in zip(computations, bindings, strict=True)]
         memories = [
-            computation.remembered(binding, arguments)
+            computation.recall(binding, arguments)
             for computation, binding, arguments in zip(computations, bindings, resolved, strict=True)
         ]
         groups = {id(memory.group) if memory and memory.group else None for memory in memories}
         if len(groups) == 1 and None not in groups:
             return
-        with contained(offering_plugin(function), describe(function)):
+        with contained(find_offering_plugin(function), describe(function)):
             returned = function.measure_together([arguments.values for arguments in resolved])
     except Exception:  # said again, and kept, when the failing model is measured alone
         _without_the_failing(computations, name, function)

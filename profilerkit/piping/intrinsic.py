@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 from ..arguments.checks import BATCH_SIZE, ONE_BATCH_SIZE, Check, several, text, to_call
 from ..arguments.structures import require_shallow
 from ..backend import Backend
-from ..backend_kit.failures import backend_failed, raised_by_backend
+from ..backend_kit.failures import backend_failed, find_raising_line
 from ..error_text import shown
 from ..errors import ArgumentError, InputError, ModelFailedError, ProfilerKitError
 from ..inputs import DataLoader, ModelInputs, NoInputs, TensorSpec, parse_input_shape
-from ..protocols import CountsNonzero, Trains, declared_by, fitted, offered
+from ..protocols import CountsNonzero, Trains, fit_inputs, read_declared_inputs, require_capability
 from ..trace.ignoring import Ignored, without_layers
 from ..trace.records import ModelTrace
-from ..trace.validation import validated
+from ..trace.validation import validate
 from .function import ProfilerFunction
-from .shapes import corrected
+from .shapes import correct_error
 from .status import StatusKey
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "NonzeroTrace",
     "Trace",
     "TrainingTrace",
-    "batch_size_of",
+    "find_batch_size",
 ]
 
 
@@ -105,11 +105,11 @@ class InputSource:
             return made
         if self.makes_inputs:
             return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
-        inputs = fitted(backend, model, ModelInputs.of(self.example).map(backend.as_tensor))
-        return inputs if batch_size is None else resized(inputs, backend, batch_size, model)
+        inputs = fit_inputs(backend, model, ModelInputs.of(self.example).map(backend.as_tensor))
+        return inputs if batch_size is None else resize(inputs, backend, batch_size, model)
 
 
-def resized(inputs: ModelInputs, backend: Backend, batch_size: int, model: Any = None) -> ModelInputs:
+def resize(inputs: ModelInputs, backend: Backend, batch_size: int, model: Any = None) -> ModelInputs:
     """Return the inputs with the batch dimension of every tensor cut or repeated to ``batch_size``.
 
     The batch dimension is the first one, which all tensors that have dimensions must then share in length. Raises
@@ -118,7 +118,7 @@ def resized(inputs: ModelInputs, backend: Backend, batch_size: int, model: Any =
     samples = None if model is None else backend.count_samples(model, inputs)
     if samples == batch_size:
         return inputs
-    if samples not in (None, batch_size_of(inputs, backend)):
+    if samples not in (None, find_batch_size(inputs, backend)):
         raise _not_along_the_first(batch_size, samples)
     tensors = [leaf for leaf in inputs.leaves() if backend.is_tensor(leaf) and len(leaf.shape)]
     lengths = {int(tensor.shape[0]) for tensor in tensors}
@@ -148,7 +148,7 @@ def _not_along_the_first(batch_size: int, samples: int | None) -> InputError:
     )
 
 
-def batch_size_of(inputs: ModelInputs | NoInputs, backend: Backend, model: Any = None) -> int | None:
+def find_batch_size(inputs: ModelInputs | NoInputs, backend: Backend, model: Any = None) -> int | None:
     """Return the number of samples in the inputs: as the model's layers say, else the first dimension that all share.
 
     None if they share none.
@@ -215,13 +215,13 @@ class ComputeInputs(ProfilerFunction):
         try:
             call = CALL("call", call)
             made = self._build(model, backend, data_splits, batch_size, split)
-            inputs = fitted(backend, model, made)
+            inputs = fit_inputs(backend, model, made)
             inputs.note, inputs.are_random = made.note, made.are_random
             return inputs if call is None else inputs.given_to(call)
         except MemoryError:
             raise
         except Exception as error:
-            return NoInputs(corrected(error, self.source, backend, model, call))
+            return NoInputs(correct_error(error, self.source, backend, model, call))
 
     def _build(
         self,
@@ -237,7 +237,7 @@ class ComputeInputs(ProfilerFunction):
             return self.source.build(backend, batch_size, model)
         if data_splits:
             return self._from_split(backend, data_splits, batch_size or 1, split)
-        declared = declared_by(backend, model, batch_size)
+        declared = read_declared_inputs(backend, model, batch_size)
         if declared is None:
             raise InputError(
                 "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) "
@@ -255,7 +255,7 @@ class ComputeInputs(ProfilerFunction):
         loader = split_named(data_splits, chosen)
         if not loader.forward_pass.expecting_common_inputs:
             return ModelInputs.of(loader.forward_pass.create_random_model_inputs(batch_size))
-        return resized(loader.model_inputs().map(backend.as_tensor), backend, batch_size)
+        return resize(loader.model_inputs().map(backend.as_tensor), backend, batch_size)
 
 
 def split_named(data_splits: Mapping[str, DataLoader], name: str) -> DataLoader:
@@ -299,28 +299,30 @@ class ComputeTrace(ProfilerFunction):
             ignore: Layers that do not count: classes of layers, names of classes, or patterns of paths.
         """
         if isinstance(inputs, NoInputs):
-            result = replace(_traced(backend, backend.trace, model, None), failure=inputs.error)
+            result = replace(_run_trace(backend, backend.trace, model, None), failure=inputs.error)
         else:
             model_inputs = ModelInputs.of(inputs)
-            result = _traced(backend, backend.trace, model, model_inputs)
+            result = _run_trace(backend, backend.trace, model, model_inputs)
             if isinstance(result.failure, ModelFailedError):
-                failure = corrected(result.failure, self.inputs.source, backend, model, model_inputs.function)
+                failure = correct_error(result.failure, self.inputs.source, backend, model, model_inputs.function)
                 result = replace(result, failure=failure)
         return without_layers(result, ignore)
 
 
-def _traced(backend: Backend, trace: Callable[..., ModelTrace], model: Any, inputs: ModelInputs | None) -> ModelTrace:
+def _run_trace(
+    backend: Backend, trace: Callable[..., ModelTrace], model: Any, inputs: ModelInputs | None
+) -> ModelTrace:
     """Return a backend's trace; raise `BackendFailedError` where its own code raises, which it is never to do."""
     try:
         result = trace(model, inputs)
     except (ProfilerKitError, MemoryError):
         raise
     except Exception as error:
-        location = raised_by_backend(error, type(backend).__module__)
+        location = find_raising_line(error, type(backend).__module__)
         if location is None:
             raise
         raise backend_failed(error, backend.name, location) from error
-    return validated(result, backend.name)
+    return validate(result, backend.name)
 
 
 class ComputeTrainingTrace(ProfilerFunction):
@@ -331,8 +333,8 @@ class ComputeTrainingTrace(ProfilerFunction):
 
     def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
         """Return the trace of the forward pass and the gradients; ``ignore`` leaves layers out."""
-        trace = offered(backend, Trains).trace_training
-        return without_layers(_traced(backend, trace, model, ModelInputs.of(inputs)), ignore)
+        trace = require_capability(backend, Trains).trace_training
+        return without_layers(_run_trace(backend, trace, model, ModelInputs.of(inputs)), ignore)
 
 
 class ComputeNonzeroTrace(ProfilerFunction):
@@ -343,8 +345,8 @@ class ComputeNonzeroTrace(ProfilerFunction):
 
     def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
         """Return the trace; ``ignore`` leaves layers out."""
-        trace = offered(backend, CountsNonzero).trace_nonzero
-        return without_layers(_traced(backend, trace, model, ModelInputs.of(inputs)), ignore)
+        trace = require_capability(backend, CountsNonzero).trace_nonzero
+        return without_layers(_run_trace(backend, trace, model, ModelInputs.of(inputs)), ignore)
 
 
 #: What every profiler has of these, whatever its inputs are made from.

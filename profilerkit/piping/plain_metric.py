@@ -104,14 +104,14 @@ def metric(
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ArgumentError(f'name={shown(name)}: give the name of the metric, as in @metric("macs_per_param")')
-    if name in _taken():
+    if name in _list_taken_names():
         raise ArgumentError(f"name={name!r}: every profiler has {name!r} already; give the metric another name")
     attributes = {
         "NAME": name,
         "UNIT": _text("unit", unit),
         "FRIENDLY_NAME": _text("friendly_name", friendly_name),
         "SCALE": _scale(scale),
-        "COMPARATIVE": Comparative.ratio_of(better),
+        "COMPARATIVE": Comparative.choose_ratio(better),
         "DERIVED_FROM": _part(derived_from),
         **_facts(facts),
     }
@@ -129,10 +129,10 @@ def metric(
     return make
 
 
-def _taken() -> set[str]:
+def _list_taken_names() -> set[str]:
     """Return the names that mean something in every profiler: what it provides, and what its own functions take."""
     bundles = [*INTRINSIC, *BUNDLES]
-    keys = {key.NAME for function in bundles for key in function.bounded_keys()}
+    keys = {key.NAME for function in bundles for key in function.list_keys()}
     return {*PROVIDED, *RESERVED, *keys, *(name for function in bundles for name in function.parameters())}
 
 
@@ -170,7 +170,11 @@ def _require_pipeable(name: str, func: Any) -> None:
     if not inspect.isroutine(func):
         raise ArgumentError(f"@metric({name!r}) is for a function, not {shown(func)}; put it above a def")
     parameters = inspect.signature(func).parameters.values()
-    variadic = [str(each) for each in parameters if each.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
+    variadic = [
+        str(parameter)
+        for parameter in parameters
+        if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    ]
     if variadic:
         raise ArgumentError(
             f"{func.__name__} takes {variadic[0]}, to which nothing can be handed over by name; spell its parameters "

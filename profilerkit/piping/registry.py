@@ -34,9 +34,9 @@ __all__ = [
     "PROVIDED",
     "Binding",
     "Registry",
-    "reaching_arguments",
     "read_arguments",
     "require_usable",
+    "select_arguments",
     "why_no_function",
 ]
 
@@ -92,7 +92,7 @@ class Registry:
     ) -> None:
         """Bind a function that `require_usable` lets through, as `register` does."""
         bindings = [
-            Binding(key, function, override, on_demand) for key in function.bounded_keys() if key.NAME not in leave_out
+            Binding(key, function, override, on_demand) for key in function.list_keys() if key.NAME not in leave_out
         ]
         for binding in bindings:
             self._require_no_second_override(binding)
@@ -104,7 +104,7 @@ class Registry:
         replaced = {name: binding for name, binding in self._bindings.items() if binding.function is old}
         override = any(binding.override for binding in replaced.values())
         require_usable(new)
-        added = [Binding(key, new, override) for key in new.bounded_keys() if key.NAME not in replaced]
+        added = [Binding(key, new, override) for key in new.list_keys() if key.NAME not in replaced]
         for binding in added:
             self._require_no_second_override(binding)
         self._bindings.update({name: replace(binding, function=new) for name, binding in replaced.items()})
@@ -146,7 +146,7 @@ class Registry:
         alias = nearest(name, [alias for binding in self._bindings.values() for alias in binding.key.ALIASES])
         return [] if alias is None else [alias]
 
-    def taken_from(self, parameter: Parameter) -> Binding | None:
+    def find_source(self, parameter: Parameter) -> Binding | None:
         """Return what a parameter of a function gets its value from: a status key, by its name, or by an alias.
 
         An alias counts for a parameter without a default: one with a default may well be an option of that name.
@@ -179,7 +179,7 @@ class Registry:
                 continue
             met.add(key)
             parameters = self._bindings[key].function.parameters()
-            taken = {name: self.taken_from(parameter) for name, parameter in parameters.items()}
+            taken = {name: self.find_source(parameter) for name, parameter in parameters.items()}
             waiting += (name if binding is None else binding.key.NAME for name, binding in taken.items())
         return False
 
@@ -215,7 +215,7 @@ class Registry:
         others = [function for function in self.functions() if not isinstance(function, ArgumentBundle)]
         return self._with_parts(name for function in others for name in function.parameters())
 
-    def requested(self, names: Iterable[str] | None, arguments: Mapping[str, Any]) -> list[str]:
+    def select(self, names: Iterable[str] | None, arguments: Mapping[str, Any]) -> list[str]:
         """Return the status keys to compute: the named ones, or all of the tables, and those that an argument asks for.
 
         Raises `UnknownStatusError` for a name that no function computes, and `ArgumentError` where an argument has
@@ -229,12 +229,12 @@ class Registry:
                 f"batch_size={arguments.get('batch_size')!r}: several batch sizes are for a function that takes "
                 "'batch_sizes', and none is registered; register one, or give one batch size"
             )
-        return list(dict.fromkeys([*requested, *(name for each in asking for name in self._held_by(each))]))
+        return list(dict.fromkeys([*requested, *(name for function in asking for name in self._list_keys(function))]))
 
-    def _held_by(self, function: ProfilerFunction) -> list[str]:
+    def _list_keys(self, function: ProfilerFunction) -> list[str]:
         return [name for name, binding in self._bindings.items() if binding.function is function]
 
-    def reaching(self, names: Iterable[str]) -> set[str]:
+    def find_reaching(self, names: Iterable[str]) -> set[str]:
         """Return the names of the arguments that reach the functions of status keys, and those that these need."""
         waiting, met, arguments = [*names], set[str](), set[str]()
         while waiting:
@@ -243,16 +243,16 @@ class Registry:
                 met.add(key)
                 parameters = self._bindings[key].function.parameters()
                 arguments |= parameters.keys()
-                needed = map(self.taken_from, parameters.values())
+                needed = map(self.find_source, parameters.values())
                 waiting += [binding.key.NAME for binding in needed if binding is not None]
         return arguments
 
     def keys_that_take(self, argument: str) -> list[str]:
         """Return the status keys for people whose functions an argument reaches."""
         metrics = [name for name, binding in self._bindings.items() if isinstance(binding.key, Metric)]
-        return [name for name in metrics if argument in self.reaching([name])]
+        return [name for name in metrics if argument in self.find_reaching([name])]
 
-    def taken_by(self, function: ProfilerFunction) -> set[str]:
+    def list_arguments(self, function: ProfilerFunction) -> set[str]:
         """Return the names of the arguments that reach a function, those in the bundles it names with them."""
         return self._with_parts(function.parameters())
 
@@ -314,7 +314,7 @@ def require_usable(function: Any) -> None:
             f"{describe(function)} has a parameter {reserved[0]!r}, which the methods of a profiler, such as "
             "compute_status, take themselves and cannot pass on; rename the parameter"
         )
-    for key in function.bounded_keys():
+    for key in function.list_keys():
         if key.NAME in PROVIDED:
             raise TypeError(
                 f"{describe(function)}: a status key cannot be called {key.NAME!r}, every profiler provides that"
@@ -342,13 +342,13 @@ def read_request(
 ) -> tuple[list[list[str]], dict[str, Any]]:
     """Return the status keys to compute of each registry, and the arguments that reach the functions of these.
 
-    ``static`` leaves out what runs the model, and its arguments. See `read_arguments` and `reaching_arguments`.
+    ``static`` leaves out what runs the model, and its arguments. See `read_arguments` and `select_arguments`.
     """
     read = read_arguments(arguments, registries, strict, caller)
     if static:
         return [registry.static_names(names) for registry in registries], read
-    requested = [registry.requested(names, read) for registry in registries]
-    return requested, reaching_arguments(read, list(zip(registries, requested, strict=True)), strict=strict)
+    requested = [registry.select(names, read) for registry in registries]
+    return requested, select_arguments(read, list(zip(registries, requested, strict=True)), strict=strict)
 
 
 def read_arguments(
@@ -394,7 +394,7 @@ def first_of_several(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {"batch_sizes": sizes, **arguments, "batch_size": sizes[0]}
 
 
-def reaching_arguments(
+def select_arguments(
     arguments: Mapping[str, Any], requested: Sequence[tuple[Registry, Iterable[str]]], *, strict: bool = False
 ) -> dict[str, Any]:
     """Return the arguments that reach what is requested: for each registry the status keys.
@@ -404,7 +404,7 @@ def reaching_arguments(
     """
     if not arguments:
         return {}
-    reaching = {name for registry, names in requested for name in registry.reaching(names)}
+    reaching = {name for registry, names in requested for name in registry.find_reaching(names)}
     unused = sorted(arguments.keys() - reaching - {"batch_size", "device"})
     options = {name for name in reaching - {*PROVIDED} if all(name not in registry for registry, _ in requested)}
     for name in unused:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..process.cached import cached_property
-from ..process.contents import contents_of
+from ..process.contents import list_contents
 from ..trace.records import ModelTrace
 from .function import ProfilerFunction
 from .registry import PROVIDED
@@ -71,7 +71,7 @@ class Resolved:
             for name, value in self.values.items()
             if name not in self.statuses and (name not in PROVIDED or name == "data_splits")
         }
-        return contents_of((changeable, getattr(function, "__dict__", None)))
+        return list_contents((changeable, getattr(function, "__dict__", None)))
 
     @cached_property
     def trace(self) -> ModelTrace | None:

@@ -13,12 +13,12 @@ from ..errors import InputError
 from ..times.measurement import Measurement
 from ..trace.records import ModelTrace
 from .function import ProfilerFunction, describe
-from .status import Completeness, Failure, Metric, Outcome, StatusKey, Unavailable, is_number, lacking
+from .status import Completeness, Failure, Metric, Outcome, StatusKey, Unavailable, apply_gaps, is_number
 
-__all__ = ["outcomes_of"]
+__all__ = ["read_outcomes"]
 
 
-def outcomes_of(
+def read_outcomes(
     function: ProfilerFunction, asked: StatusKey, returned: Any, trace: ModelTrace | None
 ) -> dict[str, Outcome]:
     """Read what a function returned: a dict by name, or the bare value of its only key.
@@ -35,7 +35,7 @@ def outcomes_of(
     Raises `TypeError` for anything else.
     """
     _require_finished(function, returned)
-    declared = [key.NAME for key in function.bounded_keys()]
+    declared = [key.NAME for key in function.list_keys()]
     if isinstance(returned, (Outcome, Unavailable)):
         return dict.fromkeys(declared, Outcome.of(returned))
     if not isinstance(returned, dict):
@@ -49,15 +49,15 @@ def outcomes_of(
     if absent:
         raise TypeError(
             f"{describe(function)} was called for {asked.NAME!r} but returned a dict without {absent[0]!r}, with the "
-            f"keys: {_listing(returned)}"
+            f"keys: {_list_names(returned)}"
         )
     undeclared = [key for key in returned if key not in declared]
     if undeclared:
         raise TypeError(
-            f"{describe(function)} returned {_listing(undeclared)}, which get_bounded_status_keys() does not "
-            f"declare; it declares {_listing(declared)}"
+            f"{describe(function)} returned {_list_names(undeclared)}, which get_bounded_status_keys() does not "
+            f"declare; it declares {_list_names(declared)}"
         )
-    return {key.NAME: _outcome(function, key, returned[key.NAME], trace) for key in function.bounded_keys()}
+    return {key.NAME: _outcome(function, key, returned[key.NAME], trace) for key in function.list_keys()}
 
 
 def _outcome(function: ProfilerFunction, key: StatusKey, returned: Any, trace: ModelTrace | None) -> Outcome:
@@ -68,7 +68,7 @@ def _outcome(function: ProfilerFunction, key: StatusKey, returned: Any, trace: M
     if is_number(outcome.value) and math.isnan(float(outcome.value)):
         reasons = (f"{describe(function)} returned {key.NAME}={outcome.value}, which is no number", *outcome.missing)
         return replace(outcome, value=None, completeness=Completeness.UNAVAILABLE, missing=reasons, bounds=None)
-    return lacking(_plausible(key, outcome), key, trace)
+    return apply_gaps(_plausible(key, outcome), key, trace)
 
 
 def _require_finished(function: ProfilerFunction, value: Any) -> None:
@@ -123,5 +123,5 @@ def _plausible(key: StatusKey, outcome: Outcome) -> Outcome:
     return Outcome.of(Failure(InputError(f"{key.NAME} has {least} s: a time is 0 seconds or more; read another clock")))
 
 
-def _listing(names: Any) -> str:
+def _list_names(names: Any) -> str:
     return ", ".join(repr(name) for name in names) or "none"

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..backend import Backend
 from ..errors import ArgumentError, InputError, ModelFailedError
 from ..inputs import ModelInputs, TensorSpec
-from ..protocols import fitted
+from ..protocols import fit_inputs
 
 if TYPE_CHECKING:
     from .intrinsic import InputSource
 
-__all__ = ["corrected"]
+__all__ = ["correct_error"]
 
 _Failure = TypeVar("_Failure", bound=Exception)
 
 
-def corrected(
+def correct_error(
     error: _Failure,
     source: InputSource | None,
     backend: Backend,
@@ -50,7 +50,7 @@ def _correction(source: InputSource, backend: Backend, model: Any, function: Cal
     for message, shapes, batch_size in _proposals(source):
         proposed = replace(source, example=None, shapes=shapes)
         try:
-            inputs = fitted(backend, model, proposed.build(backend, batch_size, model))
+            inputs = fit_inputs(backend, model, proposed.build(backend, batch_size, model))
             works = backend.trace(model, inputs.given_to(function)).failure is None
         except MemoryError:
             raise
@@ -69,7 +69,10 @@ def _proposals(source: InputSource) -> Iterator[tuple[str, _Shapes, int]]:
     if source.shapes is not None:
         split = _without_batch(source.shapes)
         if split is not None:
-            yield f"input_shape={_shown(source.shapes)} begins with the batch, and is to be that of one sample", *split
+            yield (
+                f"input_shape={_write_shapes(source.shapes)} begins with the batch, and is to be that of one sample",
+                *split,
+            )
         return
     sizes = _shape_among(source.example)
     if sizes is None:
@@ -109,10 +112,10 @@ def _call(shapes: _Shapes, batch_size: int) -> str:
     options = [f"--input-shape {_option(spec)}" for spec in positional]
     options += [f"--input-shape {name}={_option(spec)}" for name, spec in named.items()]
     beside, option = ("", "") if batch_size == 1 else (f", batch_size={batch_size}", f" --batch-size {batch_size}")
-    return f"input_shape={_shown(shapes)}{beside} (on the command line {' '.join(options)}{option})"
+    return f"input_shape={_write_shapes(shapes)}{beside} (on the command line {' '.join(options)}{option})"
 
 
-def _shown(shapes: _Shapes) -> str:
+def _write_shapes(shapes: _Shapes) -> str:
     """Return shapes as they are given to `profile`."""
     positional, named = shapes
     if named:

@@ -18,14 +18,14 @@ from typing import Any, TypeVar
 from ..errors import NotOfferedError, ProfilerKitError
 from ..process.cached import once_for_each
 from ..times.measurement import Measurement
-from ..times.wording import counted, noise_text
+from ..times.wording import format_count, noise_text
 from ..trace.bounds import Bounds
-from ..trace.completeness import TracePart, gaps_of
+from ..trace.completeness import TracePart, find_gaps
 from ..trace.cross_check import ObservedRun, Witnessed
 from ..trace.records import ModelTrace
 from .comparative import Comparative
 from .quantity import Quantity, Scale, format_known, format_number, scale_value
-from .titles import title_of
+from .titles import write_title
 
 __all__ = [
     "INAPPLICABLE",
@@ -38,9 +38,9 @@ __all__ = [
     "Partial",
     "StatusKey",
     "Unavailable",
-    "inherited",
+    "apply_gaps",
+    "inherit_gaps",
     "is_number",
-    "lacking",
 ]
 
 
@@ -137,17 +137,17 @@ class Outcome:
         if isinstance(returned, Failure) and isinstance(returned.error, NotOfferedError):  # nothing has failed
             return cls.of(Unavailable(str(returned.error)))
         if isinstance(returned, Failure):
-            return cls(None, Completeness.FAILED, (_message_of(returned.error),), returned.error)
+            return cls(None, Completeness.FAILED, (_describe_error(returned.error),), returned.error)
         if returned is None:
             return cls(None, Completeness.UNAVAILABLE, ("the function returned nothing",))
         return cls(returned)
 
 
-def lacking(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outcome:
+def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outcome:
     """Return the outcome of a key that follows from a trace: without what the trace lacks it is not complete."""
     if trace is None or key.DERIVED_FROM is None or outcome.value is None:
         return outcome
-    gaps = gaps_of(trace, key.DERIVED_FROM, key.COUNTS, outcome.value if is_number(outcome.value) else None)
+    gaps = find_gaps(trace, key.DERIVED_FROM, key.COUNTS, outcome.value if is_number(outcome.value) else None)
     says_nothing = gaps.error_of_zero is not None and not outcome.value
     error = gaps.error_of_zero if says_nothing else gaps.error
     if error is not None:
@@ -156,33 +156,36 @@ def lacking(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outco
     if not missing:
         return outcome
     return replace(
-        outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=_joined(outcome, gaps.bounds, gaps.missing)
+        outcome,
+        completeness=Completeness.PARTIAL,
+        missing=missing,
+        bounds=_join_bounds(outcome, gaps.bounds, gaps.missing),
     )
 
 
-def inherited(outcome: Outcome, sources: Iterable[StatusKey]) -> Outcome:
+def inherit_gaps(outcome: Outcome, sources: Iterable[StatusKey]) -> Outcome:
     """Return the outcome of a status that was computed from others: without what they lack it is not complete."""
     sources = tuple(sources)
     missing = tuple(dict.fromkeys(words for source in sources for words in source.outcome.missing))
     if not missing or outcome.completeness is not Completeness.COMPLETE:
         return outcome
-    bounds = inherited_bounds(sources, outcome.value)
+    bounds = inherit_bounds(sources, outcome.value)
     return replace(outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=bounds)
 
 
-def inherited_bounds(sources: Iterable[StatusKey], value: Any) -> Bounds | None:
+def inherit_bounds(sources: Iterable[StatusKey], value: Any) -> Bounds | None:
     """Return the ends of a value made of partial ones: it is a bound of the kind that all of these are.
 
     None stands for a lower bound. Nothing is known of a value that is made of bounds of several kinds.
     """
     partial = [source.outcome for source in sources if source.outcome.completeness is Completeness.PARTIAL]
-    signs = {"≥ " if each.ends is None else each.ends.sign(each.value) for each in partial}
+    signs = {"≥ " if outcome.ends is None else outcome.ends.sign(outcome.value) for outcome in partial}
     if signs == {"≥ "} or not is_number(value):
         return None
     return Bounds(None, value) if signs == {"≤ "} else Bounds()
 
 
-def _joined(outcome: Outcome, bounds: Bounds | None, missing: tuple[str, ...]) -> Bounds | None:
+def _join_bounds(outcome: Outcome, bounds: Bounds | None, missing: tuple[str, ...]) -> Bounds | None:
     """Return the ends of a value that was partial before, and lacks what its trace lacks too."""
     if outcome.completeness is not Completeness.PARTIAL or not missing:
         return bounds or outcome.bounds
@@ -192,7 +195,7 @@ def _joined(outcome: Outcome, bounds: Bounds | None, missing: tuple[str, ...]) -
     return Bounds(None, None) if first != second else first
 
 
-def _message_of(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """Return an error as a line; its type goes in front, unless the message is one of ours and says it all."""
     if isinstance(error, ProfilerKitError):
         return str(error)
@@ -244,7 +247,7 @@ class StatusKey:
         """The statuses that this one was computed from."""
         return getattr(self, "_sources", ())
 
-    def computed(self: S, outcome: Outcome, sources: tuple[StatusKey, ...] = ()) -> S:
+    def with_outcome(self: S, outcome: Outcome, sources: tuple[StatusKey, ...] = ()) -> S:
         """Return a new copy of this template with the outcome, and the statuses that it was computed from."""
         status = copy.copy(self)
         status._outcome = outcome
@@ -283,7 +286,7 @@ class Metric(StatusKey):
 
     def friendly_name(self) -> str:
         """Return the name that reports show: ``FRIENDLY_NAME``, or else a title made from ``NAME``."""
-        return self.FRIENDLY_NAME or title_of(self.NAME, every_word=True)
+        return self.FRIENDLY_NAME or write_title(self.NAME, every_word=True)
 
     def get_comparative(self) -> Comparative | str:
         """Return how two values are compared."""
@@ -303,7 +306,7 @@ class Metric(StatusKey):
             return ""
         number, unit = self.get_value(), self.get_units() or ""
         if isinstance(self.value, Measurement):
-            return _measured(self.value, float(number), unit, self._quantity().factor)
+            return _write_measurement(self.value, float(number), unit, self._quantity().factor)
         text = format_number(float(number)) if is_number(number) else str(number)
         return f"{text} {unit}".rstrip()
 
@@ -315,12 +318,12 @@ class Metric(StatusKey):
         return Quantity(0.0, self.UNIT, 1.0) if number is None else scale_value(number, self.UNIT, self.SCALE)
 
 
-def _measured(value: Measurement, number: float, unit: str, factor: float) -> str:
+def _write_measurement(value: Measurement, number: float, unit: str, factor: float) -> str:
     """Write a measurement with its interval, rounded to what is known, and with its noise where that is too much."""
     low, high = value.interval
     uncertainty = value.uncertainty * abs(number) if value.is_range else (high - low) / 2 / factor
     ends = [format_known(end / factor, uncertainty) for end in (low, high)]
-    inside = f"{ends[0]} to {ends[1]}, {counted(len(value.samples), 'sample')}"
+    inside = f"{ends[0]} to {ends[1]}, {format_count(len(value.samples), 'sample')}"
     noise = (
         f" {noise_text(value.uncertainty, 0)}"
         if (value.is_noisy or value.is_range) and 0 < value.noise < math.inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["title_of", "words_of"]
+__all__ = ["split_words", "write_title"]
 
 #: Words whose spelling is not that of other words. Their plurals have an "s" more.
 _SPELLED = {
@@ -17,31 +17,31 @@ _SPELLED = {
 _SMALL = frozenset(("a", "an", "and", "as", "at", "by", "for", "from", "in", "of", "on", "or", "per", "the", "to"))
 
 
-def words_of(key: str) -> list[str]:
+def split_words(key: str) -> list[str]:
     """Return the words of a key, acronyms spelled as people write them and all others as they are.
 
-    >>> words_of("weight_bytes_per_mac"), words_of("kv_cache"), words_of("gpus")
+    >>> split_words("weight_bytes_per_mac"), split_words("kv_cache"), split_words("gpus")
     (['weight', 'bytes', 'per', 'MAC'], ['KV', 'cache'], ['GPUs'])
     """
-    return [_spelled(word) for word in key.split("_") if word]
+    return [_spell(word) for word in key.split("_") if word]
 
 
-def title_of(key: str, every_word: bool = False) -> str:
+def write_title(key: str, every_word: bool = False) -> str:
     """Return the title of a key: its first word with a capital, or every word but small ones.
 
-    >>> title_of("total_params"), title_of("macs"), title_of("gpu_name")
+    >>> write_title("total_params"), write_title("macs"), write_title("gpu_name")
     ('Total params', 'MACs', 'GPU name')
-    >>> title_of("weight_bytes_per_mac", every_word=True)
+    >>> write_title("weight_bytes_per_mac", every_word=True)
     'Weight Bytes per MAC'
     """
-    words = words_of(key)
+    words = split_words(key)
     return " ".join(
         word if index and (not every_word or word in _SMALL) else f"{word[:1].upper()}{word[1:]}"
         for index, word in enumerate(words)
     )
 
 
-def _spelled(word: str) -> str:
+def _spell(word: str) -> str:
     lower = word.lower()
     if lower in _SPELLED:
         return _SPELLED[lower]

@@ -8,7 +8,7 @@ from typing import Any
 
 from .status import StatusKey
 
-__all__ = ["Values", "values_of"]
+__all__ = ["Values", "read_values"]
 
 
 class Values(dict[str, Any]):
@@ -102,7 +102,7 @@ class Values(dict[str, Any]):
         return super().values()
 
 
-def values_of(statuses: Mapping[str, StatusKey]) -> Values:
+def read_values(statuses: Mapping[str, StatusKey]) -> Values:
     """Return the values of statuses by name; a text is written when it is first read."""
     ready = {name: None if status.ON_READING else status.value for name, status in statuses.items()}
     pending = {name: partial(getattr, status, "value") for name, status in statuses.items() if status.ON_READING}

@@ -70,7 +70,7 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
 def profilerkit_devices() -> list[DeviceInfo]:
     """Return the devices of `profilerkit.devices`, each in a TOML file."""
     # By name: that room finds its devices through plugins, so this one imports nothing of it.
-    packaged: Callable[[], list[DeviceInfo]] = import_later("profilerkit.devices.catalog:packaged")()
+    packaged: Callable[[], list[DeviceInfo]] = import_later("profilerkit.devices.catalog:list_packaged")()
     return packaged()
 
 

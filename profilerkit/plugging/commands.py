@@ -11,15 +11,15 @@ from ..process.containment import contained
 from .extension import CommandInfo, OptionInfo
 from .manager import Offer, manager, offers
 from .named import load_offer
-from .sources import claimed_once
+from .sources import require_unique
 
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["load_command", "load_options", "offered_commands", "use_options"]
+__all__ = ["list_commands", "load_command", "load_options", "use_options"]
 
 
-def offered_commands() -> dict[str, CommandInfo]:
+def list_commands() -> dict[str, CommandInfo]:
     """Return what plugins say of their commands, by name; of two with one name the first."""
     commands: dict[str, CommandInfo] = {}
     for offer in _offers():
@@ -36,7 +36,10 @@ def load_command(name: str) -> click.Command | None:
     if not named:
         return None
     command: click.Command = load_offer(
-        "command", claimed_once("command", named)[0], lambda loaded: isinstance(loaded, click.Command), "is no command"
+        "command",
+        require_unique("command", named)[0],
+        lambda loaded: isinstance(loaded, click.Command),
+        "is no command",
     )
     return command
 

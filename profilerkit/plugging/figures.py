@@ -8,15 +8,15 @@ from typing import Any
 from .extension import FigureInfo
 from .manager import Offer, manager, offers
 from .named import load_offer
-from .sources import claimed_once
+from .sources import require_unique
 
-__all__ = ["load_figure", "offered_figures"]
+__all__ = ["list_figures", "load_figure"]
 
 
-def offered_figures() -> dict[str, Offer[FigureInfo]]:
+def list_figures() -> dict[str, Offer[FigureInfo]]:
     """Return all kinds of figures by name; raises `RegistrationConflictError` for two of the same name."""
     offered = manager().answer_once(
-        "figures", lambda: claimed_once("figure", offers("profilerkit_figures", FigureInfo))
+        "figures", lambda: require_unique("figure", offers("profilerkit_figures", FigureInfo))
     )
     return {offer.item.name: offer for offer in offered}
 
@@ -26,6 +26,6 @@ def load_figure(name: str) -> Callable[..., Any] | None:
 
     Raises `NotOfferedError` if it cannot be loaded.
     """
-    offer = offered_figures().get(name)
+    offer = list_figures().get(name)
     draw: Callable[..., Any] | None = None if offer is None else load_offer("figure", offer)
     return draw

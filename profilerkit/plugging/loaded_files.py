@@ -28,7 +28,7 @@ from weakref import WeakValueDictionary
 
 from ..process.locks import Lock
 
-__all__ = ["Namespace", "in_plain_names", "modules_kept_visible", "namespace_of", "path_restored"]
+__all__ = ["Namespace", "find_namespace", "in_plain_names", "modules_kept_visible", "path_restored"]
 
 __path__: list[str] = []  # importlib searches for submodules of a module that has a path
 
@@ -44,7 +44,7 @@ class Namespace:
         self.folder = str(path if path.is_dir() else path.parent)
         #: The folders in which modules are searched, and those among them that belong to the file.
         self.path, self.own_folders = [self.folder, *sys.path], [self.folder]
-        self.builtins = {**vars(builtins), "__import__": self.import_module_of}
+        self.builtins = {**vars(builtins), "__import__": self.import_for_code}
         self.package = self.new_module(ModuleSpec(self.name, None, is_package=True))
         self.package.__path__ = self.own_folders
         #: The imported modules by full name, and the state of their files when they were imported.
@@ -66,7 +66,7 @@ class Namespace:
     @property
     def main(self) -> str:
         """The name of the file's module within the namespace; empty for the namespace of a folder."""
-        return _escaped(self.file.stem, keep="_") if self.file else ""
+        return _escape(self.file.stem, keep="_") if self.file else ""
 
     def load_main(self) -> ModuleType:
         """Run the file and return its module: a new one each time."""
@@ -121,7 +121,7 @@ class Namespace:
 
     # Imports --------------------------------------------------------------------------------------------------------
 
-    def import_module_of(
+    def import_for_code(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
     ) -> Any:
         """Import a module for code of this namespace: its ``import`` statements call this."""
@@ -170,7 +170,7 @@ class Namespace:
                 sys.meta_path.remove(finder)
                 self._take_modules(finder.names)
                 sys.modules.update(hidden)
-                self.builtins.update({**vars(builtins), "__import__": self.import_module_of})
+                self.builtins.update({**vars(builtins), "__import__": self.import_for_code})
 
     def _hide(self, tops: Iterable[str]) -> None:
         """Remove other modules of these names from ``sys.modules`` while this namespace is in use."""
@@ -208,7 +208,7 @@ class _Finder:
         if not fullname.startswith(_PREFIX):
             return None
         key = fullname.removeprefix(_PREFIX).partition(".")[0]
-        namespace = _namespaces.get(key) or _rebuilt(key)
+        namespace = _namespaces.get(key) or _rebuild(key)
         return namespace.spec(fullname, path) if namespace else None
 
 
@@ -262,10 +262,10 @@ class _Importlib(ModuleType):
         return getattr(importlib, name)
 
 
-def namespace_of(path: Path) -> Namespace:
+def find_namespace(path: Path) -> Namespace:
     """Return the namespace of a file or folder: an existing one if its files are unchanged, otherwise a new one."""
     path = path.resolve()
-    key = escaped = _escaped(str(path))
+    key = escaped = _escape(str(path))
     number = 1
     while (existing := _namespaces.get(key)) is not None:
         if existing.is_current() and not existing.is_in_use:
@@ -336,11 +336,11 @@ def _absolute(folder: str) -> str:
     return str(Path(folder).absolute()) if folder else folder
 
 
-def _escaped(text: str, keep: str = "") -> str:
+def _escape(text: str, keep: str = "") -> str:
     return "".join(char if (char.isascii() and char.isalnum()) or char in keep else f"_{ord(char):x}_" for char in text)
 
 
-def _rebuilt(key: str) -> Namespace | None:
+def _rebuild(key: str) -> Namespace | None:
     """Return the namespace of a key that another process has made, for objects that were pickled there."""
     path = Path(re.sub(r"_([0-9a-f]+)_", lambda match: chr(int(match[1], 16)), re.sub(r"__\d+$", "", key)))
     if not (path.is_absolute() and path.exists()):

@@ -20,8 +20,8 @@ from ..errors import (
 )
 from ..process.containment import contained
 from .extension import LoaderInfo
-from .loaded_files import in_plain_names, namespace_of, path_restored
-from .sources import answer_of
+from .loaded_files import find_namespace, in_plain_names, path_restored
+from .sources import ask_plugin
 
 if TYPE_CHECKING:
     from .manager import Offer
@@ -77,16 +77,16 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
 
     Raises `InputError` if no loader accepts the text, or if the loaders of several packages do.
     """
-    from .offers import disabled_note, offered_loaders
+    from .offers import describe_disabled, list_loaders
 
-    offered = offered_loaders()
+    offered = list_loaders()
     accepting = [offer for offer in offered if _accepts(offer, spec)]
     if not accepting and spec.rstrip(":").endswith(".py"):
         file = spec.rstrip(":")
         raise InputError(f"{spec!r} is a file, and no model in it; give {file}:name of a model or of what builds one")
     if not accepting:
         ways = " or ".join(offer.item.description for offer in offered) or "(no plugin offers a way to load one)"
-        raise InputError(f"{spec!r} does not say where the model is; give {ways}{disabled_note()}")
+        raise InputError(f"{spec!r} does not say where the model is; give {ways}{describe_disabled()}")
     external = [offer for offer in accepting if offer.item.load not in (load_from_module, load_from_file)]
     if len(external) > 1:
         names = " and ".join(f"{offer.item.name!r} (plugin {offer.plugin})" for offer in external)
@@ -106,7 +106,7 @@ def _takes_trust(load: Callable[..., Any]) -> bool:
 
 
 def _accepts(offer: Offer[LoaderInfo], spec: str) -> bool:
-    return answer_of(offer.plugin, f"model loader {offer.item.name!r}", lambda: offer.item.accepts(spec))
+    return ask_plugin(offer.plugin, f"model loader {offer.item.name!r}", lambda: offer.item.accepts(spec))
 
 
 def is_in_module(spec: str) -> bool:
@@ -128,11 +128,11 @@ def load_from_module(spec: str) -> Any:
     installed is imported like one in a file: see `load_from_file`.
     """
     source = spec.rpartition(":")[0]
-    namespace = namespace_of(Path.cwd())
+    namespace = find_namespace(Path.cwd())
     with namespace.in_use():
-        if source.startswith(".") or _guarded(source, lambda: _module_spec(source)) is None:
+        if source.startswith(".") or _guard(source, lambda: _module_spec(source)) is None:
             raise InputError(f"cannot import {source!r}: there is no such module")
-        return _model(spec, _guarded(source, lambda: namespace.import_module_of(source, fromlist=("__name__",))))
+        return _model(spec, _guard(source, lambda: namespace.import_for_code(source, fromlist=("__name__",))))
 
 
 def _module_spec(module: str) -> Any:
@@ -156,9 +156,9 @@ def load_from_file(spec: str) -> Any:
     path = Path(source)
     if not path.is_file():
         raise InputError(f"there is no file {source!r}")
-    namespace = namespace_of(path)
+    namespace = find_namespace(path)
     with namespace.in_use():
-        return _model(spec, _guarded(source, namespace.load_main))
+        return _model(spec, _guard(source, namespace.load_main))
 
 
 def _model(spec: str, module: Any) -> Any:
@@ -170,10 +170,10 @@ def _model(spec: str, module: Any) -> Any:
             listing = ", ".join(by_likeness(name, public)[:10]) or "nothing public"
             raise InputError(f"{source!r} has no {name!r}; it has, nearest first: {listing}")
         member = getattr(member, part)
-    return _guarded(spec, member) if inspect.isclass(member) or inspect.isroutine(member) else member
+    return _guard(spec, member) if inspect.isclass(member) or inspect.isroutine(member) else member
 
 
-def _guarded(source: str, load: Callable[[], Any]) -> Any:
+def _guard(source: str, load: Callable[[], Any]) -> Any:
     """Return ``load()``; an error of the user's code, `SystemExit` among them, becomes a `ModelFailedError`."""
     try:
         return load()

@@ -18,7 +18,7 @@ from ..process.containment import contained, plugin_error_text
 from ..process.locks import Lock
 from ..process.restoring import undone_in_child
 from .guards import guard
-from .sources import DISABLE, GROUP, Offer, PluginInfo, normal_name, registered_by_code, warn
+from .sources import DISABLE, GROUP, Offer, PluginInfo, make_code_source, normal_name, warn
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -33,14 +33,14 @@ __all__ = [
     "Offer",
     "PluginInfo",
     "announce",
-    "disabled_plugins",
+    "call_hook",
     "forget_loaded",
-    "installed_plugins",
+    "list_disabled_plugins",
+    "list_plugins",
     "manager",
     "offers",
     "only_own_plugins",
     "own_plugins_only",
-    "results_of",
 ]
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class Manager(pluggy.PluginManager):
     def register(self, plugin: object, name: str | None = None) -> str | None:
         """Register a plugin from code and return its name; None if the name is blocked."""
         name = name or self.get_canonical_name(plugin)
-        registered = self.register_from(registered_by_code(name, plugin), plugin, name)
+        registered = self.register_from(make_code_source(name, plugin), plugin, name)
         if registered is not None and self.is_complete:
             self.report_misspelt_hooks(plugin)
         return registered
@@ -131,7 +131,7 @@ class Manager(pluggy.PluginManager):
         if hook.name in _HOOKS:
             object.__setattr__(hookimpl, "function", guard(hook.name, hookimpl, self._sources[id(hookimpl.plugin)]))
 
-    def implementing(self, hook: str) -> dict[PluginInfo, list[HookImpl]]:
+    def find_implementations(self, hook: str) -> dict[PluginInfo, list[HookImpl]]:
         """Return the plugins that implement one of profilerkit's hooks, with their implementations of it."""
         by_plugin: dict[PluginInfo, list[HookImpl]] = {}
         for implementation in getattr(self.hook, hook).get_hookimpls():
@@ -145,8 +145,8 @@ class Manager(pluggy.PluginManager):
             return caller
         removed = [
             implementations[0].plugin
-            for plugin, implementations in self.implementing(hook).items()
-            if plugin in excluded and not any(each.wrapper for each in implementations)
+            for plugin, implementations in self.find_implementations(hook).items()
+            if plugin in excluded and not any(implementation.wrapper for implementation in implementations)
         ]
         try:
             return self.subset_hook_caller(hook, removed)
@@ -190,13 +190,13 @@ def manager() -> Manager:
     return _state().manager
 
 
-def installed_plugins() -> tuple[PluginInfo, ...]:
+def list_plugins() -> tuple[PluginInfo, ...]:
     """Return the sources of the loaded plugins of packages, profilerkit's own first."""
     state = _state()
     return tuple(plugin for name, plugin in state.plugins.items() if state.manager.has_plugin(name))
 
 
-def disabled_plugins() -> tuple[PluginInfo, ...]:
+def list_disabled_plugins() -> tuple[PluginInfo, ...]:
     """Return the plugins that are installed and disabled."""
     return tuple(_state().switched_off)
 
@@ -317,7 +317,7 @@ def _leave_out(info: PluginInfo, error: Exception) -> None:
     warn(f"plugin {info} {failure}; update or uninstall that package; {info.workaround}")
 
 
-def results_of(hook: str, without: Collection[PluginInfo] = (), **arguments: Any) -> list[Offer[Any]]:
+def call_hook(hook: str, without: Collection[PluginInfo] = (), **arguments: Any) -> list[Offer[Any]]:
     """Call a hook and return its results, except for those of the plugins in ``without``."""
     results = manager().caller_without(hook, without)(**arguments)
     return [result for result in results if result.plugin not in without] if without else list(results)
@@ -331,7 +331,7 @@ def offers(hook: str, kind: type, **arguments: Any) -> list[Offer[Any]]:
     """
     return [
         Offer(result.plugin, item)
-        for result in results_of(hook, **arguments)
+        for result in call_hook(hook, **arguments)
         for item in result.item
         if _is(kind, item, hook, result.plugin)
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from ..error_text import shown
 from ..errors import NotOfferedError
 from ..process.containment import contained, plugin_error_text
-from ..process.randomness import untouched_random
+from ..process.randomness import keep_random_state
 from .manager import Offer
 
 __all__ = ["load_offer"]
@@ -23,7 +23,7 @@ def load_offer(
     """
     name, plugin = f"{what} {offer.item.name!r}", offer.plugin
     try:
-        with untouched_random(), contained(plugin, f"loading {name}"):
+        with keep_random_state(), contained(plugin, f"loading {name}"):
             loaded = offer.item.load()
     except MemoryError:
         raise

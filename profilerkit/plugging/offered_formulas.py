@@ -12,11 +12,11 @@ from ..costs.registry import add_whole
 from ..errors import RegistrationConflictError
 from ..process.containment import contained, plugin_error_text
 from ..process.locks import Lock
-from ..protocols import TakesCosts, implements, offered
-from .manager import PluginInfo, manager, offers, results_of
+from ..protocols import TakesCosts, implements, require_capability
+from .manager import PluginInfo, call_hook, manager, offers
 from .sources import conflict, warn
 
-__all__ = ["equipped", "forget_formulas", "op_costs"]
+__all__ = ["equip", "forget_formulas", "op_costs"]
 
 Costs = Mapping[Any, Callable[..., Any]]
 
@@ -26,7 +26,7 @@ _LOCK = Lock()
 _formulas: dict[str | int, dict[PluginInfo, Costs]] = {}
 
 
-def equipped(backend: Backend) -> Backend:
+def equip(backend: Backend) -> Backend:
     """Add the capabilities and the cost formulas that plugins offer for a backend, and return the backend.
 
     The formulas of each plugin are added once. Backends of one name that share their formulas get them once, other
@@ -36,9 +36,9 @@ def equipped(backend: Backend) -> Backend:
     hook = "profilerkit_op_costs"
     _extend(backend)
     with _LOCK:
-        costs_by_plugin = _formulas_of(backend)
-        new_plugins = manager().implementing(hook).keys() - costs_by_plugin.keys()
-        for offer in results_of(hook, without=[*costs_by_plugin], backend=backend) if new_plugins else ():
+        costs_by_plugin = _find_formulas(backend)
+        new_plugins = manager().find_implementations(hook).keys() - costs_by_plugin.keys()
+        for offer in call_hook(hook, without=[*costs_by_plugin], backend=backend) if new_plugins else ():
             plugin, costs = offer.plugin, offer.item
             for earlier, earlier_costs in costs_by_plugin.items():
                 for op in earlier_costs.keys() & costs.keys():
@@ -46,9 +46,9 @@ def equipped(backend: Backend) -> Backend:
             try:
                 if costs:
                     with contained(plugin, "a cost formula"):
-                        added = {op: _contained(plugin, op, formula) for op, formula in costs.items()}
+                        added = {op: _contain(plugin, op, formula) for op, formula in costs.items()}
                         add_whole(
-                            offered(backend, TakesCosts).add_costs,
+                            require_capability(backend, TakesCosts).add_costs,
                             added,
                             functools.partial(costs_by_plugin.setdefault, plugin, costs),
                         )
@@ -71,24 +71,24 @@ def equipped(backend: Backend) -> Backend:
 
 def _extend(backend: Backend) -> None:
     hook = "profilerkit_capabilities"
-    if backend.extensions or manager().implementing(hook):
+    if backend.extensions or manager().find_implementations(hook):
         backend.extensions = tuple(offer.item for offer in offers(hook, object, backend=backend))
 
 
-def _contained(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
+def _contain(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
     """Return a formula whose errors name its plugin; a formula of profilerkit's own plugins unchanged."""
     if plugin.is_own:
         return formula
 
     @functools.wraps(formula)
-    def contained_formula(*args: Any, **kwargs: Any) -> Any:
+    def call_formula(*args: Any, **kwargs: Any) -> Any:
         with contained(plugin, f"the cost formula of {op}"):
             return formula(*args, **kwargs)
 
-    return contained_formula
+    return call_formula
 
 
-def _formulas_of(backend: Backend) -> dict[PluginInfo, Costs]:
+def _find_formulas(backend: Backend) -> dict[PluginInfo, Costs]:
     # A backend that takes no formulas needs no entry for each instance, and its warning appears once.
     if backend.shares_costs or not implements(backend, TakesCosts):
         return _formulas.setdefault(backend.name, {})
@@ -106,4 +106,4 @@ def forget_formulas() -> None:
 
 def op_costs(backend: Backend) -> list[tuple[PluginInfo, Costs]]:
     """Return the cost formulas that a backend has from plugins."""
-    return [(plugin, costs) for plugin, costs in _formulas_of(backend).items() if costs]
+    return [(plugin, costs) for plugin, costs in _find_formulas(backend).items() if costs]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..backend import Backend, BackendInfo
-from ..backend_kit.installed import declare_tested, untested
+from ..backend_kit.installed import declare_tested, describe_untested
 from ..error_text import shown
 from ..errors import (
     BackendNotFoundError,
@@ -27,17 +27,17 @@ from .manager import (
     Offer,
     PluginInfo,
     announce,
-    disabled_plugins,
     forget_loaded,
-    installed_plugins,
+    list_disabled_plugins,
+    list_plugins,
     manager,
     offers,
     only_own_plugins,
     own_plugins_only,
 )
-from .offered_formulas import equipped, forget_formulas, op_costs
+from .offered_formulas import equip, forget_formulas, op_costs
 from .recognition import accepts, candidates, claims, equal_claims, require_version
-from .sources import claimed_once, conflict, warn
+from .sources import conflict, require_unique, warn
 
 __all__ = [
     "Offer",
@@ -45,35 +45,35 @@ __all__ = [
     "announce",
     "backend_named",
     "backends",
-    "claimed_once",
     "default_functions",
-    "disabled_note",
-    "disabled_plugins",
-    "equipped",
+    "describe_disabled",
+    "equip",
     "find_backend",
     "forget",
     "functions_offered",
-    "installed_plugins",
+    "list_backends",
+    "list_disabled_plugins",
+    "list_loaders",
+    "list_plugins",
+    "list_renderers",
+    "list_status_keys",
     "load",
     "manager",
     "name_of_metric",
     "not_installed",
-    "offered_backends",
     "offered_capabilities",
-    "offered_loaders",
-    "offered_renderers",
-    "offered_status_keys",
     "offers",
     "only_own_plugins",
     "op_costs",
     "own_plugins_only",
+    "require_unique",
 ]
 
 
-def offered_backends() -> list[Offer[BackendInfo]]:
+def list_backends() -> list[Offer[BackendInfo]]:
     """Return the backends of all plugins; raises `RegistrationConflictError` for two of the same name."""
     return manager().answer_once(
-        "backends", lambda: claimed_once("backend", offers("profilerkit_backends", BackendInfo))
+        "backends", lambda: require_unique("backend", offers("profilerkit_backends", BackendInfo))
     )
 
 
@@ -82,29 +82,29 @@ def offered_capabilities() -> tuple[Capability, ...]:
     return tuple(offer.item for offer in offers("profilerkit_protocols", Capability))
 
 
-def offered_renderers() -> list[Offer[RendererInfo]]:
+def list_renderers() -> list[Offer[RendererInfo]]:
     """Return the text renderers of all plugins; raises `RegistrationConflictError` for two of the same name."""
     offered = manager().answer_once(
-        "renderers", lambda: claimed_once("renderer", offers("profilerkit_renderers", RendererInfo))
+        "renderers", lambda: require_unique("renderer", offers("profilerkit_renderers", RendererInfo))
     )
     return [offer for offer in offered if offer.item.is_text]
 
 
-def offered_loaders() -> list[Offer[LoaderInfo]]:
+def list_loaders() -> list[Offer[LoaderInfo]]:
     """Return the model loaders of all plugins; raises `RegistrationConflictError` for two of the same name."""
     return manager().answer_once(
-        "loaders", lambda: claimed_once("model loader", offers("profilerkit_model_loaders", LoaderInfo))
+        "loaders", lambda: require_unique("model loader", offers("profilerkit_model_loaders", LoaderInfo))
     )
 
 
-def offered_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusKey]]]:
+def list_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusKey]]]:
     """Return the status keys that plugins declare.
 
     Raises `RegistrationConflictError` for two classes of the same name, unless the name is in ``leave_out``.
     """
     keys = manager().answer_once("status keys", _status_keys)
     named = [offer for offer in keys if offer.item.NAME not in leave_out]
-    claimed_once("status key", named, name=lambda item: item.NAME, same=lambda first, second: first is second)
+    require_unique("status key", named, name=lambda item: item.NAME, same=lambda first, second: first is second)
     return keys
 
 
@@ -121,7 +121,7 @@ def _status_keys() -> list[Offer[type[StatusKey]]]:
 
 def backends() -> tuple[BackendInfo, ...]:
     """Return the backends of all plugins."""
-    return tuple(offer.item for offer in offered_backends())
+    return tuple(offer.item for offer in list_backends())
 
 
 def default_functions(
@@ -133,18 +133,18 @@ def default_functions(
     ``computed_already`` (the keys of the user's own functions). Raises it for two renderers or loaders of one name too,
     before anything is measured. Raises `UnknownStatusError` for a name in ``leave_out`` that no plugin offers.
     """
-    offered_renderers()
-    offered_loaders()
+    list_renderers()
+    list_loaders()
     offered = functions_offered(backend)
     exempt = {*leave_out, *computed_already}
-    keys = offered_status_keys(exempt)
+    keys = list_status_keys(exempt)
     for name in leave_out:
-        names = [key.NAME for offer in offered for key in offer.item.bounded_keys()]
+        names = [key.NAME for offer in offered for key in offer.item.list_keys()]
         _require_offered(name, [*computed_already, *names, *(key.item.NAME for key in keys)])
     declared: dict[str, Offer[Any]] = {key.item.NAME: key for key in keys if key.item.NAME not in exempt}
     computed: dict[str, PluginInfo] = {}
     for offer in offered:
-        for key in offer.item.bounded_keys():
+        for key in offer.item.list_keys():
             if key.NAME in exempt:
                 continue
             declaring = declared.get(key.NAME)
@@ -192,7 +192,7 @@ def find_backend(model: Any) -> Backend:
 
     Raises `BackendNotFoundError` if no backend does, `RegistrationConflictError` if two do with names of equal length.
     """
-    offered = offered_backends()
+    offered = list_backends()
     refusing: Backend | None = None
     if isinstance(model, (str, os.PathLike)):
         suffix = Path(os.fspath(model)).suffix
@@ -201,7 +201,7 @@ def find_backend(model: Any) -> Backend:
                 return load(offer.item)
     for group in candidates(type(model), offered):
         claiming = [offer for offer in group if claims(offer, model)]
-        loaded = _loaded_of(claiming)
+        loaded = _load_all(claiming)
         accepting = [(offer, backend) for offer, backend in loaded if accepts(offer, backend, model)]
         if len(accepting) > 1:
             raise equal_claims(model, [offer for offer, _ in accepting])
@@ -221,7 +221,7 @@ def _not_recognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> Backen
     if isinstance(model, (str, os.PathLike)):
         return BackendNotFoundError(
             f"the path {os.fspath(model)!r} does not say of which framework the model is; a path needs backend=..., "
-            f"such as backend='tensorflow'; backends installed: {listing}{disabled_note()}"
+            f"such as backend='tensorflow'; backends installed: {listing}{describe_disabled()}"
         )
     if isinstance(getattr(model, "reports", None), tuple):
         return BackendNotFoundError(
@@ -234,11 +234,11 @@ def _not_recognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> Backen
         )
     return BackendNotFoundError(
         f"no backend recognizes a model of type {in_plain_names(type(model).__module__)}.{type(model).__qualname__}; "
-        f"backends installed: {listing}{disabled_note()}; pass backend=... to choose one"
+        f"backends installed: {listing}{describe_disabled()}; pass backend=... to choose one"
     )
 
 
-def _loaded_of(claiming: list[Offer[BackendInfo]]) -> list[tuple[Offer[BackendInfo], Backend]]:
+def _load_all(claiming: list[Offer[BackendInfo]]) -> list[tuple[Offer[BackendInfo], Backend]]:
     """Return the claiming backends, loaded; raises `BackendNotInstalledError` if none of them can be loaded."""
     loaded, errors = [], []
     for offer in claiming:
@@ -253,18 +253,18 @@ def _loaded_of(claiming: list[Offer[BackendInfo]]) -> list[tuple[Offer[BackendIn
 
 def backend_named(name: str) -> Backend:
     """Return a backend by its name."""
-    by_name = {offer.item.name: offer for offer in offered_backends()}
+    by_name = {offer.item.name: offer for offer in list_backends()}
     if name not in by_name:
         listing = ", ".join(by_likeness(name, by_name)) or "none"
-        raise BackendNotFoundError(f"no backend {name!r}; installed, nearest first: {listing}{disabled_note()}")
+        raise BackendNotFoundError(f"no backend {name!r}; installed, nearest first: {listing}{describe_disabled()}")
     return load(by_name[name].item, by_name[name].plugin)
 
 
-def disabled_note() -> str:
+def describe_disabled() -> str:
     """Return the end of a "not found" message: the plugins that are disabled; an empty text if none is."""
     names = ", ".join(
         f"{plugin.name} ({plugin.distribution})" if plugin.is_ambiguous else plugin.name
-        for plugin in disabled_plugins()
+        for plugin in list_disabled_plugins()
     )
     return f" (plugins switched off: {names})" if names else ""
 
@@ -277,7 +277,7 @@ def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
     Raises `BackendNotInstalledError` if the framework or the plugin raises anything, and if the backend is written for
     an unsupported version of the interface.
     """
-    plugin = plugin or _plugin_of(info)
+    plugin = plugin or _find_plugin(info)
     require_version(info, plugin)
     declare_tested(info.name, info.tested)
     try:
@@ -291,12 +291,14 @@ def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
         raise _unusable(info, plugin, plugin_error_text(error)) from error
     if not isinstance(backend, Backend):
         raise _unusable(info, plugin, f"its load returned {backend!r}, which is no Backend")
-    return equipped(backend)
+    return equip(backend)
 
 
 def not_installed(info: BackendInfo, error: ImportError) -> BackendNotInstalledError:
     """Return the error for a backend whose framework is missing or too old."""
-    mismatch = untested(info.name) if error.name else ""  # an error without a name says that a release is too old
+    mismatch = (
+        describe_untested(info.name) if error.name else ""
+    )  # an error without a name says that a release is too old
     return BackendNotInstalledError(
         f"the {info.name} backend cannot be used: {error}; {mismatch and f'{mismatch}; '}install it with: "
         f"pip install '{info.requirement}'"
@@ -305,7 +307,7 @@ def not_installed(info: BackendInfo, error: ImportError) -> BackendNotInstalledE
 
 def _unusable(info: BackendInfo, plugin: PluginInfo | None, reason: str) -> BackendNotInstalledError:
     source, remedy = ("", "") if plugin is None else (f" of plugin {plugin}", f"; {plugin.workaround}")
-    mismatch = untested(info.name)
+    mismatch = describe_untested(info.name)
     return BackendNotInstalledError(
         f"the {info.name} backend{source} cannot be used: {reason}; {mismatch and f'{mismatch}; '}reinstall or update "
         "it with: "
@@ -313,7 +315,7 @@ def _unusable(info: BackendInfo, plugin: PluginInfo | None, reason: str) -> Back
     )
 
 
-def _plugin_of(info: BackendInfo) -> PluginInfo | None:
+def _find_plugin(info: BackendInfo) -> PluginInfo | None:
     """Return the plugin that offers a backend; None if no plugin does."""
     # A hook may return new objects at each call, so equal facts count too.
     facts = (info.name, info.frameworks, info.requirement)
@@ -325,7 +327,7 @@ def _plugin_of(info: BackendInfo) -> PluginInfo | None:
 
 def name_of_metric(name: str) -> str:
     """Return the name of a metric for one of its other names: "execution_time" for "latency"; others as they are."""
-    keys = [offer.item for offer in offered_status_keys()]
+    keys = [offer.item for offer in list_status_keys()]
     if any(name == key.NAME for key in keys):
         return name
     return next((key.NAME for key in keys if name in key.ALIASES), name)

@@ -44,7 +44,7 @@ class OpenedModel:
         stamps = () if path is None else _stamps(path)
         return cls(*open_model(model, backend, kind), path, stamps)
 
-    def renewed(self) -> OpenedModel:
+    def renew(self) -> OpenedModel:
         """Return the model that is in the file now: this one, unless the file has changed.
 
         A model whose file is gone stays: nothing newer can be read. Raises as `open_model` does.
@@ -85,9 +85,9 @@ def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | 
     ``kind`` is the class of the backend if none is given; without it, the backend is found from the model. Raises
     `TypeError` if the backend does not accept the model.
     """
-    resolved = _resolved(model, BACKEND("backend", backend), kind)
+    resolved = _resolve_backend(model, BACKEND("backend", backend), kind)
     if implements(resolved, OpensModels):
-        model = resolved.opened(model)
+        model = resolved.open_model(model)
     if not resolved.accepts(model):
         problem = f"the {resolved.name} backend cannot profile a {type(model).__name__}"
         hint = "; example inputs are given by name, inputs=..." if is_tensor(model) else ""
@@ -95,9 +95,9 @@ def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | 
     return model, resolved
 
 
-def _resolved(model: Any, backend: Backend | str | None, kind: type[Backend] | None) -> Backend:
+def _resolve_backend(model: Any, backend: Backend | str | None, kind: type[Backend] | None) -> Backend:
     if isinstance(backend, Backend):
-        return offers.equipped(backend)
+        return offers.equip(backend)
     if isinstance(backend, str):
         return offers.backend_named(backend)
-    return offers.find_backend(model) if kind is None else offers.equipped(kind())
+    return offers.find_backend(model) if kind is None else offers.equip(kind())

@@ -9,7 +9,7 @@ from ..backend import API_VERSION, OLDEST_API_VERSION, Backend, BackendInfo
 from ..errors import BackendNotFoundError, BackendNotInstalledError, RegistrationConflictError
 from .loaded_files import in_plain_names
 from .manager import Offer, PluginInfo
-from .sources import answer_of
+from .sources import ask_plugin
 
 __all__ = ["accepts", "candidates", "claims", "equal_claims", "require_version"]
 
@@ -49,13 +49,13 @@ def equal_claims(model: Any, accepting: list[Offer[BackendInfo]]) -> Registratio
 def accepts(offer: Offer[BackendInfo], backend: Backend, model: Any) -> bool:
     """Return whether a loaded backend accepts a model; False, with a warning, if it raises."""
     what = f"accepts of the {offer.item.name} backend"
-    return answer_of(offer.plugin, what, lambda: backend.accepts(model), BackendNotFoundError)
+    return ask_plugin(offer.plugin, what, lambda: backend.accepts(model), BackendNotFoundError)
 
 
 def claims(offer: Offer[BackendInfo], model: Any) -> bool:
     """Return whether a backend claims a model; False, with a warning, if it raises."""
     what = f"claims of the {offer.item.name} backend"
-    return answer_of(offer.plugin, what, lambda: offer.item.claims(model), BackendNotFoundError)
+    return ask_plugin(offer.plugin, what, lambda: offer.item.claims(model), BackendNotFoundError)
 
 
 def require_version(info: BackendInfo, plugin: PluginInfo | None) -> None:

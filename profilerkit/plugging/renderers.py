@@ -16,13 +16,13 @@ from ..process.containment import contained
 from .extension import Renderer, RendererInfo
 from .manager import Offer
 from .named import load_offer
-from .offers import claimed_once, disabled_note, offered_renderers, offers
+from .offers import describe_disabled, list_renderers, offers, require_unique
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["SUFFIXES", "form_of", "html_fragment", "render", "renderer"]
+__all__ = ["SUFFIXES", "find_form", "html_fragment", "render", "renderer"]
 
 #: Suffixes of files that are not the name of their form.
 SUFFIXES = {"txt": "console", "md": "markdown", "tex": "latex", "htm": "html"}
@@ -44,7 +44,7 @@ def renderer(form: str, *, is_text: bool = True) -> Renderer:
     Raises `NotOfferedError` if no plugin offers the form or its renderer cannot be loaded, and
     `RegistrationConflictError` if two plugins offer it.
     """
-    draw: Renderer = load_offer("renderer", _offered(form, is_text))
+    draw: Renderer = load_offer("renderer", _find_offer(form, is_text))
     return draw
 
 
@@ -58,27 +58,27 @@ def html_fragment(item: object) -> str | None:
     return html
 
 
-def form_of(path: str | PathLike[str]) -> str | None:
+def find_form(path: str | PathLike[str]) -> str | None:
     """Return the form of text that the suffix of a file stands for, such as "html"; None where it stands for none."""
     suffix = Path(os.fsdecode(path)).suffix.removeprefix(".").lower()
     form = SUFFIXES.get(suffix, suffix)
-    return form if any(offer.item.name == form for offer in offered_renderers()) else None
+    return form if any(offer.item.name == form for offer in list_renderers()) else None
 
 
 def suffixes_like(path: str | PathLike[str]) -> list[str]:
     """Return the suffixes that stand for a form of text, those most like the suffix of a file first."""
-    suffixes = sorted({*(offer.item.name for offer in offered_renderers()), *SUFFIXES})
+    suffixes = sorted({*(offer.item.name for offer in list_renderers()), *SUFFIXES})
     return [f".{suffix}" for suffix in by_likeness(Path(os.fsdecode(path)).suffix.removeprefix("."), suffixes)]
 
 
-def _offered(form: str, is_text: bool) -> Offer[RendererInfo]:
+def _find_offer(form: str, is_text: bool) -> Offer[RendererInfo]:
     form = text("the name of a renderer, such as 'console'")("form", form)
     offered = [offer for offer in offers("profilerkit_renderers", RendererInfo) if offer.item.is_text is is_text]
-    named = claimed_once("renderer", [offer for offer in offered if offer.item.name == form])
+    named = require_unique("renderer", [offer for offer in offered if offer.item.name == form])
     if not named:
         if_none = "none: reinstall profilerkit, its entry points are missing"
         listing = ", ".join(by_likeness(form, [offer.item.name for offer in offered])) or if_none
-        raise NotOfferedError(f"no renderer {form!r}; installed, nearest first: {listing}{disabled_note()}")
+        raise NotOfferedError(f"no renderer {form!r}; installed, nearest first: {listing}{describe_disabled()}")
     return named[0]
 
 
@@ -90,7 +90,7 @@ def render(result: Report | Comparison, form: str = "console", **options: Any) -
     """
     if not isinstance(getattr(result, "reports", None), tuple):
         raise ArgumentError(f"{shown(result)} is no result: give a Report or a Comparison")
-    offer = _offered(form, is_text=True)
+    offer = _find_offer(form, is_text=True)
     draw: Renderer = load_offer("renderer", offer)
     taken = inspect.signature(draw).parameters
     for name in sorted(options.keys() - taken.keys() - OPTIONS.keys()):

@@ -17,11 +17,11 @@ __all__ = [
     "GROUP",
     "Offer",
     "PluginInfo",
-    "answer_of",
-    "claimed_once",
+    "ask_plugin",
     "conflict",
+    "make_code_source",
     "normal_name",
-    "registered_by_code",
+    "require_unique",
     "warn",
 ]
 
@@ -89,7 +89,7 @@ class Offer(Generic[T]):
     item: T
 
 
-def registered_by_code(name: str, plugin: object) -> PluginInfo:
+def make_code_source(name: str, plugin: object) -> PluginInfo:
     """Return the source of a plugin that code registers, without an entry point of a package."""
     return PluginInfo(name, getattr(plugin, "__name__", type(plugin).__name__), _BY_CODE)
 
@@ -99,7 +99,7 @@ def normal_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name.strip()).lower()
 
 
-def answer_of(plugin: PluginInfo, what: str, ask: Callable[[], object], *passed_on: type[Exception]) -> bool:
+def ask_plugin(plugin: PluginInfo, what: str, ask: Callable[[], object], *passed_on: type[Exception]) -> bool:
     """Return what a plugin answers to a question; False, with a warning, if it raises: it must not stop the others.
 
     Args:
@@ -129,7 +129,7 @@ def warn(message: str) -> None:
     warnings.warn(message, PluginWarning, stacklevel=level)
 
 
-def claimed_once(
+def require_unique(
     what: str,
     offered: list[Offer[T]],
     name: Callable[[T], str] = lambda item: str(item.name),  # type: ignore[attr-defined]

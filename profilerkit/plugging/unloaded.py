@@ -10,7 +10,7 @@ from .offers import backends, functions_offered, load
 if TYPE_CHECKING:
     from ..backend import Backend, BackendInfo
 
-__all__ = ["names_of_functions", "unloaded"]
+__all__ = ["make_stand_in", "names_of_functions"]
 
 
 class _Unloaded:
@@ -33,7 +33,7 @@ class _Unloaded:
         return getattr(self._backend, name)
 
 
-def unloaded(info: BackendInfo) -> Backend:
+def make_stand_in(info: BackendInfo) -> Backend:
     """Return a stand-in for a backend, for a hook that may need only its name to return what it offers."""
     return cast("Backend", _Unloaded(info))
 
@@ -43,7 +43,7 @@ def names_of_functions() -> set[str]:
     return {
         name
         for info in backends()
-        for offer in functions_offered(unloaded(info))
-        for key in offer.item.bounded_keys()
+        for offer in functions_offered(make_stand_in(info))
+        for key in offer.item.list_keys()
         for name in (key.NAME, *key.ALIASES)
     }

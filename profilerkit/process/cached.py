@@ -46,7 +46,7 @@ def once_for_each(function: Callable[[K], T]) -> Callable[[K], T]:
     """
     cache: dict[int, tuple[weakref.ref[Any], T]] = {}
 
-    def cached(key: K) -> T:
+    def call(key: K) -> T:
         entry = cache.get(id(key))
         if entry is None or entry[0]() is not key:  # where an interrupt kept an entry from being removed
             number = id(key)
@@ -54,4 +54,4 @@ def once_for_each(function: Callable[[K], T]) -> Callable[[K], T]:
             entry = cache[number] = weakref.ref(key, lambda _: cache.pop(number, None)), function(key)
         return entry[1]
 
-    return update_wrapper(cached, function)
+    return update_wrapper(call, function)

@@ -8,7 +8,14 @@ from typing import Protocol
 
 from ..errors import PluginFailedError, ProfilerKitError
 
-__all__ = ["contained", "notes_of", "offering_plugin", "origin_of", "plugin_error_text", "record_offering_plugin"]
+__all__ = [
+    "collect_notes",
+    "contained",
+    "describe_origin",
+    "find_offering_plugin",
+    "plugin_error_text",
+    "record_offering_plugin",
+]
 
 
 class NamedPlugin(Protocol):
@@ -30,9 +37,9 @@ class contained:
 
     What is not an `Exception` (`SystemExit`, `GeneratorExit`) becomes a `PluginFailedError`, so that code that catches
     errors of plugins catches these too. `KeyboardInterrupt` is raised unchanged; if the plugin is of another package, a
-    note names it and says how to run without it. Other errors are raised unchanged, and marked for `origin_of`; with
-    ``wrapped``, errors of plugins of other packages become a `PluginFailedError`, unless they are errors of profilerkit
-    already. If ``plugin`` is None, everything is raised unchanged.
+    note names it and says how to run without it. Other errors are raised unchanged, and marked for `describe_origin`;
+    with ``wrapped``, errors of plugins of other packages become a `PluginFailedError`, unless they are errors of
+    profilerkit already. If ``plugin`` is None, everything is raised unchanged.
     """
 
     def __init__(self, plugin: NamedPlugin | None, doing: str, *, wrapped: bool = False) -> None:
@@ -69,7 +76,7 @@ def plugin_error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def origin_of(error: BaseException) -> str:
+def describe_origin(error: BaseException) -> str:
     """Return which plugin raised an error and how to run without it; an empty text if no plugin did."""
     cause: BaseException | None = error
     while cause is not None:
@@ -80,7 +87,7 @@ def origin_of(error: BaseException) -> str:
     return ""
 
 
-def notes_of(error: BaseException) -> list[str]:
+def collect_notes(error: BaseException) -> list[str]:
     """Return the notes of an error and of its causes, each once."""
     notes: list[str] = []
     cause: BaseException | None = error
@@ -101,7 +108,7 @@ def record_offering_plugin(function: object, plugin: NamedPlugin) -> None:
     _offering_plugins[id(function)] = plugin
 
 
-def offering_plugin(function: object) -> NamedPlugin | None:
+def find_offering_plugin(function: object) -> NamedPlugin | None:
     """Return the plugin of another package that offers a function; None for every other function."""
     return _offering_plugins.get(id(function))
 

@@ -26,7 +26,7 @@ from types import (
 from typing import Any
 from weakref import ref
 
-__all__ = ["BYTES_OF", "Contents", "Identity", "contents_of", "slots_of"]
+__all__ = ["BYTES_OF", "Contents", "Identity", "list_contents", "list_slots"]
 
 #: Values that never change, and are equal where they say so.
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice})
@@ -169,7 +169,7 @@ class Contents:
             return
         depth -= _INTO_CONTAINER
         if len(value) > _LONGEST:
-            self.written.append(_items_of(value))
+            self.written.append(_hash_items(value))
         elif isinstance(value, dict):
             for key, item in _entries(value):
                 self.add(key, depth)
@@ -216,14 +216,14 @@ class Contents:
         self.add(function.__defaults__, depth - 1)
         self.add(function.__kwdefaults__, depth - 1)
         if self._reads_globals:
-            for name, value in _globals_of(function):
+            for name, value in _list_globals(function):
                 self.written.append(name)
                 self.add(value, depth - 1)
 
     def _add_instance(self, value: Any, kind: type, depth: float) -> None:
         attributes = _read(value, "__dict__")
-        slots = slots_of(kind)
-        if (memory := _memory_of(value)) is not None:
+        slots = list_slots(kind)
+        if (memory := _hash_memory(value)) is not None:
             self.written += (kind, memory)
         if not (isinstance(attributes, dict) or slots):
             if isinstance(value, MappingProxyType):
@@ -241,7 +241,7 @@ class Contents:
             self.add(_read(value, slot.__name__), depth - 1)
 
 
-def contents_of(value: Any, special: Callable[[Any, Contents], bool] | None = None) -> list[Any]:
+def list_contents(value: Any, special: Callable[[Any, Contents], bool] | None = None) -> list[Any]:
     """Return what a value holds, to be compared with ``==``.
 
     Plain values and containers are equal where they hold equal things; tensors and arrays where they are the same
@@ -249,9 +249,9 @@ def contents_of(value: Any, special: Callable[[Any, Contents], bool] | None = No
     are the same, or say so, and their attributes are equal.
 
     >>> layers = [1, [2, 3]]
-    >>> before = contents_of(layers)
+    >>> before = list_contents(layers)
     >>> layers[1].append(4)
-    >>> contents_of(layers) == before
+    >>> list_contents(layers) == before
     False
     """
     contents = Contents(special)
@@ -268,7 +268,7 @@ def _entries(value: Any) -> Iterable[tuple[Any, Any]]:
     return dict.items(value) if is_dict else list(value.items())
 
 
-def _items_of(value: Any) -> int:
+def _hash_items(value: Any) -> int:
     """Return the items of a long container as one number: by their values if all have one, or by their identity."""
     items: Any = _entries(value) if isinstance(value, dict) else value
     unordered = isinstance(value, (set, frozenset))
@@ -277,11 +277,11 @@ def _items_of(value: Any) -> int:
     except MemoryError:
         raise
     except Exception:  # some of them have none
-        numbers = [id(each) for item in items for each in (item if isinstance(value, dict) else (item,))]
+        numbers = [id(entry) for item in items for entry in (item if isinstance(value, dict) else (item,))]
         return hash(tuple(sorted(numbers) if unordered else numbers))
 
 
-def _memory_of(value: Any) -> int | None:
+def _hash_memory(value: Any) -> int | None:
     """Return the bytes of a buffer (`bytearray`, `array.array`, ``ctypes``) as one number, if it is one and small."""
     try:
         with memoryview(value) as view:
@@ -327,7 +327,7 @@ def _is_of_package(file: str) -> bool:
     return file.startswith(_STANDARD_LIBRARY) or any(folder in file for folder in _PACKAGES)
 
 
-def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
+def _list_globals(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield the global variables that the code of a function names, and those of the functions inside of it."""
     waiting = [function.__code__]
     if _is_of_package(waiting[0].co_filename):
@@ -336,7 +336,7 @@ def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
     while waiting:
         code = waiting.pop()
         names.update(dict.fromkeys(code.co_names))
-        waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
+        waiting += [const for const in code.co_consts if isinstance(const, CodeType)]
     for name in names:
         if name in function.__globals__:
             yield name, function.__globals__[name]
@@ -347,7 +347,7 @@ def _is_value(kind: type) -> bool:
     return getattr(kind, "__eq__", None) is not object.__eq__
 
 
-def slots_of(kind: type) -> list[MemberDescriptorType]:
+def list_slots(kind: type) -> list[MemberDescriptorType]:
     """Return the descriptors of what a class and its bases have named in their ``__slots__``, private names too."""
     return [
         slot

@@ -29,7 +29,7 @@ from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
-__all__ = ["obstacle", "write_bytes", "write_text", "written_elsewhere"]
+__all__ = ["obstacle", "write_bytes", "write_elsewhere", "write_text"]
 
 #: The error numbers for a file that may be written but not replaced.
 _NOT_REPLACED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV, errno.ENAMETOOLONG}
@@ -55,14 +55,14 @@ def write_bytes(path: str | PathLike[str], content: bytes) -> None:
         if descriptor is None:
             _write_file(os.path.realpath(name), content)
         else:
-            with _closed(descriptor):
+            with _close_at_end(descriptor):
                 _write_all(descriptor, content)
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), name) from error
 
 
 @contextmanager
-def written_elsewhere(path: str | PathLike[str]) -> Iterator[str]:
+def write_elsewhere(path: str | PathLike[str]) -> Iterator[str]:
     """Yield the name of a temporary file, for code that needs a name; its content is then written to ``path``."""
     with tempfile.TemporaryDirectory(prefix="profilerkit_") as folder:
         scratch = Path(folder, "written" + "".join(Path(path).suffixes))
@@ -134,7 +134,7 @@ def _write_file(target: str, content: bytes) -> None:
     except OSError as error:
         if mode is None or error.errno not in _NOT_REPLACED:
             raise
-        with _closed(os.open(target, _FLAGS)) as descriptor:
+        with _close_at_end(os.open(target, _FLAGS)) as descriptor:
             _write_all(descriptor, content)
             os.ftruncate(descriptor, len(content))
             os.fsync(descriptor)
@@ -146,7 +146,7 @@ def _replace(target: str, mode: int | None, content: bytes) -> None:
     scratch = os.path.join(folder, f".profilerkit-{secrets.token_hex(8)}")
     try:
         flags = _FLAGS | os.O_CREAT | os.O_EXCL
-        with _closed(os.open(scratch, flags, 0o666 if mode is None else 0o600)) as descriptor:
+        with _close_at_end(os.open(scratch, flags, 0o666 if mode is None else 0o600)) as descriptor:
             _write_all(descriptor, content)
             if mode is not None and hasattr(os, "fchmod"):  # not on Windows
                 os.fchmod(descriptor, stat.S_IMODE(mode))
@@ -156,7 +156,7 @@ def _replace(target: str, mode: int | None, content: bytes) -> None:
         with suppress(OSError):
             os.unlink(scratch)
         raise
-    with suppress(OSError), _closed(os.open(folder, os.O_RDONLY)) as descriptor:  # not on Windows
+    with suppress(OSError), _close_at_end(os.open(folder, os.O_RDONLY)) as descriptor:  # not on Windows
         os.fsync(descriptor)
 
 
@@ -170,7 +170,7 @@ def _write_all(descriptor: int, content: bytes) -> None:
 
 
 @contextmanager
-def _closed(descriptor: int) -> Iterator[int]:
+def _close_at_end(descriptor: int) -> Iterator[int]:
     try:
         yield descriptor
     finally:

@@ -52,7 +52,7 @@ def lazy_names(
         setattr(sys.modules[package], name, value)
         return value
 
-    def listing() -> list[str]:
+    def list_names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *names})
 
-    return get, listing
+    return get, list_names

@@ -64,7 +64,7 @@ class Lock:
 
         Raises `ProfilerBusyError` if that thread waits, without a timeout, for this one, its result, or one that does.
         """
-        if threading.get_ident() in _awaited_by(self._holder):
+        if threading.get_ident() in _find_awaited(self._holder):
             raise ProfilerBusyError(
                 "this thread waits for one that profiles, which waits for this thread: a model may not join a "
                 "thread, or take the result of one, that profiles; profile before or after the model's call"
@@ -109,7 +109,7 @@ class PerThread:
 _WAITING = frozenset({threading.Thread.join.__code__, Future.result.__code__})
 
 
-def _awaited_by(thread: int) -> set[int]:
+def _find_awaited(thread: int) -> set[int]:
     """Return the threads that a thread waits for, without a timeout, and those that these wait for."""
     latest = sys._current_frames()
     awaited: set[int] = set()

@@ -7,10 +7,10 @@ from collections.abc import Container, Iterable
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["modules_of"]
+__all__ = ["import_modules"]
 
 
-def modules_of(package: str, path: Iterable[str], but: Container[str] = ()) -> dict[str, ModuleType]:
+def import_modules(package: str, path: Iterable[str], but: Container[str] = ()) -> dict[str, ModuleType]:
     """Import the modules of a package and return them by name, in the order of their names.
 
     Args:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..foreign_text import visible
-from .randomness import untouched_random
+from .randomness import keep_random_state
 from .restoring import undone_in_child
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def track(items: Iterable[T], description: str, step: Callable[[T], str] | None 
     """
     stderr = sys.stderr  # None in a process that has none
     is_shown = _state.is_enabled and stderr is not None and stderr.isatty()
-    return _tracked(items, description, step) if is_shown else items
+    return _track(items, description, step) if is_shown else items
 
 
 @contextmanager
@@ -54,9 +54,9 @@ def progress_enabled(enabled: bool) -> Iterator[None]:
         _state.is_enabled = previous
 
 
-def _tracked(items: Iterable[T], description: str, step: Callable[[T], str] | None = None) -> Iterator[T]:
+def _track(items: Iterable[T], description: str, step: Callable[[T], str] | None = None) -> Iterator[T]:
     outermost, streams = _state.display is None, (sys.stdout, sys.stderr)
-    display = _state.display = _state.display or _started_display()
+    display = _state.display = _state.display or _start_display()
     task = display.add_task(_harmless(description), total=_length(items))
     try:
         display.refresh()
@@ -92,8 +92,8 @@ def _length(items: Iterable[Any]) -> int | None:
         return None
 
 
-def _started_display() -> Progress:
-    with untouched_random():
+def _start_display() -> Progress:
+    with keep_random_state():
         from rich.console import Console
         from rich.progress import Progress
 

@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["untouched_random"]
+__all__ = ["keep_random_state"]
 
 
 @contextmanager
-def untouched_random() -> Iterator[None]:
+def keep_random_state() -> Iterator[None]:
     """Restore the state of Python's random number generator at the end: rich draws random numbers for its styles."""
     state = random.getstate()
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..plugging.renderers import render, renderer
-from ..process.randomness import untouched_random
+from ..process.randomness import keep_random_state
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -17,7 +17,7 @@ __all__ = ["layer_text", "render", "renderer", "rich_tables"]
 
 def rich_tables() -> ModuleType:
     """Return the module that draws with rich, for what rich itself is to print."""
-    with untouched_random():
+    with keep_random_state():
         from . import console
     return console
 

@@ -12,7 +12,7 @@ from ..trace.bounds import Bounds
 if TYPE_CHECKING:
     from ..results.report import StatusRecord
 
-__all__ = ["KINDS", "TURNED", "in_words", "interval_of", "shown_of_row", "sign_of_enhancement"]
+__all__ = ["KINDS", "TURNED", "in_words", "sign_of_enhancement", "write_interval", "write_row_value"]
 
 #: What a value is called by the sign before it.
 KINDS = {"≥ ": "lower bound", "≤ ": "upper bound", "~ ": "estimate", "": "lower bound"}
@@ -28,7 +28,7 @@ def in_words(kind: str, number: int) -> str:
     return _SENTENCES[kind][number > 1] if kind in _SENTENCES else kind
 
 
-def interval_of(record: StatusRecord) -> str:
+def write_interval(record: StatusRecord) -> str:
     """Return the two ends behind a value that is neither of them: " [0.4 G, 2 G]", with "?" for one not known."""
     ends = record.ends
     if record.sign != "~ " or ends is None or ends == Bounds():
@@ -39,7 +39,7 @@ def interval_of(record: StatusRecord) -> str:
     return f" [{low}, {high}]"
 
 
-def shown_of_row(row: Mapping[str, Any], column: str) -> tuple[str, float | None]:
+def write_row_value(row: Mapping[str, Any], column: str) -> tuple[str, float | None]:
     """Return the sign before a count of a layer, and the number behind it.
 
     Of a layer that only a branch runs which is not counted this is its upper end.

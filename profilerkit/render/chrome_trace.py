@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .grids import visible
-from .time_stacks import Frame, frames_of
+from .time_stacks import Frame, stack_frames
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -30,17 +30,17 @@ def render(result: Report | Comparison) -> str:
     """
     events: list[dict[str, Any]] = []
     for process, report in enumerate(result.reports, start=1):
-        tracks = frames_of(report)
-        events.append(_named("process_name", process, 0, visible(report.name)))
+        tracks = stack_frames(report)
+        events.append(_name_event("process_name", process, 0, visible(report.name)))
         if not tracks:
-            events.append(_named("process_labels", process, 0, "no times: measure layer_times or operator_times"))
+            events.append(_name_event("process_labels", process, 0, "no times: measure layer_times or operator_times"))
         for thread, (track, frames) in enumerate(tracks.items(), start=1):
-            events.append(_named("thread_name", process, thread, track))
+            events.append(_name_event("thread_name", process, thread, track))
             events += _slices(frames, process, thread, track)
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"exporter": "profilerkit"}})
 
 
-def _named(kind: str, process: int, thread: int, value: str) -> dict[str, Any]:
+def _name_event(kind: str, process: int, thread: int, value: str) -> dict[str, Any]:
     argument = "labels" if kind == "process_labels" else "name"
     return {"ph": "M", "name": kind, "pid": process, "tid": thread, "ts": 0, "args": {argument: value}}
 

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from ..piping.quantity import Scale, scale_value
-from ..piping.titles import words_of
+from ..piping.titles import split_words
 
 __all__ = ["Column", "share_text"]
 
@@ -40,7 +40,7 @@ class Column(NamedTuple):
     def of(cls, name: str) -> Column:
         """Return the title, unit and scale that follow from a column's name; by default a count without unit."""
         unit, scale = next(((unit, scale) for end, unit, scale in _SUFFIXES if name.endswith(end)), ("", Scale.SI))
-        words = words_of(name.removesuffix("_share").replace("flops_per_second", "FLOP/s"))
+        words = split_words(name.removesuffix("_share").replace("flops_per_second", "FLOP/s"))
         title = " ".join(_WORDS.get(word, word) for word in words)
         title = f"share of {title}" if name.endswith("_share") else title
         return cls(f"{title[:1].upper()}{title[1:]}", unit, scale)

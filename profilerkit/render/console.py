@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..process.clean_output import terminal_columns
-from ..process.randomness import untouched_random
+from ..process.randomness import keep_random_state
 from ..trace.records import LayerTable
 from .content import layer_grid, parts
 from .grids import Grid, Notes, Part
@@ -52,7 +52,7 @@ def to_text(renderable: RenderableType, width: int | None = None, color: bool = 
         legacy_windows=False,
         highlight=False,
     )
-    with untouched_random():
+    with keep_random_state():
         console.print(renderable)
     text = "\n".join(line.rstrip() for line in target.getvalue().splitlines())
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
@@ -70,12 +70,12 @@ def render(
 
     With ``color`` it has the escape sequences of a terminal: what failed, is partial or noisy, is better or worse.
     """
-    return to_text(_drawn(parts(result, details, depth, top, changes)), color=color)
+    return to_text(_draw(parts(result, details, depth, top, changes)), color=color)
 
 
 def result_table(result: Report | Comparison, details: bool = False) -> RenderableType:
     """Return the table of one model, or of several side by side; ``details`` adds descriptions and the layers."""
-    return _drawn(parts(result, details))
+    return _draw(parts(result, details))
 
 
 def layer_table(layers: LayerTable) -> RenderableType:
@@ -88,7 +88,7 @@ def grid_text(grid: Grid) -> str:
     return to_text(_part(grid))
 
 
-def _drawn(content: list[Part]) -> RenderableType:
+def _draw(content: list[Part]) -> RenderableType:
     return Group(*map(_part, content))
 
 
@@ -125,7 +125,7 @@ class _Fitted:
         title = f"\n{grid.title}"
         for columns in _pieces(widths, options.max_width):
             yield Text(title, style="bold")  # as a title of the table it would be folded to the width of that
-            yield _table(grid, columns, _squeezed([widths[each] for each in columns], options.max_width))
+            yield _table(grid, columns, _squeeze([widths[column] for column in columns], options.max_width))
             title = f"{grid.title}, continued"
 
 
@@ -180,13 +180,13 @@ def _pieces(widths: list[tuple[int, int]], available: int) -> list[list[int]]:
     """Return the columns of each table that a grid is drawn as: as many as fit, the first one in each."""
     pieces = [[0]]
     for column in range(1, len(widths)):
-        if len(pieces[-1]) > 1 and _table_width(widths[each][0] for each in [*pieces[-1], column]) > available:
+        if len(pieces[-1]) > 1 and _table_width(widths[item][0] for item in [*pieces[-1], column]) > available:
             pieces.append([0])
         pieces[-1].append(column)
     return pieces
 
 
-def _squeezed(widths: list[tuple[int, int]], available: int) -> list[int]:
+def _squeeze(widths: list[tuple[int, int]], available: int) -> list[int]:
     """Return the best widths, with the widest columns narrowed until the table fits."""
     fitted = [min(best, max(least, available)) for least, best in widths]
     for _ in range(_table_width(fitted) - available):

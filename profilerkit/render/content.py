@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..piping.quantity import PREFIXES, Scale, scale_value
 from ..piping.status import Completeness
-from ..piping.titles import title_of
+from ..piping.titles import write_title
 from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
-from ..trace.conditions import conditions_of
+from ..trace.conditions import read_conditions
 from ..trace.depths import within_depth
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .bounds import KINDS, in_words, interval_of, shown_of_row
+from .bounds import KINDS, in_words, write_interval, write_row_value
 from .columns import Column
 from .enhancements import enhancement_in_words
 from .grids import Grid, Notes, Part, visible
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["Grid", "Notes", "Part", "layer_grid", "measured_grid", "parts", "visible"]
+__all__ = ["Grid", "Notes", "Part", "layer_grid", "parts", "seconds_grid", "visible"]
 
 
 def parts(
@@ -86,7 +86,7 @@ class _Layers:
         """Return the grid of a metric that is a table: ten rows unless another number is requested."""
         is_timed = isinstance(table, LayerTable) and any(name.endswith("_seconds") for name in table.columns)
         if is_timed and len(self._shallow(table)) <= (self.top or ROWS):
-            return measured_grid(title, LayerTable(self._shallow(table)))
+            return seconds_grid(title, LayerTable(self._shallow(table)))
         if table.columns == COLUMNS:
             return operator_grid(title, table, self.top or ROWS)
         return table_grid(title, table, self.top or ROWS, self.depth)
@@ -156,7 +156,7 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
     notes += dict.fromkeys(note for report in reports for note in _batch(report, named=not alike))
     if not alike:
         notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
-    yield Notes((*notes, *_made_differently(reports), *different_origins(reports), *legend(comparison)))
+    yield Notes((*notes, *_describe_conditions(reports), *different_origins(reports), *legend(comparison)))
     yield from sweep_grids(reports)
     if details:
         yield _descriptions(firsts)
@@ -181,7 +181,7 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
         label = row["path"].rpartition(".")[2] if nested else row["path"]
         shapes = ", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())
         counts = [
-            sign + _count(value) for sign, value in (shown_of_row(row, each) for each in ("params", "macs", "flops"))
+            sign + _count(value) for sign, value in (write_row_value(row, name) for name in ("params", "macs", "flops"))
         ]
         counts += [Column.of(name).show(row[name]) or "-" for name in timed]
         rows.append((label or "(model)", row["type"], shapes, str(row["calls"]) if row["calls"] else "-", *counts))
@@ -230,10 +230,10 @@ def _side(value: int | None) -> str:
     return "" if value is None else _count(value)
 
 
-def measured_grid(title: str, layers: LayerTable) -> Grid:
+def seconds_grid(title: str, layers: LayerTable) -> Grid:
     """Return a per-layer table of seconds: a column for each of its own, what binds them, and what rows leave out."""
     columns = [name for name in (layers[0] if layers else {}) if name.endswith("_seconds")]
-    titles = ["Layer", "Type", "Calls", *(_heading(name) for name in columns)]
+    titles = ["Layer", "Type", "Calls", *(_write_heading(name) for name in columns)]
     missing = any(row.get("missing") for row in layers)
     binds = any(row.get("binds") for row in layers)
     rows = []
@@ -248,8 +248,8 @@ def measured_grid(title: str, layers: LayerTable) -> Grid:
     return Grid(title, tuple(titles), tuple(rows), numeric, depths, kind="layers")
 
 
-def _heading(column: str) -> str:
-    return title_of(column.removesuffix("_seconds"))
+def _write_heading(column: str) -> str:
+    return write_title(column.removesuffix("_seconds"))
 
 
 def _descriptions(records: Iterable[StatusRecord]) -> Grid:
@@ -266,10 +266,10 @@ def _value_and_unit(record: StatusRecord) -> tuple[str, str]:
         return "-", ""
     shown = record.shown
     if record.unit in ("", *PREFIXES) or f" {record.unit}" not in shown:
-        return f"{record.sign}{shown}{interval_of(record)}", ""  # a bare count keeps its prefix: 51.9 k
+        return f"{record.sign}{shown}{write_interval(record)}", ""  # a bare count keeps its prefix: 51.9 k
     number, bracket, interval = shown.partition(" [")
     number = number.replace(f" {record.unit}", "", 1)  # the noise stands behind it: 51.9 ms ±4%
-    return f"{record.sign}{number}{bracket}{interval}{interval_of(record)}", record.unit
+    return f"{record.sign}{number}{bracket}{interval}{write_interval(record)}", record.unit
 
 
 def _cell(record: StatusRecord | None) -> str:
@@ -280,7 +280,7 @@ def _cell(record: StatusRecord | None) -> str:
     shown = record.shown
     if isinstance(record.value, Measurement):  # its interval is left out: the one of the ratio stands beside it
         shown = shown.partition(" [")[0]
-    return f"{record.sign}{shown}{interval_of(record)}"
+    return f"{record.sign}{shown}{write_interval(record)}"
 
 
 def _mark(record: StatusRecord | None) -> str:
@@ -306,14 +306,14 @@ def _notes_of_all(reports: Sequence[Report]) -> list[str]:
     return [*map(_sentence, common), *(f"{', '.join(of_note)}: {note}" for note, of_note in names.items())]
 
 
-def _made_differently(reports: Sequence[Report]) -> Iterator[str]:
+def _describe_conditions(reports: Sequence[Report]) -> Iterator[str]:
     """Say that reports were made under different conditions, as autocast around one of them, if they were."""
-    conditions = [conditions_of(report.notes) for report in reports]
+    conditions = [read_conditions(report.notes) for report in reports]
     if len(set(conditions)) > 1:
-        each = "; ".join(
+        number = "; ".join(
             f"{report.name}: {', '.join(of_one) or 'none'}" for report, of_one in zip(reports, conditions, strict=True)
         )
-        yield f"The reports were made under different conditions, which make a difference of their own: {each}."
+        yield f"The reports were made under different conditions, which make a difference of their own: {number}."
 
 
 def _sentence(note: str) -> str:

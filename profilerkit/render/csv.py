@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["is_formula", "render", "written"]
+__all__ = ["is_formula", "render", "write_csv"]
 
 
 def render(result: Report | Comparison) -> str:
@@ -33,7 +33,7 @@ def render(result: Report | Comparison) -> str:
         for record in report.statuses.values():
             better = result.enhancement(record.key, index - 1) if isinstance(result, Comparison) and index else None
             rows.append({"model": report.name, "backend": report.backend, **_cells(record), "enhancement": better})
-    return written(_COLUMNS, rows)
+    return write_csv(_COLUMNS, rows)
 
 
 _COLUMNS = (
@@ -63,7 +63,7 @@ def _ends(record: StatusRecord) -> tuple[float | None, float | None]:
     return record.ends.low, record.ends.high
 
 
-def written(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
+def write_csv(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
     """Return rows as CSV with a header; text that a spreadsheet would read as a formula gets an apostrophe."""
     target = io.StringIO()
     names = list(columns)

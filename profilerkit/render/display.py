@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ..arguments.levels import logging_level
+from ..arguments.levels import read_logging_level
 from ..plugging.renderers import render
 from ..process.clean_output import wants_color
 
@@ -23,7 +23,7 @@ def log(shown: Report | Comparison, print_mode: str, short_print: bool) -> None:
     """
     import logging  # slow to import, and needed only where something is shown
 
-    level = logging_level(print_mode)
+    level = read_logging_level(print_mode)
     logger = logging.getLogger("profilerkit")
     if logger.hasHandlers():
         logger.log(level, "\n%s", shown.to_text(details=not short_print))

@@ -11,7 +11,7 @@ from ..foreign_text import visible
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["MARKS", "Grid", "Notes", "Part", "titled_values", "visible"]
+__all__ = ["MARKS", "Grid", "Notes", "Part", "list_titled_values", "visible"]
 
 
 #: What cells may be marked as.
@@ -49,7 +49,7 @@ class Notes:
         object.__setattr__(self, "lines", tuple(map(visible, self.lines)))
 
 
-def titled_values(reports: Sequence[Report], fits: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
+def list_titled_values(reports: Sequence[Report], fits: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
     """Yield each value of that kind with a title; of several reports it has the name of the report."""
     for report in reports:
         named = f" of {report.name}" if len(reports) > 1 else ""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["escaped", "render", "table"]
+__all__ = ["escape", "render", "table"]
 
 #: What TeX would take for its own, and how it is written instead.
 _SPECIAL = {
@@ -54,7 +54,7 @@ def render(
     lines = ["% needs \\usepackage{booktabs,longtable} in the preamble"]
     for part in parts(result, details, depth, top, changes):
         if isinstance(part, Notes):
-            lines += [f"\\par\\noindent{{\\footnotesize {escaped(line)}}}" for line in part.lines]
+            lines += [f"\\par\\noindent{{\\footnotesize {escape(line)}}}" for line in part.lines]
         elif part.rows:
             lines += ["", table(part)]
     return "\n".join(lines) + "\n"
@@ -67,7 +67,7 @@ def table(grid: Grid) -> str:
         sides = "lp{0.7\\linewidth}"
     head = f"{_row(tuple(title.replace(chr(10), ' ') for title in grid.titles))}\n\\midrule"
     body = "\n".join(_row(row, grid.depths[index] if grid.depths else 0) for index, row in enumerate(grid.rows))
-    caption = f"\\caption{{{escaped(grid.title)}}}"
+    caption = f"\\caption{{{escape(grid.title)}}}"
     if len(grid.rows) > _PAGE:
         return (
             f"\\begin{{longtable}}{{{sides}}}\n{caption}\\\\\n\\toprule\n{head}\n\\endhead\n\\bottomrule\n\\endfoot\n"
@@ -81,10 +81,10 @@ def table(grid: Grid) -> str:
 
 def _row(cells: tuple[str, ...], depth: int = 0) -> str:
     indent = f"\\hspace*{{{depth}em}}" if depth else ""
-    return f"{indent}{' & '.join(map(escaped, cells))} \\\\"
+    return f"{indent}{' & '.join(map(escape, cells))} \\\\"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return a text that TeX prints as it is."""
     return "".join(_SPECIAL.get(letter) or _letter(letter) for letter in text)
 

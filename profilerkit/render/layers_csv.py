@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .csv import written
+from .csv import write_csv
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -17,4 +17,4 @@ def render(result: Report | Comparison) -> str:
     """Return every column of `Report.layerwise`, behind the ``model`` that a layer belongs to."""
     rows = [{"model": report.name, **row} for report in result.reports for row in report.layerwise]
     columns = dict.fromkeys(name for row in rows for name in row)
-    return written(columns or ["model"], rows)
+    return write_csv(columns or ["model"], rows)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["escaped", "render", "table"]
+__all__ = ["escape", "render", "table"]
 
 
 def render(
@@ -26,23 +26,23 @@ def render(
     drawn = []
     for part in parts(result, details, depth, top, changes):
         if isinstance(part, Notes):
-            drawn.append("\n".join(f"- {escaped(line)}" for line in part.lines))
+            drawn.append("\n".join(f"- {escape(line)}" for line in part.lines))
         else:
-            drawn += [f"### {escaped(part.title)}", table(part) if part.rows else ""]
+            drawn += [f"### {escape(part.title)}", table(part) if part.rows else ""]
     return "\n\n".join(filter(None, drawn)) + "\n"
 
 
 def table(grid: Grid) -> str:
     """Return a grid as a table of GitHub's; rows are indented by their depth."""
     sides = ["---:" if index in grid.numeric else "---" for index in range(len(grid.titles))]
-    lines = [[escaped(title.replace("\n", " ")) for title in grid.titles], sides]
+    lines = [[escape(title.replace("\n", " ")) for title in grid.titles], sides]
     for index, (label, *cells) in enumerate(grid.rows):
         indent = "&emsp;" * grid.depths[index] if grid.depths else ""
-        lines.append([f"{indent}{escaped(label)}", *map(escaped, cells)])
+        lines.append([f"{indent}{escape(label)}", *map(escape, cells)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return a text without anything that Markdown or the HTML inside it would take for its own.
 
     Nobody is notified either: ``@name`` and ``#1`` stay text.

@@ -24,7 +24,7 @@ _TOGETHER = timedelta(hours=1)
 
 def different_origins(reports: Sequence[Report]) -> Iterator[str]:
     """Yield one sentence if times of these reports were taken at different times or on different machines."""
-    timed = [report for report in reports if any(map(_is_time, (each.value for each in report.statuses.values())))]
+    timed = [report for report in reports if any(map(_is_time, (record.value for record in report.statuses.values())))]
     if len(timed) < 2:
         return
     differing = [name for name in (*_MACHINE, *_BY_FRAMEWORK) if _differ(timed, name)]
@@ -32,9 +32,9 @@ def different_origins(reports: Sequence[Report]) -> Iterator[str]:
     apart = len(moments) > 1 and max(moments) - min(moments) > _TOGETHER
     if not (differing or apart):
         return
-    each = "; ".join(f"{report.name}: {_origin(report, differing)}" for report in timed)
+    number = "; ".join(f"{report.name}: {_origin(report, differing)}" for report in timed)
     what = " and ".join([*(["at different times"] if apart else []), *(["on different machines"] if differing else [])])
-    yield f"The times were taken {what}, so that they compare with care ({each})."
+    yield f"The times were taken {what}, so that they compare with care ({number})."
 
 
 def _differ(reports: Sequence[Report], name: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .grids import visible
-from .time_stacks import Frame, frames_of
+from .time_stacks import Frame, stack_frames
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -28,7 +28,7 @@ def render(result: Report | Comparison) -> str:
     indexes: dict[str, int] = {}
     profiles = []
     for report in result.reports:
-        for track, frames in frames_of(report).items():
+        for track, frames in stack_frames(report).items():
             profiles.append(_profile(visible(f"{report.name}: {track}"), frames, indexes))
     return json.dumps(
         {

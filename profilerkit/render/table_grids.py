@@ -56,7 +56,7 @@ def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | No
     rows = within_depth(table, depth)
     total, is_whole = len(rows), top is None or len(rows) <= top
     if not is_whole:
-        by = _ranked_by(rows)
+        by = _find_ranking(rows)
         rows = _top(rows, by)[:top]
         how = f"the {len(rows)} of {total} with the most {_in_a_sentence(by)}" if by else f"the first {len(rows)}"
         title = f"{title}, {how}" if by else f"{title}, {how} of {total}"
@@ -66,12 +66,12 @@ def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | No
     drawn = tuple(tuple(_cell(row, name, nested) for name in columns) for row in rows)
     numeric = frozenset(index for index, name in enumerate(columns) if _is_numeric(rows, name))
     depths = tuple(row["depth"] for row in rows) if nested else ()
-    return Grid(title, tuple(_heading(name) for name in columns), drawn, numeric, depths, kind="layers")
+    return Grid(title, tuple(_write_heading(name) for name in columns), drawn, numeric, depths, kind="layers")
 
 
 def top_row_note(table: Table) -> str:
     """Return what stands first in a ranked table, in words: "the slowest of 217 layers is conv1 (Conv2d), 3.1 ms"."""
-    by = _ranked_by(table)
+    by = _find_ranking(table)
     rows = _top(table, by) if by else []
     if not by or not rows or not rows[0][by]:
         return ""
@@ -94,7 +94,7 @@ def _in_a_sentence(column: str) -> str:
     return title if title[:2].isupper() else f"{title[:1].lower()}{title[1:]}"
 
 
-def _ranked_by(rows: Sequence[Mapping[str, Any]]) -> str:
+def _find_ranking(rows: Sequence[Mapping[str, Any]]) -> str:
     first = rows[0] if rows else {}
     return next((name for name in _RANKED if name in first and any(row[name] for row in rows)), "")
 
@@ -114,11 +114,11 @@ def _is_numeric(rows: Iterable[Mapping[str, Any]], name: str) -> bool:
     return bool(values) and all(isinstance(value, (int, float, Measurement)) for value in values)
 
 
-def _heading(name: str) -> str:
+def _write_heading(name: str) -> str:
     return {"path": "Layer", "type": "Type"}.get(name) or Column.of(name).title
 
 
-def _column_of(row: Mapping[str, Any], name: str) -> Column:
+def _find_column(row: Mapping[str, Any], name: str) -> Column:
     """Return the column whose unit a cell has: that of its title, or the one that the row names."""
     if name == "value" and "by" in row:
         return Column.of(str(row["by"]))
@@ -140,9 +140,9 @@ def _cell(row: Mapping[str, Any], name: str, nested: bool) -> str:
     if isinstance(value, (int, float)):
         if name == "share" or (name == "noise" and "column" in row):
             return share_text(value)
-        return _column_of(row, name).show(value)
+        return _find_column(row, name).show(value)
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {format_number(each)}" for key, each in value.items())
+        return ", ".join(f"{key} {format_number(content)}" for key, content in value.items())
     if isinstance(value, (tuple, list)):
-        return ", ".join(str(list(each)) if isinstance(each, (tuple, list)) else str(each) for each in value)
+        return ", ".join(str(list(item)) if isinstance(item, (tuple, list)) else str(item) for item in value)
     return str(value)

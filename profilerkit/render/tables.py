@@ -15,7 +15,7 @@ from ..plugging.renderers import html_fragment
 from ..process.files import write_text
 from ..times.measurement import Measurement
 from .console import grid_text
-from .csv import written
+from .csv import write_csv
 from .grids import Grid
 from .markdown import table as markdown_table
 from .table_grids import ROWS, table_grid
@@ -39,7 +39,7 @@ def first_rows(table: Table, top: int | None = ROWS, depth: int | None = None) -
 def save(table: Table, path: Path) -> None:
     """Write all rows of a table to a file, in the form of its suffix."""
     forms = {
-        ".csv": lambda: written(table.columns, table),
+        ".csv": lambda: write_csv(table.columns, table),
         ".json": lambda: json.dumps([_plain(row) for row in table], indent=2) + "\n",
         ".txt": lambda: table_text(table, None) + "\n",
         ".md": lambda: markdown_table(table_grid("", table, None)) + "\n",

@@ -11,7 +11,7 @@ from ..times.conditions import Conditions
 from ..times.measurement import PERCENTILES, Measurement, Ratio
 from ..times.percentiles import is_supported
 from ..times.wording import noise_text
-from .grids import Grid, titled_values
+from .grids import Grid, list_titled_values
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -22,7 +22,7 @@ __all__ = ["environment_facts", "environment_grids", "legend", "machine_facts", 
 
 def sweep_grids(reports: Sequence[Report]) -> Iterator[Grid]:
     """Yield a grid for each sweep over batch sizes; the knee is marked."""
-    for title, value in titled_values(reports, lambda each: isinstance(each, BatchSweep)):
+    for title, value in list_titled_values(reports, lambda item: isinstance(item, BatchSweep)):
         yield _sweep(title, value)
 
 
@@ -87,26 +87,26 @@ def _is_measured(record: StatusRecord) -> bool:
 def _statistics(value: Measurement, unit: str) -> dict[str, str]:
     scale = Scale.TIME if unit == "s" else Scale.NONE
 
-    def shown(number: float) -> str:
+    def show(number: float) -> str:
         return str(scale_value(number, unit, scale))
 
     low, high = value.interval
     return {
-        "Median": shown(value.median),
-        f"{value.interval_name[:1].upper()}{value.interval_name[1:]}": f"{shown(low)} to {shown(high)}",
+        "Median": show(value.median),
+        f"{value.interval_name[:1].upper()}{value.interval_name[1:]}": f"{show(low)} to {show(high)}",
         "Noise": noise_text(value.noise),
-        "Mean": shown(value.mean),
-        **({"Standard deviation": shown(value.std)} if len(value.samples) > 1 else {}),
-        "Interquartile range": shown(value.iqr),
-        "Smallest": shown(value.min),
-        "Largest": shown(value.max),
-        **{f"p{percent}": shown(value.percentile(percent)) for percent in _percentiles_of(value)},
+        "Mean": show(value.mean),
+        **({"Standard deviation": show(value.std)} if len(value.samples) > 1 else {}),
+        "Interquartile range": show(value.iqr),
+        "Smallest": show(value.min),
+        "Largest": show(value.max),
+        **{f"p{percent}": show(value.percentile(percent)) for percent in _choose_percentiles(value)},
         "Samples": f"{len(value.samples)} after {len(value.warmup)} left out{_alike(value)}",
         **machine_facts(value.conditions),
     }
 
 
-def _percentiles_of(value: Measurement) -> list[int]:
+def _choose_percentiles(value: Measurement) -> list[int]:
     """Return the percentiles above the median that so many samples can tell: none of three, p90 of ten."""
     return [percent for percent in PERCENTILES if percent > 50 and is_supported(percent, len(value.samples))]
 
@@ -121,7 +121,7 @@ def machine_facts(machine: Conditions | None) -> dict[str, str]:
     if machine is None:
         return {}
     seconds, processor = (
-        str(scale_value(each, "s", Scale.TIME)) for each in (machine.wall_seconds, machine.cpu_seconds)
+        str(scale_value(item, "s", Scale.TIME)) for item in (machine.wall_seconds, machine.cpu_seconds)
     )
     facts = {
         "Processor time": f"{processor} in {seconds}",
@@ -149,7 +149,7 @@ def legend(comparison: Comparison) -> Iterator[str]:
     first = comparison.reference.statuses[key].value
     records = [(other, other.statuses[key].value) for other in comparison.others if key in other.statuses]
     others = [(other, value) for other, value in records if isinstance(value, Measurement)]
-    paired = all(first.taken_with(value) for _, value in others)
+    paired = all(first.is_paired_with(value) for _, value in others)
     ratios = [(other, Ratio.of(first, value)) for other, value in others]
     how = "measured in turn" if paired else "measured one after the other"
     interval = f"{100 * first.confidence:.4g} % confidence interval"

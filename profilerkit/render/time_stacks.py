@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..trace.rows import depth_of, nearest_around
+from ..trace.rows import count_depth, nearest_around
 from ..trace.table import Table
 from .grids import visible
 
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["Frame", "frames_of", "named"]
+__all__ = ["Frame", "name_frame", "stack_frames"]
 
 _PHASES = ("forward", "backward")
 
@@ -33,7 +33,7 @@ class Frame:
     seconds: float = 0.0
 
 
-def frames_of(report: Report) -> dict[str, list[Frame]]:
+def stack_frames(report: Report) -> dict[str, list[Frame]]:
     """Return the outermost frames by the name of a track, such as "layers, forward"; only tracks that have times.
 
     Seconds are medians over the passes. Layers are in the order of the model and have their own times; a time below
@@ -47,7 +47,7 @@ def frames_of(report: Report) -> dict[str, list[Frame]]:
     return {name: frames for name, frames in tracks.items() if frames}
 
 
-def named(path: str, kind: str = "") -> str:
+def name_frame(path: str, kind: str = "") -> str:
     """Return what a layer's frame is called: its path, with its type."""
     return visible(f"{path or '(model)'} ({kind})" if kind else path or "(model)")
 
@@ -71,8 +71,8 @@ def _layers(report: Report, phase: str) -> list[Frame]:
         if seconds is not None:
             facts = {name: counts.get(row["path"], {}).get(name) for name in ("params", "macs", "flops")}
             facts |= {"calls": row.get("calls"), "missing": row.get("missing") or None}
-            frames[row["path"]] = Frame(named(row["path"], row.get("type", "")), seconds, _measured(facts))
-    return _nested(frames)
+            frames[row["path"]] = Frame(name_frame(row["path"], row.get("type", "")), seconds, _select_facts(facts))
+    return _nest(frames)
 
 
 def _operators(report: Report, phase: str) -> list[Frame]:
@@ -81,23 +81,23 @@ def _operators(report: Report, phase: str) -> list[Frame]:
         seconds = _seconds(row.get("seconds"))
         if seconds is None or row.get("phase") != phase or "operator" not in row or "layer" not in row:
             continue
-        layer = frames.setdefault(row["layer"], Frame(named(row["layer"]), 0.0))
+        layer = frames.setdefault(row["layer"], Frame(name_frame(row["layer"]), 0.0))
         facts = {name: row.get(name) for name in ("calls", "macs", "flops", "missing")}
-        layer.inside.append(Frame(visible(row["operator"]), seconds, _measured(facts), seconds=seconds))
-    return _nested(frames)
+        layer.inside.append(Frame(visible(row["operator"]), seconds, _select_facts(facts), seconds=seconds))
+    return _nest(frames)
 
 
-def _measured(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _select_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: visible(value) if isinstance(value, str) else value for name, value in facts.items() if value}
 
 
-def _nested(frames: Mapping[str, Frame]) -> list[Frame]:
+def _nest(frames: Mapping[str, Frame]) -> list[Frame]:
     """Put each frame into that of the nearest layer around it, and add up their seconds; return the outermost."""
     outermost: list[Frame] = []
     around = nearest_around(frames)
     for frame in frames.values():
         frame.seconds = frame.own_seconds + sum(operator.seconds for operator in frame.inside)
-    for path in sorted(frames, key=depth_of, reverse=True):
+    for path in sorted(frames, key=count_depth, reverse=True):
         outer = around[path]
         if outer is not None:
             frames[outer].seconds += frames[path].seconds

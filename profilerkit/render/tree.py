@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..trace.depths import within_depth
-from ..trace.layer_view import children_of
+from ..trace.layer_view import group_children
 from ..trace.records import LayerTable
 from ..trace.rows import parent_path
-from .bounds import shown_of_row
+from .bounds import write_row_value
 from .columns import Column, share_text
 from .grids import visible
 
@@ -60,7 +60,7 @@ def _lines(report: Report, depth: int | None, top: int | None, by: str | None, c
     if not rows:
         yield "no layers: the model was not traced"
         return
-    shown = list(_branches(rows[0], children_of(rows), configuration))
+    shown = list(_branches(rows[0], group_children(rows), configuration))
     width = min(max(len(label) for label, _ in shown), _WIDEST)
     for label, row in shown:
         yield f"{label:<{width}}  {_values(row)}".rstrip()
@@ -102,7 +102,7 @@ def _values(row: Mapping[str, Any]) -> str:
     inputs, outputs = (_shapes(row.get(column)) for column in ("input_shapes", "output_shapes"))
     parts = [f"{inputs} -> {outputs}" if inputs and outputs else outputs]
     for column, word in _VALUES.items():
-        sign, value = shown_of_row(row, column)
+        sign, value = write_row_value(row, column)
         if value:
             share = row.get(f"{column}_share")
             shown = f"{sign}{Column.of(column).show(value)} {word}".rstrip()

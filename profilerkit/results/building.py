@@ -12,22 +12,22 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from ..inputs import ModelInputs
-from ..piping.intrinsic import Inputs, Trace, batch_size_of
+from ..piping.intrinsic import Inputs, Trace, find_batch_size
 from ..piping.status import Metric, StatusKey
 from ..plugging.loaded_files import in_plain_names
 from ..process.environment import machine
 from ..times.measurement import Measurement
-from ..trace.conditions import SETTINGS_FACT, noted
+from ..trace.conditions import SETTINGS_FACT, write_notes
 from ..trace.records import ModelTrace
 from .report import Report, StatusRecord
 
 if TYPE_CHECKING:
     from ..backend import Backend
 
-__all__ = ["report_of"]
+__all__ = ["build_report"]
 
 
-def report_of(
+def build_report(
     name: str,
     backend: Backend,
     model: Any,
@@ -46,7 +46,7 @@ def report_of(
     ran = trace if trace is not None and trace.failure is None else None
     environment = {**_machine(), **backend.environment()}
     settings = environment.pop(SETTINGS_FACT, "")
-    made_under = noted(settings.split("; ")) if settings and any(map(_is_measured, statuses.values())) else ()
+    made_under = write_notes(settings.split("; ")) if settings and any(map(_is_measured, statuses.values())) else ()
     report = Report(
         name=name,
         backend=backend.name,
@@ -150,7 +150,7 @@ def _batch_sizes(status: StatusKey, backend: Backend, model: Any, known_sizes: d
     sizes: list[int] = []
     for source in status.sources:
         if id(source) not in known_sizes:
-            size = batch_size_of(source.value, backend, model) if isinstance(source, Inputs) else None
+            size = find_batch_size(source.value, backend, model) if isinstance(source, Inputs) else None
             direct = [] if size is None else [size]
             known_sizes[id(source)] = [*direct, *_batch_sizes(source, backend, model, known_sizes)]
         sizes += known_sizes[id(source)]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..trace.records import LayerTable
-from ..trace.rows import depth_of, parent_path
+from ..trace.rows import count_depth, parent_path
 from ..trace.table import Table
 
 __all__ = [
@@ -44,7 +44,7 @@ def require_rows(table: Table, where: str) -> None:
         if any(name in table.columns for name in names):
             _require_columns(table, names, where)
     for column in table.columns:
-        expected = _expected(column)
+        expected = _find_rule(column)
         if expected is None:
             continue
         kind, fits = expected
@@ -60,9 +60,9 @@ def require_layers(table: LayerTable, where: str) -> None:
             if type(row.get(column)) is not kind:
                 raise ValueError(f"{where}.rows[{index}] has no {column} that is a {kind.__name__}")
     for index, row in enumerate(table):
-        if row["depth"] != depth_of(row["path"]):
+        if row["depth"] != count_depth(row["path"]):
             depth, path = short(row["depth"]), short(row["path"])
-            raise ValueError(f"{where}.rows[{index}].depth is {depth}, but {path} lies {depth_of(row['path'])} deep")
+            raise ValueError(f"{where}.rows[{index}].depth is {depth}, but {path} lies {count_depth(row['path'])} deep")
 
 
 def require_tree(table: LayerTable, where: str) -> None:
@@ -105,7 +105,7 @@ def _require_columns(table: Table, names: Iterable[str], where: str) -> None:
         raise ValueError(f"{where}.columns has no {missing[0]!r}")
 
 
-def _expected(column: str) -> tuple[str, Any] | None:
+def _find_rule(column: str) -> tuple[str, Any] | None:
     """Return what a column holds, in words and as what asks a cell; None where its name does not say."""
     if column in _TEXT:
         return "no text", _is_text

@@ -13,11 +13,11 @@ from ..error_text import shown
 from ..errors import ArgumentError, UnknownStatusError
 from ..piping.status import Comparative, StatusKey, is_number
 from ..times.measurement import Measurement, Ratio
-from ..trace.alignment import VALUES, aligned
+from ..trace.alignment import VALUES, align
 from ..trace.bounds import Bounds
 from ..trace.side_by_side import in_one_table
 from ..trace.table import Table
-from .metric_rows import compared_rows
+from .metric_rows import compare_rows
 from .report import Report
 from .result import Result
 from .subscripted import Subscripted, one_line
@@ -73,7 +73,7 @@ class Comparison(Subscripted, Result):
         if table not in ("metrics", "layers"):
             raise ValueError(f"no table {shown(table)} in a comparison; it has 'metrics' and 'layers'")
         if table == "metrics":
-            return Table(compared_rows(self)).to_pandas()
+            return Table(compare_rows(self)).to_pandas()
         return (self.layers() if len(self.others) == 1 else self.all_layers()).to_pandas()
 
     def ratio(self, key: str | type[StatusKey], other: str | int | None = None) -> Ratio:
@@ -162,7 +162,7 @@ class Comparison(Subscripted, Result):
 
         It raises `ValueError` if a report has no layers.
         """
-        return aligned(self.reference, self.other(other))
+        return align(self.reference, self.other(other))
 
     def all_layers(self, *columns: str) -> Table:
         """Return a table of the layers of all models, side by side.

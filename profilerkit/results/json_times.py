@@ -35,7 +35,7 @@ def conditions(value: Any, where: str) -> Conditions | None:
         return None
     if not isinstance(value, dict):
         raise ValueError(f"{where} is {value!r:.60}, no mapping")
-    names = [each.name for each in fields(Conditions)]
+    names = [field.name for field in fields(Conditions)]
     if unknown := value.keys() - {*names}:
         raise ValueError(f"{where}.{min(unknown)} is unknown; it can have {', '.join(names)}")
     for name in names:
@@ -84,13 +84,13 @@ def layer_time(value: Any, where: str) -> LayerTime:
 
 def _seconds(value: Mapping[str, Any], name: str, where: str) -> tuple[float, ...]:
     seconds = value.get(name)
-    if not isinstance(seconds, list) or any(type(each) not in (int, float) for each in seconds):
+    if not isinstance(seconds, list) or any(type(duration) not in (int, float) for duration in seconds):
         raise ValueError(f"{where}.{name} is {seconds!r:.60}, no list of numbers")
     return tuple(seconds)
 
 
 def _call(value: Any, where: str) -> CallTime:
     fits = isinstance(value, list) and len(value) == 6 and all(type(number) is int for number in value[:2])
-    if not fits or any(each is not None and type(each) not in (int, float) for each in value[2:]):
+    if not fits or any(item is not None and type(item) not in (int, float) for item in value[2:]):
         raise ValueError(f"{where} is {value!r:.60}, no call of a layer")
     return CallTime(*value)

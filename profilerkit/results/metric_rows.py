@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .comparison import Comparison
     from .report import Report, StatusRecord
 
-__all__ = ["compared_rows", "flat_numbers", "metric_rows"]
+__all__ = ["compare_rows", "flat_numbers", "metric_rows"]
 
 
 def flat_numbers(report: Report) -> Iterator[tuple[str, float]]:
@@ -44,7 +44,7 @@ def metric_rows(report: Report) -> Iterator[Mapping[str, Any]]:
         }
 
 
-def compared_rows(comparison: Comparison) -> Iterator[Mapping[str, Any]]:
+def compare_rows(comparison: Comparison) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each metric: the number of each model by its name, and of each other model its ratio."""
     for key in comparison:
         records = [report.statuses.get(key) for report in comparison.reports]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from ..arguments.checks import PATH
 from ..error_text import shown
 from ..errors import ArgumentError
-from ..plugging.renderers import form_of, html_fragment, render, renderer, suffixes_like
+from ..plugging.renderers import find_form, html_fragment, render, renderer, suffixes_like
 from ..process.clean_output import printable
 from ..process.files import write_text
 
@@ -58,7 +58,7 @@ class Result:
         Only JSON files can be loaded again. A suffix that names no format raises `ArgumentError`.
         """
         path = PATH("path", path)
-        form = form_of(path) if Path(path).suffix else "json"
+        form = find_form(path) if Path(path).suffix else "json"
         if form is None:
             raise ArgumentError(
                 f"path={os.fspath(path)!r}: the suffix names no format; use one of these, nearest first: "

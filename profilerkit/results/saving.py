@@ -32,7 +32,7 @@ from .json_values import from_plain, to_plain
 from .report import Report, StatusRecord
 from .result import Result
 
-__all__ = ["SCHEMA", "load", "load_as", "parse", "require_sealed", "resealed", "save", "to_dict", "to_json"]
+__all__ = ["SCHEMA", "load", "load_as", "parse", "require_sealed", "reseal", "save", "to_dict", "to_json"]
 
 #: The formats of files, and the schema that is written.
 REPORT, COMPARISON = "profilerkit.report", "profilerkit.comparison"
@@ -98,8 +98,8 @@ def to_dict(result: Report | Comparison) -> dict[str, Any]:
     Format, schema and checksum are among them.
     """
     if isinstance(result, Comparison):
-        return _sealed(COMPARISON, {"reports": [_body(report) for report in result.reports]})
-    return _sealed(REPORT, _body(result))
+        return _seal(COMPARISON, {"reports": [_body(report) for report in result.reports]})
+    return _seal(REPORT, _body(result))
 
 
 def to_json(result: Report | Comparison) -> str:
@@ -164,7 +164,7 @@ def _status(record: StatusRecord) -> dict[str, Any]:
     }
 
 
-def _sealed(kind: str, body: dict[str, Any]) -> dict[str, Any]:
+def _seal(kind: str, body: dict[str, Any]) -> dict[str, Any]:
     try:
         json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:  # half of a surrogate pair, which a name may hold and a file may not
@@ -173,7 +173,7 @@ def _sealed(kind: str, body: dict[str, Any]) -> dict[str, Any]:
     return {**head, "checksum": _checksum({**head, **body}), **body}
 
 
-def resealed(content: Mapping[str, Any]) -> dict[str, Any]:
+def reseal(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a file, of which texts were changed on purpose, with the checksum that fits."""
     body = {key: value for key, value in content.items() if key != "checksum"}
     return {**content, "checksum": _checksum(body)}
@@ -215,7 +215,7 @@ def parse(content: bytes, source: str) -> Report | Comparison:
 
 def require_sealed(content: bytes, source: str) -> None:
     """Raise `ReportFileError` for bytes that are no file of `save`, or changed; `parse` checks the rest of it."""
-    _read(content, source, lambda decoded: _opened(_require_object(decoded)))
+    _read(content, source, lambda decoded: _open_content(_require_object(decoded)))
 
 
 def _read(content: bytes, source: str, read: Callable[[Any], T]) -> T:
@@ -237,7 +237,7 @@ def _cut(error: Exception) -> str:
 
 def _result(decoded: Any) -> Report | Comparison:
     _require_bounded(_require_object(decoded))
-    kind, body = _opened(decoded)
+    kind, body = _open_content(decoded)
     if kind == REPORT:
         return _report(body)
     reports = body.get("reports")
@@ -264,14 +264,14 @@ def _require_bounded(decoded: Any) -> None:
                 pending.append(value)
             elif type(value) is int and not -LARGEST < value < LARGEST:
                 name = (
-                    next((key for key, each in container.items() if each is value), "")
+                    next((key for key, content in container.items() if content is value), "")
                     if isinstance(container, dict)
                     else ""
                 )
                 raise ValueError(f"{name or 'a number'} is larger than 1e100, beyond any count")
 
 
-def _opened(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _open_content(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the kind and the body of a file of today's schema, whose checksum fits."""
     kind, schema, writer = (content.get(name) for name in ("format", "schema", "profilerkit"))
     if kind not in (REPORT, COMPARISON):

@@ -199,7 +199,7 @@ def residual_cnn() -> ExpectedLayer:
     return _model(
         _convolution("stem", (height, width), channels, filters, 3, bias=False),
         _batch_norm("stem_norm", elements, filters),
-        block.shared(2),
+        block.share(2),
         _pooling("pooling", height * width, filters),
         _flatten(),
         _linear("classifier", filters, CLASSES),

@@ -11,7 +11,7 @@ from ..inputs import DataLoader, ForwardPass, ModelInputs, TensorSpec
 from ..inputs import _dtype_name as dtype_name
 from ..protocols import FitsInputs, NoticesTraining, OpensModels
 from .architectures import ARCHITECTURES
-from .subject import BackendSubject, expect, expect_equal, raised_by
+from .subject import BackendSubject, catch_error, expect, expect_equal
 
 __all__ = ["ContractChecks"]
 
@@ -46,9 +46,12 @@ class ContractChecks(BackendSubject):
             expect_equal(self.backend.accepts(other), False, f"accepts({other!r})")
 
     def test_a_model_is_opened_as_it_is(self) -> None:
-        """`opened` returns an object that is no path unchanged."""
+        """`open_model` returns an object that is no path unchanged."""
         model = self.built(self.any_architecture())
-        expect(self.offered(OpensModels).opened(model) is model, "opened(model) returned another object than the model")
+        expect(
+            self.require_capability(OpensModels).open_model(model) is model,
+            "opened(model) returned another object than the model",
+        )
 
     def test_names_are_words(self) -> None:
         """The backend and each model have a name."""
@@ -66,7 +69,7 @@ class ContractChecks(BackendSubject):
         """Inputs in the model's own layout are returned unchanged."""
         architecture = self.any_architecture()
         inputs = self.inputs(architecture)
-        fitted = self.offered(FitsInputs).fit_inputs(self.built(architecture), inputs)
+        fitted = self.require_capability(FitsInputs).fit_inputs(self.built(architecture), inputs)
         expect(isinstance(fitted, ModelInputs), f"fit_inputs returned {fitted!r}, not ModelInputs")
         shapes, expected = ([tuple(leaf.shape) for leaf in both.leaves()] for both in (fitted, inputs))
         expect_equal(shapes, expected, "shapes after fit_inputs, of inputs in the layout of the model")
@@ -75,7 +78,7 @@ class ContractChecks(BackendSubject):
         """The fingerprint stays equal while the model is traced and run."""
         architecture = self.any_architecture()
         model, inputs = self.builders[architecture.name](), self.inputs(architecture)
-        fingerprint = self.offered(NoticesTraining).fingerprint
+        fingerprint = self.require_capability(NoticesTraining).fingerprint
         before = fingerprint(model)
         if before is None:
             self.skip(f"the {self.backend.name} backend does not tell whether the model was trained")
@@ -145,7 +148,7 @@ class ContractChecks(BackendSubject):
 
     def test_batches_are_cut_and_repeated(self) -> None:
         """Samples are taken from the first on, and repeated; the dtype stays, and the tensor itself is unchanged."""
-        tensor = self._numbered(3)
+        tensor = self._make_numbered(3)
         rows = self.to_numpy(tensor).tolist()
         for batch_size in (1, 2, 3, 7):
             batch = self.backend.with_batch_size(tensor, batch_size)
@@ -158,11 +161,11 @@ class ContractChecks(BackendSubject):
 
     def test_an_empty_batch_cannot_be_repeated(self) -> None:
         """An empty batch is an `InputError`, not an empty result or a division by zero."""
-        empty = self._numbered(0)
-        error = raised_by(lambda: self.backend.with_batch_size(empty, 2))
+        empty = self._make_numbered(0)
+        error = catch_error(lambda: self.backend.with_batch_size(empty, 2))
         expect(isinstance(error, InputError), f"with_batch_size(an empty batch, 2) raised {error!r}; raise InputError")
 
-    def _numbered(self, batch_size: int) -> Any:
+    def _make_numbered(self, batch_size: int) -> Any:
         """Return a tensor whose numbers all differ, made of an array if the backend makes tensors of arrays."""
         import numpy as np
 

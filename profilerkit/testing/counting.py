@@ -31,11 +31,13 @@ class CountingChecks(BackendSubject):
 
     def test_nothing_is_left_uncounted(self, architecture: Architecture) -> None:
         """Every operation of the architectures has a known cost."""
-        expect_equal(self.traced(architecture).missing, (), f"what the counts of {architecture.name} leave out")
+        expect_equal(
+            self.trace_architecture(architecture).missing, (), f"what the counts of {architecture.name} leave out"
+        )
 
     def test_parameters(self, architecture: Architecture) -> None:
         """All and trainable parameters; shared ones count once, the statistics of batch norms as configured."""
-        trace = self.traced(architecture)
+        trace = self.trace_architecture(architecture)
         every = architecture.params + (architecture.statistics if self.statistics_are_parameters else 0)
         expect_equal(trace.total_params, every, f"total_params of {architecture.name}")
         if self.knows_trained_weights(self.built(architecture)):
@@ -43,7 +45,7 @@ class CountingChecks(BackendSubject):
 
     def test_macs_and_flops(self, architecture: Architecture, batch_size: int) -> None:
         """The totals of one forward pass of the batch."""
-        trace = self.traced(architecture, batch_size)
+        trace = self.trace_architecture(architecture, batch_size)
         of = f"of {architecture.name} for a batch of {batch_size}"
         expect_equal(trace.macs, architecture.macs(batch_size), f"macs {of}")
         expect_equal(trace.flops, architecture.flops(batch_size), f"flops {of}")
@@ -52,7 +54,7 @@ class CountingChecks(BackendSubject):
         """Each row of the layer table, in the order of the model: depth, kind, calls, parameters, MACs, FLOPs."""
         if not self.has_layers:
             self.skip("the models have no layers: has_layers is False")
-        table = self.traced(architecture, batch_size).table
+        table = self.trace_architecture(architecture, batch_size).table
         actual = layer_numbers(table, self.kinds)
         described = list(architecture.layers)
         expect_equal([row[:2] for row in actual], described, f"depths and kinds of the layers of {architecture.name}")
@@ -68,7 +70,7 @@ class CountingChecks(BackendSubject):
 
     def test_the_layers_add_up_to_the_totals(self, architecture: Architecture, batch_size: int) -> None:
         """Every operation belongs to exactly one layer."""
-        trace = self.traced(architecture, batch_size)
+        trace = self.trace_architecture(architecture, batch_size)
         paths = [layer.path for layer in trace.layers]
         expect_equal(len(set(paths)), len(paths), f"distinct paths of the layers of {architecture.name}")
         strangers = sorted({op.layer for op in trace.operators} - set(paths))
@@ -81,7 +83,7 @@ class CountingChecks(BackendSubject):
 
     def test_counts_are_whole_numbers(self, architecture: Architecture) -> None:
         """Counts are Python integers, which every form of a report can write, with at least two FLOPs for each MAC."""
-        for op in self.traced(architecture).operators:
+        for op in self.trace_architecture(architecture).operators:
             for name in ("macs", "flops", "bytes_read", "bytes_written"):
                 value, what = getattr(op, name), f"{name} of {op.operator} in {architecture.name}"
                 whole = type(value) is int and value >= 0
@@ -92,7 +94,7 @@ class CountingChecks(BackendSubject):
 
     def test_inputs_and_outputs_of_the_model(self, architecture: Architecture, batch_size: int) -> None:
         """The first layer is the model itself, called once; its tensors have the shapes of the batch."""
-        root = self.traced(architecture, batch_size).layers[0]
+        root = self.trace_architecture(architecture, batch_size).layers[0]
         expect_equal((root.path, root.depth), ("", 0), f"path and depth of the first layer of {architecture.name}")
         expect_equal(len(root.calls), 1, f"calls of the model {architecture.name}")
         passed = [(batch_size, *spec.shape) for spec in self._specs(architecture)]
@@ -106,7 +108,7 @@ class CountingChecks(BackendSubject):
 
     def test_size_of_the_weights(self, architecture: Architecture) -> None:
         """Floating-point weights have four bytes for each element, the statistics of batch norms included."""
-        trace = self.traced(architecture)
+        trace = self.trace_architecture(architecture)
         weights = [weight for weight in (*trace.parameters, *trace.buffers) if weight.persistent]
         size = sum(weight.bytes for weight in weights if weight.dtype == "float32")
         expected = FLOAT_BYTES * (architecture.params + architecture.statistics)
@@ -114,7 +116,7 @@ class CountingChecks(BackendSubject):
 
     def test_shapes_of_the_weights(self, architecture: Architecture) -> None:
         """The product of the sizes of a weight is its number of elements, if the sizes are known."""
-        for layer in self.traced(architecture).layers:
+        for layer in self.trace_architecture(architecture).layers:
             for weight in (*layer.parameters, *layer.buffers):
                 if weight.shape:
                     of = f"of {weight.name} in {layer.path!r} of {architecture.name}"
@@ -122,19 +124,19 @@ class CountingChecks(BackendSubject):
 
     def test_every_call_has_outputs(self, architecture: Architecture) -> None:
         """Each call of a layer returns tensors, whose shapes are recorded."""
-        layers = self.traced(architecture).layers
+        layers = self.trace_architecture(architecture).layers
         empty = [layer.path for layer in layers if any(not call.outputs for call in layer.calls)]
         expect(not empty, f"calls of the layers {empty} of {architecture.name} have no outputs in the trace")
 
     def test_operators_have_names_of_their_own(self) -> None:
         """A product and an activation are different operators."""
         mlp = self.mlp_or_skip()
-        names = {op.operator for op in self.traced(mlp).operators if op.flops}
+        names = {op.operator for op in self.trace_architecture(mlp).operators if op.flops}
         expect(len(names) > 1, f"all operators of mlp have one name, {names}: its products and activations differ")
 
     def test_outputs_are_alive_at_the_end(self, architecture: Architecture, batch_size: int) -> None:
         """The caller of the model keeps the outputs, so they are not freed before the last operator."""
-        live = self.traced(architecture, batch_size).memory.live_bytes
+        live = self.trace_architecture(architecture, batch_size).memory.live_bytes
         least = FLOAT_BYTES * batch_size * sum(math.prod(shape) for shape in architecture.outputs.values())
         last = live[-1] if live else 0
         of = f"{architecture.name} for a batch of {batch_size}"
@@ -152,14 +154,14 @@ class CountingChecks(BackendSubject):
         weights = [weight for weight in (*trace.parameters, *trace.buffers) if weight.dtype.endswith(precision)]
         elements = mlp.params if precision == "bfloat16" else mlp.macs()  # one for each product
         expect_equal(sum(weight.count for weight in weights), elements, f"elements of mlp in {precision}")
-        each = 2 if precision == "bfloat16" else 1
+        number = 2 if precision == "bfloat16" else 1
         expect_equal(
-            sum(weight.bytes for weight in weights), each * elements, f"bytes of the {precision} weights of mlp"
+            sum(weight.bytes for weight in weights), number * elements, f"bytes of the {precision} weights of mlp"
         )
 
     def test_memory_of_weights_and_inputs(self, architecture: Architecture, batch_size: int) -> None:
         """The timeline begins with the inputs, and has one value for each operator."""
-        trace = self.traced(architecture, batch_size)
+        trace = self.trace_architecture(architecture, batch_size)
         of = f"of {architecture.name} for a batch of {batch_size}"
         expect_equal(len(trace.memory.live_bytes), len(trace.operators), f"values of the memory timeline {of}")
         expect_equal(trace.memory.input_bytes, self._input_bytes(architecture, batch_size), f"input_bytes {of}")
@@ -168,7 +170,7 @@ class CountingChecks(BackendSubject):
 
     def test_peak_of_memory(self, architecture: Architecture, batch_size: int) -> None:
         """The peak lies between weights, inputs and the largest activation, and all bytes read and written."""
-        trace = self.traced(architecture, batch_size)
+        trace = self.trace_architecture(architecture, batch_size)
         fixed = FLOAT_BYTES * architecture.params + self._input_bytes(architecture, batch_size)
         least = fixed + FLOAT_BYTES * batch_size * architecture.largest_activation
         moved = sum(op.bytes_read + op.bytes_written for op in trace.operators)
@@ -185,7 +187,7 @@ class CountingChecks(BackendSubject):
             inputs = self.inputs(architecture, batch_size)
             trace = self.backend.trace(self.built(architecture), inputs)
             numbers = (trace.macs, trace.memory.peak_bytes())
-            first = self.traced(architecture, batch_size)
+            first = self.trace_architecture(architecture, batch_size)
             expected = (architecture.macs(batch_size), first.memory.peak_bytes())
             expect_equal(numbers, expected, f"macs and peak of {architecture.name} when it is traced again")
 

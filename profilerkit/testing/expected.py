@@ -95,9 +95,9 @@ class ExpectedLayer:
     calls: int = 1
     statistics: int = 0
 
-    def shared(self, times: int) -> ExpectedLayer:
+    def share(self, times: int) -> ExpectedLayer:
         """Return the layer with ``times`` as many calls, and its parameters once."""
-        return replace(self, calls=self.calls * times, inside=tuple(layer.shared(times) for layer in self.inside))
+        return replace(self, calls=self.calls * times, inside=tuple(layer.share(times) for layer in self.inside))
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, ExpectedLayer]]:
         """Yield this layer and the layers inside with their depths, outer layers first."""

@@ -7,7 +7,7 @@ from ..piping.status import Completeness
 from ..profiler import Profiler
 from ..trace.records import ModelTrace
 from .expected import Architecture
-from .subject import BackendSubject, expect, expect_equal, raised_by
+from .subject import BackendSubject, catch_error, expect, expect_equal
 
 __all__ = ["FailingChecks"]
 
@@ -21,33 +21,35 @@ class FailingChecks(BackendSubject):
     def test_without_inputs_there_are_the_layers(self, architecture: Architecture) -> None:
         """The trace has the same layers with the same weights, and nothing that requires a run."""
         model = self.built(architecture)
-        with self.handed_back(model, "trace() without inputs"):
+        with self.expect_unchanged(model, "trace() without inputs"):
             trace = self.backend.trace(model, None)
-        self._expect_layers_alone(trace, self.traced(architecture), f"the trace of {architecture.name} without inputs")
+        self._expect_layers_alone(
+            trace, self.trace_architecture(architecture), f"the trace of {architecture.name} without inputs"
+        )
 
     def test_inputs_that_do_not_fit_are_a_failure_of_the_trace(self, architecture: Architecture) -> None:
         """The trace does not raise: its failure describes the error, and the layers are present."""
         if architecture.name == "embedding_classifier":
             self.skip("embedding_classifier takes any number of words")
         model = self.built(architecture)
-        with self.handed_back(model, "trace() with inputs that do not fit"):
-            trace = self.backend.trace(model, self.unfitting(architecture))
+        with self.expect_unchanged(model, "trace() with inputs that do not fit"):
+            trace = self.backend.trace(model, self.make_unfitting_inputs(architecture))
         what = f"the trace of {architecture.name} with inputs that do not fit"
         expect(isinstance(trace.failure, Exception), f"{what} has the failure {trace.failure!r}, not an exception")
         expect(str(trace.failure), f"the failure of {what} has no message")
-        self._expect_layers_alone(trace, self.traced(architecture), what, inputs_were_given=True)
+        self._expect_layers_alone(trace, self.trace_architecture(architecture), what, inputs_were_given=True)
 
     def test_a_model_that_raises_is_quoted(self) -> None:
         """The trace's failure has the model's own message; timing raises it."""
         model, inputs = self.raising_model(MESSAGE), self.inputs_of_mlp()
-        with self.handed_back(model, "trace() of a model that raises"):
+        with self.expect_unchanged(model, "trace() of a model that raises"):
             trace = self.backend.trace(model, inputs)
         expect(
             MESSAGE in str(trace.failure),
             f"the failure of a model that raises is {trace.failure!r}, without its message",
         )
-        with self.handed_back(model, "run() of a model that raises"):
-            error = raised_by(lambda: self.run_forward(model, inputs))
+        with self.expect_unchanged(model, "run() of a model that raises"):
+            error = catch_error(lambda: self.run_forward(model, inputs))
         expect(MESSAGE in str(error), f"run() of a model that raises raised {error!r}, without the model's message")
 
     def test_metrics_of_a_model_that_raises_fail_one_by_one(self) -> None:
@@ -86,7 +88,7 @@ class FailingChecks(BackendSubject):
         if not self.backend.runs_models:
             del calls["run"]
         for name, call in calls.items():
-            error = raised_by(call)
+            error = catch_error(call)
             expect(
                 isinstance(error, DeviceNotAvailableError) and NO_DEVICE in str(error),
                 f"{name} with device={NO_DEVICE!r} raised {error!r}; raise DeviceNotAvailableError, naming the device",

@@ -30,7 +30,7 @@ class FakeClock:
     """A clock in seconds that moves only when it is advanced: pass it as ``Sampling(clock=clock)``.
 
     >>> clock = FakeClock()
-    >>> call = clock.taking([0.1, 0.2])
+    >>> call = clock.make_call([0.1, 0.2])
     >>> call(); clock()
     0.1
     """
@@ -45,7 +45,7 @@ class FakeClock:
         """Advance the clock by a number of seconds."""
         self.now += seconds
 
-    def taking(self, seconds: Sequence[float]) -> Callable[[], None]:
+    def make_call(self, seconds: Sequence[float]) -> Callable[[], None]:
         """Return a function whose calls advance the clock by each of these times in turn, repeatedly."""
         calls = 0
 
@@ -126,7 +126,7 @@ class FakeModel:
         """
         specs = {key: getattr(spec, data_format) for key, spec in architecture.inputs.items()}
         shapes = {key: spec.shape for key, spec in specs.items()}
-        layers = list(_layers_of(architecture))
+        layers = list(_list_layers(architecture))
         layers[0].activation_bytes = 4 * architecture.largest_activation + sum(
             math.prod(spec.shape) * _itemsize(spec.dtype) for spec in specs.values()
         )
@@ -146,18 +146,18 @@ class FakeModel:
         shapes = {key: tuple(tensor.shape[1:]) for key, tensor in tensors}
         if shapes != dict(self.inputs):
             raise ValueError(f"the inputs have the shapes {shapes}, the model takes {dict(self.inputs)}")
-        batch = batch_of(inputs)
+        batch = read_batch(inputs)
         outputs = {key: FakeTensor((batch, *shape)) for key, shape in self.outputs.items()}
         return outputs[0] if 0 in outputs else outputs
 
 
-def batch_of(inputs: ModelInputs) -> int:
+def read_batch(inputs: ModelInputs) -> int:
     """Return the first dimension of the first tensor; 1 if there is none."""
     shapes = [leaf.shape for leaf in inputs.leaves() if hasattr(leaf, "shape")]
     return int(shapes[0][0]) if shapes and shapes[0] else 1
 
 
-def _layers_of(architecture: Architecture) -> Iterator[FakeLayer]:
+def _list_layers(architecture: Architecture) -> Iterator[FakeLayer]:
     """Yield the layers of a network with their paths, the model itself first."""
     path: list[str] = []
     for depth, layer in architecture.root.walk():
@@ -177,7 +177,7 @@ def _itemsize(dtype: str) -> int:
     return int("".join(filter(str.isdigit, dtype)) or 32) // 8
 
 
-def _bytes_of(tensor: Any) -> int:
+def _count_bytes(tensor: Any) -> int:
     size: int = math.prod(tensor.shape)
     return size * _itemsize(str(tensor.dtype))
 
@@ -231,10 +231,10 @@ class FakeBackend(Backend):
         except Exception as error:
             failure = ModelFailedError(f"the model raised {type(error).__name__}: {error}")
             return ModelTrace(_records(model), failure=failure)
-        batch = batch_of(inputs)
+        batch = read_batch(inputs)
         operators = tuple(_operator(layer, batch) for layer in model.layers)
         weights = sum(4 * (layer.params + layer.statistics) for layer in model.layers)
-        input_bytes = sum(map(_bytes_of, inputs.leaves())) if model.inputs else 0
+        input_bytes = sum(map(_count_bytes, inputs.leaves())) if model.inputs else 0
         live = tuple(layer.activation_bytes * batch for layer in model.layers)
         uncounted = {layer.uncounted: 1 for layer in model.layers if layer.uncounted}
         called = LayerCall(_infos(inputs), _infos(ModelInputs.of(outputs)))
@@ -245,7 +245,7 @@ class FakeBackend(Backend):
         """Return a context that yields a run of the model, in inference mode."""
         self.resolve_device(model, options.device)
         self.mode(options)
-        return _running(model, inputs)
+        return _run(model, inputs)
 
     def evaluate(self, model: FakeModel, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``."""
@@ -254,7 +254,7 @@ class FakeBackend(Backend):
             return call()
 
     @contextmanager
-    def preserved(self, model: FakeModel) -> Iterator[None]:
+    def preserve(self, model: FakeModel) -> Iterator[None]:
         """Count that a model was restored."""
         try:
             yield
@@ -271,7 +271,7 @@ class FakeBackend(Backend):
 
 
 @contextmanager
-def _running(model: FakeModel, inputs: ModelInputs) -> Iterator[Run]:
+def _run(model: FakeModel, inputs: ModelInputs) -> Iterator[Run]:
     with _inference(model):
         yield Run(lambda: inputs.run(model))
 

@@ -17,11 +17,11 @@ from ..protocols import (
     TimesLayers,
     TimesOperators,
     Trains,
-    offered,
+    require_capability,
 )
 from ..times.run import Run
 from ..trace.records import ModelTrace
-from .subject import BackendSubject, expect, expect_equal, raised_by
+from .subject import BackendSubject, catch_error, expect, expect_equal
 
 __all__ = ["RunningChecks"]
 
@@ -51,7 +51,7 @@ class RunningChecks(BackendSubject):
         expect(self.backend.execution_modes, "execution_modes is empty; name the ways the backend can run a model")
         for mode in (None, *self.backend.execution_modes):
             with (
-                self.handed_back(model, f"run(mode={mode!r})"),
+                self.expect_unchanged(model, f"run(mode={mode!r})"),
                 self.backend.run(model, inputs, RunOptions(mode=mode)) as run,
             ):
                 expect(isinstance(run, Run), f"run(mode={mode!r}) yielded {run!r}; yield a profilerkit.Run")
@@ -124,7 +124,7 @@ class RunningChecks(BackendSubject):
         model, inputs = self.built(architecture), self.inputs(architecture)
         with (
             self.where_offered(),
-            self.handed_back(model, "run(training=True)"),
+            self.expect_unchanged(model, "run(training=True)"),
             self.backend.run(model, inputs, RunOptions(training=True)) as run,
         ):
             run()
@@ -134,7 +134,9 @@ class RunningChecks(BackendSubject):
     def test_forward_really_runs_the_model(self) -> None:
         """Inputs that do not fit raise, at the latest when the call is made."""
         architecture = self.any_architecture()
-        error = raised_by(lambda: self.run_forward(self.built(architecture), self.unfitting(architecture)))
+        error = catch_error(
+            lambda: self.run_forward(self.built(architecture), self.make_unfitting_inputs(architecture))
+        )
         expect(
             error is not None,
             f"run of {architecture.name} with inputs that do not fit raised nothing: does the call run the model?",
@@ -144,7 +146,7 @@ class RunningChecks(BackendSubject):
         """A mode that the backend does not have is an error before anything runs."""
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
-        error = raised_by(lambda: self.run_forward(model, inputs, mode="no such mode"))
+        error = catch_error(lambda: self.run_forward(model, inputs, mode="no such mode"))
         expect(
             isinstance(error, InputError) and "no such mode" in str(error),
             f"run(mode='no such mode') raised {error!r}; let self.mode(options) raise InputError",
@@ -186,8 +188,8 @@ class RunningChecks(BackendSubject):
         def call() -> None:
             raise raised
 
-        with self.handed_back(model, "evaluate(), whose call raised,"):
-            error = raised_by(lambda: self.backend.evaluate(model, call))
+        with self.expect_unchanged(model, "evaluate(), whose call raised,"):
+            error = catch_error(lambda: self.backend.evaluate(model, call))
         expect(error is raised, f"evaluate() raised {error!r} where its call raised {raised!r}; let it pass")
 
     def test_evaluate_is_in_inference_mode(self) -> None:
@@ -203,9 +205,9 @@ class RunningChecks(BackendSubject):
         """If they are offered: all layers are in the trace, no time is negative, and not all times are zero."""
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
-        with self.where_offered(), self.handed_back(model, "layer_times()"):
-            times = self.offered(TimesLayers).layer_times(model, inputs, passes=PASSES, backward=False)
-        paths = {layer.path for layer in self.traced(architecture).layers}
+        with self.where_offered(), self.expect_unchanged(model, "layer_times()"):
+            times = self.require_capability(TimesLayers).layer_times(model, inputs, passes=PASSES, backward=False)
+        paths = {layer.path for layer in self.trace_architecture(architecture).layers}
         strangers = sorted({time.path for time in times} - paths)
         expect(not strangers, f"layer_times of {architecture.name} names {strangers}, which are no layers of its trace")
         seconds = [second for time in times for second in time.own_forward]
@@ -216,23 +218,25 @@ class RunningChecks(BackendSubject):
         """If they are offered: all layers are in the trace, and the sum is at most the time of the pass."""
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
-        with self.where_offered(), self.handed_back(model, "operator_times()"):
-            times = self.offered(TimesOperators).operator_times(model, inputs, passes=PASSES, backward=False)
-        paths = {layer.path for layer in self.traced(architecture).layers}
+        with self.where_offered(), self.expect_unchanged(model, "operator_times()"):
+            times = self.require_capability(TimesOperators).operator_times(model, inputs, passes=PASSES, backward=False)
+        paths = {layer.path for layer in self.trace_architecture(architecture).layers}
         strangers = sorted({time.layer for time in times.operators} - paths)
         expect(not strangers, f"operator_times of {architecture.name} names {strangers}, no layers of its trace")
         for index, whole in enumerate(times.whole["forward"]):
-            each = [time.seconds[index] for time in times.operators]
-            fits = each and min(each) >= 0 and 0 < sum(each) <= whole * (1 + 1e-9)
-            expect(fits, f"operator_times of {architecture.name} take {each} s in a pass of {whole} s")
+            items = [time.seconds[index] for time in times.operators]
+            fits = items and min(items) >= 0 and 0 < sum(items) <= whole * (1 + 1e-9)
+            expect(fits, f"operator_times of {architecture.name} take {items} s in a pass of {whole} s")
 
     def test_operator_tables_add_up_to_the_trace(self) -> None:
         """If operators are timed: the work of those whose work is known is at most that of the trace."""
         architecture = self.any_architecture()
         with self.where_offered():
             model, inputs = self.built(architecture), self.inputs(architecture)
-            times = offered(self.backend, TimesOperators).operator_times(model, inputs, passes=1, backward=False)
-        trace = self.traced(architecture)
+            times = require_capability(self.backend, TimesOperators).operator_times(
+                model, inputs, passes=1, backward=False
+            )
+        trace = self.trace_architecture(architecture)
         counted = [row["macs"] for row in operator_table(times, {"forward": trace})]
         total = sum(macs for macs in counted if macs is not None)
         fits = total <= trace.macs if None in counted else total == trace.macs
@@ -245,8 +249,8 @@ class RunningChecks(BackendSubject):
         """
         mlp = self.mlp_or_skip()
         model = self.built(mlp)
-        with self.where_offered(), self.handed_back(model, "trace_training()"):
-            trace = self.offered(Trains).trace_training(model, self.inputs(mlp))
+        with self.where_offered(), self.expect_unchanged(model, "trace_training()"):
+            trace = self.require_capability(Trains).trace_training(model, self.inputs(mlp))
         first = mlp.layer_numbers(3)[1].macs
         expect_equal(trace.macs, 3 * mlp.macs(3) - first, "macs of a training step of mlp for a batch of 3")
         expect_equal(trace.missing, (), "what the counts of a training step of mlp leave out")
@@ -255,11 +259,11 @@ class RunningChecks(BackendSubject):
         """If it is offered: the total is that of "mlp", and the work on nonzero weights is at most all the work."""
         mlp = self.mlp_or_skip()
         model = self.built(mlp)
-        with self.where_offered(), self.handed_back(model, "zero_weights() and trace_nonzero()"):
-            zeros, elements = self.offered(ReadsWeights).zero_weights(model)
+        with self.where_offered(), self.expect_unchanged(model, "zero_weights() and trace_nonzero()"):
+            zeros, elements = self.require_capability(ReadsWeights).zero_weights(model)
             expect_equal(elements, mlp.params, "the elements among which zero_weights() of mlp counts")
             expect(0 <= zeros <= elements, f"zero_weights() of mlp finds {zeros} zeros among {elements}")
-            trace = self.offered(CountsNonzero).trace_nonzero(model, self.inputs(mlp))
+            trace = self.require_capability(CountsNonzero).trace_nonzero(model, self.inputs(mlp))
         macs = mlp.macs(3)
         expect(macs - 3 * zeros <= trace.macs <= macs, f"{trace.macs} of {macs} macs of mlp are left, of {zeros} zeros")
 
@@ -267,8 +271,8 @@ class RunningChecks(BackendSubject):
         """If it is offered: at least the inputs and outputs of "mlp", which are alive together at the end."""
         mlp = self.mlp_or_skip()
         model = self.built(mlp)
-        with self.where_offered(), self.handed_back(model, "measured_memory()"):
-            measured = self.offered(MeasuresMemory).measured_memory(model, self.inputs(mlp))
+        with self.where_offered(), self.expect_unchanged(model, "measured_memory()"):
+            measured = self.require_capability(MeasuresMemory).measure_memory(model, self.inputs(mlp))
         shapes = [*(spec.channels_last.shape for spec in mlp.inputs.values()), *mlp.outputs.values()]
         least = sum(3 * 4 * math.prod(shape) for shape in shapes)
         what = f"measured_memory() of mlp finds {measured} bytes"

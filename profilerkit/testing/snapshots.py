@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Set
 from types import FunctionType, ModuleType
 from typing import Any
 
-from ..process.contents import slots_of
+from ..process.contents import list_slots
 
-__all__ = ["differences", "facts_of", "process_facts"]
+__all__ = ["collect_facts", "differences", "process_facts"]
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
@@ -30,7 +30,7 @@ class _Same:
         return f"<{type(self.value).__name__} at {id(self.value):#x}>"
 
 
-def facts_of(value: Any) -> dict[str, Any]:
+def collect_facts(value: Any) -> dict[str, Any]:
     """Return every object behind the attributes and items of ``value``, by its path; arrays with their values.
 
     Raises `TypeError` for an array whose values cannot be read with ``numpy.asarray``.
@@ -91,7 +91,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (type, ModuleType, FunctionType)):
         return  # code is not part of a model's state
     yield from ((f".{name}", part) for name, part in list(getattr(value, "__dict__", {}).items()))
-    filled = (slot.__name__ for slot in slots_of(type(value)) if hasattr(value, slot.__name__))
+    filled = (slot.__name__ for slot in list_slots(type(value)) if hasattr(value, slot.__name__))
     yield from ((f".{name}", getattr(value, name)) for name in filled)
 
 

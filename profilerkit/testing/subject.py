@@ -11,13 +11,13 @@ from ..backend import Backend, RunOptions
 from ..errors import NotOfferedError
 from ..inputs import ModelInputs, TensorSpec
 from ..profiler import Profiler
-from ..protocols import inapplicable_to, offered
+from ..protocols import list_inapplicable, require_capability
 from ..trace.records import ModelTrace
 from .architectures import ARCHITECTURES
 from .expected import Architecture, DataFormat, random_inputs
-from .snapshots import differences, facts_of, process_facts
+from .snapshots import collect_facts, differences, process_facts
 
-__all__ = ["BATCH_SIZES", "PRECISIONS", "BackendSubject", "expect", "expect_equal", "raised_by"]
+__all__ = ["BATCH_SIZES", "PRECISIONS", "BackendSubject", "catch_error", "expect", "expect_equal"]
 
 P = TypeVar("P")
 
@@ -39,7 +39,7 @@ def expect_equal(actual: object, expected: object, what: str) -> None:
     expect(actual == expected, f"{what}: found {actual!r}, expected {expected!r}")
 
 
-def raised_by(call: Callable[[], object]) -> Exception | None:
+def catch_error(call: Callable[[], object]) -> Exception | None:
     """Return the exception that a call raises; None if it raises none."""
     try:
         call()
@@ -89,7 +89,7 @@ class BackendSubject:
 
     def snapshot(self, model: Any) -> Any:
         """Return everything that must not change, comparable with ``==``: all objects behind the model's attributes."""
-        return facts_of(model)
+        return collect_facts(model)
 
     def change_a_parameter(self, model: Any) -> None:
         """Change one value of a parameter in place."""
@@ -160,7 +160,7 @@ class BackendSubject:
             return {name: with_integers(spec) for name, spec in shape.items()}
         return list(map(with_integers, shape))
 
-    def traced(self, architecture: Architecture, batch_size: int = 3) -> ModelTrace:
+    def trace_architecture(self, architecture: Architecture, batch_size: int = 3) -> ModelTrace:
         """Return the trace of an architecture, which must not fail; it is cached."""
         key = (architecture.name, batch_size)
         if key not in self._traces:
@@ -201,7 +201,7 @@ class BackendSubject:
 
     def knows_trained_weights(self, model: Any) -> bool:
         """Return whether the backend reports which weights of a model are trained; a format of constants cannot."""
-        return "trainable_params" not in inapplicable_to(self.backend, model)
+        return "trainable_params" not in list_inapplicable(self.backend, model)
 
     def require_running(self) -> None:
         """Skip the running test if the backend only counts."""
@@ -214,22 +214,22 @@ class BackendSubject:
         with self.backend.run(model, inputs, RunOptions(**options)) as run:
             return run()
 
-    def offered(self, protocol: Callable[..., P]) -> P:
+    def require_capability(self, protocol: Callable[..., P]) -> P:
         """Return the backend, typed as the protocol; skip the running test if the backend does not implement it."""
         with self.where_offered():
-            return offered(self.backend, protocol)
+            return require_capability(self.backend, protocol)
 
-    def unfitting(self, architecture: Architecture, batch_size: int = 3) -> ModelInputs:
+    def make_unfitting_inputs(self, architecture: Architecture, batch_size: int = 3) -> ModelInputs:
         """Return inputs that do not fit: each dimension except the batch has one more element."""
 
-        def grown(spec: TensorSpec) -> Any:
+        def grow(spec: TensorSpec) -> Any:
             larger = TensorSpec(tuple(size + 1 for size in spec.shape), spec.dtype)
             return self.backend.random_tensor(larger, batch_size)
 
-        return ModelInputs.of(self.shapes(architecture)).map(grown)
+        return ModelInputs.of(self.shapes(architecture)).map(grow)
 
     @contextmanager
-    def handed_back(self, model: Any, doing: str) -> Iterator[None]:
+    def expect_unchanged(self, model: Any, doing: str) -> Iterator[None]:
         """Fail the test if the block changes the model or the state of the process' random number generators."""
         model_before, process_before = self.snapshot(model), process_facts()
         yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..piping.status import Completeness
 from ..plugging.offers import default_functions
 from .expected import Architecture
-from .subject import BackendSubject, expect, expect_equal, raised_by
+from .subject import BackendSubject, catch_error, expect, expect_equal
 
 __all__ = ["DefaultMetricChecks", "UntouchedChecks"]
 
@@ -16,34 +16,34 @@ class UntouchedChecks(BackendSubject):
     def test_tracing_leaves_the_model_as_it_was(self, architecture: Architecture) -> None:
         """The states of the process' random number generators are unchanged too."""
         model = self.built(architecture)
-        with self.handed_back(model, f"trace() of {architecture.name}"):
+        with self.expect_unchanged(model, f"trace() of {architecture.name}"):
             self.backend.trace(model, self.inputs(architecture))
 
     def test_running_leaves_the_model_as_it_was(self, architecture: Architecture) -> None:
         """It is unchanged after a forward pass and after an evaluation."""
         model, inputs = self.built(architecture), self.inputs(architecture)
-        with self.handed_back(model, f"run() of {architecture.name}"):
+        with self.expect_unchanged(model, f"run() of {architecture.name}"):
             self.run_forward(model, inputs)
-        with self.handed_back(model, f"evaluate() of {architecture.name}"):
+        with self.expect_unchanged(model, f"evaluate() of {architecture.name}"):
             self.backend.evaluate(model, lambda: self.call(model, inputs))
 
     def test_a_run_that_fails_leaves_the_model_as_it_was(self) -> None:
         """The run fails inside the model, with inputs that do not fit."""
         architecture = self.any_architecture()
         model = self.built(architecture)
-        with self.handed_back(model, f"run() of {architecture.name} with inputs that do not fit"):
-            raised_by(lambda: self.run_forward(model, self.unfitting(architecture)))
+        with self.expect_unchanged(model, f"run() of {architecture.name} with inputs that do not fit"):
+            catch_error(lambda: self.run_forward(model, self.make_unfitting_inputs(architecture)))
 
     def test_preserved_says_nothing_of_what_is_raised_inside(self) -> None:
-        """An error inside `preserved` is raised unchanged, and the model is restored."""
+        """An error inside `preserve` is raised unchanged, and the model is restored."""
         model, raised = self.built(self.any_architecture()), ArithmeticError("raised inside preserved")
 
         def fail() -> None:
-            with self.backend.preserved(model):
+            with self.backend.preserve(model):
                 raise raised
 
-        with self.handed_back(model, "preserved() around an error"):
-            error = raised_by(fail)
+        with self.expect_unchanged(model, "preserved() around an error"):
+            error = catch_error(fail)
         expect(error is raised, f"preserved() turned {raised!r} into {error!r}; let it pass")
 
 
@@ -54,8 +54,8 @@ class DefaultMetricChecks(BackendSubject):
         """No metric fails on a model that runs, including those on demand."""
         architecture = self.any_architecture()
         profiler = self.profiler(architecture).register_defaults()
-        names = [key.NAME for function in default_functions(self.backend) for key in function.bounded_keys()]
-        with self.handed_back(profiler.model, "computing all metrics"):
+        names = [key.NAME for function in default_functions(self.backend) for key in function.list_keys()]
+        with self.expect_unchanged(profiler.model, "computing all metrics"):
             profiler.compute(names, batch_size=3, num_iters=3, warmup=1)
         for name in names:
             outcome = profiler.status_get(name, to_value=False).outcome

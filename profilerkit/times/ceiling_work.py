@@ -41,9 +41,9 @@ def best_rates(
     with collector_paused():
         while rounds < 2 or clock() < deadline:
             rounds += 1
-            for each in listed:
+            for one_work in listed:
                 began = clock()
-                each.call()
+                one_work.call()
                 seconds = clock() - began
-                rates[each.kind] = max(rates[each.kind], each.amount / seconds if seconds > 0 else 0.0)
+                rates[one_work.kind] = max(rates[one_work.kind], one_work.amount / seconds if seconds > 0 else 0.0)
     return rates

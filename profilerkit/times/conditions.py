@@ -107,11 +107,11 @@ class Watch:
 
 def process_name() -> str:
     """Return a name of this process that no other one has, on any machine."""
-    return _name_of(os.getpid())  # a forked process keeps what its parent remembers
+    return _name_process(os.getpid())  # a forked process keeps what its parent remembers
 
 
 @cache
-def _name_of(process: int) -> str:
+def _name_process(process: int) -> str:
     return uuid.uuid4().hex
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import by_likeness
 from ..trace.records import LayerTable
-from ..trace.rows import depth_of, nearest_around, parent_path
+from ..trace.rows import count_depth, nearest_around, parent_path
 from ..trace.table import Table
 from .measurement import Measurement
 
@@ -120,9 +120,9 @@ class LayerTimeTable(LayerTable):
         The columns are ``path``, ``type``, ``pass``, ``call`` and the four of seconds. Where the backend does not tell
         calls apart, a row stands for all calls of a pass, and its ``call`` is None.
         """
-        return LayerTable(row for time in self.times for row in self._iterations_of(time))
+        return LayerTable(row for time in self.times for row in self._list_iterations(time))
 
-    def _iterations_of(self, time: LayerTime) -> Iterator[Mapping[str, Any]]:
+    def _list_iterations(self, time: LayerTime) -> Iterator[Mapping[str, Any]]:
         for call in time.each_call or self._whole_passes(time):
             yield {
                 "path": time.path,
@@ -153,7 +153,7 @@ class LayerTimeTable(LayerTable):
             yield {
                 "path": time.path,
                 "type": time.type,
-                "depth": depth_of(time.path),
+                "depth": count_depth(time.path),
                 "is_leaf": time.path not in parents,
                 "calls": time.calls,
                 **{column: medians[column] for column in _COLUMNS},
@@ -205,13 +205,13 @@ class LayerTimer(ABC):
 
 
 def _require_equal_passes(times: Sequence[LayerTime]) -> None:
-    for each in (
+    for item in (
         {len(time.own_forward) for time in times},
         {len(time.own_backward) for time in times if time.own_backward is not None},
     ):
-        if len(each) > 1 or 0 in each:
+        if len(item) > 1 or 0 in item:
             raise ValueError(
-                f"the layers were timed in {', '.join(map(str, sorted(each)))} passes; all must have the same number "
+                f"the layers were timed in {', '.join(map(str, sorted(item)))} passes; all must have the same number "
                 "of them, and at least one"
             )
 
@@ -219,7 +219,7 @@ def _require_equal_passes(times: Sequence[LayerTime]) -> None:
 def _inclusive(exclusive: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
     """Add to each layer, pass by pass, what the layers inside it took."""
     whole, around = dict(exclusive), nearest_around(exclusive)
-    for path in sorted(exclusive, key=depth_of, reverse=True):
+    for path in sorted(exclusive, key=count_depth, reverse=True):
         parent = around[path]
         if parent is not None:
             whole[parent] = tuple(mine + theirs for mine, theirs in zip(whole[parent], whole[path], strict=True))

@@ -15,7 +15,7 @@ from ..arguments.checks import Check, between, inside, one_number, several
 from ..errors import ArgumentError
 from .conditions import Conditions
 from .median import MedianInterval, median_interval
-from .wording import counted, interval_name, noise_warning, percent_of
+from .wording import format_count, format_percent, interval_name, noise_warning
 
 __all__ = ["PERCENTILES", "Measurement", "Ratio"]
 
@@ -183,7 +183,7 @@ class Measurement:
             return self.noise
         return (self.percentile(75) - self.percentile(25)) / 2 / abs(self.median)
 
-    def taken_with(self, other: Measurement) -> bool:
+    def is_paired_with(self, other: Measurement) -> bool:
         """Return whether the two were sampled in turn, so that their samples are pairs."""
         return self.session is not None and self.session == other.session
 
@@ -341,7 +341,9 @@ class Ratio:
         """The name of the interval: "interval", or "range of 3 pairs, 75 %"."""
         if not self.is_range:
             return "interval"
-        return f"range of {counted(self.pairs, 'pair')}, {percent_of(self.coverage)}" if self.pairs else "range"
+        return (
+            f"range of {format_count(self.pairs, 'pair')}, {format_percent(self.coverage)}" if self.pairs else "range"
+        )
 
     @property
     def warning(self) -> str | None:
@@ -355,8 +357,8 @@ class Ratio:
     def of(cls, reference: float | Measurement, other: float | Measurement) -> Ratio:
         """Return ``other`` divided by ``reference``, from the pairs if the two were sampled in turn."""
         reference, other = _AMOUNT("reference", reference), _AMOUNT("other", other)
-        if isinstance(reference, Measurement) and isinstance(other, Measurement) and reference.taken_with(other):
-            return _paired_ratio(reference, other)
+        if isinstance(reference, Measurement) and isinstance(other, Measurement) and reference.is_paired_with(other):
+            return _divide_pairs(reference, other)
         (ref_low, ref_high), (low, high) = _bounds(reference), _bounds(other)
         measured = [value for value in (reference, other) if isinstance(value, Measurement)]
         return cls(
@@ -378,7 +380,7 @@ def _divide(value: float, reference: float) -> float:
     return math.nan if value == 0 else math.copysign(math.inf, value)
 
 
-def _paired_ratio(reference: Measurement, other: Measurement) -> Ratio:
+def _divide_pairs(reference: Measurement, other: Measurement) -> Ratio:
     pairs = zip(reference.samples, other.samples, strict=True)
     quotients = tuple(_divide(b, a) for a, b in pairs)
     ordered, middle = sorted(quotients), len(quotients) // 2

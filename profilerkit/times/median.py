@@ -161,8 +161,8 @@ def _hang_together(samples: Sequence[float]) -> bool:
     if not total:
         return False
     lags = 4 if number >= 12 else 2
-    each = [sum(map(mul, ranks, ranks[lag:])) / total + 1 / number for lag in range(1, lags + 1)]
-    strongest = max(each[0] * math.sqrt(number), sum(each) * math.sqrt(number / lags))
+    items = [sum(map(mul, ranks, ranks[lag:])) / total + 1 / number for lag in range(1, lags + 1)]
+    strongest = max(items[0] * math.sqrt(number), sum(items) * math.sqrt(number / lags))
     return bool(strongest > SIGNIFICANT)
 
 

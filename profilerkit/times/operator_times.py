@@ -119,7 +119,7 @@ class OperatorTimeTable(Table):
         self.times, self.view = times, view
         self._work, self._layer_work = tuple(work), dict(layer_work)
         self._samples: list[tuple[float, ...]] = []
-        rows = sorted(self._grouped(), key=lambda row: -median(row[1]))
+        rows = sorted(self._group(), key=lambda row: -median(row[1]))
         total = sum(median(samples) for _, samples in rows)
         for row, samples in rows:
             seconds = row["seconds"] = median(samples)
@@ -162,17 +162,17 @@ class OperatorTimeTable(Table):
         """
         outside = {}
         for phase, whole in self.times.whole.items():
-            inside = _sums(each.seconds for each in self.times.operators if each.phase == phase) or [0.0] * len(whole)
+            inside = _sums(op.seconds for op in self.times.operators if op.phase == phase) or [0.0] * len(whole)
             outside[phase] = median(all_of_it - part for all_of_it, part in zip(whole, inside, strict=True))
         return outside
 
-    def _grouped(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
+    def _group(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
         if self.view == "kernel":
             yield from self._kernels()
             return
         groups: dict[tuple[str, ...], list[int]] = {}
-        for index, each in enumerate(self.times.operators):
-            key = (*(getattr(each, column) for column in VIEWS[self.view]), each.phase)
+        for index, op in enumerate(self.times.operators):
+            key = (*(getattr(op, column) for column in VIEWS[self.view]), op.phase)
             groups.setdefault(key, []).append(index)
         for key, indices in groups.items():
             members = [self.times.operators[index] for index in indices]
@@ -180,19 +180,19 @@ class OperatorTimeTable(Table):
             yield (
                 {
                     **dict(zip((*VIEWS[self.view], "phase"), key, strict=True)),
-                    "calls": sum(each.calls for each in members),
+                    "calls": sum(member.calls for member in members),
                     "seconds": 0.0,
                     "share": 0.0,
-                    **_work_columns(_added([self._work[index] for index in indices]) if work is None else work),
+                    **_work_columns(_add_work([self._work[index] for index in indices]) if work is None else work),
                 },
-                tuple(_sums(each.seconds for each in members)),
+                tuple(_sums(member.seconds for member in members)),
             )
 
     def _kernels(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
         groups: dict[tuple[str, str], list[KernelTime]] = {}
-        for each in self.times.operators:
-            for kernel in each.kernels:
-                groups.setdefault((kernel.name, each.phase), []).append(kernel)
+        for op in self.times.operators:
+            for kernel in op.kernels:
+                groups.setdefault((kernel.name, op.phase), []).append(kernel)
         for (name, phase), kernels in groups.items():
             calls = sum(kernel.calls for kernel in kernels)
             row = {"kernel": name, "phase": phase, "calls": calls, "seconds": 0.0, "share": 0.0}
@@ -216,13 +216,13 @@ def _work_columns(work: Work) -> dict[str, Any]:
     return {"macs": work.macs, "flops": work.flops, "flops_per_second": None, "missing": work.missing}
 
 
-def _added(works: Sequence[Work]) -> Work:
+def _add_work(works: Sequence[Work]) -> Work:
     """Return the work of several rows together; of some that is not known, none."""
     missing = "; ".join(dict.fromkeys(work.missing for work in works if work.missing))
-    return Work(_sum_of(work.macs for work in works), _sum_of(work.flops for work in works), missing)
+    return Work(_sum_known(work.macs for work in works), _sum_known(work.flops for work in works), missing)
 
 
-def _sum_of(numbers: Iterable[int | None]) -> int | None:
+def _sum_known(numbers: Iterable[int | None]) -> int | None:
     total = 0
     for number in numbers:
         if number is None:
@@ -233,12 +233,12 @@ def _sum_of(numbers: Iterable[int | None]) -> int | None:
 
 def _sums(samples: Iterable[tuple[float, ...]]) -> list[float]:
     """Add samples up, pass by pass."""
-    return [sum(each) for each in zip(*samples, strict=True)]
+    return [sum(values) for values in zip(*samples, strict=True)]
 
 
 def _require_equal_passes(times: OperatorTimes) -> None:
     for phase, whole in times.whole.items():
-        lengths = {len(whole), *(len(each.seconds) for each in times.operators if each.phase == phase)}
+        lengths = {len(whole), *(len(op.seconds) for op in times.operators if op.phase == phase)}
         if len(lengths) > 1 or 0 in lengths:
             raise ValueError(
                 f"the operators were timed {phase} in {', '.join(map(str, sorted(lengths)))} passes; all must have the "

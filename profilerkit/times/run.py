@@ -19,7 +19,7 @@ class Run:
 
     A call returns when the device is done. A backend whose device has a clock of its own overrides `seconds`; one that
     takes several samples cheaper than one after the other overrides `samples` and sets `TAKES_SEVERAL`; one that can
-    time the parts of a pass overrides `parts`; one that can see what a pass does overrides `observed`.
+    time the parts of a pass overrides `parts`; one that can see what a pass does overrides `observe`.
 
     Args:
         call: Runs one pass, and returns when every device is done.
@@ -56,7 +56,7 @@ class Run:
         self()
         return clock() - start
 
-    def observed(self) -> AbstractContextManager[object]:
+    def observe(self) -> AbstractContextManager[object]:
         """Return a context in which one pass is run that is no sample, and whose operators may be looked at.
 
         What is seen is added to ``runs`` at its end. Nothing is seen unless a backend overrides it.

@@ -91,7 +91,7 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
     deadline = plan.clock() + plan.max_seconds
     with collector_paused(), Watch() as watch:
         warmups = _warm_up(runs, plan)
-        samples = _sampled(runs, plan, deadline, random.Random(session if plan.seed is None else plan.seed))
+        samples = _sample_runs(runs, plan, deadline, random.Random(session if plan.seed is None else plan.seed))
     conditions = watch.conditions()
     return [
         Measurement(
@@ -101,7 +101,7 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
     ]
 
 
-def _sampled(runs: Sequence[Run], plan: Sampling, deadline: float, draw: random.Random) -> list[list[float]]:
+def _sample_runs(runs: Sequence[Run], plan: Sampling, deadline: float, draw: random.Random) -> list[list[float]]:
     """Return the samples of each run: as many as requested, or until they agree or the time is over."""
     samples: list[list[float]] = [[] for _ in runs]
     check_at = plan.num_iters or plan.min_samples
@@ -144,15 +144,15 @@ def _precise(samples: Sequence[Sequence[float]], plan: Sampling) -> bool:
 def _warm_up(runs: Sequence[Run], plan: Sampling) -> list[list[float]]:
     """Return the seconds of the passes left out of each run; all together take a quarter of the time at most."""
     start, share = plan.clock(), plan.max_seconds / 4 / len(runs)
-    return [_settled(run, plan, start + share * index) for index, run in enumerate(runs, start=1)]
+    return [_settle(run, plan, start + share * index) for index, run in enumerate(runs, start=1)]
 
 
-def _settled(run: Run, plan: Sampling, deadline: float) -> list[float]:
+def _settle(run: Run, plan: Sampling, deadline: float) -> list[float]:
     """Run until three passes in a row bring nothing new, or until the deadline; once at least."""
     times: list[float] = []
     stale, best = 0, math.inf
     while len(times) < plan.warmup if plan.warmup is not None else stale < 3:
-        with run.observed() if len(times) == 1 else nullcontext():  # by the first, what is compiled is
+        with run.observe() if len(times) == 1 else nullcontext():  # by the first, what is compiled is
             times.append(run.seconds(plan.clock))
         stale = 0 if times[-1] < best * 0.95 else stale + 1
         best = min(best, times[-1])

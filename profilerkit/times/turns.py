@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from .run import Run
 
-__all__ = ["Conductor", "conducted_by", "conductor"]
+__all__ = ["Conductor", "conductor", "use_conductor"]
 
 #: Given a run and how to sample it, returns its `profilerkit.Measurement`.
 Conductor: TypeAlias = "Callable[[Run, Any], Any]"
@@ -23,7 +23,7 @@ def conductor() -> Conductor | None:
 
 
 @contextmanager
-def conducted_by(conduct: Conductor) -> Iterator[None]:
+def use_conductor(conduct: Conductor) -> Iterator[None]:
     """Let every measurement of a single call be taken by another function: one that waits for its turn each time."""
     token = _conductor.set(conduct)
     try:

@@ -117,10 +117,10 @@ class Watch:
         if self._recorder.inputs is not None:
             twin._take_inputs(self._recorder.inputs)
         asked = status_names("metrics", metrics)
-        names = _reported(twin) if asked is None else asked
+        names = _list_reported(twin) if asked is None else asked
         used = {} if self._recorder.optimizer is None else {"optimizer": self._recorder.optimizer}
         arguments = {**twin._registry.read(arguments), "watched": self.steps, **used}
-        twin._compute_all(twin._registry.requested(names, arguments), arguments)
+        twin._compute_all(twin._registry.select(names, arguments), arguments)
         return twin.report(names)
 
     def _next(self) -> None:
@@ -142,7 +142,7 @@ class Watch:
         self._records[self._count] = self._recorder.end()
 
 
-def _reported(profiler: Profiler) -> list[str]:
+def _list_reported(profiler: Profiler) -> list[str]:
     """Return the status keys that functions name for the report of watched steps."""
     functions = profiler._registry.functions()
     return list(dict.fromkeys(name for function in functions for name in function.REPORTED_OF_WATCHED_STEPS))

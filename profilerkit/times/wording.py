@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .median import MedianInterval
 
-__all__ = ["counted", "interval_name", "noise_text", "noise_warning", "percent_of"]
+__all__ = ["format_count", "format_percent", "interval_name", "noise_text", "noise_warning"]
 
 
-def percent_of(probability: float) -> str:
+def format_percent(probability: float) -> str:
     """Return a probability as text: "93.8 %"."""
     return f"{100 * probability:.4g} %"
 
@@ -25,7 +25,7 @@ def noise_text(noise: float, digits: int = 1) -> str:
     return f"±{noise:.{1 if noise < 0.005 else digits}%}"
 
 
-def counted(number: int, thing: str) -> str:
+def format_count(number: int, thing: str) -> str:
     """Return a number of things as text: "3 samples"."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
@@ -33,21 +33,21 @@ def counted(number: int, thing: str) -> str:
 def interval_name(interval: MedianInterval, confidence: float, number: int, thing: str) -> str:
     """Return what an interval is: "95 % interval", or "range of 3 samples, 75 %"."""
     if not interval.is_range:
-        return f"{percent_of(confidence)} interval"
-    return f"range of {counted(number, thing)}, {percent_of(interval.coverage)}"
+        return f"{format_percent(confidence)} interval"
+    return f"range of {format_count(number, thing)}, {format_percent(interval.coverage)}"
 
 
 def noise_warning(interval: MedianInterval, noise: float, requested: float, number: int, what: str) -> str:
     """Return the warning for a median or a ratio that is less precise than requested."""
     if not interval.is_range:
         return f"noisy: the {what} is precise to {noise_text(noise)}, ±{requested:.1%} was requested"
-    things = counted(number, "pair" if what == "ratio" else "sample")
+    things = format_count(number, "pair" if what == "ratio" else "sample")
     if interval.effective < number:
         return (
             f"noisy: {things} depend on each other and are worth {interval.effective:.1f} independent ones, too few "
             f"for an interval; ±{requested:.1%} was requested"
         )
-    covered = percent_of(interval.coverage)
+    covered = format_percent(interval.coverage)
     return (
         f"noisy: {things} {'is' if number == 1 else 'are'} too few for an interval, their range holds the {what} with "
         f"a probability of {covered}; ±{requested:.1%} was requested"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
-from .families import ACTIVATION, GENERIC, family_of, is_activation
+from .families import ACTIVATION, GENERIC, find_family, is_activation
 from .records import LayerTable
 from .rows import nearest_around
 from .table import Table
@@ -15,7 +15,7 @@ from .table import Table
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["VALUES", "aligned", "is_foreign", "layers_of", "partners"]
+__all__ = ["VALUES", "align", "is_foreign", "partners", "require_layers"]
 
 #: The columns that are set side by side.
 VALUES = ("params", "macs", "flops", "own_macs", "own_flops")
@@ -27,7 +27,7 @@ Kind = Callable[[Row], str]
 _MOST_PAIRS = 1_000_000
 
 
-def aligned(reference: Report, other: Report) -> Table:
+def align(reference: Report, other: Report) -> Table:
     """Return one row for each layer of either model, in the order of the reference.
 
     Layers of the same path and type are one row, whatever the layers around them are. The others are matched, inside
@@ -45,7 +45,7 @@ def aligned(reference: Report, other: Report) -> Table:
 
     Raises `ValueError` where one of the reports holds no layers.
     """
-    mine, theirs = layers_of(reference), layers_of(other)
+    mine, theirs = require_layers(reference), require_layers(other)
     return Table(_rows(mine, theirs, partners(mine, theirs, is_foreign(reference, other))))
 
 
@@ -54,7 +54,7 @@ def is_foreign(reference: Report, other: Report) -> bool:
     return reference.backend != other.backend
 
 
-def layers_of(report: Report) -> LayerTable:
+def require_layers(report: Report) -> LayerTable:
     """Return the layers of a report; raises `ValueError` where it holds none."""
     if report.layers is None:
         raise ValueError(f"the report of {report.name} holds no layers, so that there is nothing to align")
@@ -114,7 +114,7 @@ def partners(reference: LayerTable, other: LayerTable, foreign: bool = False) ->
     waiting = list(partner.items())
     while waiting:
         here, there = waiting.pop()
-        for one, two in _matched(mine.get(here, ()), theirs.get(there, ()), kind):
+        for one, two in _match(mine.get(here, ()), theirs.get(there, ()), kind):
             partner[one["path"]] = two["path"]
             waiting.append((one["path"], two["path"]))
     return partner
@@ -124,7 +124,7 @@ def _is_alike(one: Row, two: Row, foreign: bool) -> bool:
     """Return whether layers at the same path are the same, by their types and by whether they hold layers."""
     if _kind(one) == _kind(two):
         return True
-    (family, dimensions), (other, others_dimensions) = family_of(one["type"]), family_of(two["type"])
+    (family, dimensions), (other, others_dimensions) = find_family(one["type"]), find_family(two["type"])
     if family == other and (foreign or "" in (dimensions, others_dimensions) or dimensions == others_dimensions):
         return True
     if not (one.get("is_leaf", True) or two.get("is_leaf", True)):
@@ -142,7 +142,7 @@ def _inside(layers: LayerTable, matched: Collection[str]) -> dict[str | None, li
     return inside
 
 
-def _matched(mine: Sequence[Row], theirs: Sequence[Row], kind: Kind) -> Iterator[tuple[Row, Row]]:
+def _match(mine: Sequence[Row], theirs: Sequence[Row], kind: Kind) -> Iterator[tuple[Row, Row]]:
     by_name = {(_name(row), kind(row)): row for row in theirs}
     left = []
     met = set()
@@ -191,4 +191,4 @@ def _kind(row: Row) -> str:
 
 def _family(row: Row) -> str:
     """Return what layers of two frameworks have in common; one with its function as an option fits any function."""
-    return ACTIVATION if is_activation(row["type"]) else family_of(row["type"])[0]
+    return ACTIVATION if is_activation(row["type"]) else find_family(row["type"])[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["WORK", "Bounds", "Branch", "Choice", "PeakSpread", "spread", "without"]
+__all__ = ["WORK", "Bounds", "Branch", "Choice", "PeakSpread", "compute_spread", "without"]
 
 #: The columns of work that a branch tells, in order.
 WORK = ("macs", "flops")
@@ -108,7 +108,9 @@ class PeakSpread:
         return Bounds(None if self.below is None else peak - self.below, high)
 
 
-def spread(choices: Iterable[Choice], column: str, inside: Callable[[str], bool]) -> tuple[int | None, int | None]:
+def compute_spread(
+    choices: Iterable[Choice], column: str, inside: Callable[[str], bool]
+) -> tuple[int | None, int | None]:
     """Return how much less and how much more than counted the layers do that are ``inside``: (below, above), from 0.
 
     ``column`` is one of `WORK`. None stands for an end that is not known.
@@ -127,7 +129,7 @@ def spread(choices: Iterable[Choice], column: str, inside: Callable[[str], bool]
 def _ends(branch: Branch, index: int, inside: Callable[[str], bool]) -> tuple[int, int, int]:
     """Return the work of a branch inside some layers as it is counted, at least, and at most."""
     counted = sum(work[index] for path, work in branch.work.items() if inside(path))
-    below, above = spread(branch.choices, WORK[index], inside)
+    below, above = compute_spread(branch.choices, WORK[index], inside)
     return counted, counted - (below or 0), counted + (above or 0)
 
 

@@ -9,7 +9,7 @@ from ..errors import ModelFailedError, WithoutValuesError
 from .bounds import WORK, Bounds, Choice
 from .records import ModelTrace
 
-__all__ = ["Gaps", "TracePart", "gaps_of"]
+__all__ = ["Gaps", "TracePart", "find_gaps"]
 
 
 class TracePart(Enum):
@@ -42,7 +42,7 @@ class Gaps:
     bounds: Bounds | None = None
 
 
-def gaps_of(trace: ModelTrace, part: TracePart, column: str = "", value: float | None = None) -> Gaps:
+def find_gaps(trace: ModelTrace, part: TracePart, column: str = "", value: float | None = None) -> Gaps:
     """Return what a value lacks that follows from a part of a trace.
 
     Args:

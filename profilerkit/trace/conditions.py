@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .layer_bounds import is_call_of
+from .layer_bounds import is_call_to
 from .records import ModelTrace
 
-__all__ = ["SETTINGS_FACT", "conditions_of", "formulas_used", "noted"]
+__all__ = ["SETTINGS_FACT", "formulas_used", "read_conditions", "write_notes"]
 
 _PREFIX = "made under "
 #: Under which `Backend.environment` has the settings that change measured values, where some differ from their default.
 SETTINGS_FACT = "settings"
 
 
-def noted(conditions: Iterable[str]) -> tuple[str, ...]:
+def write_notes(conditions: Iterable[str]) -> tuple[str, ...]:
     """Return the notes of conditions, each a few words: "autocast of cpu to torch.bfloat16"."""
     return tuple(f"{_PREFIX}{condition}" for condition in conditions)
 
 
-def conditions_of(notes: Iterable[str]) -> tuple[str, ...]:
+def read_conditions(notes: Iterable[str]) -> tuple[str, ...]:
     """Return the conditions among the notes of a report."""
     return tuple(note.removeprefix(_PREFIX) for note in notes if note.startswith(_PREFIX))
 
@@ -35,7 +35,7 @@ def formulas_used(trace: ModelTrace, added: Mapping[Any, Any]) -> tuple[str, ...
     counted = {op.operator for op in trace.operators}
     layers = {name.partition("::")[2] for name in counted if name.startswith(("module::", "layer::"))}
     used = sorted(
-        name for name in map(_name, added) if name in layers or any(is_call_of(operator, name) for operator in counted)
+        name for name in map(_name, added) if name in layers or any(is_call_to(operator, name) for operator in counted)
     )
     return (f"cost formulas of the caller's own for {', '.join(used)}",) if used else ()
 

@@ -13,7 +13,7 @@ from typing import Any
 from .records import ModelTrace
 from .rows import parent_path
 
-__all__ = ["MeasuredPeak", "ObservedRun", "TimedLayers", "Witnessed", "contradicted", "contradiction"]
+__all__ = ["MeasuredPeak", "ObservedRun", "TimedLayers", "Witnessed", "add_contradiction", "contradiction"]
 
 #: Of the layers that were called another number of times, so many are named.
 _NAMED = 3
@@ -79,7 +79,7 @@ def contradiction(trace: ModelTrace, runs: Iterable[ObservedRun]) -> str:
     return ""
 
 
-def contradicted(trace: ModelTrace, difference: str) -> ModelTrace:
+def add_contradiction(trace: ModelTrace, difference: str) -> ModelTrace:
     """Return the trace with a contradiction, and a note of it; its tables, where they were made, are the same objects.
 
     A table is told by its identity where a report shows it with the times of the layers.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["deepest_of", "within_depth"]
+__all__ = ["find_deepest", "within_depth"]
 
 
-def deepest_of(rows: Iterable[Mapping[str, Any]]) -> int:
+def find_deepest(rows: Iterable[Mapping[str, Any]]) -> int:
     """Return the depth of the deepest layer; 0 for rows without depths."""
     return max((row.get("depth") or 0 for row in rows), default=0)
 

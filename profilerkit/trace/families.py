@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ACTIVATION", "GENERIC", "family_of", "is_activation"]
+__all__ = ["ACTIVATION", "GENERIC", "find_family", "is_activation"]
 
 #: What the type of a layer is called where only its place is known: by exporters that write no classes.
 GENERIC = "module"
@@ -33,12 +33,12 @@ _ACTIVATIONS = frozenset(
 )
 
 
-def family_of(layer_type: str) -> tuple[str, str]:
+def find_family(layer_type: str) -> tuple[str, str]:
     """Return the family of a type of layers, and its dimensions where the name has them.
 
     A type of no family is one of its own.
 
-    >>> family_of("Conv2D"), family_of("Gemm"), family_of("Block")
+    >>> find_family("Conv2D"), find_family("Gemm"), find_family("Block")
     (('convolution', '2d'), ('linear', ''), ('block', ''))
     """
     name = layer_type.lower()

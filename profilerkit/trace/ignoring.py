@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from ..errors import ArgumentWarning, InputError, nearest
 from .bounds import without
-from .layer_bounds import is_call_of
+from .layer_bounds import is_call_to
 from .records import LayerCall, LayerRecord, ModelTrace, OpRecord
 from .rows import parent_path
 
@@ -36,7 +36,7 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
     gone = {layer.path for layer in trace.layers if not matched.isdisjoint(_around(layer.path))}
     _warn_of_idle(patterns, trace)
     layers = tuple(
-        replace(layer, calls=tuple(_called(call, gone) for call in layer.calls))
+        replace(layer, calls=tuple(_drop_caller(call, gone) for call in layer.calls))
         for layer in trace.layers
         if layer.path not in gone
     )
@@ -44,7 +44,7 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
         trace,
         layers=layers,
         operators=tuple(_free(op, gone) if op.layer in gone else op for op in trace.operators),
-        uncounted=_uncounted(trace, gone),
+        uncounted=_count_uncounted(trace, gone),
         choices=without(trace.choices, gone),
         notes=(*trace.notes, _note(patterns, trace, gone)),
     )
@@ -52,13 +52,15 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
 
 def _patterns(ignore: Ignored) -> list[str]:
     patterns = [ignore] if isinstance(ignore, (type, str)) else list(ignore)
-    wrong = [each for each in patterns if not (isinstance(each, type) or (isinstance(each, str) and each))]
+    wrong = [
+        pattern for pattern in patterns if not (isinstance(pattern, type) or (isinstance(pattern, str) and pattern))
+    ]
     if wrong:
         raise InputError(
             f"ignore has {wrong[0]!r}; give classes of layers, their names or patterns of paths: "
             'ignore=[nn.Dropout, "Conv2d", "encoder.layers.*"]'
         )
-    return [each.__name__ if isinstance(each, type) else each for each in patterns]
+    return [pattern.__name__ if isinstance(pattern, type) else pattern for pattern in patterns]
 
 
 def _matches(layer: LayerRecord, pattern: str) -> bool:
@@ -73,27 +75,27 @@ def _around(path: str) -> Iterable[str]:
         around = parent_path(around)
 
 
-def _kept(path: str, gone: set[str]) -> str:
+def _find_kept_layer(path: str, gone: set[str]) -> str:
     return next(around for around in _around(path) if around not in gone)
 
 
 def _free(op: OpRecord, gone: set[str]) -> OpRecord:
-    return replace(op, layer=_kept(op.layer, gone), call=-1, macs=0, flops=0, bytes_read=0, bytes_written=0)
+    return replace(op, layer=_find_kept_layer(op.layer, gone), call=-1, macs=0, flops=0, bytes_read=0, bytes_written=0)
 
 
-def _called(call: LayerCall, gone: set[str]) -> LayerCall:
+def _drop_caller(call: LayerCall, gone: set[str]) -> LayerCall:
     """Return a call without its caller where that is left out."""
     return replace(call, caller=None) if call.caller is not None and call.caller[0] in gone else call
 
 
-def _uncounted(trace: ModelTrace, gone: set[str]) -> Mapping[str, int]:
+def _count_uncounted(trace: ModelTrace, gone: set[str]) -> Mapping[str, int]:
     """Return what is not counted without what only the layers left out hold.
 
     Calls are told apart by their records, where these are all calls that are not counted.
     """
     left = {}
     for name, calls in trace.uncounted.items():
-        layers = [op.layer for op in trace.operators if is_call_of(op.operator, name)]
+        layers = [op.layer for op in trace.operators if is_call_to(op.operator, name)]
         left[name] = calls - (sum(layer in gone for layer in layers) if len(layers) == calls else 0)
     return {name: calls for name, calls in left.items() if calls}
 

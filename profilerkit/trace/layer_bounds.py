@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .bounds import WORK, Bounds, spread
+from .bounds import WORK, Bounds, compute_spread
 
 if TYPE_CHECKING:
     from .records import ModelTrace
 
-__all__ = ["bounds_inside", "is_call_of", "layer_bounds"]
+__all__ = ["bounds_inside", "is_call_to", "layer_bounds"]
 
 
-def is_call_of(operator: str, name: str) -> bool:
+def is_call_to(operator: str, name: str) -> bool:
     """Say whether an operator is the one of a name; records may say which overload it is: "aten.mm.default"."""
     plain, requested = operator.replace("::", "."), name.replace("::", ".")
     return requested in (plain, plain.rpartition(".")[0])
@@ -47,7 +47,7 @@ def layer_bounds(trace: ModelTrace, totals: dict[str, dict[str, int]]) -> dict[s
 def _bounds(
     trace: ModelTrace, column: str, counted: int, inside: Callable[[str], bool], gaps: set[str] | None
 ) -> Bounds:
-    below, above = spread(trace.choices, column, inside)
+    below, above = compute_spread(trace.choices, column, inside)
     is_open = bool(trace.uncounted) and (gaps is None or any(map(inside, gaps)))
     low = None if below is None else counted - below
     return Bounds(low, None if above is None or is_open else counted + above)
@@ -57,7 +57,7 @@ def _layers_with_gaps(trace: ModelTrace) -> set[str] | None:
     """Return the layers in which something is not counted; None where records do not tell, so that it may be any."""
     layers: set[str] = set()
     for name in trace.uncounted:
-        named = {op.layer for op in trace.operators if is_call_of(op.operator, name)}
+        named = {op.layer for op in trace.operators if is_call_to(op.operator, name)}
         if not named:
             return None
         layers |= named

@@ -8,7 +8,7 @@ from typing import Any
 from ..arguments.checks import COLUMNS, DEPTH, at_least
 from ..error_text import shown
 from ..errors import ArgumentError, by_likeness
-from .depths import deepest_of
+from .depths import find_deepest
 from .table import Table
 
 __all__ = ["LayerTable"]
@@ -55,7 +55,7 @@ class LayerTable(Table):
         left out. A depth of -1 is the innermost layers too, and a depth beyond the
         deepest layers is that of the deepest.
         """
-        k, by, depth = at_least(0)("k", k), COLUMNS("by", by) or self._most_wanted(), self._reached(depth)
+        k, by, depth = at_least(0)("k", k), COLUMNS("by", by) or self._most_wanted(), self._resolve_depth(depth)
         if self._rows and by not in self._rows[0]:
             numbers = [name for name in self.columns if any(isinstance(row[name], (int, float)) for row in self._rows)]
             listing = ", ".join(by_likeness(by, numbers))
@@ -69,10 +69,10 @@ class LayerTable(Table):
         """Return the column that rows are ranked by unless another is requested."""
         return next((name for name in ("macs", "own_forward_seconds") if name in self.columns), "macs")
 
-    def _reached(self, depth: int | None) -> int | None:
+    def _resolve_depth(self, depth: int | None) -> int | None:
         """Return the depth that a caller means: None for the innermost layers, and the deepest for one beyond it."""
         depth = DEPTH("depth", depth)
-        return None if depth in (None, -1) else min(depth, deepest_of(self._rows))
+        return None if depth in (None, -1) else min(depth, find_deepest(self._rows))
 
     def by_type(self, depth: int | None = None) -> LayerTable:
         """Return one row for each type of layer, with the number of layers and the sums of their columns.
@@ -83,7 +83,7 @@ class LayerTable(Table):
         layers share count for each type.
         """
         depth = DEPTH("depth", depth)
-        reached = self._reached(depth)
+        reached = self._resolve_depth(depth)
         rows = self._rows if depth is None else [row for row in self._rows if _is_at(row, reached)]
         return self._by_type(rows, exclusive=depth is None)
 
@@ -120,9 +120,9 @@ class LayerTable(Table):
             levels.setdefault(row.get("depth") or 0, []).append(row)
         deepest = max(levels, default=0)
         last = deepest if depth in (None, -1) else min(depth, deepest)
-        return Table(ranked for level in range(last + 1) for ranked in self._ranked_at(level, levels.get(level, []), k))
+        return Table(ranked for level in range(last + 1) for ranked in self._rank_at(level, levels.get(level, []), k))
 
-    def _ranked_at(self, depth: int, rows: Iterable[_Row], k: int) -> Iterator[_Row]:
+    def _rank_at(self, depth: int, rows: Iterable[_Row], k: int) -> Iterator[_Row]:
         types = self._by_type(rows, exclusive=False)
         for column in types.columns[3:]:
             whole = _total(types, column)

@@ -8,7 +8,7 @@ from typing import Any
 from .records import LayerTable
 from .rows import nearest_around
 
-__all__ = ["children_of", "with_times"]
+__all__ = ["group_children", "with_times"]
 
 #: The columns that get a share of the whole model's, where they have none.
 _SHARED = ("params", "macs", "flops", "forward_seconds", "backward_seconds")
@@ -22,14 +22,14 @@ def with_times(layers: LayerTable | None, times: LayerTable | None) -> LayerTabl
     the forward pass over its seconds, with the layers inside, and ``achieved_own_flops_per_second``, without them. They
     are None where there is nothing to divide, or nothing to divide by.
     """
-    if layers and not times and not (_shares(layers[0], {}) or _achieved(layers[0])):
+    if layers and not times and not (_shares(layers[0], {}) or _compute_rates(layers[0])):
         return layers
     timed = {row["path"]: row for row in times or ()}
     columns = dict.fromkeys([*(layers[0] if layers else ()), *(times[0] if times else ())])
     rows = [{**columns, **timed.pop(row["path"], {}), **row} for row in layers or ()]
     rows += [{**columns, **row} for row in timed.values()]
     root = next((row for row in rows if not row["path"]), {})
-    return LayerTable({**row, **_shares(row, root), **_achieved(row)} for row in rows)
+    return LayerTable({**row, **_shares(row, root), **_compute_rates(row)} for row in rows)
 
 
 def _shares(row: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, float | None]:
@@ -37,7 +37,7 @@ def _shares(row: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, float 
     return {f"{name}_share": _over(row[name], root.get(name)) for name in lacking}
 
 
-def _achieved(row: Mapping[str, Any]) -> dict[str, float | None]:
+def _compute_rates(row: Mapping[str, Any]) -> dict[str, float | None]:
     # Of a training step the FLOPs of both passes are counted, and those of the forward pass beside them.
     flops = "forward_flops" if "forward_flops" in row else "flops"
     names = {"achieved_flops_per_second": "", "achieved_own_flops_per_second": "own_"}
@@ -52,7 +52,7 @@ def _over(value: float | None, whole: float | None) -> float | None:
     return value / whole if value is not None and whole else None
 
 
-def children_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+def group_children(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """Return by path the layers right inside each layer, the first row being the root.
 
     A layer whose outer layer is not among the rows counts for the nearest one around it that is.

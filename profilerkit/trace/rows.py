@@ -12,7 +12,7 @@ from .layer_bounds import layer_bounds
 if TYPE_CHECKING:
     from .records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 
-__all__ = ["depth_of", "nearest_around", "of_calls", "of_layers", "parent_path"]
+__all__ = ["count_depth", "nearest_around", "of_calls", "of_layers", "parent_path"]
 
 #: What an operator's record says of its work.
 _WORK = ("macs", "flops", "bytes_read", "bytes_written")
@@ -37,7 +37,7 @@ def parent_path(path: str) -> str | None:
     return path.rpartition(".")[0] if path else None
 
 
-def depth_of(path: str) -> int:
+def count_depth(path: str) -> int:
     """Return how deep a layer lies: 0 for the root."""
     return path.count(".") + 1 if path else 0
 
@@ -70,19 +70,19 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     nothing, unknown = (0,) * len(columns), (None,) * len(columns)
     exclusive = {layer.path: nothing for layer in trace.layers}
     for op in trace.operators:
-        exclusive[op.layer] = _added(exclusive[op.layer], work_of(op))
+        exclusive[op.layer] = _add(exclusive[op.layer], work_of(op))
     whole = dict(exclusive)
-    shared = _shared_weights(trace.layers)
+    shared = _find_shared_weights(trace.layers)
     weights = {layer.path: _Weights(layer, shared) for layer in trace.layers}
     own_params = {path: inside.totals()["params"] for path, inside in weights.items()}
-    lacking = _lacking_weights(trace, own_params)
+    lacking = _find_lacking_weights(trace, own_params)
     parents: set[str] = set()
     for layer in sorted(trace.layers, key=lambda layer: -layer.depth):
         parent = parent_path(layer.path)
         if parent is None:
             continue
         parents.add(parent)
-        whole[parent] = _added(whole[parent], whole[layer.path])
+        whole[parent] = _add(whole[parent], whole[layer.path])
         weights[parent].add(weights[layer.path])
     wholes = (("params", trace.total_params), ("macs", trace.macs), ("flops", trace.flops))
     totals = [(name, f"{name}_share", total) for name, total in wholes]
@@ -121,7 +121,7 @@ def _identity(layer: LayerRecord, is_leaf: bool, did_run: bool) -> dict[str, Any
     }
 
 
-def _lacking_weights(trace: ModelTrace, own_params: Mapping[str, int]) -> set[str]:
+def _find_lacking_weights(trace: ModelTrace, own_params: Mapping[str, int]) -> set[str]:
     """Return the layers whose weights may not be made yet, and those around them: their numbers are unknown, not 0."""
     lacking: set[str] = set()
     if trace.unmade_weights:
@@ -133,7 +133,7 @@ def _lacking_weights(trace: ModelTrace, own_params: Mapping[str, int]) -> set[st
     return lacking
 
 
-def _shared_weights(layers: Sequence[LayerRecord]) -> set[int]:
+def _find_shared_weights(layers: Sequence[LayerRecord]) -> set[int]:
     """Return the identities of weights that layers own together, or one layer under several names."""
     owners = Counter(weight.identity for layer in layers for weight in (*layer.parameters, *layer.buffers))
     return {identity for identity, times in owners.items() if times > 1}
@@ -206,7 +206,7 @@ def of_calls(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     exclusive: dict[tuple[str, int], tuple[int, ...]] = {}
     for op in trace.operators:
         key = (op.layer, op.call)
-        exclusive[key] = _added(exclusive.get(key, nothing), work_of(op))
+        exclusive[key] = _add(exclusive.get(key, nothing), work_of(op))
     callers = {(layer.path, index): call.caller for layer in trace.layers for index, call in enumerate(layer.calls)}
     whole = dict.fromkeys(callers, nothing) | exclusive
     under_way = Counter(callers.values())
@@ -215,7 +215,7 @@ def of_calls(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     for key in done:  # it grows: a call comes after all that it made
         caller = callers.get(key)
         if caller is not None:
-            whole[caller] = _added(whole.get(caller, nothing), whole[key])
+            whole[caller] = _add(whole.get(caller, nothing), whole[key])
             under_way[caller] -= 1
             if not under_way[caller]:
                 done.append(caller)
@@ -241,7 +241,7 @@ def _share(count: int | None, total: int | None) -> float | None:
     return None if count is None or not total else count / total
 
 
-def _added(work: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
+def _add(work: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(map(add, work, more))
 
 

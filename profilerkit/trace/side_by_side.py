@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .alignment import is_foreign, layers_of, partners
-from .families import family_of
+from .alignment import is_foreign, partners, require_layers
+from .families import find_family
 from .table import Table
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def in_one_table(reports: Sequence[Report], columns: Sequence[str]) -> Table:
 
     Raises `ValueError` where one of the reports holds no layers.
     """
-    tables = [layers_of(report) for report in reports]
+    tables = [require_layers(report) for report in reports]
     lines = [_Line(0, row, row["depth"]) for row in tables[0]]
     of_first = {line.first["path"]: line for line in lines}
     for index in range(1, len(tables)):
@@ -55,7 +55,7 @@ def _insert(lines: list[_Line], model: int, layers: Sequence[Row], matched: Mapp
     """Put the layers of a model into the lines that they are matched with, and the others into lines of their own."""
     at = -1
     for row in layers:
-        line = matched.get(row["path"]) or _added_before(lines, model, row)
+        line = matched.get(row["path"]) or _find_added(lines, model, row)
         if line is None:
             at += 1
             while at < len(lines) and lines[at].depth > row["depth"]:
@@ -66,12 +66,12 @@ def _insert(lines: list[_Line], model: int, layers: Sequence[Row], matched: Mapp
             at = lines.index(line)
 
 
-def _added_before(lines: Sequence[_Line], model: int, row: Row) -> _Line | None:
+def _find_added(lines: Sequence[_Line], model: int, row: Row) -> _Line | None:
     """Return the line of the same layer in another model, of the lines that the first model has no layer in."""
     for line in lines:
         if 0 in line.rows or model in line.rows:
             continue
-        if line.first["path"] == row["path"] and family_of(line.first["type"])[0] == family_of(row["type"])[0]:
+        if line.first["path"] == row["path"] and find_family(line.first["type"])[0] == find_family(row["type"])[0]:
             return line
     return None
 

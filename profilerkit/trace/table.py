@@ -73,7 +73,7 @@ class Table(Sequence[Mapping[str, Any]]):
             top: The largest number of rows. A longer table shows those with the most time or work. None: all rows.
             depth: The largest depth to show, in a table of layers. None and -1: all depths.
         """
-        text: str = _drawing().table_text(self, TOP("top", top), DEPTH("depth", depth))
+        text: str = _import_drawing().table_text(self, TOP("top", top), DEPTH("depth", depth))
         return text
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -81,7 +81,7 @@ class Table(Sequence[Mapping[str, Any]]):
 
         Any other suffix raises `ArgumentError`.
         """
-        _drawing().save(self, Path(PATH("path", path)))
+        _import_drawing().save(self, Path(PATH("path", path)))
 
     def __str__(self) -> str:
         return printable(self.to_text())
@@ -92,10 +92,10 @@ class Table(Sequence[Mapping[str, Any]]):
 
     def _repr_html_(self) -> str | None:
         """Return the first rows as a notebook shows them."""
-        html: str | None = _drawing().html_fragment(self)
+        html: str | None = _import_drawing().html_fragment(self)
         return html
 
 
-def _drawing() -> Any:
+def _import_drawing() -> Any:
     """Return the module that draws tables: by its name, since tables are data and import nothing that draws."""
     return import_module("profilerkit.render.tables")

@@ -10,9 +10,9 @@ from ..error_text import shown
 from ..errors import InvalidTraceError
 from .bounds import PeakSpread
 from .records import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, WeightRecord
-from .rows import depth_of, parent_path
+from .rows import count_depth, parent_path
 
-__all__ = ["validated"]
+__all__ = ["validate"]
 
 #: The path of what is broken, and the rule in words.
 Broken = tuple[str, str]
@@ -21,7 +21,7 @@ _COUNTS = ("macs", "flops", "bytes_read", "bytes_written")
 _PHASES = ("forward", "backward")
 
 
-def validated(trace: Any, backend: str) -> ModelTrace:
+def validate(trace: Any, backend: str) -> ModelTrace:
     """Return the trace that a backend has made.
 
     The rules: the root, with the path ``""``, is the first layer; paths are distinct; every layer around a layer is
@@ -32,12 +32,12 @@ def validated(trace: Any, backend: str) -> ModelTrace:
     """
     if not isinstance(trace, ModelTrace):
         raise InvalidTraceError(backend, "", f"trace() returned {shown(trace)}: return a ModelTrace")
-    for path, rule in _broken(trace):
+    for path, rule in _find_faults(trace):
         raise InvalidTraceError(backend, path, rule)
     return trace
 
 
-def _broken(trace: ModelTrace) -> Iterator[Broken]:
+def _find_faults(trace: ModelTrace) -> Iterator[Broken]:
     yield from _of_kind("layers", trace.layers, LayerRecord)
     yield from _of_kind("operators", trace.operators, OpRecord)
     yield from _of_kind("memory", (trace.memory,), MemoryTimeline)
@@ -91,8 +91,8 @@ def _broken_paths(layers: Sequence[LayerRecord], by_path: Mapping[str, LayerReco
             continue
         if around is None:
             yield path, f"there is no layer {parent_path(path)!r} around it: every layer around a layer is one itself"
-        if layer.depth != depth_of(path):
-            yield path, f"depth is {shown(layer.depth)}: that of this path is {depth_of(path)}"
+        if layer.depth != count_depth(path):
+            yield path, f"depth is {shown(layer.depth)}: that of this path is {count_depth(path)}"
 
 
 def _broken_weights(layers: Iterable[LayerRecord]) -> Iterator[Broken]:

@@ -105,10 +105,10 @@ def arguments_of_functions() -> dict[str, Any]:
         **QUICK,
     }
     own = {"model", "data_splits", "backend", "profiler", "inputs", "trace"}
-    return {name: known.get(name) for name in sorted(taken - own - set(_computed()))}
+    return {name: known.get(name) for name in sorted(taken - own - set(_list_computed()))}
 
 
-def _computed() -> list[str]:
+def _list_computed() -> list[str]:
     return [binding.key.NAME for binding in profiler()._registry]
 
 
@@ -136,7 +136,7 @@ class Case:
 
     def run(self, name: str = "", value: Any = None) -> Any:
         given = {**self.fixed, **self.arguments}
-        made = {key: each() if callable(each) else each for key, each in given.items()}
+        made = {key: content() if callable(content) else content for key, content in given.items()}
         return self.call(**{**made, **({name: value} if name else {})})
 
 
@@ -146,30 +146,32 @@ def method(make: Callable[[], Any], name: str) -> Callable[..., Any]:
     def call(**given: Any) -> Any:
         bound = getattr(make(), name)
         positional = [
-            given.pop(each.name)
-            for each in inspect.signature(bound).parameters.values()
-            if each.kind is each.POSITIONAL_ONLY
+            given.pop(parameter.name)
+            for parameter in inspect.signature(bound).parameters.values()
+            if parameter.kind is parameter.POSITIONAL_ONLY
         ]
         several = [
-            each.name for each in inspect.signature(bound).parameters.values() if each.kind is each.VAR_POSITIONAL
+            parameter.name
+            for parameter in inspect.signature(bound).parameters.values()
+            if parameter.kind is parameter.VAR_POSITIONAL
         ]
-        return bound(*positional, *(given.pop(each) for each in several if each in given), **given)
+        return bound(*positional, *(given.pop(item) for item in several if item in given), **given)
 
     return call
 
 
-def compared(reference: Any, other: Any, **given: Any) -> Any:
+def call_compare(reference: Any, other: Any, **given: Any) -> Any:
     return compare(reference, other, **given)
 
 
-def isolated_alone(**given: Any) -> Any:
+def call_isolated(**given: Any) -> Any:
     """Call `isolated`, without the process that it starts: what is wrong with a call is said before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("profilerkit.isolation.api.run_jobs", instead_of_processes)
         return isolated(**given)
 
 
-def isolated_both(reference: Any, other: Any, **given: Any) -> Any:
+def call_isolated_comparison(reference: Any, other: Any, **given: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("profilerkit.isolation.api.run_jobs", instead_of_processes)
         return isolated_comparison(reference, other, **given)
@@ -181,7 +183,7 @@ def instead_of_processes(jobs: Any, limits: Any, start_method: Any, preload: Any
 
 
 def one_key(func: Any, status_keys: Any) -> Any:
-    return ExternalProfilerFunction(func, status_keys).bounded_keys()
+    return ExternalProfilerFunction(func, status_keys).list_keys()
 
 
 def cases() -> dict[str, Case]:
@@ -189,15 +191,17 @@ def cases() -> dict[str, Case]:
     functions = arguments_of_functions()
     of_profile = {**MODEL, **OWN_ARGUMENTS, **functions}
     both = {"reference": model, "other": model, **{key: of_profile[key] for key in of_profile if key != "model"}}
-    both = {key: each for key, each in both.items() if key != "name"}
+    both = {key: value for key, value in both.items() if key != "name"}
     held: dict[str, Case] = {
         "profile": Case(profile, of_profile),
         "profile with options in one": Case(
             profile, {**MODEL, "run_options": RunOptions, "sampling": lambda: Sampling(num_iters=2, warmup=0)}
         ),
-        "compare": Case(compared, {**both, "names": None, "metrics": lambda: ["macs", "execution_time"]}),
-        "isolated": Case(isolated_alone, {**of_profile, **ISOLATION}),
-        "isolated_comparison": Case(isolated_both, {**{key: both[key] for key in both if key != "name"}, **ISOLATION}),
+        "compare": Case(call_compare, {**both, "names": None, "metrics": lambda: ["macs", "execution_time"]}),
+        "isolated": Case(call_isolated, {**of_profile, **ISOLATION}),
+        "isolated_comparison": Case(
+            call_isolated_comparison, {**{key: both[key] for key in both if key != "name"}, **ISOLATION}
+        ),
         "Profiler": Case(Profiler, {**MODEL, "data_splits": None, "name": None, "input_shape": None}),
         "Profiler.compute_status": Case(
             method(profiler, "compute_status"), {"name": "execution_time", "recompute": False, **functions}
@@ -244,8 +248,8 @@ def cases() -> dict[str, Case]:
         ),
         "Measurement": Case(Measurement, {"samples": (1.0, 2.0), "confidence": 0.95, "warmup": ()}, {"session": None}),
         "Measurement.percentile": Case(method(lambda: Measurement((1.0,)), "percentile"), {"percent": 50}),
-        "Measurement.taken_with": Case(
-            method(lambda: Measurement((1.0,)), "taken_with"), {"other": lambda: Measurement((1.0,))}
+        "Measurement.is_paired_with": Case(
+            method(lambda: Measurement((1.0,)), "is_paired_with"), {"other": lambda: Measurement((1.0,))}
         ),
         "Ratio.of": Case(Ratio.of, {"reference": 1.0, "other": 2.0}),
         "Sampling": Case(
@@ -260,7 +264,7 @@ def cases() -> dict[str, Case]:
         "Comparison.to_pandas": Case(method(comparison, "to_pandas"), {"table": "metrics"}),
         "Report.to_text": Case(method(report, "to_text"), {"details": False}),
         "Report.plot": Case(method(report, "plot"), {"kind": "layer_bars"}),
-        "Report.load": Case(Report.load, {"path": saved_report}),
+        "Report.load": Case(Report.load, {"path": save_report}),
         "Report.save": Case(method(report, "save"), {"path": lambda: Path("saved.json")}),
         "Comparison": Case(Comparison, {"reference": report, "others": lambda: (report(),)}),
         "Comparison.ratio": Case(method(comparison, "ratio"), {"key": "macs", "other": None}),
@@ -271,7 +275,7 @@ def cases() -> dict[str, Case]:
         "LayerTable.top": Case(method(lambda: report().layers, "top"), {"k": 5, "by": "macs", "depth": None}),
         "LayerTable.by_type": Case(method(lambda: report().layers, "by_type"), {"depth": None}),
         "LayerTable.position": Case(method(lambda: report().layers, "position"), {"path": "a"}),
-        "load": Case(load, {"path": saved_report}),
+        "load": Case(load, {"path": save_report}),
         "render": Case(
             render, {"result": report, "form": "tree", "details": False, "depth": None, "top": None, "by": "macs"}
         ),
@@ -306,14 +310,14 @@ def cases() -> dict[str, Case]:
             {"name": "ratio", "better": None, "unit": "", "description": "", "friendly_name": "", "on_demand": False}
             | {"scale": profilerkit.Scale.NONE, "derived_from": None, "function": lambda: of_macs},
         ),
-        "an evaluation's result": Case(evaluated, {"returned": 0.5}),
-        "a metric's result": Case(computed, {"returned": 0.5}),
-        "inputs of a loaded model": Case(loaded, {"inputs": None, "input_shape": (3,)}),
+        "an evaluation's result": Case(evaluate, {"returned": 0.5}),
+        "a metric's result": Case(compute_odd, {"returned": 0.5}),
+        "inputs of a loaded model": Case(profile_loaded, {"inputs": None, "input_shape": (3,)}),
     }
     return held
 
 
-def evaluated(returned: Any) -> Any:
+def evaluate(returned: Any) -> Any:
     """Return the report of a model whose evaluation returns something, beside metrics that are fine."""
     function = ComputeEvalMetric(lambda network, loader: returned)
     given: dict[str, Any] = {"backend": FakeBackend(), "data_splits": SPLITS, "functions": [function]}
@@ -354,7 +358,7 @@ class ComputeOdd(ProfilerFunction):
         return self.returned
 
 
-def computed(returned: Any) -> Any:
+def compute_odd(returned: Any) -> Any:
     """Return the report of a metric whose value is anything, shown in every form."""
     given: dict[str, Any] = {"backend": FakeBackend(), "functions": [ComputeOdd(returned)]}
     found = profile(model(), FakeTensor((2, 3)), metrics=["total_params", "odd"], **given)
@@ -362,13 +366,13 @@ def computed(returned: Any) -> Any:
     return found
 
 
-def loaded(**given: Any) -> Any:
+def profile_loaded(**given: Any) -> Any:
     """Return the report of a model that comes with inputs of its own, as the command line makes it."""
     held = LoadedModel(model(), **given)
     return profile(held.model, held.inputs, input_shape=held.input_shape, backend=FakeBackend(), **QUICK)
 
 
-def saved_report() -> Path:
+def save_report() -> Path:
     path = Path("report.json")
     if not path.exists():
         report().save(path)
@@ -489,7 +493,7 @@ NO_METHOD_CASES = {
 @pytest.mark.parametrize("name", ["profile", "compare"])
 def test_every_argument_of_profile_and_compare_is_tried(name: str) -> None:
     parameters = inspect.signature(getattr(profilerkit, name)).parameters
-    named = [each.name for each in parameters.values() if each.kind is each.KEYWORD_ONLY]
+    named = [parameter.name for parameter in parameters.values() if parameter.kind is parameter.KEYWORD_ONLY]
     assert set(named) <= {*CASES[name].arguments, *CASES["profile with options in one"].arguments}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attack_sampling import sample
-from bad_calls import calls_of
+from bad_calls import list_calls
 from bad_values import WRONG, complaint
 from frameworks import Framework, framework_named
 
@@ -44,15 +44,15 @@ NO_CASES = {
 
 
 def run(backend: str, name: str, argument: str = "", value: Any = None) -> Any:
-    call, given = calls_of(framework_named(backend))[name]
-    made = {key: each() if callable(each) else each for key, each in given.items()}
+    call, given = list_calls(framework_named(backend))[name]
+    made = {key: content() if callable(content) else content for key, content in given.items()}
     return call(**{**made, **({argument: value} if argument else {})})
 
 
 @pytest.mark.parametrize(("backend", "name"), CASES)
 def test_a_wrong_value_works_or_is_said(backend: str, name: str) -> None:
     run(backend, name)
-    arguments = calls_of(framework_named(backend))[name][1]
+    arguments = list_calls(framework_named(backend))[name][1]
     wrong = {}
     for argument, kind in sample([(argument, kind) for argument in arguments for kind in WRONG], 8, len(name)):
         value = WRONG[kind]()
@@ -63,7 +63,7 @@ def test_a_wrong_value_works_or_is_said(backend: str, name: str) -> None:
 
 
 def test_every_public_name_has_a_case(framework: Framework) -> None:
-    calls = calls_of(framework)
+    calls = list_calls(framework)
     assert {(framework.name, name) for name in calls} == {case for case in CASES if case[0] == framework.name}
     own = {name for name in framework.package.__all__ if name not in profilerkit_metrics.__all__}
     assert own - NO_CASES.keys() == own & calls.keys()

@@ -112,7 +112,7 @@ X = torch.ones(2, 4)
 TARGET = torch.zeros(2, dtype=torch.long)
 
 
-def profiled(*metrics: str, **arguments: Any) -> Callable[[nn.Module], Any]:
+def make_profiling(*metrics: str, **arguments: Any) -> Callable[[nn.Module], Any]:
     def run(model: nn.Module) -> Any:
         report = profile(model, X, metrics=metrics, **arguments)
         return {name: (status.shown, status.outcome_of) for name, status in shown(report).items()}
@@ -128,42 +128,42 @@ def shown(report: Any) -> dict[str, Any]:
     return {key: Shown(status) for key, status in report.statuses.items()}
 
 
-def evaluated(model: nn.Module) -> Any:
+def evaluate(model: nn.Module) -> Any:
     profiler = TorchProfiler(model, {"test": [(X, TARGET)]})
     profiler.register_profiler_function(ComputeEvalMetric(get_accuracy))
     return profiler.compute_status("eval_metric")
 
 
-def compared(model: nn.Module) -> Any:
+def compare_two(model: nn.Module) -> Any:
     return [
         report.statuses["macs"].value for report in compare(model, nn.Linear(4, 2), inputs=X, metrics=["macs"]).reports
     ]
 
 
-def timed(model: nn.Module) -> Any:
+def time_model(model: nn.Module) -> Any:
     report = profile(model, X, metrics=["execution_time", "layer_times"], num_iters=2, warmup=0, passes=1)
     assert not [status for status in report.statuses.values() if "failed" in str(status.completeness)], report
     return sorted(report.statuses)
 
 
-def watched(model: nn.Module) -> Any:
-    with BACKEND.timing_layers(model):
+def watch_layers(model: nn.Module) -> Any:
+    with BACKEND.time_layers(model):
         pass
     return BACKEND.fingerprint(model) is not None
 
 
 #: By name: a public call, which returns what is the same each time.
 CALLS: dict[str, Callable[[nn.Module], Any]] = {
-    "static": profiled("macs", "flops", "memory_footprint", "model_size", "total_params"),
-    "training": profiled("training_macs", "training_memory"),
-    "measured memory": profiled("measured_memory"),
-    "nonzero": profiled("sparsity", "effective_macs"),
-    "times": timed,
-    "evaluation": evaluated,
-    "compare": compared,
+    "static": make_profiling("macs", "flops", "memory_footprint", "model_size", "total_params"),
+    "training": make_profiling("training_macs", "training_memory"),
+    "measured memory": make_profiling("measured_memory"),
+    "nonzero": make_profiling("sparsity", "effective_macs"),
+    "times": time_model,
+    "evaluation": evaluate,
+    "compare": compare_two,
     "status": lambda model: TorchProfiler(model, inputs=X).register_defaults().compute_status("macs"),
     "shapes": lambda model: profile(model, input_shape=(4,), batch_size=2, metrics=["macs"]).statuses["macs"].value,
-    "watching": watched,
+    "watching": watch_layers,
 }
 
 

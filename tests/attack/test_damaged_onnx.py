@@ -15,7 +15,7 @@ pytest.importorskip("onnx")
 import numpy as np
 import onnx
 from attack_sampling import sample
-from damaged_onnx import KINDS, damaged
+from damaged_onnx import KINDS, damage
 from google.protobuf.message import DecodeError
 from onnx_architectures import BUILDERS
 
@@ -33,7 +33,12 @@ def product_sizes(model: onnx.ModelProto) -> Counter[tuple[object, ...]]:
     """Return what the counts follow from: operators, attributes, shapes of weights and inputs, and small constants."""
     facts: Counter[tuple[object, ...]] = Counter()
     facts.update(
-        (node.op_type, node.domain, tuple(each.SerializeToString() for each in node.attribute), tuple(node.input))
+        (
+            node.op_type,
+            node.domain,
+            tuple(attribute.SerializeToString() for attribute in node.attribute),
+            tuple(node.input),
+        )
         for node in model.graph.node
     )
     facts.update((tensor.name, tuple(tensor.dims), tensor.data_type) for tensor in model.graph.initializer)
@@ -54,7 +59,7 @@ def _is_small(tensor: onnx.TensorProto) -> bool:
 def test_a_damaged_file_is_an_error_or_has_its_own_numbers(seed: int, tmp_path: Path) -> None:
     name = NAMES[seed // len(KINDS) % len(NAMES)]
     path = tmp_path / "damaged.onnx"
-    path.write_bytes(damaged(WHOLE_FILES[name], seed))
+    path.write_bytes(damage(WHOLE_FILES[name], seed))
     try:
         report = profile(path, metrics=METRICS)
     except ProfilerKitError as error:
@@ -89,7 +94,7 @@ def test_what_damage_makes_of_the_work_on_nonzero_weights(seed: int, tmp_path: P
     zeros among them are those of another whole model.
     """
     path = tmp_path / "damaged.onnx"
-    path.write_bytes(damaged(WHOLE_FILES["mlp"], seed))
+    path.write_bytes(damage(WHOLE_FILES["mlp"], seed))
     status = profile(path, np.ones((3, 20), np.float32), metrics=["effective_macs"]).status("effective_macs")
     macs, reason = NONZERO[seed]
     assert status.value == macs
@@ -112,7 +117,7 @@ def test_the_sample_has_files_of_every_kind_and_every_outcome(tmp_path: Path) ->
     for seed in range(0, 140, 2):
         name = NAMES[seed // len(KINDS) % len(NAMES)]
         path = tmp_path / "damaged.onnx"
-        path.write_bytes(damaged(WHOLE_FILES[name], seed))
+        path.write_bytes(damage(WHOLE_FILES[name], seed))
         outcomes["unchanged" if is_unchanged(path, name) else "changed"] += 1
         try:
             profile(path, metrics=["total_params"])

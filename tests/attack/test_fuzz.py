@@ -17,10 +17,10 @@ import torch
 from attack_sampling import WHOLE
 from fuzz_chunk import TRAINED
 from fuzz_classes import CLASSES, causes
-from fuzz_compare import differences, truth_of
+from fuzz_compare import differences, find_truth
 from fuzz_generator import program
-from fuzz_minimise import minimised
-from fuzz_sampled import SAMPLED, SEEDS, compared, known
+from fuzz_minimise import minimise
+from fuzz_sampled import SAMPLED, SEEDS, compare_seed, known
 from fuzz_seeds import KEPT, OPEN_CLASSES, Kept
 from source_tree import SUPPORT
 
@@ -41,15 +41,15 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-def tolerated(cause: str) -> bool:
+def is_tolerated(cause: str) -> bool:
     return bool(cause) and set(cause.split("+")) <= OPEN_CLASSES
 
 
 @pytest.mark.parametrize("seed", SAMPLED)
 def test_a_random_module_is_counted_as_it_runs(seed: int) -> None:
     source, _ = known(seed)
-    found, method = compared(seed)
-    assert not found or tolerated(causes(source, found, seed % TRAINED == 0)), (found, method, source)
+    found, method = compare_seed(seed)
+    assert not found or is_tolerated(causes(source, found, seed % TRAINED == 0)), (found, method, source)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_random_module_is_counted_as_it_runs(seed: int) -> None:
     ],
 )
 def test_what_was_found_stays_mended(kept: Kept) -> None:
-    found, method = differences(kept.source, truth_of(kept.source, training=kept.training))
+    found, method = differences(kept.source, find_truth(kept.source, training=kept.training))
     assert not found, (found, method)
 
 
@@ -90,7 +90,7 @@ def test_a_planted_difference_is_found_and_its_cause_named(
     """With the cause taken away the difference is gone; with another it is not."""
     (kept,) = (kept for kept in KEPT if kept.name == name)
     plant(monkeypatch)
-    found, _ = differences(kept.source, truth_of(kept.source, training=kept.training))
+    found, _ = differences(kept.source, find_truth(kept.source, training=kept.training))
     assert found
     assert cause in CLASSES
     assert causes(kept.source, found, kept.training) == cause
@@ -102,12 +102,12 @@ def test_the_words_of_a_class_do_not_excuse_another_difference() -> None:
         "try:\n    y = x0.relu()\nexcept Exception:\n    y = x0\nif y.is_cuda:\n    return y\nreturn torch.mm(y, y.T)"
     )
     source = Kept("", "", forward).source
-    truth = truth_of(source)
+    truth = find_truth(source)
     assert differences(source, truth)[0] == []
     with costs.override({"aten::mm": lambda a, b, *, out: costs.Cost(1, 2)}):
         found, _ = differences(source, truth)
         assert [difference.kind for difference in found] == ["macs"]
-        assert not tolerated(causes(source, found))
+        assert not is_tolerated(causes(source, found))
 
 
 @pytest.mark.skipif(not WHOLE, reason="make attack")
@@ -118,7 +118,7 @@ def test_no_random_module_differs_for_an_unknown_reason(first: int) -> None:
     assert not died, died
     assert len(results) == CHUNK
     assert sum("skipped" in result for result in results) <= CHUNK // 100
-    unknown = [result for result in results if result["differences"] and not tolerated(result["cause"])]
+    unknown = [result for result in results if result["differences"] and not is_tolerated(result["cause"])]
     assert not unknown, unknown
 
 
@@ -172,6 +172,6 @@ def test_a_failing_program_is_made_small() -> None:
         "    v2 = torch.cdist(v1, v1)\nv3 = v2.softmax(-1)\nreturn (v3, v1)",
         init="self.layer = nn.Linear(3, 3)\nself.other = nn.Linear(3, 3)",
     ).source
-    small = minimised(source, lambda text: "cdist" in text and truth_of(text).run.calls != [])
+    small = minimise(source, lambda text: "cdist" in text and find_truth(text).run.calls != [])
     assert "cdist" in small
     assert not any(word in small for word in ("softmax", "relu", "range", "is_meta", "other", "self.layer(x0)"))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 from fuzz_compare import differences
-from fuzz_sampled import SAMPLED, compared, known
+from fuzz_sampled import SAMPLED, compare_seed, known
 
 from profilerkit_torch import costs
 from profilerkit_torch.costs import Cost
@@ -45,7 +45,7 @@ def _without_bias(x: Any, weight: Any, bias: Any = None, *, out: Any) -> Cost:
     return Cost.of_macs(out.numel * x[-1])
 
 
-def _counting(**formulas: Callable[..., Cost]) -> Patch:
+def _change_formulas(**formulas: Callable[..., Cost]) -> Patch:
     """Have operators cost something else."""
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ class _Leaving:
     contexts: list[Any] = []  # noqa: RUF012 - replaced, never changed
 
 
-def _recording(changed: Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None]) -> Patch:
+def _change_records(changed: Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None]) -> Patch:
     """Change what is recorded of an operator, or leave it out."""
     plain = recorder.Recorder._record
 
@@ -83,14 +83,14 @@ def _without_sums(self: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | No
     return None if arguments[0].startswith("aten.sum") else arguments
 
 
-def _remembered_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def _remember_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """An operator that was met before costs what it did then, whatever its sizes are now."""
     kept: dict[Any, Any] = {}
 
     def plan_of(func: Any, *arguments: Any) -> Any:
-        return kept.setdefault(func, replay.plan_of(func, *arguments))
+        return kept.setdefault(func, replay.make_plan(func, *arguments))
 
-    monkeypatch.setattr(recorder, "plan_of", plan_of)
+    monkeypatch.setattr(recorder, "make_plan", plan_of)
 
 
 def _at_the_root(plain: Callable[..., None]) -> Callable[..., None]:
@@ -102,21 +102,24 @@ def _at_the_root(plain: Callable[..., None]) -> Callable[..., None]:
 
 
 FAULTS: dict[str, tuple[str, Patch]] = {
-    "attention counts nothing": ("macs", _counting(scaled_dot_product_attention=_nothing)),
-    "groups are ignored": ("macs", _counting(conv1d=_without_groups, conv2d=_without_groups, conv3d=_without_groups)),
+    "attention counts nothing": ("macs", _change_formulas(scaled_dot_product_attention=_nothing)),
+    "groups are ignored": (
+        "macs",
+        _change_formulas(conv1d=_without_groups, conv2d=_without_groups, conv3d=_without_groups),
+    ),
     "transposed convolutions by their output": (
         "macs",
-        _counting(conv_transpose1d=_by_output, conv_transpose2d=_by_output, conv_transpose3d=_by_output),
+        _change_formulas(conv_transpose1d=_by_output, conv_transpose2d=_by_output, conv_transpose3d=_by_output),
     ),
-    "batched products count nothing": ("macs", _counting(bmm=_nothing)),
-    "biases count nothing": ("flops", _counting(linear=_without_bias)),
-    "a layer that is called twice counts once": ("macs", _recording(_first_calls)),
-    "an operator is left out": ("operators", _recording(_without_sums)),
+    "batched products count nothing": ("macs", _change_formulas(bmm=_nothing)),
+    "biases count nothing": ("flops", _change_formulas(linear=_without_bias)),
+    "a layer that is called twice counts once": ("macs", _change_records(_first_calls)),
+    "an operator is left out": ("operators", _change_records(_without_sums)),
     "all work is the outermost layer's": (
         "layers",
         lambda monkeypatch: monkeypatch.setattr(recorder.Recorder, "_record", _at_the_root(recorder.Recorder._record)),
     ),
-    "an operator costs what it did the last time": ("operators", _remembered_by_name),
+    "an operator costs what it did the last time": ("operators", _remember_by_name),
     "modules stay in training mode": (
         "operators",
         lambda monkeypatch: monkeypatch.setattr(passes.InferencePass, "prepare", lambda self, model: None),
@@ -127,23 +130,23 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     ),
     "attributes are not handed back": (
         "state",
-        lambda monkeypatch: monkeypatch.setattr(static_pass, "preserved", lambda model, inventory: nullcontext()),
+        lambda monkeypatch: monkeypatch.setattr(static_pass, "preserve", lambda model, inventory: nullcontext()),
     ),
-    "convolutions have no gradients": ("training", _counting(convolution_backward=_nothing)),
+    "convolutions have no gradients": ("training", _change_formulas(convolution_backward=_nothing)),
 }
 
 
 @cache
-def agreed() -> tuple[int, ...]:
+def list_agreed() -> tuple[int, ...]:
     """Return the sampled seeds whose programs do not differ."""
-    return tuple(seed for seed in SAMPLED if not compared(seed)[0])
+    return tuple(seed for seed in SAMPLED if not compare_seed(seed)[0])
 
 
 @pytest.mark.skipif(not SAMPLED, reason="make test")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_seen(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kind, patch = FAULTS[fault]
-    seeds = agreed()
+    seeds = list_agreed()
     assert len(seeds) > len(SAMPLED) // 2
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

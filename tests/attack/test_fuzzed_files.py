@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from attack_sampling import WHOLE
-from hostile import changed_at_random, full_comparison, full_report
+from hostile import change_at_random, full_comparison, full_report
 from source_tree import SUPPORT
 
 from profilerkit import InputError, ReportFileError
@@ -28,7 +28,7 @@ def test_damaged_reports(kind: str) -> None:
     content, said, refused = to_json(original).encode(), str(original), 0
     count = 2_750 if WHOLE else 150
     for seed in range(count):
-        damaged = changed_at_random(content, random.Random(seed))
+        damaged = change_at_random(content, random.Random(seed))
         try:
             assert str(parse(damaged, "it")) == said, seed
         except ReportFileError as error:
@@ -58,7 +58,7 @@ def test_damaged_budgets(tmp_path: Path) -> None:
     path.write_bytes(BUDGET)
     assert len(Budget.load(path).limits) == 7
     for seed in range(count):
-        path.write_bytes(changed_at_random(BUDGET, random.Random(seed)))
+        path.write_bytes(change_at_random(BUDGET, random.Random(seed)))
         try:
             budget = Budget.load(path)
             for limit in budget.limits:

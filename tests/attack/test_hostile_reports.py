@@ -11,23 +11,23 @@ from contextlib import contextmanager
 
 import pytest
 from attack_sampling import WHOLE, sample
-from hostile import HOSTILE, full_comparison, full_report, places, resealed, spoilt
+from hostile import HOSTILE, full_comparison, full_report, places, reseal, spoilt
 
 from profilerkit import Comparison, Report, ReportFileError
-from profilerkit.plugging.offers import offered_renderers
+from profilerkit.plugging.offers import list_renderers
 from profilerkit.render import render
 from profilerkit.results.saving import parse, to_json
-from profilerkit.trace.rows import depth_of
+from profilerkit.trace.rows import count_depth
 from profilerkit_pages.figures import kinds as figure_kinds
 
-FORMS = sorted(offer.item.name for offer in offered_renderers() if offer.plugin.name == "core")
+FORMS = sorted(offer.item.name for offer in list_renderers() if offer.plugin.name == "core")
 WAYS = [*HOSTILE, "left out", "many times", "turned round", "last left out"]
 #: A page has its scripts; LaTeX writes some letters in twenty; a table that goes on below itself has its lines again.
 MOST_OVER, MOST_TIMES = 200_000, 60
 
 
 @contextmanager
-def ended_after(seconds: int) -> Iterator[None]:
+def end_after(seconds: int) -> Iterator[None]:
     """Raise where something seems to go on for ever: what is asked here is that it ends, not how soon."""
     if not hasattr(signal, "SIGALRM"):
         yield
@@ -78,8 +78,8 @@ PARTS = 8 if WHOLE else 1
 
 
 def test_what_is_spoilt_here_is_drawn_as_it_is() -> None:
-    assert require_sane(resealed(CONTENTS["report"]), figures=True)
-    assert require_sane(resealed(CONTENTS["comparison"]))
+    assert require_sane(reseal(CONTENTS["report"]), figures=True)
+    assert require_sane(reseal(CONTENTS["comparison"]))
     assert len(CASES["report"]) > 20_000
 
 
@@ -92,8 +92,8 @@ def test_a_hostile_report_is_refused_or_drawn(kind: str, part: int) -> None:
     read = 0
     for place, way in taken:
         try:
-            with ended_after(120):
-                read += require_sane(resealed(spoilt(CONTENTS[kind], place, way)))
+            with end_after(120):
+                read += require_sane(reseal(spoilt(CONTENTS[kind], place, way)))
         except Exception as error:
             raise AssertionError(f"{way} at {place}: {type(error).__name__}: {error}") from error
     assert 0 < read < len(taken)
@@ -108,11 +108,11 @@ def with_rows(paths: list[str], kinds: list[str]) -> bytes:
     layers["rows"] = []
     for path, kind in zip(paths, kinds, strict=True):
         row = list(first)
-        row[place["path"]], row[place["type"]], row[place["depth"]] = path, kind, depth_of(path)
+        row[place["path"]], row[place["type"]], row[place["depth"]] = path, kind, count_depth(path)
         layers["rows"].append(row)
     content["statuses"] = [status for status in content["statuses"] if status["key"] != "layer_times"]
     content["data"] = {}
-    return resealed(content)
+    return reseal(content)
 
 
 DEEP = [".".join("a" * depth) for depth in range(600)]
@@ -129,7 +129,7 @@ LARGE: dict[str, tuple[list[str], list[str]]] = {
 @pytest.mark.parametrize("name", LARGE)
 def test_large_reports_take_no_more_than_their_size(name: str) -> None:
     """One that is wide must not widen each of its lines, one that is deep not be searched from every layer up."""
-    with ended_after(300):
+    with end_after(300):
         assert require_sane(with_rows(*LARGE[name]))
 
 
@@ -144,7 +144,7 @@ def test_two_models_of_very_many_layers_are_aligned() -> None:
     first, second = reports
     assert isinstance(first, Report)
     assert isinstance(second, Report)
-    with ended_after(300):
+    with end_after(300):
         changes = Counter(row["change"] for row in Comparison(first, (second,)).layers())
     assert changes == {"same": count + 1}, "as many of each type are in both"
 
@@ -153,7 +153,7 @@ def test_two_models_of_very_many_layers_are_aligned() -> None:
 def test_figures_of_hostile_reports() -> None:
     for place, way in CASES["report"][::40]:
         try:
-            with ended_after(120):
-                require_sane(resealed(spoilt(CONTENTS["report"], place, way)), figures=True)
+            with end_after(120):
+                require_sane(reseal(spoilt(CONTENTS["report"], place, way)), figures=True)
         except Exception as error:
             raise AssertionError(f"{way} at {place}: {type(error).__name__}: {error}") from error

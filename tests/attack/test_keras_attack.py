@@ -19,7 +19,7 @@ from keras_allowed import ALLOWED, surprises
 from keras_calls import CALLS, FEW
 from keras_contexts import CONTEXTS, REFUSED
 from keras_faults import FAULTS
-from keras_harness import differences_of, error_of
+from keras_harness import find_case_differences, find_error
 from keras_subjects import MODELS
 
 from profilerkit import TracingError
@@ -63,12 +63,12 @@ _SOME = [Case("sequential", call, NO_FAULT, context) for call in FEW for context
 
 @pytest.mark.parametrize("case", sample(_SOME, 2), ids=str)
 def test_what_cannot_be_profiled_is_refused(case: Case) -> None:
-    assert isinstance(error_of(case), TracingError)
+    assert isinstance(find_error(case), TracingError)
 
 
 @pytest.mark.parametrize("entry", sample(ALLOWED, 2), ids=lambda entry: str(entry.example))
 def test_what_is_allowed_still_differs(entry: Allowed) -> None:
-    assert any(entry.covers(entry.example, each) for each in differences_of(entry.example)), entry.reason
+    assert any(entry.covers(entry.example, item) for item in find_case_differences(entry.example)), entry.reason
 
 
 in_a_process_of_its_own = pytest.mark.skipif(not WHOLE, reason="a process of its own; make attack runs it")

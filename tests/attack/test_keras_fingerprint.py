@@ -24,7 +24,7 @@ from attack_cases import NO_FAULT, Case, quiet
 from attack_sampling import sample
 from keras_calls import CALLS
 from keras_faults import FAULTS
-from keras_harness import differences_of, made
+from keras_harness import find_case_differences, made
 from keras_subjects import Subject
 from tensorflow.python.framework import func_graph
 
@@ -50,7 +50,7 @@ def _attribute(subject: Subject) -> None:
     subject.model.layers[1].left_behind = True
 
 
-def _removed(subject: Subject) -> None:
+def _remove(subject: Subject) -> None:
     del subject.model.layers[1].__dict__["built"]
 
 
@@ -74,7 +74,7 @@ def _metric(subject: Subject) -> None:
     subject.model.metrics[0].variables[0].assign_add(1.0)
 
 
-def _retraced(subject: Subject) -> None:
+def _retrace(subject: Subject) -> None:
     subject.model.predict_function(iter([(tf.ones((3, 4)),)]))
 
 
@@ -111,7 +111,7 @@ def _thread(subject: Subject) -> None:
     threading.Thread(target=_event.wait, name="left behind", daemon=True).start()
 
 
-def _patched(subject: Subject) -> None:
+def _patch(subject: Subject) -> None:
     func_graph.FuncGraph.__init__ = lambda *args, __was=func_graph.FuncGraph.__init__, **kwargs: __was(*args, **kwargs)
 
 
@@ -124,7 +124,7 @@ DAMAGE: dict[str, tuple[str, Damage, str]] = {
     "a weight's last bit": ("sequential", _smallest_step, "*kernel* value"),
     "a variable replaced": ("functional", _another_variable, "*._kernel"),
     "an attribute added": ("functional", _attribute, "*.left_behind"),
-    "an attribute removed": ("functional", _removed, "*.built"),
+    "an attribute removed": ("functional", _remove, "*.built"),
     "a layer frozen": ("functional", _frozen, "*._trainable"),
     "a loss": ("functional", _loss, "*._losses*"),
     "a node": ("functional", _node, "*._inbound_nodes*"),
@@ -137,7 +137,7 @@ DAMAGE: dict[str, tuple[str, Damage, str]] = {
     "a variable of a closure": ("closure", _closure, "* closure *"),
     "a module's list": ("module", _module_list, "*parts*length"),
     "a model that was not built": ("unbuilt", _built, "model.built (read)"),
-    "a patched method": ("sequential", _patched, "process patched functions"),
+    "a patched method": ("sequential", _patch, "process patched functions"),
     "operator callbacks": ("sequential", _callback, "process tensorflow settings"),
     "functions that run eagerly": (
         "sequential",
@@ -183,21 +183,23 @@ def _tidy() -> Any:
 @pytest.mark.parametrize("name", sample(list(DAMAGE), 8))
 def test_damage_is_found_and_named(name: str) -> None:
     model, damage, fact = DAMAGE[name]
-    found = differences_of(Case(model, "static_profile"), do=damage)
-    assert any(fnmatchcase(each.fact, fact) for each in found), [each.fact for each in found]
+    found = find_case_differences(Case(model, "static_profile"), do=damage)
+    assert any(fnmatchcase(difference.fact, fact) for difference in found), [difference.fact for difference in found]
 
 
 @pytest.mark.parametrize("model", ["functional", "restless", "caching"])
 def test_nothing_is_found_where_nothing_was_done(model: str) -> None:
-    assert differences_of(Case(model, "static_profile"), do=lambda subject: None) == []
+    assert find_case_differences(Case(model, "static_profile"), do=lambda subject: None) == []
 
 
 def test_a_wrong_output_afterwards_is_found_where_no_fact_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two models built alike, one gives something else: the harness compares what they give."""
     scale = [1.0]
     monkeypatch.setattr(keras_subjects, "fire", lambda owner, x: x * scale[0])
-    found = differences_of(Case("own_train_step", "static_profile"), do=lambda subject: scale.__setitem__(0, 2.0))
-    assert [each.fact for each in found] == ["output afterwards"]
+    found = find_case_differences(
+        Case("own_train_step", "static_profile"), do=lambda subject: scale.__setitem__(0, 2.0)
+    )
+    assert [difference.fact for difference in found] == ["output afterwards"]
 
 
 @pytest.mark.parametrize("call", sample(list(CALLS), 3))
@@ -207,7 +209,7 @@ def test_every_call_gets_through_with_an_ordinary_model(call: str) -> None:
         CALLS[call](subject)
 
 
-@pytest.mark.parametrize("fault", [each for each in FAULTS if not each.startswith("in the backward")])
+@pytest.mark.parametrize("fault", [item for item in FAULTS if not item.startswith("in the backward")])
 def test_every_fault_comes_at_its_call_and_at_no_other(fault: str) -> None:
     at = int(fault.partition("@")[2])
     with made("sequential", fault) as subject:
@@ -233,4 +235,4 @@ def test_a_backward_pass_can_fail_in_the_trap() -> None:
 @pytest.mark.parametrize("model", ["restless", "module", "closure"])
 def test_a_plain_call_in_the_place_of_a_profile_is_found(model: str) -> None:
     """Each of these changes itself when it is called, which a profile must not show."""
-    assert differences_of(Case(model, "static_profile"), do=Subject.__call__)
+    assert find_case_differences(Case(model, "static_profile"), do=Subject.__call__)

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attack_in_parts import ATTACK, SPLIT, Part, parts_of, run_all
+from attack_in_parts import ATTACK, SPLIT, Part, list_parts, run_all
 
 
 @pytest.mark.parametrize("path", SPLIT)
 def test_the_parts_of_a_file_are_all_of_it(path: str) -> None:
     kept: list[int] = []
-    for part in parts_of(path):
+    for part in list_parts(path):
         items: list[Any] = list(range(100))
         part.pytest_collection_modifyitems(items)
         kept += items
@@ -20,7 +20,7 @@ def test_the_parts_of_a_file_are_all_of_it(path: str) -> None:
 
 
 def test_every_file_is_in_a_part() -> None:
-    paths = {part.path for part in parts_of("")}
+    paths = {part.path for part in list_parts("")}
     missing = [str(file) for file in ATTACK.rglob("test_*.py") if file.relative_to(ATTACK).parts[0] not in paths]
     assert missing == []
     assert all((ATTACK / path).exists() for path in paths)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="what is synchro
 OLD, NEW = b"old content, " * 9, b"the new content. " * 12
 
 
-def recorded(
+def record_writes(
     folder: Path, before: bytes | None, monkeypatch: pytest.MonkeyPatch, content: bytes = NEW, **options: object
 ) -> Recorder:
     """Write a file; return all that was asked of the operating system meanwhile."""
@@ -46,7 +46,7 @@ def contents(disk: Disk) -> set[bytes | None]:
 def test_a_crash_at_any_moment_leaves_the_old_file_or_the_new_one(
     before: bytes | None, short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = recorded(tmp_path, before, monkeypatch, short=short)
+    recorder = record_writes(tmp_path, before, monkeypatch, short=short)
     assert recorder.moments[-1][1].now() == {"report.json": NEW}
     assert (tmp_path / "report.json").read_bytes() == NEW
     seen: set[bytes | None] = set()
@@ -63,7 +63,7 @@ def test_what_is_not_synchronised_is_found_torn(
     forgotten: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk that loses power would notice a step that is left out."""
-    recorder = recorded(tmp_path, OLD, monkeypatch, ignored=(forgotten,))
+    recorder = record_writes(tmp_path, OLD, monkeypatch, ignored=(forgotten,))
     assert not contents(recorder.moments[-1][1]) <= {OLD, NEW}
 
 
@@ -82,13 +82,13 @@ FAULTS = [
 def test_a_fault_at_any_call_leaves_the_old_file_and_no_other(
     fault: BaseException, earlier: bool, before: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    total = recorded(tmp_path, before, monkeypatch).calls
+    total = record_writes(tmp_path, before, monkeypatch).calls
     assert total >= 6
     raised = 0
     for number in range(total):
         (tmp_path / "report.json").unlink(missing_ok=True)
         try:
-            recorded(tmp_path, before, monkeypatch, fail=(number, earlier, fault))
+            record_writes(tmp_path, before, monkeypatch, fail=(number, earlier, fault))
         except BaseException as error:
             raised += 1
             assert isinstance(error, type(fault))
@@ -104,7 +104,7 @@ def test_a_report_torn_in_place_is_said_to_be_damaged(tmp_path: Path, monkeypatc
     first, second = full_report("First"), full_report("Second", 5_000)
     old, new = to_json(first).encode(), to_json(second).encode()
     monkeypatch.setattr(files, "_replace", not_replaced)
-    recorder = recorded(tmp_path, old, monkeypatch, content=new)
+    recorder = record_writes(tmp_path, old, monkeypatch, content=new)
     assert (tmp_path / "report.json").read_bytes() == new
     said = {str(first), str(second)}
     refused = 0

@@ -38,7 +38,7 @@ class Inside(nn.Module):
         return x + 1
 
 
-def compiled(model: nn.Module) -> None:
+def run_compiled(model: nn.Module) -> None:
     @torch.compile(backend="eager")
     def function(x: torch.Tensor) -> torch.Tensor:
         torch._dynamo.graph_break()
@@ -51,7 +51,7 @@ def compiled(model: nn.Module) -> None:
 RECORDING: dict[str, Callable[[nn.Module], Any]] = {
     "torch.jit.trace": lambda model: torch.jit.trace(model, X, check_trace=False),
     "torch.export": lambda model: torch.export.export(model, (X,), strict=False),
-    "torch.compile": compiled,
+    "torch.compile": run_compiled,
     "torch.fx.symbolic_trace": torch.fx.symbolic_trace,
     "make_fx": lambda model: make_fx(model)(X),
     "make_fx before the dispatcher": lambda model: make_fx(model, pre_dispatch=True)(X),
@@ -61,7 +61,7 @@ RECORDING: dict[str, Callable[[nn.Module], Any]] = {
 }
 
 
-def entered(context: Any) -> None:
+def enter(context: Any) -> None:
     with context:
         pass
 
@@ -75,22 +75,22 @@ METHODS: dict[str, Callable[[], Any]] = {
     "optimizer_bytes": lambda: BACKEND.optimizer_bytes(torch.optim.SGD, ()),
     "zero_weights": lambda: BACKEND.zero_weights(MODEL),
     "trace_nonzero": lambda: BACKEND.trace_nonzero(MODEL, ModelInputs(X)),
-    "measured_memory": lambda: BACKEND.measured_memory(MODEL, ModelInputs(X)),
-    "run": lambda: entered(BACKEND.run(MODEL, ModelInputs(X))),
+    "measured_memory": lambda: BACKEND.measure_memory(MODEL, ModelInputs(X)),
+    "run": lambda: enter(BACKEND.run(MODEL, ModelInputs(X))),
     "layer_times": lambda: BACKEND.layer_times(MODEL, ModelInputs(X), passes=1),
     "operator_times": lambda: BACKEND.operator_times(MODEL, ModelInputs(X), passes=1),
-    "timing_layers": lambda: BACKEND.timing_layers(MODEL),
-    "watching_steps": lambda: BACKEND.watching_steps(MODEL),
+    "time_layers": lambda: BACKEND.time_layers(MODEL),
+    "record_steps": lambda: BACKEND.record_steps(MODEL),
     "evaluate": lambda: BACKEND.evaluate(MODEL, lambda: MODEL(X)),
-    "preserved": lambda: entered(BACKEND.preserved(MODEL)),
-    "apart": lambda: entered(BACKEND.apart()),
+    "preserved": lambda: enter(BACKEND.preserve(MODEL)),
+    "apart": lambda: enter(BACKEND.apart()),
 }
 #: Those that only look, or are told something.
 HARMLESS = {
-    *("cast", "calibrating", "calibration_cases", "calibration_networks", "device_info", "host_seconds"),
-    *("recording_in", "profile_script", "ceiling_work"),
+    *("cast", "use_threads", "calibration_cases", "calibration_networks", "device_info", "host_seconds"),
+    *("read_recording", "profile_script", "ceiling_work"),
     *("generate", "language_model", "language_model_cache", "longest_context", "with_language_head"),
-    *("opened", "accepts", "resolve_device", "is_tensor", "as_tensor", "model_name", "ranks", "add_costs"),
+    *("open_model", "accepts", "resolve_device", "is_tensor", "as_tensor", "model_name", "ranks", "add_costs"),
     *("fingerprint", "environment", "example_inputs", "count_samples"),
 }
 PUBLIC: dict[str, Callable[[], Any]] = {
@@ -124,7 +124,7 @@ def test_every_method_of_the_backend_is_known_here() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("recording", "call"), sample([(each, call) for each in RECORDING for call in PUBLIC], 36))
+@pytest.mark.parametrize(("recording", "call"), sample([(item, call) for item in RECORDING for call in PUBLIC], 36))
 def test_it_is_refused_and_the_recording_goes_on(recording: str, call: str) -> None:
     model, before = Inside(PUBLIC[call]), [parameter.tolist() for parameter in MODEL.parameters()]
     RECORDING[recording](model)

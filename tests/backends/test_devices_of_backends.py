@@ -10,13 +10,13 @@ from profilerkit.devices import FOLDERS
 from profilerkit.errors import DeviceNotAvailableError
 from profilerkit.plugging.offers import backend_named
 from profilerkit.process.environment import machine
-from profilerkit.protocols import NamesDevices, offered
+from profilerkit.protocols import NamesDevices, require_capability
 
 
 @pytest.mark.parametrize("name", ["torch", "tensorflow", "onnx", "jax"])
 def test_the_cpu_is_named_as_the_system_names_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip(name)
-    backend = offered(backend_named(name), NamesDevices)
+    backend = require_capability(backend_named(name), NamesDevices)
     info = backend.device_info("cpu")
     assert (info.name, info.kind, info.peak("float32")) == (machine()["cpu"], "cpu", None)
     assert info.memory == float(machine()["memory_bytes"])

@@ -17,7 +17,7 @@ import digits  # noqa: E402 - the frameworks come first, or the tests are skippe
 import flax_models  # noqa: E402
 import four_formats  # noqa: E402
 from profilerkit import Comparison, profile  # noqa: E402
-from profilerkit_onnx import optimized  # noqa: E402
+from profilerkit_onnx import optimize  # noqa: E402
 from same_weights import copy_to_flax  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ ELEMENTS = sum(channels * side**2 for channels, side in NORMS)
 def teacher() -> Any:
     """The teacher after one batch in training mode, so that its statistics are not all alike."""
     network = digits.digits_teacher()
-    with digits.seeded(0), torch.no_grad():
+    with digits.use_seed(0), torch.no_grad():
         network.train()(torch.rand(8, 1, 32, 32))
     return network.eval()
 
@@ -88,7 +88,7 @@ def test_a_folded_batch_norm_leaves_a_bias(folded: Exported) -> None:
     params, macs, flops = (profile(teacher(), image(), metrics=names)[name] for name in names)
     for name, form in folded.forms.items():
         report = profile(form.model, image(), metrics=names)
-        assert [report[each] for each in names] == [params - CHANNELS, macs, flops - ELEMENTS], name
+        assert [report[one_name] for one_name in names] == [params - CHANNELS, macs, flops - ELEMENTS], name
     assert (CHANNELS, ELEMENTS) == (672, 16_896)
 
 
@@ -125,7 +125,7 @@ def test_activations_that_are_fused_have_no_output_of_their_own(student: Exporte
 
 def test_channels_in_blocks_count_as_they_run(student: Exported) -> None:
     """Output channels that do not fill a block of 8 or 16 are padded; the weights of the run graph have the sizes."""
-    run = optimized(student.folder / "script.onnx", "all")
+    run = optimize(student.folder / "script.onnx", "all")
     weights = {tensor.name: list(tensor.dims) for tensor in run.graph.initializer}
     kernels = [weights[node.input[1]] for node in run.graph.node if node.op_type == "Conv"]
     block = next(
@@ -150,7 +150,7 @@ def test_a_format_whose_packages_are_missing_is_left_out_and_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(four_formats, "find_spec", lambda package: None)
-    assert list(four_formats.forms_of(NETWORKS["student"](), "student", tmp_path)) == ["PyTorch"]
+    assert list(four_formats.build_forms(NETWORKS["student"](), "student", tmp_path)) == ["PyTorch"]
     printed = capsys.readouterr().out
     assert "Without onnx, onnxscript, onnxruntime; for it too: " in printed
     assert "-m pip install '.[jax]'" in printed
@@ -161,8 +161,8 @@ def test_the_example_prints_one_comparison_and_writes_its_page(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("tensorflow")
-    compared = four_formats.compared
-    monkeypatch.setattr(four_formats, "compared", lambda forms, test: compared(forms, test, max_seconds=0.5))
+    compared = four_formats.compare_forms
+    monkeypatch.setattr(four_formats, "compare_forms", lambda forms, test: compared(forms, test, max_seconds=0.5))
     comparison = four_formats.main(["--page", str(tmp_path / "page.html")])
     assert isinstance(comparison, Comparison)
     names = [report.name for report in comparison.reports]

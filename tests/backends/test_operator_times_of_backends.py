@@ -17,13 +17,13 @@ from profilerkit.protocols import TimesOperators
 X = np.ones((2, 3), np.float32)
 
 
-def table_of(framework: Framework, **options: Any) -> Any:
+def make_table(framework: Framework, **options: Any) -> Any:
     return profile(framework.dense(3, 4), X, metrics=["operator_table"], **{"passes": 2, "backward": False, **options})
 
 
 def test_the_table_is_computed_where_it_is_requested_and_shown(framework: Framework) -> None:
     assert "operator_table" not in profile(framework.dense(3, 4), X, metrics=["macs"])
-    report = table_of(framework)
+    report = make_table(framework)
     (row,) = (row for row in report["operator_table"] if row["macs"])
     assert row["macs"] == 2 * 3 * 4
     text = str(report)
@@ -33,13 +33,13 @@ def test_the_table_is_computed_where_it_is_requested_and_shown(framework: Framew
 
 
 def test_each_pass_is_a_sample(framework: Framework) -> None:
-    table = table_of(framework, passes=3)["operator_table"]
+    table = make_table(framework, passes=3)["operator_table"]
     assert all(len(table.samples(index)) == 3 for index in range(len(table)))
     assert sum(row["share"] for row in table) == pytest.approx(1)
 
 
 def test_a_saved_table_is_shown_as_before(framework: Framework, tmp_path: Path) -> None:
-    report = table_of(framework, passes=1, backward=True)
+    report = make_table(framework, passes=1, backward=True)
     report.save(tmp_path / "report.json")
     assert str(Report.load(tmp_path / "report.json")) == str(report)
     assert len(pickle.loads(pickle.dumps(report["operator_table"]))) == len(report["operator_table"])

@@ -36,7 +36,7 @@ def _keras(path: Path, width: int) -> None:
     keras.Sequential(layers, name=f"net{width}").save(path)
 
 
-def _saved_model(path: Path, width: int) -> None:
+def _save_model(path: Path, width: int) -> None:
     keras = _keras_itself()
     shutil.rmtree(path, ignore_errors=True)
     keras.Sequential([keras.Input((8,), batch_size=2), keras.layers.Dense(width, use_bias=False)]).export(
@@ -54,15 +54,15 @@ FILES: dict[str, tuple[Writer, str | None]] = {
     "net.onnx": (_onnx, None),
     "net.keras": (_keras, "tensorflow"),
     "net.h5": (_keras, "tensorflow"),
-    "net": (_saved_model, "tensorflow"),
+    "net": (_save_model, "tensorflow"),
 }
 
 
-def macs_of(profiler: Profiler) -> Any:
+def count_macs(profiler: Profiler) -> Any:
     return profiler.compute_status("macs")
 
 
-def profiler_of(path: Path, backend: str | None) -> Profiler:
+def make_profiler(path: Path, backend: str | None) -> Profiler:
     return Profiler(str(path), inputs=np.zeros((2, 8), "float32"), backend=backend).register_defaults()
 
 
@@ -72,15 +72,15 @@ def test_an_overwritten_file_is_read_again(name: str, tmp_path: Path) -> None:
     write, backend = FILES[name]
     path = tmp_path / name
     write(path, 3)
-    profiler = profiler_of(path, backend)
-    assert macs_of(profiler) == 2 * 8 * 3
+    profiler = make_profiler(path, backend)
+    assert count_macs(profiler) == 2 * 8 * 3
     model = profiler.model
-    assert macs_of(profiler) == 2 * 8 * 3
+    assert count_macs(profiler) == 2 * 8 * 3
     assert profiler.model is model  # nothing has changed, so nothing was read
     write(path, 5)
-    assert macs_of(profiler) == 2 * 8 * 5
+    assert count_macs(profiler) == 2 * 8 * 5
     assert profiler.compute_status("total_params") == 8 * 5
-    assert macs_of(profiler.clone()) == 2 * 8 * 5
+    assert count_macs(profiler.clone()) == 2 * 8 * 5
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_file_of_the_same_size_and_time_in_its_place_is_noticed(path: Path) -> None:
     """Its inode is another one."""
-    profiler = profiler_of(path, None)
+    profiler = make_profiler(path, None)
     assert profiler.compute_status("sparsity") == 1
     before, other = path.stat(), path.with_name("other.onnx")
     content = path.read_bytes()
@@ -105,43 +105,43 @@ def test_a_file_of_the_same_size_and_time_in_its_place_is_noticed(path: Path) ->
 
 
 def test_the_name_and_the_report_are_those_of_the_new_model(path: Path) -> None:
-    profiler, named = profiler_of(path, None), Profiler(path, name="mine").register_defaults()
+    profiler, named = make_profiler(path, None), Profiler(path, name="mine").register_defaults()
     assert (profiler.name, named.name) == ("Net3", "mine")
     _onnx(path, 5)
-    report = computed_report(profiler)
+    report = compute_report(profiler)
     assert (report.name, report["macs"]) == ("Net5", 2 * 8 * 5)
-    assert macs_of(named) == 2 * 8 * 5
+    assert count_macs(named) == 2 * 8 * 5
     assert named.name == "mine"
 
 
-def computed_report(profiler: Profiler) -> Any:
+def compute_report(profiler: Profiler) -> Any:
     profiler.compute(["macs"])
     return profiler.report(["macs"])
 
 
 def test_a_comparison_reads_the_files_again(path: Path) -> None:
-    one, other = profiler_of(path, None), profiler_of(path, None)
+    one, other = make_profiler(path, None), make_profiler(path, None)
     _onnx(path, 6)
     comparison = compare(one, other, metrics=["macs"])
     assert [report["macs"] for report in comparison.reports] == [2 * 8 * 6] * 2
 
 
 def test_a_file_that_is_gone_leaves_the_model_that_was_read(path: Path) -> None:
-    profiler = profiler_of(path, None)
+    profiler = make_profiler(path, None)
     path.unlink()
-    assert macs_of(profiler) == 2 * 8 * 3
+    assert count_macs(profiler) == 2 * 8 * 3
     _onnx(path, 5)
-    assert macs_of(profiler) == 2 * 8 * 5
+    assert count_macs(profiler) == 2 * 8 * 5
 
 
 def test_a_damaged_file_raises_until_it_is_whole_again(path: Path) -> None:
-    profiler = profiler_of(path, None)
-    assert macs_of(profiler) == 2 * 8 * 3
+    profiler = make_profiler(path, None)
+    assert count_macs(profiler) == 2 * 8 * 3
     path.write_bytes(b"half of a model")
     with pytest.raises(InputError, match=r"net\.onnx' is no ONNX model"):
-        macs_of(profiler)
+        count_macs(profiler)
     _onnx(path, 5)
-    assert macs_of(profiler) == 2 * 8 * 5
+    assert count_macs(profiler) == 2 * 8 * 5
 
 
 def test_a_relative_path_is_the_same_file_from_another_folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,20 +149,20 @@ def test_a_relative_path_is_the_same_file_from_another_folder(path: Path, monkey
     profiler = Profiler(path.name, inputs=np.zeros((2, 8), "float32")).register_defaults()
     monkeypatch.chdir("/")
     _onnx(path, 5)
-    assert macs_of(profiler) == 2 * 8 * 5
+    assert count_macs(profiler) == 2 * 8 * 5
 
 
 def test_a_model_that_was_assigned_stays(path: Path) -> None:
-    profiler = profiler_of(path, None)
+    profiler = make_profiler(path, None)
     _onnx(path, 5)
     profiler.model = Profiler(path).model
     _onnx(path, 7)
-    assert macs_of(profiler) == 2 * 8 * 5
+    assert count_macs(profiler) == 2 * 8 * 5
 
 
 def test_within_one_request_the_model_stays(path: Path) -> None:
     """A function that asks the profiler for more gets values of the model that it was called for."""
-    profiler = profiler_of(path, None)
+    profiler = make_profiler(path, None)
 
     class Asked(StatusKey):
         NAME = "asked"
@@ -176,7 +176,7 @@ def test_within_one_request_the_model_stays(path: Path) -> None:
 
     profiler.register_profiler_function(Overwriting())
     assert profiler.compute_status("asked") == 2 * 8 * 3
-    assert macs_of(profiler) == 2 * 8 * 5
+    assert count_macs(profiler) == 2 * 8 * 5
 
 
 def test_compared_paths_are_read_at_each_call(path: Path) -> None:
@@ -190,8 +190,8 @@ def test_a_link_to_another_file_is_noticed(path: Path) -> None:
     link, newer = path.with_name("latest.onnx"), path.with_name("newer.onnx")
     _onnx(newer, 5)
     link.symlink_to(path)
-    profiler = profiler_of(link, None)
-    assert macs_of(profiler) == 2 * 8 * 3
+    profiler = make_profiler(link, None)
+    assert count_macs(profiler) == 2 * 8 * 3
     link.unlink()
     link.symlink_to(newer)
-    assert macs_of(profiler) == 2 * 8 * 5
+    assert count_macs(profiler) == 2 * 8 * 5

@@ -90,7 +90,7 @@ def test_a_link_has_the_model_and_the_form_of_a_comparison(visit: Open) -> None:
     assert page.locator("#sides canvas").count() == 2
 
 
-def downloaded(page: Page, name: str, where: str = "#layers") -> tuple[str, str]:
+def download(page: Page, name: str, where: str = "#layers") -> tuple[str, str]:
     """Return the name and the text of a file that a button saves."""
     with page.expect_download() as waiting:
         page.locator(where).get_by_role("button", name=name, exact=True).click()
@@ -101,7 +101,7 @@ def test_the_rows_in_view_are_saved_as_csv(visit: Open) -> None:
     page = visit(small())
     page.get_by_label("Leaves only").check()
     page.locator("#layers [data-key=macs]").click()
-    name, text = downloaded(page, "CSV")
+    name, text = download(page, "CSV")
     assert name == "Layers-Teacher.csv"
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [(row["path"], row["type"], row["macs"]) for row in rows] == [
@@ -113,14 +113,14 @@ def test_the_rows_in_view_are_saved_as_csv(visit: Open) -> None:
 
 
 def test_rows_and_metrics_are_saved_as_json(visit: Open) -> None:
-    name, text = downloaded(visit(small()), "JSON")
+    name, text = download(visit(small()), "JSON")
     assert name == "Layers-Teacher.json"
     saved: dict[str, Any] = json.loads(text)
     assert saved["metrics"]["macs"] == {"value": 4224, "unit": "MACs", "completeness": "complete"}
     assert saved["metrics"]["energy"]["value"] is None
     assert saved["metrics"]["energy"]["missing"] == ["no counter here"]
     assert [row["macs"] for row in saved["layers"]] == [4224, 128, 128, 0, 4096]
-    sides = json.loads(downloaded(visit(pair()), "JSON", "#sides")[1])
+    sides = json.loads(download(visit(pair()), "JSON", "#sides")[1])
     assert (sides["reference"], sides["other"]) == ("Teacher", "Student")
     assert [row["change"] for row in sides["layers"]] == ["changed", "same", "same", "removed", "changed", "added"]
 
@@ -128,10 +128,10 @@ def test_rows_and_metrics_are_saved_as_json(visit: Open) -> None:
 def test_saved_text_is_no_formula(visit: Open) -> None:
     """A type that a spreadsheet would compute has an apostrophe; commas and quotes stay in their cell."""
     layers = layer_table([("", "=1+1", 0, 1), ("a,b", 'Say "x"', 0, 1)])
-    _, text = downloaded(visit(replace(empty(), layers=layers)), "CSV")
+    _, text = download(visit(replace(empty(), layers=layers)), "CSV")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [(row["path"], row["type"]) for row in rows] == [("", "'=1+1"), ("a,b", 'Say "x"')]
-    name, _ = downloaded(visit(hostile()), "CSV")
+    name, _ = download(visit(hostile()), "CSV")
     assert "/" not in name
     assert len(name) <= 84
 

@@ -75,7 +75,7 @@ def test_a_phone_has_all_of_a_layer(visit: Open) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def printed(page: Page) -> None:
+def print_page(page: Page) -> None:
     """Lay a page out as on A4, between the margins of its style sheet."""
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
@@ -93,7 +93,7 @@ def test_paper_has_all_of_a_page(visit: Open, kind: str) -> None:
     """Opened on a wide screen: nothing lies right of the paper, and no table has more than what is in view."""
     results: dict[str, Any] = {"small": small(), "wide": wide(), "pair": pair(), "maps": unlike()}
     page = visit(results[kind], viewport={"width": 1920, "height": 900})
-    printed(page)
+    print_page(page)
     assert page.evaluate(CUT_OFF) == []
     hidden = page.locator("main .scroll").evaluate_all(
         "(all) => all.map((node) => [node.scrollWidth - node.clientWidth, node.scrollHeight - node.clientHeight])"
@@ -105,10 +105,10 @@ def test_paper_has_all_of_a_page(visit: Open, kind: str) -> None:
 def test_paper_has_every_row_and_the_definitions(visit: Open) -> None:
     page = visit(many(100))
     page.get_by_role("button", name="Expand all").click()
-    printed(page)
+    print_page(page)
     assert page.locator("#layers tbody tr[data-at]").count() == 1001
     page = visit(small())
-    printed(page)
+    print_page(page)
     assert page.get_by_text("What macs is.").is_visible()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen")
@@ -120,7 +120,7 @@ def test_paper_has_what_is_behind_a_line(visit: Open) -> None:
     records = {f"m{index}": status(f"m{index}", index + 1, str(index + 1)) for index in range(12)}
     page = visit(replace(small(), statuses=records))
     assert page.get_by_text("somewhere").is_hidden()
-    printed(page)
+    print_page(page)
     assert page.locator(".card:visible").count() == 12
     assert page.get_by_text("somewhere").is_visible()
 

@@ -19,7 +19,7 @@ def architecture(*layers: ExpectedLayer, **inputs: InputSpec) -> Architecture:
 
 def test_rows_include_what_is_inside_for_each_call_and_sample() -> None:
     """A block with 3 FLOPs of its own around a layer of 6 MACs and 14 FLOPs, called twice, for four samples."""
-    block = ExpectedLayer("block", "block", 2, Cost(0, 3), (LEAF,), statistics=4).shared(2)
+    block = ExpectedLayer("block", "block", 2, Cost(0, 3), (LEAF,), statistics=4).share(2)
     tiny = architecture(LEAF, block)
     assert [tuple(row) for row in tiny.layer_numbers(4)] == [
         (0, "model", 1, 1 + 6 + 8, 4 * 18, 4 * (5 + 14 + 34), 0, 4 * 5),

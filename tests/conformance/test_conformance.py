@@ -87,7 +87,7 @@ def test_the_largest_activations_are_what_is_worked_out_by_hand() -> None:
 
 def test_the_frameworks_build_what_is_described(framework: Any, architecture: Architecture) -> None:
     """No backend is asked: the framework itself counts the weights."""
-    assert framework.weights_of(framework.build(architecture.name)) == (architecture.params, architecture.statistics)
+    assert framework.count_weights(framework.build(architecture.name)) == (architecture.params, architecture.statistics)
 
 
 def test_all_frameworks_have_the_same_table_row_by_row(architecture: Architecture) -> None:

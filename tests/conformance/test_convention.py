@@ -202,9 +202,9 @@ def test_adapters_hold_no_number_of_operations() -> None:
             if isinstance(called, ast.Name) and called.id == "Cost":
                 assert isinstance(node, ast.Call)
                 numbers = [
-                    each.value
+                    part.value
                     for argument in node.args[1:]
-                    for each in ast.walk(argument)
-                    if isinstance(each, ast.Constant) and each.value not in (0,)
+                    for part in ast.walk(argument)
+                    if isinstance(part, ast.Constant) and part.value not in (0,)
                 ]
                 assert not numbers, f"{path.relative_to(ROOT)}:{node.lineno} holds {numbers}"

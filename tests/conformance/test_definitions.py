@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from profilerkit import ModelInputs
-from profilerkit.costs import Cost, Numbers, constants, convention, counted
+from profilerkit.costs import Cost, Numbers, apply_formula, constants, convention
 from profilerkit.costs.complex_numbers import OPERATIONS
 
 N = 12  # elements of 3 x 4
@@ -45,7 +45,7 @@ def real(*shape: int) -> np.ndarray[Any, Any]:
     return np.ones(shape, "float32")
 
 
-def each(name: str, flops: int, tensorflow_name: str | None = "", operands: int = 1) -> Definition:
+def make_elementwise(name: str, flops: int, tensorflow_name: str | None = "", operands: int = 1) -> Definition:
     """Return an operation of so many real operations for each of 3 x 4 elements."""
 
     def in_tensorflow(tf: Any, *x: Any) -> Any:
@@ -144,35 +144,35 @@ DEFINITIONS = {
         lambda t, x, y: t.outer(x, y), lambda t, x, y: x[:, None] * y[None], (z(3), z(4)), 0, 6 * N
     ),
     "cumulative sum": Definition(lambda t, x: t.cumsum(x, 0), lambda t, x: t.cumsum(x, 0), (z(3, 4),), 0, 2 * N),
-    "x + y": each("add", 2, operands=2),
-    "x - y": each("sub", 2, "subtract", operands=2),
-    "x * y": each("mul", 6, "multiply", operands=2),  # 4 products, a difference, a sum
-    "x / y": each("div", 11, "divide", operands=2),  # x * conj(y), of 6; c * c + d * d, of 3; 2 quotients
-    "1 / x": each("reciprocal", 11),
-    "-x": each("neg", 2, "negative"),
-    "abs": each("abs", 4),  # two squares, a sum, a root
-    "angle": each("angle", 1),
-    "sign": each("sgn", 6, None),  # abs(x), two quotients
-    "exp": each("exp", 5),  # exp, cos, sin, two products
-    "log": each("log", 6),  # abs(x), its log, the angle
-    "sqrt": each("sqrt", 9),  # abs(x); + a, / 2, root; 2 * t, b / it
-    "rsqrt": each("rsqrt", 20),
-    "sin": each("sin", 6),  # sin, cos, sinh, cosh, two products
-    "cosh": each("cosh", 6),
-    "tanh": each("tanh", 9),  # 2 a, 2 b; sinh, cosh, sin, cos; a sum; two quotients
-    "sigmoid": each("sigmoid", 20),  # -x, exp, 1 + it, 1 / it
-    "asinh": each("asinh", 25),  # x * x, + 1, root, + x, log
-    "x ** y": each("pow", 17, operands=2),  # log, times y, exp
-    "sum": each("sum", 2, "reduce_sum"),
-    "mean": each("mean", 2, "reduce_mean"),
-    "prod": each("prod", 6, "reduce_prod"),
-    "variance": each("var", 8, None),  # mean, difference; a * a + b * b; a real sum
+    "x + y": make_elementwise("add", 2, operands=2),
+    "x - y": make_elementwise("sub", 2, "subtract", operands=2),
+    "x * y": make_elementwise("mul", 6, "multiply", operands=2),  # 4 products, a difference, a sum
+    "x / y": make_elementwise("div", 11, "divide", operands=2),  # x * conj(y), of 6; c * c + d * d, of 3; 2 quotients
+    "1 / x": make_elementwise("reciprocal", 11),
+    "-x": make_elementwise("neg", 2, "negative"),
+    "abs": make_elementwise("abs", 4),  # two squares, a sum, a root
+    "angle": make_elementwise("angle", 1),
+    "sign": make_elementwise("sgn", 6, None),  # abs(x), two quotients
+    "exp": make_elementwise("exp", 5),  # exp, cos, sin, two products
+    "log": make_elementwise("log", 6),  # abs(x), its log, the angle
+    "sqrt": make_elementwise("sqrt", 9),  # abs(x); + a, / 2, root; 2 * t, b / it
+    "rsqrt": make_elementwise("rsqrt", 20),
+    "sin": make_elementwise("sin", 6),  # sin, cos, sinh, cosh, two products
+    "cosh": make_elementwise("cosh", 6),
+    "tanh": make_elementwise("tanh", 9),  # 2 a, 2 b; sinh, cosh, sin, cos; a sum; two quotients
+    "sigmoid": make_elementwise("sigmoid", 20),  # -x, exp, 1 + it, 1 / it
+    "asinh": make_elementwise("asinh", 25),  # x * x, + 1, root, + x, log
+    "x ** y": make_elementwise("pow", 17, operands=2),  # log, times y, exp
+    "sum": make_elementwise("sum", 2, "reduce_sum"),
+    "mean": make_elementwise("mean", 2, "reduce_mean"),
+    "prod": make_elementwise("prod", 6, "reduce_prod"),
+    "variance": make_elementwise("var", 8, None),  # mean, difference; a * a + b * b; a real sum
     # of several operators: mean, difference; x * conj(x) of 6; a real sum
     "variance of several operators": Definition(
         None, lambda t, x: t.math.reduce_variance(x), (z(3, 4),), 0, (2 + 2 + 6 + 1) * N
     ),
     "norm": Definition(lambda t, x: t.linalg.vector_norm(x), None, (z(3, 4),), 0, 4 * N),
-    "x + value * a * b": each("addcmul", 14, None, operands=3),
+    "x + value * a * b": make_elementwise("addcmul", 14, None, operands=3),
     "a real factor is converted first": Definition(lambda t, x, y: x * y, None, (z(3, 4), real(3, 4)), 0, 6 * N),
     "made of real numbers": Definition(
         lambda t, x, y: t.complex(x, y), lambda t, x, y: t.complex(x, y), (real(3, 4), real(3, 4)), 0, 0
@@ -338,10 +338,10 @@ def test_in_jax(name: str) -> None:
 @pytest.mark.parametrize("name", ONNX)
 def test_in_onnx(name: str) -> None:
     pytest.importorskip("onnx")
-    from onnx_graphs import trace_of
+    from onnx_graphs import trace_node
 
     definition, (operator, arguments, attributes) = DEFINITIONS[name], ONNX[name]
-    trace = trace_of(operator, *arguments(*definition.inputs), **attributes)
+    trace = trace_node(operator, *arguments(*definition.inputs), **attributes)
     assert dict(trace.uncounted) == {}
     assert (trace.macs, trace.flops) == (definition.macs, definition.flops)
 
@@ -366,14 +366,14 @@ def test_every_constant_is_one_of_complex_numbers_too() -> None:
 def test_the_constants_of_complex_numbers_are_sums_of_the_real_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in OPERATIONS:
         monkeypatch.setattr(convention, name, 100 * getattr(convention, name))
-    assert counted(Cost.of_macs, Numbers.COMPLEX, 1) == (4, 800)
-    assert counted(lambda: Cost(0, constants.EXP), Numbers.COMPLEX) == (0, 500)
-    assert counted(lambda: Cost(0, constants.EXP), Numbers.REAL) == (0, 100)
+    assert apply_formula(Cost.of_macs, Numbers.COMPLEX, 1) == (4, 800)
+    assert apply_formula(lambda: Cost(0, constants.EXP), Numbers.COMPLEX) == (0, 500)
+    assert apply_formula(lambda: Cost(0, constants.EXP), Numbers.REAL) == (0, 100)
 
 
 def test_a_formula_that_raises_leaves_the_numbers_real() -> None:
     with pytest.raises(ZeroDivisionError):
-        counted(lambda: Cost(0, 1 // 0), Numbers.COMPLEX)
+        apply_formula(lambda: Cost(0, 1 // 0), Numbers.COMPLEX)
     assert Cost.of_macs(1, constants.ADD) == (1, 3)
 
 

@@ -69,7 +69,9 @@ class TestJax(BackendConformance):
                 facts[f"{where} values"] = np.asarray(jax.random.key_data(value) if is_key else value).tolist()
             elif isinstance(node, nnx.Module):
                 plain = (bool, int, float, str)
-                facts.update({f"{where}.{name}": each for name, each in vars(node).items() if isinstance(each, plain)})
+                facts.update(
+                    {f"{where}.{name}": content for name, content in vars(node).items() if isinstance(content, plain)}
+                )
                 facts[f"{where} attributes"] = sorted(vars(node))
         return facts
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from profilerkit.plugging.offers import backend_named
-from profilerkit.protocols import Trains, offered
+from profilerkit.protocols import Trains, require_capability
 from profilerkit.testing.architectures import ARCHITECTURES
 
 BATCH = 2
@@ -25,7 +25,7 @@ def rows(name: str, framework: str) -> list[tuple[int, str, int]]:
     module, layout = FRAMEWORKS[framework]
     built, backend = import_module(module), backend_named(framework)
     inputs: Any = ARCHITECTURES[name].model_inputs(backend, layout, BATCH)  # type: ignore[arg-type]
-    found = offered(backend, Trains).trace_training(built.build(name), inputs)
+    found = require_capability(backend, Trains).trace_training(built.build(name), inputs)
     assert found.failure is None, found.failure
     assert sum(row["own_macs"] for row in found.table) == found.macs
     return [

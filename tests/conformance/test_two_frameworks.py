@@ -199,7 +199,7 @@ OTHER = {"torch": "tensorflow", "tensorflow": "torch"}
 NUMBERS = [3 * 2 + 2, 3 * 2, 2 * 3 * 2 + 2]
 
 
-def printed(code: str, absent: set[str]) -> Any:
+def run_code(code: str, absent: set[str]) -> Any:
     """Return what code prints last, as JSON, in a process of its own where packages are absent."""
     program = ABSENT.format(absent=absent) + code
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -207,7 +207,7 @@ def printed(code: str, absent: set[str]) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def asked_for(framework: str) -> str:
+def ask_for(framework: str) -> str:
     """Return code that says in ``messages`` what happens where a framework's backend is asked for, in both ways."""
     package = PROFILERS[framework].partition(".")[0]
     return f"""
@@ -226,7 +226,7 @@ def assert_says_what_to_install(message: str, framework: str) -> None:
 @pytest.mark.parametrize("framework", PROFILED)
 def test_profiling_in_one_framework_loads_no_other(framework: str, keras: Any) -> None:
     """Both are installed; what is loaded is the framework of the model alone."""
-    after_import, after_profile, *numbers = printed(PROFILED[framework], absent=set())
+    after_import, after_profile, *numbers = run_code(PROFILED[framework], absent=set())
     assert numbers == NUMBERS
     assert framework in after_import
     assert set(after_import) | set(after_profile) <= PACKAGES[framework]
@@ -236,8 +236,8 @@ def test_profiling_in_one_framework_loads_no_other(framework: str, keras: Any) -
 def test_one_framework_works_without_the_other_which_says_what_to_install(framework: str) -> None:
     pytest.importorskip(framework)
     absent = OTHER[framework]
-    code = asked_for(absent) + PROFILED[framework] + "print(json.dumps([messages, report['macs']]))"
-    (by_name, _), macs = printed(code, absent=PACKAGES[absent])
+    code = ask_for(absent) + PROFILED[framework] + "print(json.dumps([messages, report['macs']]))"
+    (by_name, _), macs = run_code(code, absent=PACKAGES[absent])
     assert macs == 3 * 2
     assert_says_what_to_install(by_name, absent)
 
@@ -245,8 +245,8 @@ def test_one_framework_works_without_the_other_which_says_what_to_install(framew
 @pytest.mark.parametrize("framework", PROFILED)
 @pytest.mark.parametrize("way", ["by name", "by its profiler"])
 def test_without_any_framework_each_backend_says_what_to_install(framework: str, way: str) -> None:
-    code = asked_for(framework) + "print(json.dumps(messages))"
-    by_name, by_profiler = printed(code, absent=set().union(*PACKAGES.values()))
+    code = ask_for(framework) + "print(json.dumps(messages))"
+    by_name, by_profiler = run_code(code, absent=set().union(*PACKAGES.values()))
     assert_says_what_to_install(by_name if way == "by name" else by_profiler, framework)
 
 

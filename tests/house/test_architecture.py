@@ -38,7 +38,7 @@ def test_the_page_shows_the_rooms_as_they_are(script: Any) -> None:
 def test_no_two_boxes_overlap_and_every_room_has_one(package: str, script: Any) -> None:
     root = ElementTree.fromstring((DOCS / "pictures" / f"rooms_{package}.svg").read_text(encoding="utf-8"))
     space = "{http://www.w3.org/2000/svg}"
-    assert sorted(each.text or "" for each in root.iter(f"{space}text")) == sorted(script.arrows(package))
+    assert sorted(item.text or "" for item in root.iter(f"{space}text")) == sorted(script.arrows(package))
     boxes = [
         tuple(int(rect.get(key) or 0) for key in ("x", "y", "width", "height"))
         for rect in root.iter(f"{space}rect")
@@ -81,7 +81,7 @@ def test_every_file_that_a_page_names_exists(path: Path) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_test_and_target_that_a_page_names_exists(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    tests = "".join(each.read_text(encoding="utf-8") for each in (ROOT / "tests").rglob("test_*.py"))
+    tests = "".join(item.read_text(encoding="utf-8") for item in (ROOT / "tests").rglob("test_*.py"))
     for name in re.findall(r"``(test_\w+)``", text):
         assert f"def {name}(" in tests, f"{path.name} names {name}"
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))

@@ -56,6 +56,6 @@ class C:  # 2
 '''
     assert code_lines.code_lines(text) == 8
     assert code_lines.code_lines('def f():\n    """Only a docstring."""\n') == 1
-    assert code_lines.part_of("backends/profilerkit_torch/costs/matmul.py") == "backends/profilerkit_torch"
-    assert code_lines.part_of("profilerkit/costs/matmul.py") == "profilerkit"
-    assert code_lines.part_of("tests/profilerkit/trace/test_table.py") == "tests/profilerkit"
+    assert code_lines.find_part("backends/profilerkit_torch/costs/matmul.py") == "backends/profilerkit_torch"
+    assert code_lines.find_part("profilerkit/costs/matmul.py") == "profilerkit"
+    assert code_lines.find_part("tests/profilerkit/trace/test_table.py") == "tests/profilerkit"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from covering import covering
+from covering import find_covering
 from source_tree import ROOT
 
 
 def test_tests_of_a_file_are_named_the_nearest_first() -> None:
     found = [
-        (distance, str(test.relative_to(ROOT))) for distance, test in covering(ROOT / "profilerkit/trace/table.py")
+        (distance, str(test.relative_to(ROOT))) for distance, test in find_covering(ROOT / "profilerkit/trace/table.py")
     ]
     assert found == sorted(found)
     assert (1, "tests/profilerkit_pages/figures/test_figures.py") in found
@@ -19,16 +19,18 @@ def test_tests_of_a_file_are_named_the_nearest_first() -> None:
 
 
 def test_a_module_that_a_backend_imports_has_tests_of_that_backend() -> None:
-    found = {test.relative_to(ROOT).parts[1] for _, test in covering(ROOT / "profilerkit/backend_kit/call_stack.py")}
+    found = {
+        test.relative_to(ROOT).parts[1] for _, test in find_covering(ROOT / "profilerkit/backend_kit/call_stack.py")
+    }
     assert "profilerkit_torch" in found
 
 
 def test_tests_of_every_backend_are_near_to_each_backends_file() -> None:
     for file in ("profilerkit_torch/evaluation.py", "profilerkit_tensorflow/running/runs.py"):
         word = "running" if "running" in file else "evaluation"
-        assert (0, ROOT / f"tests/backends/test_{word}_of_backends.py") in list(covering(ROOT / "backends" / file))
+        assert (0, ROOT / f"tests/backends/test_{word}_of_backends.py") in list(find_covering(ROOT / "backends" / file))
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="is no source file of the project; give one such as profilerkit/piping"):
-        list(covering(tmp_path / "net.py"))
+        list(find_covering(tmp_path / "net.py"))

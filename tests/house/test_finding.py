@@ -26,7 +26,7 @@ SEARCHED = {
 }
 
 
-def searched_words(page: str) -> list[str]:
+def list_search_words(page: str) -> list[str]:
     """Return the main entries of the index that stand at the top of a page."""
     text = (DOCS / f"{page}.rst").read_text(encoding="utf-8")
     entries = re.findall(r"^\.\. index::(.*(?:\n   .*)*)", text, re.MULTILINE)
@@ -35,11 +35,11 @@ def searched_words(page: str) -> list[str]:
 
 @pytest.mark.parametrize("word", SEARCHED)
 def test_the_index_leads_to_the_page_that_people_search_for(word: str) -> None:
-    assert word in searched_words(SEARCHED[word])
+    assert word in list_search_words(SEARCHED[word])
 
 
 def test_a_word_leads_to_one_page() -> None:
-    words = Counter(word.lower() for path in PAGES for word in searched_words(path.stem))
+    words = Counter(word.lower() for path in PAGES for word in list_search_words(path.stem))
     assert [word for word, times in words.items() if times > 1] == []
 
 

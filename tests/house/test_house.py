@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, packages, tree_of
+from source_tree import ROOT, packages, read_tree
 
 HEAVY = ("torch", "tensorflow", "keras", "jax", "numpy", "pandas", "rich", "matplotlib", "click", "jinja2")
 
@@ -42,7 +42,7 @@ def may_import(package: str) -> set[str]:
 
 def imports(folder: Path) -> Iterator[tuple[Path, str]]:
     for path in folder.rglob("*.py"):
-        for node in ast.walk(tree_of(path)):
+        for node in ast.walk(read_tree(path)):
             if isinstance(node, ast.Import):
                 yield from ((path, alias.name.partition(".")[0]) for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -71,7 +71,7 @@ random.seed(7); str(profile(model, x, metrics=["layerwise_summary", "macs"])); p
     assert done.stdout.strip() == "True"
 
 
-def loaded_after(statement: str) -> set[str]:
+def list_loaded(statement: str) -> set[str]:
     code = f"import sys; {statement}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
@@ -86,11 +86,11 @@ def light_statements() -> Iterator[str]:
 
 @pytest.mark.parametrize("statement", list(light_statements()))
 def test_importing_is_light(statement: str) -> None:
-    assert loaded_after(statement).isdisjoint(HEAVY)
+    assert list_loaded(statement).isdisjoint(HEAVY)
 
 
 def test_the_torch_backend_loads_no_other_framework() -> None:
-    loaded = loaded_after("import profilerkit_torch; profilerkit_torch.TorchProfiler")
+    loaded = list_loaded("import profilerkit_torch; profilerkit_torch.TorchProfiler")
     assert "torch" in loaded
     assert loaded.isdisjoint(FRAMEWORKS - {"torch"})
 
@@ -98,7 +98,7 @@ def test_the_torch_backend_loads_no_other_framework() -> None:
 @pytest.mark.slow
 def test_the_tensorflow_backend_loads_no_torch() -> None:
     pytest.importorskip("tensorflow")
-    loaded = loaded_after("import profilerkit_tensorflow; profilerkit_tensorflow.TFProfiler")
+    loaded = list_loaded("import profilerkit_tensorflow; profilerkit_tensorflow.TFProfiler")
     assert "tensorflow" in loaded
     assert "torch" not in loaded
 

@@ -6,16 +6,16 @@ import ast
 from collections.abc import Iterator
 
 import pytest
-from source_tree import ROOT, packages, tree_of
+from source_tree import ROOT, packages, read_tree
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.plugging.manager import _leave_out
 from profilerkit.plugging.sources import PluginInfo
 
 _BROAD = {"Exception", "BaseException"}
 #: Functions that make another error of one, and raise one of memory instead.
-_GUARDS = {"failure_of", "failed", "self._warn", "_leave_out"}
+_GUARDS = {"explain_failure", "explain_failed_pass", "self._warn", "_leave_out"}
 _KEPT = "it is kept as the failure of one part, and said with it; the other parts go on"
 _SAID = "its text is what the command shows of this part"
 _ENDS = "the process ends, or says it to another one"
@@ -24,7 +24,7 @@ _DECLARED = "what a loader declares is asked for again where it is used"
 #: The places that take every error, and why; by the file and the function.
 _ALLOWED = {
     "plugins/profilerkit_audits/listing.py ask_loader": _SAID,
-    "backends/profilerkit_torch/trace/static_pass.py traced": "it is raised when what the pass left is taken away",
+    "backends/profilerkit_torch/trace/static_pass.py trace_pass": "it is raised when what the pass left is taken away",
     "plugins/profilerkit_audits/outcomes.py": _KEPT,
     "plugins/profilerkit_audits/source_code.py _find_loaders": _DECLARED,
     "profilerkit/cli/completing.py": "the completion of a shell shows nothing then",
@@ -41,7 +41,7 @@ _ALLOWED = {
     "plugins/profilerkit_predict/prediction/measuring.py": _KEPT,
     "profilerkit/process/clean_output.py": "only the buffer of C is not emptied then",
     "profilerkit/process/restoring.py": _PUTS_BACK,
-    "profilerkit/testing/subject.py raised_by": "it is returned",
+    "profilerkit/testing/subject.py catch_error": "it is returned",
     "backends/profilerkit_torch/model/program_checks.py names_in_pickle": "the message has fewer names",
     "metrics/profilerkit_metrics/batch_sweep.py": _KEPT,
 }
@@ -84,7 +84,7 @@ def test_only_the_places_that_are_listed_take_errors_of_memory_for_others() -> N
         (str(path.relative_to(ROOT)), function, line)
         for package in packages().values()
         for path in sorted(package.rglob("*.py"))
-        for function, line in _places(tree_of(path))
+        for function, line in _places(read_tree(path))
     ]
     keys = {key for path, function, _ in found for key in (path, f"{path} {function}")}
     unknown = [f"{path}:{line}" for path, function, line in found if not {path, f"{path} {function}"} & _ALLOWED.keys()]
@@ -100,7 +100,7 @@ def test_only_the_places_that_are_listed_take_errors_of_memory_for_others() -> N
         ("try:\n    f()\nexcept:\n    pass", True),
         ("with contextlib.suppress(Exception):\n    f()", True),
         ("try:\n    f()\nexcept MemoryError:\n    raise\nexcept Exception:\n    pass", False),
-        ("try:\n    f()\nexcept Exception as error:\n    raise failure_of(error)", False),
+        ("try:\n    f()\nexcept Exception as error:\n    raise explain_failure(error)", False),
         ("try:\n    f()\nexcept BaseException:\n    g()\n    raise", False),
         ("try:\n    f()\nexcept ValueError:\n    pass", False),
     ],
@@ -112,6 +112,6 @@ def test_a_place_is_found(code: str, is_found: bool) -> None:
 def test_what_makes_another_error_of_one_raises_one_of_memory() -> None:
     error = MemoryError("no room")
     with pytest.raises(MemoryError, match="no room"):
-        failure_of(error, ModelInputs(), "torch", "profilerkit_torch")
+        explain_failure(error, ModelInputs(), "torch", "profilerkit_torch")
     with pytest.raises(MemoryError, match="no room"):
         _leave_out(PluginInfo("some", "some.plugin", "my-some 1.0"), error)

@@ -1,16 +1,53 @@
-"""Identifiers are nouns of the field: participles and other words that do not say what a value is are not used."""
+"""Names say what they are: data are nouns of the field, functions are verbs, a loop variable says what it is."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, packages, tree_of
+from source_tree import ROOT, packages, read_tree
 
-UNCLEAR = frozenset({"found", "held", "known", "said", "given", "wanted", "own", "place"})
+UNCLEAR = frozenset({"found", "held", "known", "said", "given", "wanted", "own", "place", "each"})
 FOLDERS = {**packages(), **{name: ROOT / name for name in ("docs", "benchmarks", "examples")}}
+#: The first word of a function that is named by what it has done, or by what it is doing.
+PARTICIPLE = re.compile(
+    r"\w+(ed|ing)|made|taken|given|kept|held|found|known|left|seen|shown|built|drawn|written|chosen"
+)
+#: Verbs and nouns that look like one.
+NO_PARTICIPLES = frozenset(
+    {"bring", "ceiling", "embed", "embedding", "feed", "mapping", "need", "padding", "pooling", "seed", "setting"}
+    | {"speed", "string", "timing", "training", "warning"}
+)
+#: How many functions of a folder may still be named so: attributes that are computed, names of the frameworks'
+#: operators, words of the public interface. They only get fewer.
+PARTICIPLES = {
+    "benchmarks": 17,
+    "docs": 3,
+    "examples": 4,
+    "profilerkit": 22,
+    "profilerkit_jax": 2,
+    "profilerkit_onnx": 2,
+    "profilerkit_predict": 5,
+    "profilerkit_tensorflow": 5,
+    "profilerkit_torch": 12,
+    "tests": 244,
+}
+#: How many may end in ``of``: ways to make an object of another one, such as ``Budget.of``.
+ENDING_IN_OF = {
+    "examples": 1,
+    "profilerkit": 17,
+    "profilerkit_audits": 3,
+    "profilerkit_budgets": 1,
+    "profilerkit_jax": 5,
+    "profilerkit_onnx": 1,
+    "profilerkit_predict": 1,
+    "profilerkit_tensorflow": 1,
+    "profilerkit_torch": 2,
+    "tests": 8,
+}
 
 
 def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -24,24 +61,64 @@ def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.name
 
 
+def _functions(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield where a file defines a function, and the words of its name; those of the tests themselves are sentences."""
+    for node in ast.walk(read_tree(path)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not node.name.startswith("test_"):
+            yield f"{path}:{node.lineno} {node.name}", node.name.strip("_").split("_")
+
+
 def unclear_names(path: Path) -> list[str]:
-    return [f"{path}:{line} {name}" for line, name in _names(tree_of(path)) if name.strip("_") in UNCLEAR]
+    return [f"{path}:{line} {name}" for line, name in _names(read_tree(path)) if name.strip("_") in UNCLEAR]
+
+
+def list_participles(path: Path) -> list[str]:
+    return [
+        function
+        for function, words in _functions(path)
+        if PARTICIPLE.fullmatch(words[0]) and words[0] not in NO_PARTICIPLES
+    ]
+
+
+def list_endings(path: Path) -> list[str]:
+    return [function for function, words in _functions(path) if words[-1] == "of"]
 
 
 @pytest.mark.parametrize("name", sorted(FOLDERS))
 def test_names_say_what_they_are(name: str) -> None:
     paths = sorted(FOLDERS[name].rglob("*.py"))
     assert paths
-    assert [each for path in paths for each in unclear_names(path)] == []
+    assert [unclear for path in paths for unclear in unclear_names(path)] == []
+
+
+@pytest.mark.parametrize("name", sorted({**FOLDERS, "tests": ROOT}))
+def test_functions_are_verbs(name: str) -> None:
+    paths = sorted({**FOLDERS, "tests": ROOT / "tests"}[name].rglob("*.py"))
+    participles = [function for path in paths for function in list_participles(path)]
+    assert len(participles) <= PARTICIPLES.get(name, 0), participles
+    ending_in_of = [function for path in paths for function in list_endings(path)]
+    assert len(ending_in_of) <= ENDING_IN_OF.get(name, 0), ending_in_of
 
 
 def test_unclear_names_are_seen(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text("found = 1\ndef f(given):\n    given.held = lambda own: own\n    def _place(): ...\n")
-    assert sorted(each.partition(":")[2] for each in unclear_names(path)) == [
+    assert sorted(name.partition(":")[2] for name in unclear_names(path)) == [
         "1 found",
         "2 given",
         "3 held",
         "3 own",
         "4 _place",
     ]
+
+
+def test_functions_that_are_no_verbs_are_seen(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    names = ("counted_macs", "_watching", "kept_apart", "shape_of", "of", "feed", "count_of_layers", "find")
+    path.write_text("".join(f"def {name}(): ...\n" for name in names))
+    assert [function.rpartition(" ")[2] for function in list_participles(path)] == [
+        "counted_macs",
+        "_watching",
+        "kept_apart",
+    ]
+    assert [function.rpartition(" ")[2] for function in list_endings(path)] == ["shape_of", "of"]

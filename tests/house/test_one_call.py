@@ -23,7 +23,7 @@ def rows() -> list[tuple[int, str, str]]:
     return [(int(step), name, entered) for step, name, entered in ROW.findall(PAGE.read_text(encoding="utf-8"))]
 
 
-def code_of(name: str) -> CodeType:
+def find_code(name: str) -> CodeType:
     """Return the code of a function or method, without its decorators."""
     parts = name.split(".")
     for end in range(len(parts) - 1, 0, -1):
@@ -53,7 +53,7 @@ def test_one_call_runs_as_the_page_shows() -> None:
     torch = pytest.importorskip("torch")
     from profilerkit import profile
 
-    names = {code_of(name): name for _, name, _ in rows()}
+    names = {find_code(name): name for _, name, _ in rows()}
     model, inputs = torch.nn.Linear(4, 2), torch.ones(1, 4)
     entered: Counter[str] = Counter()
 

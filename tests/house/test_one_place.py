@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, packages, tree_of
+from source_tree import ROOT, packages, read_tree
 
 #: Functions and methods that write or move a file, by their last name.
 WRITERS = {
@@ -88,7 +88,7 @@ def test_one_module_writes_files() -> None:
     found = set()
     for name, path in sources():
         if name != "profilerkit/process/files.py":
-            for owner, called, call in calls(tree_of(path)):
+            for owner, called, call in calls(read_tree(path)):
                 if writes(owner, called, call) and not (not owner and called in from_files(path)):
                     found.add((name, called))
     assert found == EXCEPTIONS
@@ -98,7 +98,7 @@ def from_files(path: Path) -> set[str]:
     """Return the names that a module imports from the one that writes."""
     return {
         alias.name
-        for node in ast.walk(tree_of(path))
+        for node in ast.walk(read_tree(path))
         if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == "files"
         for alias in node.names
     }
@@ -122,12 +122,12 @@ def from_files(path: Path) -> set[str]:
     ],
 )
 def test_what_writes_is_seen(code: str) -> None:
-    assert any(writes(*each) for each in calls(ast.parse(code)))
+    assert any(writes(*call) for call in calls(ast.parse(code)))
 
 
 @pytest.mark.parametrize("code", ["open('f')", "path.open('rb')", "text.replace('a', 'w')", "json.dumps(value)"])
 def test_what_reads_is_left_alone(code: str) -> None:
-    assert not any(writes(*each) for each in calls(ast.parse(code)))
+    assert not any(writes(*call) for call in calls(ast.parse(code)))
 
 
 def locks_made(tree: ast.Module) -> set[str]:
@@ -147,7 +147,7 @@ def locks_made(tree: ast.Module) -> set[str]:
 def test_one_module_makes_locks() -> None:
     """A lock of Python's own that another thread holds while the process forks is held in the child for ever."""
     for name, path in sources():
-        made = locks_made(tree_of(path))
+        made = locks_made(read_tree(path))
         if name != "profilerkit/process/locks.py":
             assert not made, (
                 f"{name} makes {sorted(made)}; profilerkit.process.locks has locks that a forked child finds free"
@@ -182,7 +182,7 @@ def test_the_root_is_that_of_the_project() -> None:
 
 #: What is remembered for good, and why it does not grow with what a user profiles.
 REMEMBERED = {
-    "profilerkit_audits/cases.py": {"_measuring_packages"},  # takes nothing
+    "profilerkit_audits/cases.py": {"_find_measuring_packages"},  # takes nothing
     "profilerkit_audits/hiding.py": {"_environment_secrets", "_names"},  # takes nothing
     "profilerkit_audits/listing.py": {"_list_library"},  # names of loaders
     "profilerkit_audits/series.py": {"_is_run_for"},  # names of metrics, at most 1000
@@ -191,7 +191,7 @@ REMEMBERED = {
         "_distributions",
         "find_versions",
     },  # paths, at most 1000
-    "profilerkit/times/conditions.py": {"_name_of", "_resource"},  # the number of this process; takes nothing
+    "profilerkit/times/conditions.py": {"_name_process", "_resource"},  # the number of this process; takes nothing
     "profilerkit/times/median.py": {"median_interval"},  # samples, 32 of them
     "profilerkit_torch/trace/known_values.py": {"_nature"},  # operators, which torch itself keeps
     "profilerkit_metrics/discovery.py": {"_default_members", "_status_keys"},  # the folders of the package
@@ -207,7 +207,7 @@ REMEMBERED = {
     "profilerkit_torch/compat.py": {"has_nested_kernel"},  # the same
     "profilerkit_torch/operator_timing/passes.py": {"_is_free"},  # their names
     "profilerkit_torch/costs/elementwise.py": {"_constant"},  # the same
-    "profilerkit_torch/model/weights.py": {"_name_of"},  # the dtypes of torch
+    "profilerkit_torch/model/weights.py": {"_name_dtype"},  # the dtypes of torch
     "profilerkit_torch/trace/layers.py": {"_info"},  # shapes and dtypes, at most 4096
 }
 
@@ -216,7 +216,7 @@ def test_what_is_remembered_for_good_does_not_grow() -> None:
     """A cache by class, model or tensor keeps the user's alive; `profilerkit.process.cached.once_for_each` does not."""
     found: dict[str, set[str]] = {}
     for name, path in sources():
-        for node in ast.walk(tree_of(path)):
+        for node in ast.walk(read_tree(path)):
             if isinstance(node, ast.FunctionDef):
                 marks = [ast.unparse(mark).partition("(")[0] for mark in node.decorator_list]
                 if any(mark.endswith("cache") for mark in marks):

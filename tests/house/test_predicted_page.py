@@ -42,12 +42,12 @@ def test_each_family_is_corrected_by_the_others(predicted: Any) -> None:
     ]
     from profilerkit import DeviceInfo
     from profilerkit_predict.prediction import Calibration, EfficiencyTable, Point
-    from profilerkit_predict.prediction.calibration import content_of
+    from profilerkit_predict.prediction.calibration import write_content
     from profilerkit_predict.prediction.cases import HostSeconds
 
     table = EfficiencyTable("product", "float32", (Point((1, 4, 5, 10), 400.0, 1e-3),))
-    calibrated = DeviceInfo("here", calibration=content_of(Calibration((table,), 1e-6, HostSeconds(0.0))))
-    result = predicted.judged(rows, calibrated)["forward"]
+    calibrated = DeviceInfo("here", calibration=write_content(Calibration((table,), 1e-6, HostSeconds(0.0))))
+    result = predicted.judge(rows, calibrated)["forward"]
     assert result["networks"] == 6
     assert result["nine of ten below"] == pytest.approx(1.0)  # 4 where 2 was expected
     assert result["median error without correction"] == pytest.approx(3.0)

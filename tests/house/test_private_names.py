@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from private_names import private_uses, segments_of
+from private_names import list_segments, private_uses
 from source_tree import packages
 
 #: By package the file with the private names of frameworks. The core has those of Keras that all backends need.
@@ -24,7 +24,7 @@ FILES = {
 def test_private_names_stand_in_one_file(package: str, file: str) -> None:
     folder = packages()[package]
     names = folder / file
-    banned = segments_of(names) if names.exists() else frozenset()
+    banned = list_segments(names) if names.exists() else frozenset()
     uses = {
         path.relative_to(folder).as_posix(): private_uses(path, banned)
         for path in sorted(folder.rglob("*.py"))
@@ -83,4 +83,4 @@ def test_what_is_public_or_our_own_is_not_found(tmp_path: Path, code: str) -> No
 def test_the_private_parts_of_what_a_file_looks_after(tmp_path: Path) -> None:
     path = tmp_path / "compat.py"
     path.write_text("find('torch._C._get_state')\nfield('_schema')\n'a sentence about _names'")
-    assert segments_of(path) == {"_C", "_get_state", "_schema"}
+    assert list_segments(path) == {"_C", "_get_state", "_schema"}

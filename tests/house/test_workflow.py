@@ -44,7 +44,7 @@ def setup() -> configparser.ConfigParser:
     return parser
 
 
-def supported_pythons() -> list[str]:
+def list_pythons() -> list[str]:
     return re.findall(r"Python :: (3\.\d+)", setup()["metadata"]["classifiers"])
 
 
@@ -61,10 +61,10 @@ def test_every_target_that_is_named_exists() -> None:
 
 def test_the_pythons_are_those_of_the_classifiers() -> None:
     tried = {*matrix("pinned")["python"], *matrix("newest")["python"]}
-    assert tried | {one["python"] for one in matrix("newest")["include"]} == set(supported_pythons())
+    assert tried | {one["python"] for one in matrix("newest")["include"]} == set(list_pythons())
     versions = [step["with"]["python-version"] for _, step in steps() if "setup-python" in step.get("uses", "")]
     assert versions
-    assert set(versions) - {"${{ matrix.python }}"} <= set(supported_pythons())
+    assert set(versions) - {"${{ matrix.python }}"} <= set(list_pythons())
 
 
 def test_the_oldest_frameworks_are_those_of_the_extras() -> None:

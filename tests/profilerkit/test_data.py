@@ -9,7 +9,7 @@ import pytest
 from profilerkit import DataLoader, ForwardPass, InputError, ModelInputPattern, ModelInputs, Profiler, TensorSpec
 from profilerkit.arguments.structures import map_leaves
 from profilerkit.inputs import parse_input_shape
-from profilerkit.piping.intrinsic import ComputeInputs, InputSource, batch_size_of
+from profilerkit.piping.intrinsic import ComputeInputs, InputSource, find_batch_size
 from profilerkit.testing import FakeBackend, FakeTensor
 
 Point = namedtuple("Point", "x y")
@@ -175,7 +175,7 @@ def test_a_loader_is_read_again_and_again() -> None:
     assert len(loader) == 2
     assert loader.batch_size is None
     assert loader.model_inputs().args == ("a",)
-    assert list(loader.tracked("Reading")) == list(loader)
+    assert list(loader.track("Reading")) == list(loader)
 
 
 def test_invalid_loaders() -> None:
@@ -201,8 +201,8 @@ def test_example_inputs_are_used_unchanged_or_resized(backend: FakeBackend) -> N
     assert [leaf for leaf in build(backend, source).leaves() if leaf is True] == [True]
     resized = build(backend, source, batch_size=2)
     assert [leaf.shape for leaf in resized.leaves() if isinstance(leaf, FakeTensor)] == [(2, 3), ()]
-    assert batch_size_of(resized, backend) == 2
-    assert batch_size_of(ModelInputs(True), backend) is None
+    assert find_batch_size(resized, backend) == 2
+    assert find_batch_size(ModelInputs(True), backend) is None
 
 
 def test_inputs_of_several_lengths_cannot_be_resized(backend: FakeBackend) -> None:

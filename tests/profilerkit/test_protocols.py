@@ -22,11 +22,11 @@ from profilerkit.protocols import (
     TimesLayers,
     Trains,
     Watches,
-    fingerprint_of,
-    fitted,
+    fit_inputs,
     implements,
-    kept_apart,
-    offered,
+    require_capability,
+    suspend_modes,
+    take_fingerprint,
 )
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 from profilerkit.times.layer_times import LayerTime
@@ -73,7 +73,7 @@ def test_the_core_of_a_backend_is_small() -> None:
     methods = {name for name, _ in inspect.getmembers(Backend, inspect.isfunction) if not name.startswith("_")}
     assert methods == {
         *("accepts", "model_name", "resolve_device", "is_tensor", "as_tensor", "random_tensor", "with_batch_size"),
-        *("count_samples", "trace", "run", "mode", "evaluate", "preserved", "environment"),
+        *("count_samples", "trace", "run", "mode", "evaluate", "preserve", "environment"),
     }
     of_protocols = {name for found in every_protocol() for name in vars(found) if not name.startswith("_")}
     assert not methods & of_protocols
@@ -84,13 +84,13 @@ def test_a_backend_offers_a_protocol_if_it_has_its_methods() -> None:
     assert not isinstance(FakeBackend(), TimesLayers)
     assert isinstance(FakeBackend(), NoticesTraining)
     backend = Timing()
-    assert offered(backend, TimesLayers) is backend
+    assert require_capability(backend, TimesLayers) is backend
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_missing_protocol_is_reported(name: str) -> None:
     with pytest.raises(NotOfferedError, match=f"^the fake backend {TEXTS[name]}$"):
-        offered(FakeBackend(), getattr(protocols, name))
+        require_capability(FakeBackend(), getattr(protocols, name))
 
 
 def test_a_protocol_of_another_package_can_be_requested_too() -> None:
@@ -102,9 +102,9 @@ def test_a_protocol_of_another_package_can_be_requested_too() -> None:
         def prune(self, model: Any) -> int:
             return 3
 
-    assert offered(Pruning(), Prunes).prune(None) == 3
+    assert require_capability(Pruning(), Prunes).prune(None) == 3
     with pytest.raises(NotOfferedError, match="^the fake backend does not offer Prunes$"):
-        offered(FakeBackend(), Prunes)
+        require_capability(FakeBackend(), Prunes)
 
 
 def test_a_backend_that_names_a_protocol_cannot_forget_its_method() -> None:
@@ -122,9 +122,9 @@ def test_optional_methods_of_a_backend_have_a_default() -> None:
     backend, model, inputs = Bare(), FakeModel(), ModelInputs(FakeTensor((1, 3)))
     for protocol in (FitsInputs, KeepsApart, NoticesTraining, OpensModels, Watches):
         assert not isinstance(backend, protocol)
-    assert fingerprint_of(backend, model) is None
-    assert fitted(backend, model, inputs) is inputs
-    with kept_apart(backend):
+    assert take_fingerprint(backend, model) is None
+    assert fit_inputs(backend, model, inputs) is inputs
+    with suspend_modes(backend):
         assert Profiler(model, backend=backend, inputs=FakeTensor((1, 3))).model is model
 
 
@@ -156,7 +156,9 @@ def test_the_doctor_lists_the_protocols_of_a_backend(monkeypatch: pytest.MonkeyP
     lacking = words.partition("does not offer: ")[2].split("; ")
     assert "times of single layers" in offered
     assert "training counts and memory" in lacking
-    assert sorted([*offered, *lacking]) == sorted(each.offers for each in offers.offered_capabilities() if each.offers)
+    assert sorted([*offered, *lacking]) == sorted(
+        offered_capability.offers for offered_capability in offers.offered_capabilities() if offered_capability.offers
+    )
 
 
 def test_implements_agrees_with_isinstance() -> None:
@@ -168,8 +170,8 @@ def test_implements_agrees_with_isinstance() -> None:
             return nullcontext()
 
     by_instance = FakeBackend()
-    by_instance.opened = lambda model: model  # type: ignore[attr-defined]
+    by_instance.open_model = lambda model: model  # type: ignore[attr-defined]
     for backend, expected in ((Some(), {NoticesTraining, KeepsApart}), (by_instance, {OpensModels})):
-        answers = {each.protocol: implements(backend, each.protocol) for each in CAPABILITIES}
+        answers = {capability.protocol: implements(backend, capability.protocol) for capability in CAPABILITIES}
         assert answers == {protocol: isinstance(backend, protocol) for protocol in answers}
         assert expected <= {protocol for protocol, answer in answers.items() if answer}

@@ -11,7 +11,7 @@ import pytest
 
 from profilerkit import InputError, ModelInputs, profile
 from profilerkit.testing import ARCHITECTURES, FakeBackend, FakeLayer, FakeModel, FakeTensor
-from profilerkit.testing.snapshots import differences, facts_of, process_facts
+from profilerkit.testing.snapshots import collect_facts, differences, process_facts
 
 LENET = ARCHITECTURES["lenet5"]
 STATIC = ("total_params", "macs", "flops")
@@ -143,11 +143,11 @@ def add_flag(model: Network) -> None:
 )
 def test_every_change_is_found_and_named(change: Any, where: str) -> None:
     model = Network()
-    before = facts_of(model)
-    assert facts_of(model) == before
+    before = collect_facts(model)
+    assert collect_facts(model) == before
     change(model)
-    assert facts_of(model) != before
-    assert re.fullmatch(where, differences(before, facts_of(model)))
+    assert collect_facts(model) != before
+    assert re.fullmatch(where, differences(before, collect_facts(model)))
 
 
 def test_only_the_first_differences_are_named() -> None:
@@ -168,7 +168,7 @@ def test_an_array_that_cannot_be_read_requires_a_snapshot() -> None:
         "what must not change"
     )
     with pytest.raises(TypeError, match=message):
-        facts_of([Symbol()])
+        collect_facts([Symbol()])
 
 
 @pytest.mark.parametrize("draw", [random.random, np.random.rand], ids=["python", "numpy"])

@@ -64,7 +64,7 @@ def test_an_argument_that_is_called_otherwise_is_named_at_the_users_line() -> No
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ArgumentWarning)
             call()
-        (warning,) = [each for each in caught if each.category is ArgumentWarning]
+        (warning,) = [one_warning for one_warning in caught if one_warning.category is ArgumentWarning]
         assert words in str(warning.message)
         assert warning.filename == __file__, "no line of profilerkit"
 

@@ -60,7 +60,7 @@ def test_a_model_or_metric_that_is_not_there_names_the_nearest(store: Store) -> 
 
 def test_a_difference_has_each_value_that_moved(store: Store) -> None:
     result = diff_runs(store, "last~1", "last")
-    moved = {(each.case.spec, each.metric): each for each in result.changes}
+    moved = {(change.case.spec, change.metric): change for change in result.changes}
     assert {key for key in moved if key[1] != "memory_footprint"} == {
         ("net.py:f", "macs"),
         ("net.py:f", "total_params"),

@@ -53,7 +53,7 @@ def zoo(folder: Path) -> Path:
     return folder / "zoo.toml"
 
 
-def undisturbed(plan: Path) -> list[Facts]:
+def list_undisturbed(plan: Path) -> list[Facts]:
     """Return the rows of an undisturbed audit: their keys from the plan, their counts by hand."""
     macs: dict[str, float] = {f"nets.py:net_{number:02d}": MACS[number] for number in range(1, COUNT + 1)}
     keys = {case.spec: case.key("") for case in list_cases(Plan.load(plan))}
@@ -72,7 +72,7 @@ def left_running(plan: Path) -> Iterator[int]:
                 continue
 
 
-def killed(plan: Path, moment: Callable[[], bool]) -> None:
+def kill_audit(plan: Path, moment: Callable[[], bool]) -> None:
     """Run an audit, and kill it without a warning at a moment, if it has not ended before."""
     command = [sys.executable, "-c", RUN, str(plan)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=plan.parent)
@@ -129,8 +129,8 @@ def test_a_killed_audit_goes_on_where_it_was(tmp_path: Path) -> None:
         return time.monotonic() >= delay
 
     for moment in (lambda: has_rows(plan, 0), lambda: has_rows(plan, 1), later):
-        killed(plan, moment)
-    require_rows_of_an_undisturbed_one(plan, undisturbed(plan))
+        kill_audit(plan, moment)
+    require_rows_of_an_undisturbed_one(plan, list_undisturbed(plan))
 
 
 @pytest.mark.slow
@@ -139,15 +139,15 @@ def test_fifty_random_moments(tmp_path: Path) -> None:
     started = time.monotonic()
     plan = zoo(tmp_path / "whole")
     subprocess.run([sys.executable, "-c", RUN, str(plan)], check=True, capture_output=True, cwd=plan.parent)
-    assert facts(plan.parent) == undisturbed(plan)
+    assert facts(plan.parent) == list_undisturbed(plan)
     seconds = time.monotonic() - started
     moments = random.Random(16)
     for kills in range(0, 50, 5):
         plan = zoo(tmp_path / f"round_{kills}")
         for _ in range(5):
             end = time.monotonic() + moments.uniform(0.2, 1.1) * seconds
-            killed(plan, functools.partial(is_past, end))
-        require_rows_of_an_undisturbed_one(plan, undisturbed(plan))
+            kill_audit(plan, functools.partial(is_past, end))
+        require_rows_of_an_undisturbed_one(plan, list_undisturbed(plan))
 
 
 def test_an_interrupted_audit_says_so_and_leaves_nothing_running(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_two_audits_at_the_same_time(tmp_path: Path) -> None:
     plan = zoo(tmp_path)
     with (tmp_path / "nets.py").open("a") as file:
         file.write("\n_net = net\ndef net(width):\n    import time\n    time.sleep(2)\n    return _net(width)\n")
-    expected = undisturbed(plan)
+    expected = list_undisturbed(plan)
     command = [sys.executable, "-c", RUN, str(plan)]
     first, second = (subprocess.Popen(command, stderr=subprocess.PIPE, cwd=tmp_path, text=True) for _ in range(2))
     errors = {process.pid: process.communicate(timeout=120)[1] for process in (first, second)}
@@ -214,7 +214,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.slow
 def test_an_audit_on_a_full_disk_goes_on_when_there_is_room(small_disk: Path) -> None:
     plan = zoo(small_disk)
-    expected = undisturbed(plan)
+    expected = list_undisturbed(plan)
     with Store.open(small_disk / "zoo.db"):
         left = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
         (small_disk / "filling").write_bytes(bytes(left - 40 * 1024))

@@ -98,24 +98,24 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         Plan.load(tmp_path / "none.toml")
 
 
-def settings_of(folder: Path, *entries: dict[str, Any], **top: Any) -> list[tuple[str, dict[str, Any]]]:
+def list_settings(folder: Path, *entries: dict[str, Any], **top: Any) -> list[tuple[str, dict[str, Any]]]:
     return [(case.spec, dict(case.settings)) for case in list_cases(plan(folder, *entries, **top))]
 
 
 def test_the_matrix_is_the_product_of_its_settings(tmp_path: Path) -> None:
     entry = {"spec": "nets.py:net_01", "batch_size": [1, 8], "device": "cpu", "input_shapes": [[4], [5]]}
-    cases = settings_of(tmp_path, entry)
+    cases = list_settings(tmp_path, entry)
     assert len(cases) == 2 * 1 * 2
     assert cases[1] == ("nets.py:net_01", {"batch_size": 1, "input_shape": [5], "device": "cpu"})
 
 
 def test_a_setting_of_a_model_replaces_that_of_the_plan_in_either_number(tmp_path: Path) -> None:
-    cases = settings_of(tmp_path, {"spec": "a.py:b", "batch_sizes": [2]}, {"spec": "c.py:d"}, batch_size=[1, 3])
+    cases = list_settings(tmp_path, {"spec": "a.py:b", "batch_sizes": [2]}, {"spec": "c.py:d"}, batch_size=[1, 3])
     assert [case["batch_size"] for _, case in cases] == [2, 1, 3]
 
 
 def test_equal_cases_are_one(tmp_path: Path) -> None:
-    assert len(settings_of(tmp_path, {"specs": ["a.py:b", "a.py:b"]}, {"spec": "a.py:b"})) == 1
+    assert len(list_settings(tmp_path, {"specs": ["a.py:b", "a.py:b"]}, {"spec": "a.py:b"})) == 1
 
 
 def test_patterns_of_functions_and_of_files(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_patterns_of_functions_and_of_files(tmp_path: Path) -> None:
     for name in ("b.onnx", "a.onnx"):
         (tmp_path / name).touch()
     assert list(find_specs("*.onnx", tmp_path).specs) == ["a.onnx", "b.onnx"]
-    excluded = settings_of(tmp_path, {"spec": "nets.py:net_*", "exclude": ["*_02", "*_03"]})
+    excluded = list_settings(tmp_path, {"spec": "nets.py:net_*", "exclude": ["*_02", "*_03"]})
     assert [spec for spec, _ in excluded] == ["nets.py:net_01"]
 
 

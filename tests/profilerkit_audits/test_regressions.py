@@ -34,13 +34,13 @@ def test_a_count_that_moved_names_its_layer_once(store: Store) -> None:
     for night, width in enumerate([2, 2, 3, 3]):
         report = network_report(4, 8, width)
         store.add(count_row(begun(store, night), night, "net.py:f", report, versions=versions[night]), report)
-    (change,) = [each for each in regressions(store).changes if each.metric == "macs"]
+    (change,) = [one_change for one_change in regressions(store).changes if one_change.metric == "macs"]
     assert (change.before.value, change.after.value, change.difference) == (48, 56, 8)
     assert change.verdict == "worse"
     assert len(change.layers) == 1
     assert change.layers[0].endswith("(Dense): +8")
     assert change.causes == ("torch 1 -> 2", "commit c1 -> c2")
-    params = next(each for each in regressions(store).changes if each.metric == "total_params")
+    params = next(one_change for one_change in regressions(store).changes if one_change.metric == "total_params")
     assert params.difference == 9, "8 weights and a bias"
 
 
@@ -48,35 +48,35 @@ def test_a_value_is_lost_once_and_compared_with_the_last_one(store: Store) -> No
     for night, width in enumerate([2, None, None, 2, 3]):
         report = None if width is None else network_report(4, 8, width)
         store.add(count_row(begun(store, night), night, "net.py:f", report), report)
-    moved = [(each.new.run[:7], each.verdict) for each in regressions(store).changes if each.metric == "macs"]
+    moved = [(change.new.run[:7], change.verdict) for change in regressions(store).changes if change.metric == "macs"]
     assert moved == [("run-001", "lost"), ("run-004", "worse")], "it comes back with the same count at night 3"
     since = regressions(store, since="last~1").changes
-    assert {each.new.run[:7] for each in since} == {"run-004"}
+    assert {item.new.run[:7] for item in since} == {"run-004"}
 
 
 def test_a_step_of_one_model_is_told_with_its_night(store: Store) -> None:
     series = fleet(8)
-    series["net.py:net_3"] = [*series["net.py:net_3"][:22], *(1.10 * each for each in series["net.py:net_3"][22:])]
+    series["net.py:net_3"] = [*series["net.py:net_3"][:22], *(1.10 * night for night in series["net.py:net_3"][22:])]
     add_nights(store, series)
     result = regressions(store)
-    assert [(each.case and each.case.spec, each.new.run) for each in result.steps] == [("net.py:net_3", "run-022-m")]
+    assert [(step.case and step.case.spec, step.new.run) for step in result.steps] == [("net.py:net_3", "run-022-m")]
     assert result.steps[0].change == pytest.approx(0.10, abs=0.02)
     assert (result.machines, result.series) == ((), 8)
 
 
 def test_all_models_together_are_the_machine(store: Store) -> None:
-    series = {spec: [*times[:20], *(1.15 * each for each in times[20:])] for spec, times in fleet(8).items()}
+    series = {spec: [*times[:20], *(1.15 * time for time in times[20:])] for spec, times in fleet(8).items()}
     add_nights(store, series)
     result = regressions(store)
     assert result.steps == ()
-    assert [(each.case, each.new.run) for each in result.machines] == [(None, "run-020-m")]
+    assert [(machine.case, machine.new.run) for machine in result.machines] == [(None, "run-020-m")]
     assert result.machines[0].change == pytest.approx(0.15, abs=0.02)
 
 
 def test_two_kinds_of_machine_are_never_one_series(store: Store) -> None:
     """The second machine takes twice as long from night 30 on: another machine, and no step."""
     add_nights(store, fleet(6))
-    slower = {spec: [2 * each for each in times] for spec, times in fleet(6).items()}
+    slower = {spec: [2 * time for time in times] for spec, times in fleet(6).items()}
     add_nights(store, slower, machine="other")
     result = regressions(store)
     assert (result.steps, result.machines, result.series) == ((), (), 12)

@@ -31,4 +31,4 @@ def test_the_status_is_the_worst_of_what_applies(values: dict[str, Value], statu
 
 
 def test_only_what_has_no_meaning_does_not_apply() -> None:
-    assert [each.is_applicable for each in (COUNTED, MEANINGLESS, MISSING)] == [True, False, True]
+    assert [item.is_applicable for item in (COUNTED, MEANINGLESS, MISSING)] == [True, False, True]

@@ -58,7 +58,7 @@ def test_rates_are_those_of_benjamini_and_hochberg() -> None:
     assert control_rate([]) == []
 
 
-def drifting(nights: int, correlation: float, seed: int) -> list[float]:
+def draw_drift(nights: int, correlation: float, seed: int) -> list[float]:
     """Return noise in which each night is ``correlation`` times the one before, plus something new."""
     generator = random.Random(seed)
     values = [generator.gauss(0, (1 - correlation**2) ** -0.5)]
@@ -72,10 +72,10 @@ def test_a_drift_is_no_step() -> None:
 
     Permutations alone, which a history of independent nights leads to, take most of the series for steps.
     """
-    series = [drifting(365, 0.7, seed) for seed in range(12)]
-    small = sum(min(split.p for split in find_splits(each[-60:], history=each)) <= 0.1 for each in series)
+    series = [draw_drift(365, 0.7, seed) for seed in range(12)]
+    small = sum(min(split.p for split in find_splits(night[-60:], history=night)) <= 0.1 for night in series)
     independent = noisy(365, 0.01, 5)
-    permuted = sum(min(split.p for split in find_splits(each[-60:], history=independent)) <= 0.1 for each in series)
+    permuted = sum(min(split.p for split in find_splits(night[-60:], history=independent)) <= 0.1 for night in series)
     assert small <= 5
     assert permuted > 5
 
@@ -83,7 +83,7 @@ def test_a_drift_is_no_step() -> None:
 def test_the_estimate_correlation_nights() -> None:
     """Of independent nights it is 0.0 but for one series in many; it is about that of the nights that were drawn."""
     assert sum(estimate_correlation(noisy(60, 0.01, seed)) > 0 for seed in range(100)) <= 4
-    estimates = sorted(estimate_correlation(drifting(365, 0.6, seed)) for seed in range(21))
+    estimates = sorted(estimate_correlation(draw_drift(365, 0.6, seed)) for seed in range(21))
     assert estimates[10] == pytest.approx(0.6, abs=0.12)
     assert estimate_correlation([1.0] * 40) == 0.0
     assert estimate_correlation(noisy(15, 0.01, 1)) == 0.0, "so few nights do not tell"

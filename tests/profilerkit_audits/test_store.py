@@ -79,17 +79,17 @@ def test_a_row_that_is_measured_again_is_a_further_one(store: Store) -> None:
     first, second = begun(store), begun(store)
     store.add(row(first))
     store.add(row(second, reason="again"))
-    assert [(each.attempt, each.reason) for each in store.rows()] == [(2, "again")]
-    assert [each.attempt for each in store.rows(all_attempts=True)] == [1, 2]
+    assert [(one_row.attempt, one_row.reason) for one_row in store.rows()] == [(2, "again")]
+    assert [one_row.attempt for one_row in store.rows(all_attempts=True)] == [1, 2]
     assert store.latest([KEY, "other"])[KEY].attempt == 2
-    assert [each.attempt for each in store.rows(run=first)] == [1], "a run keeps the rows that it had"
+    assert [one_row.attempt for one_row in store.rows(run=first)] == [1], "a run keeps the rows that it had"
 
 
 def test_a_run_consists_of_reused_rows_too(store: Store) -> None:
     added = store.add(row(begun(store)))
     later = begun(store)
     store.reuse(later, [added.id or 0])
-    assert [each.run for each in store.rows(run=later)] == [added.run]
+    assert [one_row.run for one_row in store.rows(run=later)] == [added.run]
     store.end_run(later, "interrupted")
     runs = {run.run: run for run in store.runs()}
     assert (runs[later].outcome, runs[added.run].outcome) == ("interrupted", "")
@@ -101,8 +101,8 @@ def test_many_rows_come_page_by_page(store: Store, monkeypatch: pytest.MonkeyPat
     for number in range(7):
         store.add(row(run, key=f"{number}", spec=f"s{number % 2}"))
     monkeypatch.setattr("profilerkit_audits.store._AT_ONCE", 3)
-    assert [each.key for each in store.rows()] == [str(number) for number in range(7)]
-    assert [each.key for each in store.rows(spec="s1")] == ["1", "3", "5"]
+    assert [one_row.key for one_row in store.rows()] == [str(number) for number in range(7)]
+    assert [one_row.key for one_row in store.rows(spec="s1")] == ["1", "3", "5"]
     assert set(store.latest(map(str, range(9)))) == set(map(str, range(7)))
 
 
@@ -205,6 +205,6 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(store: Store) -> None:
     with pytest.raises(StoreError, match="full; make room and run the same command again: it goes on"):
         for number in range(100):
             store.add(row(run, key=f"{number}"), report())
-    numbers = [each.key for each in store.rows()]
+    numbers = [one_row.key for one_row in store.rows()]
     assert numbers == [KEY, *map(str, range(len(numbers) - 1))], "whole rows, in their order"
-    assert all(each.values for each in store.rows())
+    assert all(one_row.values for one_row in store.rows())

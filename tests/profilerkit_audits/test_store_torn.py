@@ -26,7 +26,7 @@ def add(store: Store, run: str, number: int) -> None:
     store.add(count_row(run, number, f"net_{number}", REPORT), REPORT)
 
 
-def filled(folder: Path) -> list[Call]:
+def fill_store(folder: Path) -> list[Call]:
     """Return the calls by which a store is made and gets its rows, with a mark where each has been added."""
     with Recorder(folder) as recorder:
         with Store.open(folder / "runs.db") as store:
@@ -50,10 +50,10 @@ def moments(calls: list[Call]) -> Iterator[tuple[str, int, dict[str, bytes]]]:
             yield f"call {index} ({call.kind} {call.name}): {words}", added, state
 
 
-def restored(folder: Path, state: dict[str, bytes]) -> Path:
+def restore(folder: Path, state: dict[str, bytes]) -> Path:
     folder.mkdir(exist_ok=True)
-    for each in folder.iterdir():
-        each.unlink()
+    for item in folder.iterdir():
+        item.unlink()
     for name, content in state.items():
         (folder / name).write_bytes(content)
     return folder / "runs.db"
@@ -88,14 +88,14 @@ def test_no_loss_of_power_loses_a_row_or_leaves_half_of_one(step: int, tmp_path:
     Of the hundreds of states each is looked at, or one of ``step``.
     """
     (tmp_path / "made").mkdir()
-    calls = filled(tmp_path / "made")
+    calls = fill_store(tmp_path / "made")
     seen: dict[tuple[tuple[str, bytes], ...], int | None] = {}
     for words, added, state in moments(calls):
         content = tuple(sorted(state.items()))
         if content not in seen:
             number = len(seen)
             wanted = number % step == 0
-            path = restored(tmp_path / "crashed", state) if wanted else tmp_path
+            path = restore(tmp_path / "crashed", state) if wanted else tmp_path
             seen[content] = gone_on_with(path, number % (5 * step) == 0) if wanted else None
         rows = seen[content]
         assert rows is None or rows in ((added, added + 1) if added >= 0 else (0,)), f"{words}: {added} had been added"

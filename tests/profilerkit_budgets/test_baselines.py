@@ -11,7 +11,7 @@ import pytest
 from drawn_reports import TEACHER, record
 
 from profilerkit import BudgetError, Measurement, Report
-from profilerkit.results.saving import resealed
+from profilerkit.results.saving import reseal
 from profilerkit_budgets import Budget, Verdict, check
 from profilerkit_budgets.baselines import read_baseline, record_baseline, require_same_call, under_other_conditions
 from profilerkit_budgets.forms import FORMS
@@ -101,7 +101,7 @@ def test_a_baseline_of_an_early_version_says_what_it_lacks(tmp_path: Path) -> No
     ASKED.save(tmp_path / "b.json")
     content = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))
     del content["input_dtypes"]
-    (tmp_path / "b.json").write_text(json.dumps(resealed(content)), encoding="utf-8")
+    (tmp_path / "b.json").write_text(json.dumps(reseal(content)), encoding="utf-8")
     old = read_baseline(tmp_path / "b.json", "x")
     assert (old.inputs, old.input_dtypes) == (ASKED.inputs, "")
     (finding,) = check(ASKED, Budget.of({"macs": "<= 1x"}), old)

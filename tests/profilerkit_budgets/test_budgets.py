@@ -106,12 +106,12 @@ def test_what_is_no_budget_is_said(tmp_path: Path) -> None:
         Budget.of({"layers": {"head": "<= 3"}})
 
 
-def checked(given: Mapping[str, Any], report: Report = TEACHER, baseline: Report | None = None) -> list[Finding]:
+def check_budget(given: Mapping[str, Any], report: Report = TEACHER, baseline: Report | None = None) -> list[Finding]:
     return check(report, Budget.of(given), baseline)
 
 
 def verdict(given: Mapping[str, Any], report: Report = TEACHER, baseline: Report | None = None) -> str:
-    (finding,) = checked(given, report, baseline)
+    (finding,) = check_budget(given, report, baseline)
     return finding.verdict.value
 
 
@@ -132,14 +132,14 @@ def test_a_limit_of_the_whole(text: str, expected: str) -> None:
 
 
 def test_the_layers_responsible_are_named() -> None:
-    (finding,) = checked({"macs": "<= 100"})
+    (finding,) = check_budget({"macs": "<= 100"})
     assert finding.detail == "192 MACs, 192 % of the limit"
     assert finding.responsible == ("first (Linear): 128 MACs, 66.67 %", "second (Linear): 64 MACs, 33.33 %")
-    assert checked({"macs": "<= 1 k"})[0].responsible == ()
+    assert check_budget({"macs": "<= 1 k"})[0].responsible == ()
 
 
 def test_a_limit_of_layers_holds_for_each_that_matches() -> None:
-    findings = checked({"layers": {"*": {"macs": "<= 100"}}})
+    findings = check_budget({"layers": {"*": {"macs": "<= 100"}}})
     assert [(finding.subject, finding.verdict.value) for finding in findings] == [
         ("first", "failed"),
         ("act", "passed"),
@@ -152,61 +152,61 @@ def test_a_limit_of_layers_holds_for_each_that_matches() -> None:
 def test_a_lower_bound_proves_nothing_but_may_break_a_limit() -> None:
     partial = record("macs", 192, "192 MACs", base_unit="MACs", completeness=Completeness.PARTIAL, missing=("my::op",))
     report = replace(TEACHER, statuses={"macs": partial})
-    (finding,) = checked({"macs": "<= 1 k"}, report)
+    (finding,) = check_budget({"macs": "<= 1 k"}, report)
     assert finding.verdict is Verdict.UNCERTAIN
     why = "at least so much, which does not decide this limit: my::op"
     assert finding.detail == f"≥ 192 MACs, 19.2 % of the limit: {why}"
-    (broken,) = checked({"macs": "<= 100"}, report)
+    (broken,) = check_budget({"macs": "<= 100"}, report)
     assert (broken.verdict, broken.detail[:17]) == (Verdict.FAILED, "≥ 192 MACs, 192 %")
     assert verdict({"macs": ">= 100"}, report) == "passed"
-    (finding,) = checked({"layers": {"first": {"macs": "<= 1 k"}}}, report)
+    (finding,) = check_budget({"layers": {"first": {"macs": "<= 1 k"}}}, report)
     assert (finding.verdict, finding.detail) == (Verdict.UNCERTAIN, f"≥ 128 MACs: {why}")
-    assert checked({"macs": "<= 1x"}, report, TEACHER)[0].verdict is Verdict.UNCERTAIN
-    assert checked({"macs": "<= 0.9x"}, report, TEACHER)[0].verdict is Verdict.FAILED
+    assert check_budget({"macs": "<= 1x"}, report, TEACHER)[0].verdict is Verdict.UNCERTAIN
+    assert check_budget({"macs": "<= 0.9x"}, report, TEACHER)[0].verdict is Verdict.FAILED
 
 
 def test_a_value_that_is_not_there_fails_with_its_reason() -> None:
-    (finding,) = checked({"energy": "<= 1"})
+    (finding,) = check_budget({"energy": "<= 1"})
     assert (finding.verdict, finding.detail) == (Verdict.FAILED, "unavailable: no counter here")
 
 
 def test_exact_values_beside_a_baseline() -> None:
     assert verdict({"macs": "<= 0.25x"}, STUDENT, TEACHER) == "passed"
     assert verdict({"macs": "<= 0.24x"}, STUDENT, TEACHER) == "failed"
-    (finding,) = checked({"macs": "<= 1x"}, TEACHER, STUDENT)
+    (finding,) = check_budget({"macs": "<= 1x"}, TEACHER, STUDENT)
     assert finding.detail == "4x (192 MACs after 48 MACs)"
     assert finding.responsible == ("first (Linear): +96 MACs", "second (Linear): +48 MACs")
 
 
-def timed(*samples: float, session: int | None = 1) -> Report:
+def make_timed(*samples: float, session: int | None = 1) -> Report:
     time = record("execution_time", Measurement(samples, session=session), "t", base_unit="s", scale=Scale.TIME)
     return replace(TEACHER, statuses={"execution_time": time})
 
 
 def test_a_ratio_is_judged_by_its_interval() -> None:
     """Seven pairs: the interval is their range. Slower by 10 to 16 %, a median of 13 %."""
-    before, after = timed(*[1.0] * 7), timed(1.10, 1.11, 1.12, 1.13, 1.14, 1.15, 1.16)
+    before, after = make_timed(*[1.0] * 7), make_timed(1.10, 1.11, 1.12, 1.13, 1.14, 1.15, 1.16)
     assert verdict({"execution_time": "<= 1.2x"}, after, before) == "passed"
     assert verdict({"execution_time": "<= 1.13x"}, after, before) == "uncertain"
     assert verdict({"execution_time": "<= 1.05x"}, after, before) == "failed"
-    (finding,) = checked({"execution_time": "<= 1.05x"}, after, before)
+    (finding,) = check_budget({"execution_time": "<= 1.05x"}, after, before)
     assert finding.detail == "1.13x [1.1, 1.16] (t after t)"
-    alone = timed(1.10, 1.11, 1.12, 1.13, 1.14, 1.15, 1.16, session=2)
-    assert checked({"execution_time": "<= 1.05x"}, alone, before)[0].detail.endswith(
+    alone = make_timed(1.10, 1.11, 1.12, 1.13, 1.14, 1.15, 1.16, session=2)
+    assert check_budget({"execution_time": "<= 1.05x"}, alone, before)[0].detail.endswith(
         "(t after t), not measured in turn"
     )
 
 
 def test_a_ratio_of_too_few_samples_is_uncertain() -> None:
-    before, after = timed(1.0, 1.0, 1.0), timed(1.10, 1.11, 1.12)
+    before, after = make_timed(1.0, 1.0, 1.0), make_timed(1.10, 1.11, 1.12)
     for limit in ("<= 1.2x", "<= 1.05x"):
-        (finding,) = checked({"execution_time": limit}, after, before)
+        (finding,) = check_budget({"execution_time": limit}, after, before)
         assert finding.verdict.value == "uncertain"
         assert finding.detail == "1.11x [1.1 to 1.12, 3 pairs] (t after t)"
 
 
 def test_layers_beside_a_baseline() -> None:
-    findings = checked({"layers": {"*t": {"macs": "<= 1x"}, "second": {"macs": "<= 4x"}}}, TEACHER, STUDENT)
+    findings = check_budget({"layers": {"*t": {"macs": "<= 1x"}, "second": {"macs": "<= 4x"}}}, TEACHER, STUDENT)
     assert [(finding.subject, finding.verdict.value) for finding in findings] == [
         ("first", "failed"),
         ("act", "passed"),
@@ -215,16 +215,16 @@ def test_layers_beside_a_baseline() -> None:
     assert findings[0].detail == "4x (128 MACs after 32 MACs)"
     assert findings[1].detail == "1x (0 MACs after 0 MACs)"
     table = layers(("", "Net", 0, 0), ("third", "Conv2d", 1, 5))
-    (finding,) = checked({"layers": {"third": {"macs": "<= 1x"}}}, replace(TEACHER, layers=table), STUDENT)
+    (finding,) = check_budget({"layers": {"third": {"macs": "<= 1x"}}}, replace(TEACHER, layers=table), STUDENT)
     assert (finding.verdict.value, finding.detail) == ("failed", "5 MACs, and the baseline has no such layer")
 
 
 def test_a_model_that_is_one_layer_has_a_name_where_it_grew() -> None:
     """As where it costs most: the path of the model itself is empty."""
     small, large = (
-        replace(each, layers=layers(("", "Linear", 0, macs))) for each, macs in ((STUDENT, 48), (TEACHER, 192))
+        replace(item, layers=layers(("", "Linear", 0, macs))) for item, macs in ((STUDENT, 48), (TEACHER, 192))
     )
-    assert checked({"macs": "<= 1x"}, large, small)[0].responsible == ("(model) (Linear): +144 MACs",)
+    assert check_budget({"macs": "<= 1x"}, large, small)[0].responsible == ("(model) (Linear): +144 MACs",)
 
 
 def test_the_peak_is_where_memory_is_spent() -> None:
@@ -232,7 +232,7 @@ def test_the_peak_is_where_memory_is_spent() -> None:
     operators = Table([{"operator": "mm", "layer": "first"}, {"operator": "relu", "layer": "act"}])
     memory = MemoryTimeline(weight_bytes=100, input_bytes=10, live_bytes=(50, 200))
     report = replace(TEACHER, statuses={"memory_footprint": footprint}, operators=operators, memory=memory)
-    assert checked({"memory_footprint": "<= 256 B"}, report)[0].responsible == (
+    assert check_budget({"memory_footprint": "<= 256 B"}, report)[0].responsible == (
         "act: most is alive after relu, 200 B of activations and inputs",
         "weights: 100 B",
     )
@@ -254,23 +254,23 @@ ERRORS: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_limit_that_cannot_be_checked_is_an_error(name: str) -> None:
     given, expected = ERRORS[name]
     with pytest.raises(BudgetError) as caught:
-        checked(given)
+        check_budget(given)
     assert expected in str(caught.value)
 
 
 def test_a_baseline_without_the_value_is_an_error() -> None:
     with pytest.raises(BudgetError, match="the baseline Teacher has no value of energy to compare with"):
-        checked({"energy": "<= 1x"}, replace(TEACHER, statuses={"energy": record("energy", 1, "1")}), TEACHER)
+        check_budget({"energy": "<= 1x"}, replace(TEACHER, statuses={"energy": record("energy", 1, "1")}), TEACHER)
     partial = replace(
         TEACHER, statuses={"macs": record("macs", 1, "1", completeness=Completeness.PARTIAL, missing=("op",))}
     )
     with pytest.raises(BudgetError, match=r"not all is known \(lower bound\), which has no ratio; give a baseline"):
-        checked({"macs": "<= 1x"}, TEACHER, partial)
+        check_budget({"macs": "<= 1x"}, TEACHER, partial)
     with pytest.raises(BudgetError, match="the report of Teacher holds no layers"):
-        checked({"layers": {"*": {"macs": "<= 1"}}}, replace(TEACHER, layers=None))
+        check_budget({"layers": {"*": {"macs": "<= 1"}}}, replace(TEACHER, layers=None))
 
 
-FINDINGS = checked({"macs": "<= 100", "accuracy": ">= 90 %", "layers": {"second": {"params": "<= 1 k"}}})
+FINDINGS = check_budget({"macs": "<= 100", "accuracy": ">= 90 %", "layers": {"second": {"params": "<= 1 k"}}})
 
 
 def test_as_text() -> None:
@@ -288,16 +288,16 @@ def test_as_text() -> None:
 
 
 def test_the_headline_names_the_limit_by_how_much_and_the_layer() -> None:
-    kept = checked({"macs": "<= 200"})
+    kept = check_budget({"macs": "<= 200"})
     assert headline(kept) == ""
     assert as_text(kept, "Teacher").splitlines()[0] == "Budget of Teacher"
-    two = checked({"macs": ">= 384", "accuracy": ">= 100 %"})  # 192 MACs and 92 %: half of it, and 8 % less
+    two = check_budget({"macs": ">= 384", "accuracy": ">= 100 %"})  # 192 MACs and 92 %: half of it, and 8 % less
     assert headline(two).startswith("macs >= 384 failed, 50 % too low: 192 MACs")
     assert headline(two).endswith("; and 1 more")
     assert "accuracy >= 100 % failed, 8 % too low" in headline(two[1:])
-    layer = checked({"layers": {"second": {"params": "<= 34"}}})  # which has 68
+    layer = check_budget({"layers": {"second": {"params": "<= 34"}}})  # which has 68
     assert headline(layer) == "second: params <= 34 failed, 100 % too high: 68"
-    assert ", " not in headline(checked({"macs": "<= 0"})).partition(":")[0], "there is no share of nothing"
+    assert ", " not in headline(check_budget({"macs": "<= 0"})).partition(":")[0], "there is no share of nothing"
     beside = check(
         TEACHER, Budget.of({"macs": "<= 1.6x"}), replace(TEACHER, statuses={"macs": record("macs", 96, "96")})
     )
@@ -337,7 +337,7 @@ def test_as_junit() -> None:
 def test_hostile_names_are_escaped() -> None:
     given = [("", "Net", 0, 0), *((name.replace(".", ""), name, 1, 9) for name in HOSTILE_NAMES)]
     report = replace(TEACHER, name=HOSTILE_NAMES[0] + "\x1b", layers=layers(*given))
-    findings = checked({"macs": "<= 1", "layers": {"*": {"macs": "<= 1"}}}, report)
+    findings = check_budget({"macs": "<= 1", "layers": {"*": {"macs": "<= 1"}}}, report)
     assert "\x1b" not in as_text(findings, report.name)
     assert Tags(as_markdown(findings, report.name)).found == set()
     (suite,) = ET.fromstring(as_junit(findings, report.name))
@@ -346,5 +346,5 @@ def test_hostile_names_are_escaped() -> None:
 
 
 def test_a_limit_may_name_a_metric_by_one_of_its_other_names() -> None:
-    (finding,) = checked({"latency": "<= 2 s"}, timed(1.0, 1.0, 1.0))
+    (finding,) = check_budget({"latency": "<= 2 s"}, make_timed(1.0, 1.0, 1.0))
     assert (finding.subject, finding.verdict.value) == ("execution_time", "passed")

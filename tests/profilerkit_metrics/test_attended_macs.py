@@ -22,7 +22,7 @@ class Attention(nn.Module):
         return nn.functional.scaled_dot_product_attention(query, key, key, **self.options)
 
 
-def report_of(model: nn.Module, length: int = 5, keys: int = 5) -> Any:
+def make_report(model: nn.Module, length: int = 5, keys: int = 5) -> Any:
     inputs = torch.randn(2, 3, length, 8), torch.randn(2, 3, keys, 8)
     return profile(model, inputs, metrics=["macs", "attended_macs"])
 
@@ -30,7 +30,7 @@ def report_of(model: nn.Module, length: int = 5, keys: int = 5) -> Any:
 @pytest.mark.parametrize(("length", "keys", "attended"), [(5, 5, 15), (3, 7, 6), (7, 3, 6 + 4 * 3), (1, 9, 1)])
 def test_causal_attention_up_to_the_diagonal(length: int, keys: int, attended: int) -> None:
     """Of L x S scores those of row i up to place i: 1 + 2 + ... + S, and all of the rows below. 16 MACs for each."""
-    report = report_of(Attention(is_causal=True), length, keys)
+    report = make_report(Attention(is_causal=True), length, keys)
     assert report["macs"] == 2 * 3 * length * keys * 16
     assert report["attended_macs"] == 2 * 3 * attended * 16
     assert report.status("attended_macs").completeness is Completeness.COMPLETE
@@ -38,7 +38,7 @@ def test_causal_attention_up_to_the_diagonal(length: int, keys: int, attended: i
 
 
 def test_without_a_mask_it_is_all() -> None:
-    report = report_of(Attention())
+    report = make_report(Attention())
     assert report["attended_macs"] == report["macs"]
     assert report.status("attended_macs").note == "attention of 1 operators without a mask: in full"
 
@@ -67,7 +67,7 @@ class Windowed(nn.Module):
 @pytest.mark.parametrize("form", ["booleans", "computed", "minus infinity", "least number"])
 def test_a_window_of_known_values_leaves_its_scores(form: str) -> None:
     """16 MACs for each of the 9 scores, in two sequences of three heads."""
-    report = report_of(Windowed(form))
+    report = make_report(Windowed(form))
     assert report["macs"] == 2 * 3 * 25 * 16
     assert report["attended_macs"] == 2 * 3 * 9 * 16
     status = report.status("attended_macs")
@@ -84,7 +84,7 @@ def test_numbers_that_take_nothing_away_leave_everything() -> None:
             bias = -1e4 * (at[:, None] - at).abs().to(query.dtype)
             return nn.functional.scaled_dot_product_attention(query, key, key, attn_mask=bias)
 
-    report = report_of(Biased())
+    report = make_report(Biased())
     assert report["attended_macs"] == report["macs"]
     assert report.status("attended_macs").completeness is Completeness.COMPLETE
 
@@ -95,7 +95,7 @@ def test_a_mask_of_unknown_values_is_an_upper_bound() -> None:
             mask = query[..., :1] > key[..., 0].unsqueeze(-2)
             return nn.functional.scaled_dot_product_attention(query, key, key, attn_mask=mask)
 
-    report = report_of(FromScores())
+    report = make_report(FromScores())
     assert report["attended_macs"] == report["macs"]
     status = report.status("attended_macs")
     assert status.sign == "\u2264 "
@@ -113,6 +113,6 @@ def test_gradients_of_causal_attention_too() -> None:
     query = torch.randn(2, 3, 5, 8, requires_grad=True)
     backend: Any = backend_named("torch")
     trace = backend.trace_training(Attention(is_causal=True), ModelInputs(query, torch.randn(2, 3, 5, 8)))
-    by_phase = {each.phase: (each.macs, each.attended_macs) for each in trace.operators if each.macs}
+    by_phase = {op.phase: (op.macs, op.attended_macs) for op in trace.operators if op.macs}
     forward, full = 2 * 3 * 15 * 16, 2 * 3 * 25 * 16
     assert by_phase == {"forward": (full, forward), "backward": (2 * full, 2 * forward)}

@@ -77,7 +77,7 @@ def test_a_new_file_is_a_new_default_metric() -> None:
 @pytest.mark.usefixtures("newcomer")
 def test_a_new_metric_does_not_move_the_established_ones() -> None:
     """Its file comes first by name, and it follows from the trace as the static metrics do."""
-    keys = [key.NAME for function in discovery.default_functions() for key in function.bounded_keys()]
+    keys = [key.NAME for function in discovery.default_functions() for key in function.list_keys()]
     assert keys[0] == "total_params"
     assert keys.index("memory_footprint") < keys.index("operator_count") < keys.index("execution_time")
 
@@ -97,7 +97,7 @@ def test_default_functions_are_whole_and_in_order() -> None:
     assert on_demand == sorted(on_demand), "what is computed on demand comes last"
     left_out = {"ComputeParams", "ComputeFlops", "ComputeSize", "ComputeLayerwiseSummary", "ComputeEvalMetric"}
     assert left_out.isdisjoint(names), "parts of a larger one, and one that is nothing without an argument"
-    keys = [key.NAME for function in functions for key in function.bounded_keys()]
+    keys = [key.NAME for function in functions for key in function.list_keys()]
     assert len(keys) == len(set(keys))
     for function in functions:  # a profile takes them without a check, other than the functions of other packages
         require_usable(function)

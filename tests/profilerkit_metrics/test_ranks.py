@@ -21,7 +21,7 @@ class TwoRanks(FakeBackend):
         return super().run(model, inputs)
 
 
-def timed(metric: str, **given: Any) -> Any:
+def time_metric(metric: str, **given: Any) -> Any:
     model = FakeModel([FakeLayer("layer", macs=10, params=5)])
     return profile(model, FakeTensor((2, 3)), backend=TwoRanks(), metrics=[metric], strict=True, **given)[metric]
 
@@ -31,9 +31,9 @@ def test_every_timed_metric_needs_a_fixed_number_of_calls(metric: str) -> None:
     given = {"batch_size": (1, 2)} if metric == "batch_sweep" else {}
     for missing in ({}, {"num_iters": 3}, {"warmup": 1}):
         with pytest.raises(InputError, match="the model runs in 2 processes.*give num_iters= and warmup="):
-            timed(metric, **given, **missing)
-    assert timed(metric, **given, num_iters=3, warmup=1)
+            time_metric(metric, **given, **missing)
+    assert time_metric(metric, **given, num_iters=3, warmup=1)
 
 
 def test_drop_first_is_warmup_here_too() -> None:
-    assert len(timed("execution_time", num_iters=3, drop_first=1).samples) == 3
+    assert len(time_metric("execution_time", num_iters=3, drop_first=1).samples) == 3

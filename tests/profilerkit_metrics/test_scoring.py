@@ -17,9 +17,9 @@ from profilerkit_metrics.scoring import (
     LossEvaluation,
     ScoredBatch,
     accuracy,
+    count_samples,
     mean_loss,
     missclass,
-    samples_of,
     topk_hits,
 )
 from profilerkit_metrics.scoring_notes import notes_of_scoring
@@ -95,8 +95,8 @@ def test_samples_are_those_of_the_first_tensor_with_dimensions() -> None:
     def is_array(value: Any) -> bool:
         return isinstance(value, np.ndarray)
 
-    assert samples_of([[np.zeros(9)], np.float32(3), np.array(4), np.zeros((2, 5)), np.zeros(7)], is_array) == 2
-    assert samples_of([None, np.array(4)], is_array) == 1
+    assert count_samples([[np.zeros(9)], np.float32(3), np.array(4), np.zeros((2, 5)), np.zeros(7)], is_array) == 2
+    assert count_samples([None, np.array(4)], is_array) == 1
 
 
 def test_a_loss_runs_the_model_over_the_loader() -> None:

@@ -33,7 +33,7 @@ class Trained(FakeBackend):
         return self.state
 
 
-def profiled(backend: FakeBackend, function: ComputeTraining | None = None, **arguments: Any) -> Profiler:
+def make_profiler(backend: FakeBackend, function: ComputeTraining | None = None, **arguments: Any) -> Profiler:
     profiler = Profiler(FakeModel([FakeLayer("layer", 10)]), inputs=FakeTensor((1, 2)), backend=backend)
     profiler.register_profiler_function(function or ComputeTraining())
     profiler.compute([key for key in profiler.status_keys() if key.startswith("training")], **arguments)
@@ -46,7 +46,7 @@ def said(profiler: Profiler, name: str) -> tuple[Any, str, tuple[str, ...], str]
 
 
 def test_counts_parts_and_layers() -> None:
-    profiler = profiled(Trained(trace(PARTS)), optimizer="momentum")
+    profiler = make_profiler(Trained(trace(PARTS)), optimizer="momentum")
     values = {name: profiler.status_get(name) for name in ("training_macs", "training_flops", "training_memory")}
     assert values == {"training_macs": 12, "training_flops": 24, "training_memory": 40 + 100 + 40}
     assert profiler.status_get("training_memory_parts") == {
@@ -66,12 +66,12 @@ def test_counts_parts_and_layers() -> None:
 
 
 def test_the_parts_are_shown_by_their_shares() -> None:
-    status = profiled(Trained(trace(PARTS))).status_get("training_memory_parts", to_value=False)
+    status = make_profiler(Trained(trace(PARTS))).status_get("training_memory_parts", to_value=False)
     assert status.show() == "weights 29%, gradients 29%, activations 21%"
 
 
 def test_a_backend_that_tells_no_parts() -> None:
-    profiler = profiled(Trained(trace()))
+    profiler = make_profiler(Trained(trace()))
     reason = ("the fake backend does not tell what the bytes at the peak are for",)
     assert said(profiler, "training_memory_parts") == (None, "unavailable", reason, "")
     assert profiler.status_get("training_memory_parts", to_value=False).show() == ""
@@ -79,52 +79,52 @@ def test_a_backend_that_tells_no_parts() -> None:
 
 def test_that_no_optimizer_is_counted_is_said() -> None:
     note = "without an optimizer's state; include one with optimizer='adam', for example"
-    assert said(profiled(Trained(trace())), "training_memory") == (140, "complete", (), note)
-    assert said(profiled(Trained(trace()), optimizer="sgd"), "training_memory") == (140, "complete", (), "")
-    assert said(profiled(Trained(trace(), state=60)), "training_memory") == (200, "complete", (), "")
+    assert said(make_profiler(Trained(trace())), "training_memory") == (140, "complete", (), note)
+    assert said(make_profiler(Trained(trace()), optimizer="sgd"), "training_memory") == (140, "complete", (), "")
+    assert said(make_profiler(Trained(trace(), state=60)), "training_memory") == (200, "complete", (), "")
 
 
 def test_an_optimizer_given_at_the_call_goes_before_that_of_the_function() -> None:
     """Adam's update is the peak: weights, input and gradients, its state, and two copies of the weight."""
     function = ComputeTraining(optimizer="adam")
-    assert profiled(Trained(trace()), function).status_get("training_memory") == 40 + 8 + 40 + 80 + 80
-    assert profiled(Trained(trace()), function, optimizer="sgd").status_get("training_memory") == 140
+    assert make_profiler(Trained(trace()), function).status_get("training_memory") == 40 + 8 + 40 + 80 + 80
+    assert make_profiler(Trained(trace()), function, optimizer="sgd").status_get("training_memory") == 140
 
 
 def test_an_optimizer_that_is_not_known_leaves_a_lower_bound() -> None:
-    profiler = profiled(Trained(trace(PARTS)), optimizer=3.5)
+    profiler = make_profiler(Trained(trace(PARTS)), optimizer=3.5)
     reason = "the state of 3.5: the fake backend reads no optimizers; give the name of one"
     assert said(profiler, "training_memory") == (140, "partial", (reason,), "")
     assert said(profiler, "training_memory_parts")[1:3] == ("partial", (reason,))
 
 
 def test_a_models_own_optimizer_that_is_not_known_leaves_a_lower_bound() -> None:
-    profiler = profiled(Trained(trace(), state="the state of Mine"))
+    profiler = make_profiler(Trained(trace(), state="the state of Mine"))
     assert said(profiler, "training_memory") == (140, "partial", ("the state of Mine",), "")
 
 
 def test_an_unknown_name_fails_before_anything_is_traced() -> None:
-    profiler = profiled(FakeBackend(), optimizer="adan")
+    profiler = make_profiler(FakeBackend(), optimizer="adan")
     assert "is not a known optimizer" in str(said(profiler, "training_macs")[2])
 
 
 def test_what_the_trace_says_is_said_with_each_number() -> None:
-    profiler = profiled(Trained(trace(notes=("unused: a", "unused: b"))), optimizer="sgd")
+    profiler = make_profiler(Trained(trace(notes=("unused: a", "unused: b"))), optimizer="sgd")
     for name in ("training_macs", "training_flops", "training_memory"):
         assert said(profiler, name)[3] == "unused: a; unused: b"
 
 
 def test_what_is_uncounted_makes_lower_bounds() -> None:
-    profiler = profiled(Trained(trace(uncounted={"mystery": 2})))
+    profiler = make_profiler(Trained(trace(uncounted={"mystery": 2})))
     for name in ("training_macs", "training_flops", "training_layers"):
         assert said(profiler, name)[1:3] == ("partial", ("mystery (2 calls)",))
 
 
 def test_a_model_that_fails_and_a_backend_that_cannot() -> None:
     nothing_seen = replace(trace(failure=ValueError("broken")), operators=(), memory=MemoryTimeline())
-    failed = profiled(Trained(nothing_seen))
+    failed = make_profiler(Trained(nothing_seen))
     assert said(failed, "training_layers")[1:3] == ("failed", ("ValueError: broken",))
-    cannot = profiled(FakeBackend())
+    cannot = make_profiler(FakeBackend())
     assert said(cannot, "training_memory_parts")[1:3] == (
         "unavailable",
         ("the fake backend does not trace training steps",),

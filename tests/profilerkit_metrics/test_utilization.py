@@ -31,7 +31,7 @@ def product(macs: int, dtype: str, **more: Any) -> OpRecord:
     return OpRecord("mm", "", 0, macs, 2 * macs + 7, 0, 0, (TensorInfo((1,), dtype),), **more)
 
 
-def traced(*operators: OpRecord, weights: tuple[WeightRecord, ...] = ()) -> ModelTrace:
+def make_trace(*operators: OpRecord, weights: tuple[WeightRecord, ...] = ()) -> ModelTrace:
     return ModelTrace((LayerRecord("", "Model", 0, weights),), operators)
 
 
@@ -42,7 +42,7 @@ def mfu(trace: ModelTrace, options: RunOptions | None = None, **more: Any) -> An
 def test_mfu_sums_products_at_the_dense_peaks_of_their_dtypes() -> None:
     """100 MACs in float32 take 0.2 s at 1000 FLOP/s, 200 in bfloat16 0.1 s at 4000; element-wise work is nothing."""
     elementwise = OpRecord("relu", "", 0, 0, 10**9, 0, 0, (TensorInfo((1,), "float32"),))
-    share = mfu(traced(product(100, "float32"), product(200, "bfloat16"), elementwise))
+    share = mfu(make_trace(product(100, "float32"), product(200, "bfloat16"), elementwise))
     assert share.value.median == pytest.approx(0.3)
     assert "100 MACs in float32, 200 MACs in bfloat16; attention counts in full" in share.note
 
@@ -51,7 +51,7 @@ def test_attention_may_count_as_attended() -> None:
     """Of 100 MACs of causal attention 60 are up to the diagonal; 50 under a mask of unknown values count in full."""
     causal = product(100, "float32", attended_macs=60)
     masked = product(50, "float32", is_masked=True)
-    full, attended = mfu(traced(causal, masked)), mfu(traced(causal, masked), attention="attended")
+    full, attended = mfu(make_trace(causal, masked)), mfu(make_trace(causal, masked), attention="attended")
     assert full.value.median == pytest.approx(2 * 150 / 1000)
     assert attended.value.median == pytest.approx(2 * 110 / 1000)
     assert full.note.endswith("attention counts in full")
@@ -64,22 +64,22 @@ def test_attention_may_count_as_attended() -> None:
 def test_training_counts_attention_as_requested() -> None:
     causal = product(100, "float32", attended_macs=60)
     shares = ComputeTrainingUtilization()(
-        None, BACKEND, traced(causal), ONE_SECOND, RunOptions(), peaks_of=TOY, attention="attended"
+        None, BACKEND, make_trace(causal), ONE_SECOND, RunOptions(), peaks_of=TOY, attention="attended"
     )
     assert [share.value.median for share in shares.values()] == [pytest.approx(0.12)] * 2
 
 
 def test_another_attention_is_an_error() -> None:
     with pytest.raises(ArgumentError, match="attention='causal': give 'full' or 'attended'"):
-        mfu(traced(product(100, "float32")), attention="causal")
+        mfu(make_trace(product(100, "float32")), attention="causal")
 
 
 def test_the_dtype_may_be_given() -> None:
-    assert mfu(traced(product(100, "float32")), dtype="bf16").value.median == pytest.approx(200 / 4000)
+    assert mfu(make_trace(product(100, "float32")), dtype="bf16").value.median == pytest.approx(200 / 4000)
 
 
 def test_autocast_needs_the_dtype() -> None:
-    trace = traced(product(100, "float32"))
+    trace = make_trace(product(100, "float32"))
     assert mfu(trace, RunOptions(autocast=True)) == Unavailable(
         "autocast chose the dtype of the products: give it, dtype='bf16'"
     )
@@ -87,7 +87,7 @@ def test_autocast_needs_the_dtype() -> None:
 
 
 def test_an_unknown_peak_is_said() -> None:
-    share = mfu(traced(product(100, "float16")))
+    share = mfu(make_trace(product(100, "float16")))
     assert isinstance(share, Unavailable)
     assert share.reason.startswith(
         "the dense peak of toy for float16 is not known (known are: float32, bfloat16); add it to a file of the device"
@@ -95,29 +95,31 @@ def test_an_unknown_peak_is_said() -> None:
 
 
 def test_a_share_above_one_says_that_the_peak_is_wrong() -> None:
-    assert "above 1: these are not the peaks" in mfu(traced(product(10**6, "float32"))).note
+    assert "above 1: these are not the peaks" in mfu(make_trace(product(10**6, "float32"))).note
 
 
 def test_a_timed_training_step_is_no_forward_pass() -> None:
-    share = mfu(traced(product(100, "float32")), RunOptions(training=True))
+    share = mfu(make_trace(product(100, "float32")), RunOptions(training=True))
     assert share == Unavailable("a training step was timed: training_mfu is its share")
 
 
 def test_mbu_is_weights_and_cache_over_the_bandwidth() -> None:
     """(24 + 16) bytes in a second of 100 bytes a second."""
     weights = (WeightRecord("w", 1, 6, 24, "float32", True),)
-    share = ComputeMbu()(None, BACKEND, traced(weights=weights), ONE_SECOND, RunOptions(), peaks_of=TOY, cache_bytes=16)
+    share = ComputeMbu()(
+        None, BACKEND, make_trace(weights=weights), ONE_SECOND, RunOptions(), peaks_of=TOY, cache_bytes=16
+    )
     assert isinstance(share, Noted)
     assert share.value.median == pytest.approx(0.4)
 
 
 def test_mbu_without_a_bandwidth() -> None:
-    share = ComputeMbu()(None, BACKEND, traced(), ONE_SECOND, RunOptions(), peaks_of=DeviceInfo("bare"))
+    share = ComputeMbu()(None, BACKEND, make_trace(), ONE_SECOND, RunOptions(), peaks_of=DeviceInfo("bare"))
     assert share == Unavailable("the bandwidth of bare is not known; give a described device with peaks_of=")
 
 
 def test_hfu_has_what_is_computed_again() -> None:
-    trace = traced(product(100, "float32"), product(50, "float32", phase="backward", recomputed=True))
+    trace = make_trace(product(100, "float32"), product(50, "float32", phase="backward", recomputed=True))
     shares = ComputeTrainingUtilization()(None, BACKEND, trace, ONE_SECOND, RunOptions(), peaks_of=TOY)
     assert shares["training_mfu"].value.median == pytest.approx(0.2)
     assert shares["training_hfu"].value.median == pytest.approx(0.3)
@@ -146,7 +148,7 @@ def test_what_a_checkpoint_runs_again_is_recomputed(how: bool | None) -> None:
 
 
 def test_integer_products_are_of_the_narrow_dtype() -> None:
-    assert macs_by_dtype(traced(product(5, "int32"), product(7, "float32"))) == {"int8": 5, "float32": 7}
+    assert macs_by_dtype(make_trace(product(5, "int32"), product(7, "float32"))) == {"int8": 5, "float32": 7}
 
 
 def test_numbers_by_dtype_of_a_mixed_model() -> None:

@@ -93,4 +93,4 @@ def test_a_real_loop_with_accumulation() -> None:
     again = 3 * 8 * 16
     expected = [2 * 2 * macs / 1000 / record.seconds for record in records]
     assert report["step_mfu"].samples == pytest.approx(expected)
-    assert report["step_hfu"].samples == pytest.approx([each * (macs + again) / macs for each in expected])
+    assert report["step_hfu"].samples == pytest.approx([value * (macs + again) / macs for value in expected])

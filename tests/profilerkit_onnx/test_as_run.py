@@ -22,7 +22,7 @@ from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 from torch import nn
 
 from profilerkit import ModelInputs
-from profilerkit_onnx import optimized
+from profilerkit_onnx import optimize
 from profilerkit_onnx.backend import OnnxBackend
 from profilerkit_onnx.running.sessions import LEVELS
 from profilerkit_torch import TorchBackend
@@ -94,7 +94,7 @@ def network(name: str) -> tuple[nn.Module, Any]:
     return kind().eval(), torch.randn(*shape)
 
 
-def exported(name: str, way: str, folder: Path) -> Any:
+def export_network(name: str, way: str, folder: Path) -> Any:
     """Return a network as torch exports it, or as onnxruntime's tools quantize that."""
     path = folder / f"{name}.onnx"
     model, x = network(name)
@@ -118,8 +118,8 @@ def exported(name: str, way: str, folder: Path) -> Any:
 def test_macs_stay_those_of_the_source_on_every_level(name: str, way: str, folder: Path) -> None:
     model, x = network(name)
     expected = TorchBackend().trace(model, ModelInputs(x)).macs
-    proto, inputs = exported(name, way, folder), ModelInputs(x.numpy())
-    graphs = {"written": proto, **{level: optimized(proto, level) for level in LEVELS}}
+    proto, inputs = export_network(name, way, folder), ModelInputs(x.numpy())
+    graphs = {"written": proto, **{level: optimize(proto, level) for level in LEVELS}}
     operators = {level: {node.op_type for node in graph.graph.node} for level, graph in graphs.items()}
     assert way != "exported" or operators["extended"] != operators["written"]
     for level, graph in graphs.items():

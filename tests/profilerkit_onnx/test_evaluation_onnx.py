@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import helper
 from onnx_architectures import BUILDERS, build_mlp
-from onnx_graphs import F, model_of
+from onnx_graphs import F, make_model
 
 from profilerkit import ArgumentError, InputError
 from profilerkit_metrics import ComputeEvalMetric
@@ -26,7 +26,7 @@ LOADER = [(SCORES[:3], np.asarray([1, 0, 0])), (SCORES[3:], np.asarray([0]))]
 
 
 def identity(dims: Any = ("n", 2), last: str = "Identity") -> Any:
-    return model_of([helper.make_node(last, ["x"], ["y"])], {"x": (F, list(dims))}, opset=20)
+    return make_model([helper.make_node(last, ["x"], ["y"])], {"x": (F, list(dims))}, opset=20)
 
 
 def test_scores_of_a_classifier() -> None:

@@ -95,7 +95,7 @@ MODELS: dict[str, tuple[Any, Any]] = {
 
 
 @cache
-def exported(name: str, dynamo: bool) -> tuple[Any, Any, Any]:
+def export_network(name: str, dynamo: bool) -> tuple[Any, Any, Any]:
     """Return a model, its input, and what the exporter made of it."""
     build, example = MODELS[name]
     torch.manual_seed(0)
@@ -113,7 +113,7 @@ def exported(name: str, dynamo: bool) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize("dynamo", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", MODELS)
 def test_macs_of_both_exporters_are_those_of_torch(name: str, dynamo: bool) -> None:
-    model, x, export = exported(name, dynamo)
+    model, x, export = export_network(name, dynamo)
     expected = TORCH.trace(model, ModelInputs(x))
     trace = ONNX.trace(export, ModelInputs(x))
     assert trace.failure is None
@@ -138,7 +138,7 @@ def test_the_shared_architectures_have_torchs_macs_after_export(name: str) -> No
 
 
 def test_flops_and_parameters_of_a_block_are_torchs_where_the_exporter_changes_nothing() -> None:
-    model, x, export = exported("transformer block", False)
+    model, x, export = export_network("transformer block", False)
     expected, trace = TORCH.trace(model, ModelInputs(x)), ONNX.trace(export, ModelInputs(x))
     weights = sum(parameter.numel() for parameter in model.parameters())
     shared = 32 + 32  # two layer norms start with equal weights and biases, which the exporter keeps once
@@ -148,7 +148,7 @@ def test_flops_and_parameters_of_a_block_are_torchs_where_the_exporter_changes_n
 
 @pytest.mark.parametrize("dynamo", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_layers_are_those_of_the_source_model(dynamo: bool) -> None:
-    model, x, export = exported("transformer block", dynamo)
+    model, x, export = export_network("transformer block", dynamo)
     expected = {row["path"]: row["macs"] for row in TORCH.trace(model, ModelInputs(x)).table if row["macs"]}
     trace = ONNX.trace(export, ModelInputs(x))
     assert {row["path"]: row["macs"] for row in trace.table if row["macs"]} == expected
@@ -157,21 +157,21 @@ def test_layers_are_those_of_the_source_model(dynamo: bool) -> None:
 
 @pytest.mark.slow
 def test_the_newer_exporter_tells_the_classes() -> None:
-    _, x, program = exported("bidirectional LSTM", True)
+    _, x, program = export_network("bidirectional LSTM", True)
     types = {layer.path: layer.type for layer in ONNX.trace(program, ModelInputs(x)).layers}
     assert types == {"": "Tagger", "words": "Embedding", "lstm": "LSTM", "head": "Linear"}
 
 
 @pytest.mark.slow
 def test_an_exported_program_is_this_backends_and_not_torchs() -> None:
-    model, x, program = exported("bidirectional LSTM", True)
+    model, x, program = export_network("bidirectional LSTM", True)
     assert find_backend(program).name == "onnx"
     report = profile(program, metrics=["macs"])
     assert report["macs"] == TORCH.trace(model, ModelInputs(x)).macs
 
 
 def test_a_model_and_its_export_stand_in_one_report() -> None:
-    model, x, export = exported("bidirectional LSTM", False)
+    model, x, export = export_network("bidirectional LSTM", False)
     comparison = compare(model, export, inputs=x, metrics=["macs", "total_params"])
     assert [report.backend for report in comparison.reports] == ["torch", "onnx"]
     assert comparison.ratio("macs").value == 1

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 from onnx_architectures import build_mlp
-from onnx_graphs import BACKEND, F, model_of
+from onnx_graphs import BACKEND, F, make_model
 
 from profilerkit import InputError, Profiler, TensorSpec, profile
 from profilerkit.plugging.loaders import load_model
@@ -83,7 +83,7 @@ def test_names_and_dtypes_that_are_none_are_said(words: str, tmp_path: Path) -> 
     path = tmp_path / "model.onnx"
     path.write_bytes(DAMAGES[words](model.SerializeToString()))
     with pytest.raises(InputError, match=f"is damaged: {words}; export the model again"):
-        BACKEND.opened(path)
+        BACKEND.open_model(path)
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
@@ -104,21 +104,21 @@ def test_a_truncated_file_is_an_error_or_the_same_numbers(share: int, path: Path
 
 
 def test_sizes_that_are_open_are_asked_for() -> None:
-    model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (F, ["n", "width"])})
+    model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": (F, ["n", "width"])})
     with pytest.raises(InputError, match="which leaves dimension 1 open; give all sizes but the batch's: input_shape="):
         Profiler(model).register_defaults().compute_status("macs")
     assert profile(model, input_shape=(7,), batch_size=2, metrics=["flops"])["flops"] == 14
 
 
 def test_initializers_among_the_inputs_are_not_asked_for() -> None:
-    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (F, ["n", 3])}, {"w": np.ones((3, 5), F)})
+    model = make_model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (F, ["n", 3])}, {"w": np.ones((3, 5), F)})
     model.graph.input.append(helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [3, 5]))
     assert profile(model, metrics=["macs"])["macs"] == 15
 
 
 def test_a_profiler_of_its_own_names_models_by_their_graph(path: Path) -> None:
     assert OnnxProfiler(path).name == "Model"
-    assert OnnxProfiler(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (F, ["n", 3])})).name == "small"
+    assert OnnxProfiler(make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": (F, ["n", 3])})).name == "small"
 
 
 def test_a_dtype_that_numpy_lacks_is_said() -> None:
@@ -136,7 +136,7 @@ def test_a_formula_for_an_operator_of_ones_own() -> None:
     from profilerkit_onnx import Cost
 
     node = helper.make_node("Fancy", ["x"], ["y"], domain="com.example")
-    model: Any = model_of([node], {"x": np.ones((2, 3), F)})
+    model: Any = make_model([node], {"x": np.ones((2, 3), F)})
     with scoped_costs():
         register_op_cost("com.example::Fancy", lambda call: Cost.of_macs(call.inputs[0].numel))
         assert profile(model, metrics=["macs"])["macs"] == 6

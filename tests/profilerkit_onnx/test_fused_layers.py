@@ -14,16 +14,16 @@ pytest.importorskip("onnxruntime")
 import numpy as np
 from onnx import ModelProto, helper
 from onnx_architectures import BUILDERS, build_mlp
-from onnx_graphs import BACKEND, F, graph_of, model_of
+from onnx_graphs import BACKEND, F, make_graph, make_model
 from releases import as_numbers
 
 from profilerkit import ArgumentError, InputError, ModelInputs, NotOfferedError, compare, profile
 from profilerkit.testing import ARCHITECTURES
-from profilerkit_onnx import optimized
+from profilerkit_onnx import optimize
 from profilerkit_onnx.layer_timing.timer import layer_times
 from profilerkit_onnx.operator_timing.passes import operator_times
 from profilerkit_onnx.running import profiled
-from profilerkit_onnx.running.origins import Origin, origins_of
+from profilerkit_onnx.running.origins import Origin, find_origins
 
 X = ModelInputs(np.ones((2, 20), F))
 CHANNELS = 32  # a multiple of every block of the blocked layout
@@ -45,7 +45,7 @@ def conv_net() -> ModelProto:
         helper.make_node("Add", ["r", "x"], ["s"], name="/sum/Add"),
         helper.make_node("GlobalAveragePool", ["s"], ["y"], name="/pool/Pool"),
     ]
-    return model_of(nodes, {"x": (F, ["n", CHANNELS, 8, 8])}, weights, opset=20)
+    return make_model(nodes, {"x": (F, ["n", CHANNELS, 8, 8])}, weights, opset=20)
 
 
 IMAGES = ModelInputs(np.ones((2, CHANNELS, 8, 8), F))
@@ -56,7 +56,7 @@ CONVOLUTION = 2 * CHANNELS * 64 * CHANNELS * 9
 
 
 def rewritten(*nodes: tuple[str, list[str], list[str], str]) -> ModelProto:
-    return model_of(
+    return make_model(
         [helper.make_node(op, read, made, name=name) for op, read, made, name in nodes], {"x": np.ones(2, F)}
     )
 
@@ -93,7 +93,7 @@ WRITTEN = rewritten(
 def test_nodes_do_the_work_between_the_values_that_remain(
     nodes: list[Any], expected: list[tuple[tuple[int, ...], int | None]]
 ) -> None:
-    assert origins_of(WRITTEN, rewritten(*nodes)) == [Origin(*each) for each in expected]
+    assert find_origins(WRITTEN, rewritten(*nodes)) == [Origin(*value) for value in expected]
 
 
 # Layers -----------------------------------------------------------------------------------------------------------
@@ -121,16 +121,18 @@ def test_without_rewriting_every_layer_has_its_own_time() -> None:
 
 def test_layers_and_what_lies_between_them_make_up_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds: list[list[float]] = []
-    passes = profiled.profiled_passes
+    passes = profiled.profile_passes
 
     def noted(*arguments: Any, **further: Any) -> Any:
         made = passes(*arguments, **further)
-        seconds.append([each.seconds for each in made])
+        seconds.append([item.seconds for item in made])
         return made
 
-    monkeypatch.setattr("profilerkit_onnx.operator_timing.passes.profiled_passes", noted)
+    monkeypatch.setattr("profilerkit_onnx.operator_timing.passes.profile_passes", noted)
     times = layer_times(build_mlp(), X, "all", "cpu", 4)
-    assert [sum(each) for each in zip(*(time.own_forward for time in times), strict=True)] == pytest.approx(seconds[0])
+    assert [sum(values) for values in zip(*(time.own_forward for time in times), strict=True)] == pytest.approx(
+        seconds[0]
+    )
 
 
 def test_a_layer_table_through_a_profile() -> None:
@@ -181,7 +183,7 @@ def test_a_trace_that_cannot_be_written_is_said_before_anything_runs(tmp_path: P
 
 
 def test_the_inside_of_a_loop_is_timed_with_the_loop() -> None:
-    body = graph_of(
+    body = make_graph(
         [
             helper.make_node("Relu", ["state"], ["next"], name="inner"),
             helper.make_node("Identity", ["go"], ["on"], name="inner_too"),
@@ -193,9 +195,9 @@ def test_the_inside_of_a_loop_is_timed_with_the_loop() -> None:
         for value, kind in zip(values, kinds, strict=True):
             value.type.CopyFrom(helper.make_tensor_type_proto(kind, ["n", 4] if kind == 1 else []))
     nodes = [helper.make_node("Loop", ["times", "yes", "x"], ["y"], name="/loop/Loop", body=body)]
-    model = model_of(nodes, {"x": (F, ["n", 4])}, {"times": np.asarray(5), "yes": np.asarray(True)}, opset=20)
+    model = make_model(nodes, {"x": (F, ["n", 4])}, {"times": np.asarray(5), "yes": np.asarray(True)}, opset=20)
     times = operator_times(model, ModelInputs(np.ones((2, 4), F)), "all", "cpu", 2)
-    assert [(each.operator, each.layer, each.calls) for each in times.operators] == [("Loop", "loop", 1)]
+    assert [(op.operator, op.layer, op.calls) for op in times.operators] == [("Loop", "loop", 1)]
 
 
 def test_events_inside_another_are_its_own() -> None:
@@ -209,7 +211,7 @@ def test_events_inside_another_are_its_own() -> None:
         {"name": "model_run", "cat": "Session", "ts": 9, "dur": 25, "args": {}},
     ]
     [single] = profiled.passes_in(events)
-    assert ([each["name"] for each in single.nodes], single.seconds) == (["loop", "after"], 25e-6)
+    assert ([node["name"] for node in single.nodes], single.seconds) == (["loop", "after"], 25e-6)
 
 
 # The graph as it is run -------------------------------------------------------------------------------------------
@@ -217,7 +219,7 @@ def test_events_inside_another_are_its_own() -> None:
 
 def test_the_graph_as_it_is_run_has_the_layers_and_the_work_of_the_written_one() -> None:
     model = conv_net()
-    written, run = (BACKEND.trace(each, IMAGES) for each in (model, optimized(model, "extended")))
+    written, run = (BACKEND.trace(item, IMAGES) for item in (model, optimize(model, "extended")))
     assert written.macs == run.macs == CONVOLUTION
     assert written.flops - run.flops == 2 * 2 * CHANNELS * 64 - 2 * CHANNELS * 64  # the norm is a bias now
     assert [layer.path for layer in run.layers][:2] == ["", "conv"]
@@ -225,7 +227,7 @@ def test_the_graph_as_it_is_run_has_the_layers_and_the_work_of_the_written_one()
 
 def test_both_stand_in_one_comparison() -> None:
     model = build_mlp()
-    comparison = compare(model, optimized(model), inputs=X, names=["as written", "as run"], metrics=["macs", "flops"])
+    comparison = compare(model, optimize(model), inputs=X, names=["as written", "as run"], metrics=["macs", "flops"])
     assert [report.name for report in comparison.reports] == ["as written", "as run"]
     assert comparison.ratio("macs").value == 1
 
@@ -233,15 +235,15 @@ def test_both_stand_in_one_comparison() -> None:
 def test_a_graph_as_it_is_run_runs_itself() -> None:
     model = build_mlp()
     outputs = []
-    for each in (model, optimized(model, "extended")):
-        with BACKEND.run(each, X) as run:
+    for item in (model, optimize(model, "extended")):
+        with BACKEND.run(item, X) as run:
             outputs.append(run())
     np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-5)
 
 
 def test_an_unknown_level_is_said() -> None:
     with pytest.raises(ArgumentError, match="level='most': give one of 'all', 'extended', 'basic', 'none'"):
-        optimized(build_mlp(), level="most")
+        optimize(build_mlp(), level="most")
 
 
 # Memory -----------------------------------------------------------------------------------------------------------
@@ -258,9 +260,9 @@ def test_memory_is_what_the_operators_had_at_once() -> None:
         helper.make_node("MatMul", ["n", "c"], ["y"]),
     ]
     weights = {"a": np.ones((16, 256), F), "b": np.ones((256, 512), F), "c": np.ones((512, 4), F)}
-    model = model_of(nodes, {"x": (F, ["n", 16])}, weights, opset=20)
+    model = make_model(nodes, {"x": (F, ["n", 16])}, weights, opset=20)
     inputs = ModelInputs(np.ones((64, 16), F))
-    assert BACKEND.measured_memory(model, inputs) == 4 * 64 * (16 + 256 + 512)
+    assert BACKEND.measure_memory(model, inputs) == 4 * 64 * (16 + 256 + 512)
     weights_too = profile(model, inputs, metrics=["measured_memory"])["measured_memory"]
     assert weights_too == 4 * 64 * (16 + 256 + 512) + 4 * (16 * 256 + 256 * 512 + 512 * 4)
 
@@ -269,9 +271,9 @@ def test_where_the_arena_does_not_tell_memory_is_not_offered(monkeypatch: pytest
     from profilerkit_onnx.running import measured_memory
 
     silent = [profiled.ProfiledPass([{"name": "a", "args": {}}], 1.0)]
-    monkeypatch.setattr(measured_memory, "profiled_passes", lambda *arguments: silent)
+    monkeypatch.setattr(measured_memory, "profile_passes", lambda *arguments: silent)
     with pytest.raises(NotOfferedError, match="does not tell what its arena has given out; a newer one does"):
-        BACKEND.measured_memory(build_mlp(), X)
+        BACKEND.measure_memory(build_mlp(), X)
 
 
 def test_inputs_that_do_not_fit_are_said_before_anything_runs() -> None:

@@ -13,7 +13,7 @@ pytest.importorskip("onnx")
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
-from onnx_graphs import F, model_of
+from onnx_graphs import F, make_model
 from source_tree import ROOT
 
 from profilerkit import profile
@@ -34,7 +34,7 @@ def large(tmp_path: Path) -> Path:
             tensor.external_data.add(key=key, value=str(value))
         weights.append(tensor)
     nodes = [helper.make_node("MatMul", ["x", "w0"], ["h"]), helper.make_node("MatMul", ["h", "w1"], ["y"])]
-    model = model_of(nodes, {"x": (F, ["batch", COLUMNS])})
+    model = make_model(nodes, {"x": (F, ["batch", COLUMNS])})
     model.graph.initializer.extend(weights)
     path = tmp_path / "large.onnx"
     path.write_bytes(model.SerializeToString())
@@ -82,7 +82,7 @@ def test_no_library_is_loaded_that_a_file_names(library: Path) -> None:
             "EPContext", ["i"], ["y"], domain="com.microsoft", embed_mode=0, ep_cache_context=str(library)
         ),
     ]
-    model = model_of(nodes, {"x": np.ones((2, 3), F)}, {"w": np.ones((3, 3), F)})
+    model = make_model(nodes, {"x": np.ones((2, 3), F)}, {"w": np.ones((3, 3), F)})
     for key in ("custom_op_library", "session.custom_ops_library", "ep.share_ep_contexts", "ort_config"):
         model.metadata_props.add(key=key, value=str(library))
     path = library.with_name("model.onnx")
@@ -112,14 +112,14 @@ def test_functions_that_double_are_refused_and_not_gone_over(monkeypatch: pytest
         calls = [helper.make_node(f"F{index - 1}", [a], [b], domain="mine") for a, b in ("at", "tb")]
         functions.append(helper.make_function("mine", f"F{index}", ["a"], ["b"], calls, sets))
     x = np.ones((1, 8), F)
-    model = model_of([helper.make_node("F39", ["x"], ["y"], domain="mine")], {"x": x}, functions=functions)
+    model = make_model([helper.make_node("F39", ["x"], ["y"], domain="mine")], {"x": x}, functions=functions)
     status = profile(model, x, metrics="flops").status("flops")
     assert status.completeness.value == "failed"
     assert "its functions call one another more than 1,000 operators in all" in str(status)
 
 
 def test_a_declared_size_of_zero_is_named() -> None:
-    model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (F, (0, 8))})
+    model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": (F, (0, 8))})
     status = profile(model, metrics="flops").status("flops")
     assert "its input 'x' with the shape (0, 8), which has no elements; export it with a size" in str(status)
     given = profile(model, np.ones((1, 8), F), metrics="flops").status("flops")

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("torch")
 import onnxruntime
-from exported_models import CHANGES, EXPORTERS, INVALID, MODELS, REFUSED, built, exported
+from exported_models import CHANGES, EXPORTERS, INVALID, MODELS, REFUSED, built, export_model
 from exported_networks import NETWORKS
 
 from profilerkit_onnx.backend import OnnxBackend
@@ -31,11 +31,11 @@ def test_an_export_has_torchs_macs_or_its_change_is_named(name: str, exporter: s
     refused = REFUSED.get((name, exporter))
     if refused is not None:
         with pytest.raises(Exception, match=refused):
-            exported(model, inputs, exporter)
+            export_model(model, inputs, exporter)
         return
     expected = TORCH.trace(model, inputs)
     assert (expected.failure, expected.missing) == (None, ())
-    proto = exported(model, inputs, exporter)
+    proto = export_model(model, inputs, exporter)
     trace = ONNX.trace(proto, ONNX.example_inputs(proto))
     assert (trace.failure, trace.missing, trace.choices) == (None, (), ())
     change, reason = CHANGES.get((name, exporter), (0, ""))
@@ -46,7 +46,7 @@ def test_an_export_has_torchs_macs_or_its_change_is_named(name: str, exporter: s
 @pytest.mark.parametrize(("name", "exporter"), INVALID)
 def test_a_file_that_no_runtime_takes_is_refused(name: str, exporter: str) -> None:
     model, inputs = built(name)
-    proto, words = exported(model, inputs, exporter), INVALID[name, exporter]
+    proto, words = export_model(model, inputs, exporter), INVALID[name, exporter]
     trace = ONNX.trace(proto, ONNX.example_inputs(proto))
     assert words in str(trace.failure)
     with pytest.raises(Exception) as error:  # its errors have no base class but Exception

@@ -16,7 +16,7 @@ import onnx
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnx_architectures import BUILDERS, build_mlp
-from onnx_graphs import BACKEND, F, model_of
+from onnx_graphs import BACKEND, F, make_model
 
 from profilerkit import (
     ArgumentError,
@@ -31,7 +31,7 @@ from profilerkit import (
 )
 from profilerkit.backend import RunOptions
 from profilerkit_onnx.running import devices, sessions
-from profilerkit_onnx.running.runs import call_of
+from profilerkit_onnx.running.runs import make_call
 from profilerkit_onnx.running.sessions import LEVELS
 
 X = np.random.default_rng(1).normal(size=(3, 20)).astype(F)
@@ -43,7 +43,7 @@ def ran(model: Any, inputs: ModelInputs, **options: Any) -> Any:
 
 
 def relu(dtype: Any = F, dims: Any = ("n", 4)) -> Any:
-    return model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (dtype, list(dims))})
+    return make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": (dtype, list(dims))})
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -63,7 +63,7 @@ def test_a_pass_returns_what_the_reference_returns(name: str, level: str) -> Non
 
 def test_inputs_of_bfloat16_and_tensors_of_torch_are_taken() -> None:
     torch = pytest.importorskip("torch")
-    model = model_of(
+    model = make_model(
         [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], {"x": (ml_dtypes.bfloat16, ["n", 2])}
     )
     values = np.asarray([[1.5, -2.0]], ml_dtypes.bfloat16)
@@ -79,18 +79,18 @@ def test_the_first_call_makes_the_session() -> None:
 def test_threads_and_levels_are_those_of_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each session and not of the process; without num_threads the runtime takes what it likes."""
     made = []
-    session_of = sessions.session_of
+    session_of = sessions.make_session
 
     def noted(model: Any, options: Any, *further: Any) -> Any:
         made.append(session_of(model, options, *further))
         return made[-1]
 
-    monkeypatch.setattr("profilerkit_onnx.running.runs.session_of", noted)
+    monkeypatch.setattr("profilerkit_onnx.running.runs.make_session", noted)
     for options in ({"num_threads": 2}, {"mode": "basic", "num_threads": 1}, {"mode": "none"}, {}):
         ran(build_mlp(), ModelInputs(X), **options)
     seen = [
-        (each.get_session_options().intra_op_num_threads, each.get_session_options().graph_optimization_level.name)
-        for each in made
+        (item.get_session_options().intra_op_num_threads, item.get_session_options().graph_optimization_level.name)
+        for item in made
     ]
     assert seen == [(2, "ORT_ENABLE_ALL"), (1, "ORT_ENABLE_BASIC"), (0, "ORT_DISABLE_ALL"), (0, "ORT_ENABLE_ALL")]
 
@@ -137,10 +137,10 @@ def test_a_gpu_that_is_not_there_is_said_with_what_to_install() -> None:
 def test_a_gpu_that_is_there_is_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     here = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
     monkeypatch.setattr(devices, "providers_here", lambda: here)
-    names = [devices.resolve_device(each) for each in (Device.GPU, "cuda", "cuda:1", "CUDAExecutionProvider")]
+    names = [devices.resolve_device(item) for item in (Device.GPU, "cuda", "cuda:1", "CUDAExecutionProvider")]
     assert names == ["cuda", "cuda", "cuda:1", "cuda"]
-    assert devices.providers_of("cuda:1") == [("CUDAExecutionProvider", {"device_id": "1"}), "CPUExecutionProvider"]
-    assert devices.providers_of("cuda") == ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    assert devices.choose_providers("cuda:1") == [("CUDAExecutionProvider", {"device_id": "1"}), "CPUExecutionProvider"]
+    assert devices.choose_providers("cuda") == ["CUDAExecutionProvider", "CPUExecutionProvider"]
 
 
 def test_on_a_gpu_inputs_and_outputs_stay_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +174,7 @@ def test_on_a_gpu_inputs_and_outputs_stay_there(monkeypatch: pytest.MonkeyPatch)
             told.append("runs")
 
     monkeypatch.setattr("profilerkit_onnx.running.runs._value", lambda array, *place: place)
-    call = call_of(Session(), {"x": X}, "cuda:1", None)
+    call = make_call(Session(), {"x": X}, "cuda:1", None)
     assert [call(), call()] == ["made", "made"]
     assert told == [("input", "x", ("cuda", 1)), ("output", "y", "cuda", 1), *("runs", "waits") * 2]
 
@@ -183,14 +183,14 @@ def test_on_a_gpu_inputs_and_outputs_stay_there(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_operator_that_the_runtime_lacks_is_named() -> None:
-    model = model_of([helper.make_node("Unheard", ["x"], ["y"], domain="com.example")], {"x": (F, ["n", 4])})
+    model = make_model([helper.make_node("Unheard", ["x"], ["y"], domain="com.example")], {"x": (F, ["n", 4])})
     with pytest.raises(ModelFailedError, match=r"Unheard.*does onnxruntime know its operators\?"):
         ran(model, ModelInputs(np.ones((2, 4), F)))
 
 
 def test_a_pass_that_fails_is_the_model_s_error() -> None:
     """Shapes that fit the declaration, and not one another."""
-    model = model_of([helper.make_node("Add", ["x", "z"], ["y"])], {"x": (F, ["a", 4]), "z": (F, ["b", 4])})
+    model = make_model([helper.make_node("Add", ["x", "z"], ["y"])], {"x": (F, ["a", 4]), "z": (F, ["b", 4])})
     with pytest.raises(ModelFailedError, match="the model raised"):
         ran(model, ModelInputs(np.ones((2, 4), F), np.ones((3, 4), F)))
 
@@ -231,7 +231,7 @@ def outside(tmp_path: Path) -> Path:
 
 
 def test_weights_beside_the_model_are_read_to_run_it(outside: Path) -> None:
-    model = BACKEND.opened(str(outside))
+    model = BACKEND.open_model(str(outside))
     np.testing.assert_allclose(ran(model, ModelInputs(X)), ran(build_mlp(), ModelInputs(X)), rtol=1e-5)
     assert profile(outside, ModelInputs(X), metrics=["execution_time"], num_iters=2)["execution_time"].median > 0
 
@@ -239,7 +239,7 @@ def test_weights_beside_the_model_are_read_to_run_it(outside: Path) -> None:
 def test_without_their_file_a_model_is_counted_and_not_run(outside: Path) -> None:
     (outside.parent / "weights.bin").unlink()
     with pytest.raises(WithoutValuesError, match=r"'weights.bin' with the weights .* is missing in its folder"):
-        ran(BACKEND.opened(outside), ModelInputs(X))
+        ran(BACKEND.open_model(outside), ModelInputs(X))
 
 
 def test_a_model_in_memory_does_not_say_where_its_weights_are(outside: Path) -> None:
@@ -259,7 +259,7 @@ def test_nothing_outside_of_the_folder_of_the_model_is_read(location: str, outsi
                 entry.value = location.format(folder=secret.parent)
     outside.write_bytes(model.SerializeToString())
     with pytest.raises(InputError, match="outside of its own folder, from where nothing is read"):
-        ran(BACKEND.opened(outside), ModelInputs(X))
+        ran(BACKEND.open_model(outside), ModelInputs(X))
 
 
 def test_a_link_out_of_the_folder_is_no_way_around(outside: Path) -> None:
@@ -270,4 +270,4 @@ def test_a_link_out_of_the_folder_is_no_way_around(outside: Path) -> None:
     except OSError:
         pytest.skip("this system makes no links")
     with pytest.raises(InputError, match="outside of its own folder"):
-        ran(BACKEND.opened(outside), ModelInputs(X))
+        ran(BACKEND.open_model(outside), ModelInputs(X))

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 from onnx import AttributeProto, TensorProto, defs, helper
-from onnx_graphs import BACKEND, F, graph_of, model_of, trace_of, unknown
+from onnx_graphs import BACKEND, F, make_graph, make_model, make_unknown, trace_node
 
 from profilerkit import ModelFailedError, ModelInputs, ModelTrace, profile
 from profilerkit.piping.status import Completeness
@@ -18,15 +18,15 @@ from profilerkit.trace.bounds import Bounds
 X = np.ones((2, 3), F)
 
 
-def traced(model: Any, **inputs: Any) -> ModelTrace:
+def trace_graph(model: Any, **inputs: Any) -> ModelTrace:
     trace = BACKEND.trace(model, ModelInputs(**inputs))
     assert trace.failure is None
     return trace
 
 
-def traced_by_shapes(model: Any, **inputs: Any) -> ModelTrace:
+def trace_by_shapes(model: Any, **inputs: Any) -> ModelTrace:
     """Trace inputs whose elements decide nothing."""
-    trace = BACKEND.trace(model, unknown(**inputs))
+    trace = BACKEND.trace(model, make_unknown(**inputs))
     assert trace.failure is None
     return trace
 
@@ -37,7 +37,7 @@ def traced_by_shapes(model: Any, **inputs: Any) -> ModelTrace:
 def test_an_operator_that_the_standard_defines_by_others_counts_as_these() -> None:
     """``RotaryEmbedding`` turns pairs: ``a * cos - b * sin`` and ``a * sin + b * cos``, six operations for a pair."""
     angles = np.ones((2, 4, 4), F)
-    trace = trace_of("RotaryEmbedding", np.ones((2, 3, 4, 8), F), angles, angles, opset=23)
+    trace = trace_node("RotaryEmbedding", np.ones((2, 3, 4, 8), F), angles, angles, opset=23)
     assert trace.missing == ()
     assert trace.flops == 2 * 3 * 4 * 4 * 6
 
@@ -46,7 +46,7 @@ def test_a_gated_activation_is_what_its_definition_is_made_of() -> None:
     """``SwiGLU`` is new in the newest operator set: ``a * sigmoid(a) * b``, three operations for each element."""
     if defs.onnx_opset_version() < 28:
         pytest.skip("this onnx has no SwiGLU")
-    trace = trace_of("SwiGLU", np.ones((2, 8), F), np.ones((2, 8), F), opset=28)
+    trace = trace_node("SwiGLU", np.ones((2, 8), F), np.ones((2, 8), F), opset=28)
     assert (trace.flops, trace.missing) == (3 * 16, ())
 
 
@@ -60,10 +60,10 @@ def test_a_function_of_the_model_counts_as_its_body_with_the_attributes_of_the_c
         "mine", "Dense", ["a", "b"], ["out"], body, [helper.make_opsetid("", 23)], attributes=["turned"]
     )
     node = helper.make_node("Dense", ["x", "w"], ["y"], domain="mine", turned=1)
-    model = model_of([node], {"x": X}, {"w": np.ones((5, 3), F)}, functions=[function])
-    trace = traced(model, x=X)
+    model = make_model([node], {"x": X}, {"w": np.ones((5, 3), F)}, functions=[function])
+    trace = trace_graph(model, x=X)
     assert (trace.macs, trace.flops) == (2 * 3 * 5, 2 * 30 + 2 * 10)
-    assert [each.operator for each in trace.operators] == ["Gemm", "LeakyRelu"]
+    assert [op.operator for op in trace.operators] == ["Gemm", "LeakyRelu"]
     assert trace.total_params == 15
 
 
@@ -71,22 +71,22 @@ def test_a_function_of_the_model_counts_as_its_body_with_the_attributes_of_the_c
 
 
 def branches() -> dict[str, Any]:
-    cheap = graph_of([helper.make_node("Relu", ["x"], ["a"])], [], ["a"])
-    dear = graph_of([helper.make_node("MatMul", ["x", "w"], ["b"])], [], ["b"], {"w": np.ones((3, 3), F)})
+    cheap = make_graph([helper.make_node("Relu", ["x"], ["a"])], [], ["a"])
+    dear = make_graph([helper.make_node("MatMul", ["x", "w"], ["b"])], [], ["b"], {"w": np.ones((3, 3), F)})
     return {"then_branch": cheap, "else_branch": dear}
 
 
 @pytest.mark.parametrize(("chosen", "flops"), [(True, 6), (False, 2 * 18)])
 def test_a_branch_that_a_constant_chooses_is_counted_alone(chosen: bool, flops: int) -> None:
-    model = model_of([helper.make_node("If", ["c"], ["y"], **branches())], {"x": X}, {"c": np.asarray(chosen)})
-    trace = traced(model, x=X)
+    model = make_model([helper.make_node("If", ["c"], ["y"], **branches())], {"x": X}, {"c": np.asarray(chosen)})
+    trace = trace_graph(model, x=X)
     assert (trace.flops, trace.notes) == (flops, ())
 
 
 def chosen_by_the_inputs(**graphs: Any) -> ModelTrace:
     """Trace an ``If`` whose condition is an input."""
-    model = model_of([helper.make_node("If", ["c"], ["y"], **graphs)], {"x": X, "c": np.asarray(True)})
-    return traced_by_shapes(model, x=X, c=np.asarray(True))
+    model = make_model([helper.make_node("If", ["c"], ["y"], **graphs)], {"x": X, "c": np.asarray(True)})
+    return trace_by_shapes(model, x=X, c=np.asarray(True))
 
 
 def test_of_branches_that_the_inputs_choose_the_dearer_is_an_upper_bound() -> None:
@@ -95,8 +95,8 @@ def test_of_branches_that_the_inputs_choose_the_dearer_is_an_upper_bound() -> No
     assert (trace.bounds("macs"), trace.bounds("flops")) == (Bounds(0, 18), Bounds(6, 36))
     assert (trace.macs, trace.table[0]["flops_low"], trace.table[0]["flops_high"]) == (18, 6, 36)
     record = profile(
-        model_of([helper.make_node("If", ["c"], ["y"], **branches())], {"x": X, "c": np.asarray(True)}),
-        unknown(x=X, c=np.asarray(True)),
+        make_model([helper.make_node("If", ["c"], ["y"], **branches())], {"x": X, "c": np.asarray(True)}),
+        make_unknown(x=X, c=np.asarray(True)),
         metrics=["macs"],
     ).status("macs")
     assert (record.completeness, record.sign) == (Completeness.PARTIAL, "≤ ")
@@ -107,8 +107,8 @@ def test_of_branches_that_the_inputs_choose_the_dearer_is_an_upper_bound() -> No
 
 @pytest.mark.parametrize(("chosen", "flops"), [(True, 6), (False, 2 * 18)])
 def test_a_branch_that_a_given_input_chooses_is_counted_alone(chosen: bool, flops: int) -> None:
-    model = model_of([helper.make_node("If", ["c"], ["y"], **branches())], {"x": X, "c": np.asarray(chosen)})
-    trace = traced(model, x=X, c=np.asarray(chosen))
+    model = make_model([helper.make_node("If", ["c"], ["y"], **branches())], {"x": X, "c": np.asarray(chosen)})
+    trace = trace_graph(model, x=X, c=np.asarray(chosen))
     assert (trace.flops, trace.choices, trace.missing) == (flops, (), ())
 
 
@@ -120,35 +120,35 @@ def test_a_branch_that_the_sum_of_an_input_chooses() -> None:
             helper.make_node("Greater", ["sum", "limit"], ["c"]),
             helper.make_node("If", ["c"], ["y"], **branches()),
         ]
-        model = model_of(nodes, {"x": X}, {"limit": np.asarray(limit, F)})
-        assert traced(model, x=X).flops == flops + 5 + 1  # with five additions and a comparison
+        model = make_model(nodes, {"x": X}, {"limit": np.asarray(limit, F)})
+        assert trace_graph(model, x=X).flops == flops + 5 + 1  # with five additions and a comparison
 
 
 def test_what_given_inputs_decide_is_computed_in_each_run() -> None:
     """A matrix that a branch returns, multiplied by itself, is no constant of the file's, and no more is the input."""
-    square = {n: graph_of([], [], ["m"], {"m": np.full((3, 3), i, F)}) for i, n in enumerate(branches())}
+    square = {n: make_graph([], [], ["m"], {"m": np.full((3, 3), i, F)}) for i, n in enumerate(branches())}
     nodes = [helper.make_node("If", ["c"], ["m"], **square), helper.make_node("MatMul", ["m", "m"], ["y"])]
-    trace = traced(model_of(nodes, {"x": X, "c": np.asarray(True)}), x=X, c=np.asarray(True))
+    trace = trace_graph(make_model(nodes, {"x": X, "c": np.asarray(True)}), x=X, c=np.asarray(True))
     assert (trace.macs, trace.choices) == (27, ())
     ints = np.arange(4)
-    product = model_of([helper.make_node("MatMul", ["x", "x"], ["y"])], {"x": ints})
-    assert traced(product, x=ints).macs == 4
+    product = make_model([helper.make_node("MatMul", ["x", "x"], ["y"])], {"x": ints})
+    assert trace_graph(product, x=ints).macs == 4
 
 
 @pytest.mark.parametrize("trips", [0, 1, 4])
 def test_a_loop_runs_as_often_as_a_given_input_says(trips: int) -> None:
-    trace = traced(loop(None), x=X, trips=np.asarray(trips))
+    trace = trace_graph(loop(None), x=X, trips=np.asarray(trips))
     assert (trace.macs, trace.missing, trace.choices) == (trips * 18, (), ())
 
 
 def test_branches_of_equal_work_are_exact() -> None:
-    relu = {name: graph_of([helper.make_node("Relu", ["x"], ["a"])], [], ["a"]) for name in branches()}
+    relu = {name: make_graph([helper.make_node("Relu", ["x"], ["a"])], [], ["a"]) for name in branches()}
     trace = chosen_by_the_inputs(**relu)
     assert (trace.flops, trace.choices) == (6, ())
 
 
 def test_what_is_not_counted_in_the_cheaper_branch_is_named() -> None:
-    mystery = graph_of([helper.make_node("Mystery", ["x"], ["a"], domain="mine")], [], ["a"])
+    mystery = make_graph([helper.make_node("Mystery", ["x"], ["a"], domain="mine")], [], ["a"])
     trace = chosen_by_the_inputs(**{**branches(), "then_branch": mystery})
     assert (trace.macs, trace.missing) == (18, ("mine::Mystery (1 call)",))
     assert trace.bounds("macs") == Bounds(0, None)
@@ -157,30 +157,30 @@ def test_what_is_not_counted_in_the_cheaper_branch_is_named() -> None:
 def test_what_a_branch_returns_is_not_known_after_it() -> None:
     """Each branch returns a matrix of the file's; the product with it is computed in each run all the same."""
     sides = {
-        name: graph_of([], [], [f"m{size}"], {f"m{size}": np.full((3, size), size, F)})
+        name: make_graph([], [], [f"m{size}"], {f"m{size}": np.full((3, size), size, F)})
         for name, size in zip(branches(), (4, 4), strict=True)
     }
     nodes = [helper.make_node("If", ["c"], ["m"], **sides), helper.make_node("MatMul", ["x", "m"], ["y"])]
-    model = model_of(nodes, {"x": X, "c": np.asarray(True)})
-    assert traced_by_shapes(model, x=X, c=np.asarray(True)).macs == 2 * 3 * 4
+    model = make_model(nodes, {"x": X, "c": np.asarray(True)})
+    assert trace_by_shapes(model, x=X, c=np.asarray(True)).macs == 2 * 3 * 4
     nodes[1] = helper.make_node("MatMul", ["m", "m"], ["y"])  # of the file's values alone, but which is not known
-    square = {n: graph_of([], [], ["m"], {"m": np.full((3, 3), i, F)}) for i, n in enumerate(sides)}
+    square = {n: make_graph([], [], ["m"], {"m": np.full((3, 3), i, F)}) for i, n in enumerate(sides)}
     nodes[0] = helper.make_node("If", ["c"], ["m"], **square)
-    assert traced_by_shapes(model_of(nodes, {"x": X, "c": np.asarray(True)}), x=X, c=np.asarray(True)).macs == 27
+    assert trace_by_shapes(make_model(nodes, {"x": X, "c": np.asarray(True)}), x=X, c=np.asarray(True)).macs == 27
 
 
 def test_sizes_that_differ_between_branches_are_not_known() -> None:
     sides = {
-        n: graph_of([], [], ["m"], {"m": np.ones((3, size), F)}) for n, size in zip(branches(), (4, 5), strict=True)
+        n: make_graph([], [], ["m"], {"m": np.ones((3, size), F)}) for n, size in zip(branches(), (4, 5), strict=True)
     }
     nodes = [helper.make_node("If", ["c"], ["m"], **sides), helper.make_node("MatMul", ["x", "m"], ["y"])]
-    trace = traced_by_shapes(model_of(nodes, {"x": X, "c": np.asarray(True)}), x=X, c=np.asarray(True))
+    trace = trace_by_shapes(make_model(nodes, {"x": X, "c": np.asarray(True)}), x=X, c=np.asarray(True))
     assert trace.macs == 0
     assert trace.missing == ("MatMul of unknown shape (1 call)",)
 
 
 def loop(trips: Any) -> Any:
-    body = graph_of(
+    body = make_graph(
         [
             helper.make_node("MatMul", ["state", "w"], ["next"]),
             helper.make_node("Identity", ["go"], ["on"]),
@@ -195,11 +195,11 @@ def loop(trips: Any) -> Any:
     node = helper.make_node("Loop", ["trips", "", "x"], ["last", "all"], body=body)
     known = {} if trips is None else {"trips": np.asarray(trips)}
     inputs = {"x": X, **({"trips": np.asarray(0)} if trips is None else {})}
-    return model_of([node], inputs, known, outputs=["last", "all"])
+    return make_model([node], inputs, known, outputs=["last", "all"])
 
 
 def test_a_loop_counts_as_often_as_it_runs() -> None:
-    trace = traced(loop(7), x=X)
+    trace = trace_graph(loop(7), x=X)
     assert (trace.macs, trace.flops) == (7 * 18, 7 * (36 + 6))
     assert [info.shape for info in trace.layers[0].calls[0].outputs] == [(2, 3), (7, 2, 3)]
     assert trace.missing == ()
@@ -207,7 +207,7 @@ def test_a_loop_counts_as_often_as_it_runs() -> None:
 
 def conditional(goes_on: list[Any], first: Any, trips: int) -> Any:
     """Return a loop with a limit and a condition, whose body says by these nodes whether it goes on."""
-    body = graph_of(
+    body = make_graph(
         [helper.make_node("MatMul", ["state", "w"], ["next"]), *goes_on], ["turn", "go", "state"], ["on", "next"]
     )
     body.input[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.INT64, []))
@@ -219,7 +219,7 @@ def conditional(goes_on: list[Any], first: Any, trips: int) -> Any:
         "w": np.ones((3, 3), F),
         "zero": np.asarray(0.0, F),
     }
-    return model_of([node], {"x": X}, constants, outputs=["last"])
+    return make_model([node], {"x": X}, constants, outputs=["last"])
 
 
 #: Whether the body goes on: always, as its own condition says; and as long as its sum is below a number.
@@ -241,14 +241,14 @@ BY_VALUES = [
 def test_a_loop_that_may_stop_before_its_limit_is_an_upper_bound(
     goes_on: list[Any], first: bool, bounds: Bounds
 ) -> None:
-    trace = traced_by_shapes(conditional(goes_on, first, 5), x=X)
+    trace = trace_by_shapes(conditional(goes_on, first, 5), x=X)
     assert trace.bounds("macs") == bounds
     assert (trace.macs, trace.missing) == (bounds.high, ())
 
 
 def test_a_value_that_grows_from_run_to_run_has_no_known_size() -> None:
     """It was counted by its first size in all runs, and said to be complete."""
-    body = graph_of(
+    body = make_graph(
         [
             helper.make_node("Concat", ["state", "x"], ["next"], axis=0),
             helper.make_node("Relu", ["next"], ["seen"]),
@@ -260,25 +260,25 @@ def test_a_value_that_grows_from_run_to_run_has_no_known_size() -> None:
     body.input[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.INT64, []))
     body.input[1].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.BOOL, []))
     node = helper.make_node("Loop", ["trips", "", "x"], ["last"], body=body)
-    trace = traced(model_of([node], {"x": X}, {"trips": np.asarray(3)}, outputs=["last"]), x=X)
+    trace = trace_graph(make_model([node], {"x": X}, {"trips": np.asarray(3)}, outputs=["last"]), x=X)
     assert trace.missing == ("Relu of unknown shape (3 calls)",)
 
 
 def test_a_loop_of_unknown_length_is_named() -> None:
-    trace = traced_by_shapes(loop(None), x=X, trips=np.asarray(4))
+    trace = trace_by_shapes(loop(None), x=X, trips=np.asarray(4))
     assert (trace.macs, trace.bounds("macs")) == (18, Bounds(0, None))  # it may have no trip
     assert trace.missing == ("Loop of an unknown number of trips (1 call)",)
 
 
 def test_a_scan_runs_once_for_each_slice() -> None:
-    body = graph_of(
+    body = make_graph(
         [helper.make_node("Add", ["state", "slice"], ["next"]), helper.make_node("Exp", ["next"], ["seen"])],
         ["state", "slice"],
         ["next", "seen"],
     )
     node = helper.make_node("Scan", ["start", "x"], ["last", "y"], body=body, num_scan_inputs=1)
-    model = model_of([node], {"x": np.ones((5, 4), F)}, {"start": np.zeros(4, F)}, outputs=["last", "y"])
-    trace = traced(model, x=np.ones((5, 4), F))
+    model = make_model([node], {"x": np.ones((5, 4), F)}, {"start": np.zeros(4, F)}, outputs=["last", "y"])
+    trace = trace_graph(model, x=np.ones((5, 4), F))
     assert trace.flops == 5 * (4 + 4)
     assert trace.layers[0].calls[0].outputs[1].shape == (5, 4)
 
@@ -297,18 +297,18 @@ def test_shapes_that_the_graph_computes_are_known() -> None:
         helper.make_node("MatMul", ["flat", "w"], ["y"]),
     ]
     weights = {"zero": np.asarray(0), "axes": np.asarray([0]), "rest": np.asarray([-1]), "w": np.ones((12, 5), F)}
-    model = model_of(nodes, {"x": (F, ["n", 3, 4])}, weights)
-    trace = traced(model, x=np.ones((7, 3, 4), F))
+    model = make_model(nodes, {"x": (F, ["n", 3, 4])}, weights)
+    trace = trace_graph(model, x=np.ones((7, 3, 4), F))
     assert trace.macs == 7 * 12 * 5
-    assert [each.operator for each in trace.operators] == ["Reshape", "MatMul"]
+    assert [op.operator for op in trace.operators] == ["Reshape", "MatMul"]
     assert trace.notes[0].startswith("4 operators depend on constants and shapes alone")
 
 
 def test_a_size_that_the_values_tell_makes_the_count_partial_and_is_named() -> None:
     nodes = [helper.make_node("NonZero", ["x"], ["places"]), helper.make_node("Cast", ["places"], ["y"], to=1)]
     nodes.append(helper.make_node("Exp", ["y"], ["z"]))
-    model = model_of(nodes, {"x": X}, outputs=["z"])
-    trace = traced(model, x=X)
+    model = make_model(nodes, {"x": X}, outputs=["z"])
+    trace = trace_graph(model, x=X)
     assert trace.missing == ("Exp of unknown shape (1 call)",)
     assert trace.memory.missing == tuple(f"{name} of unknown size (1 call)" for name in ("Cast", "Exp", "NonZero"))
     report = profile(model, ModelInputs(x=X), metrics=["flops"])
@@ -317,14 +317,14 @@ def test_a_size_that_the_values_tell_makes_the_count_partial_and_is_named() -> N
 
 def test_an_operator_that_nobody_knows_is_named() -> None:
     nodes = [helper.make_node("Fancy", ["x"], ["h"], domain="com.example"), helper.make_node("Relu", ["x"], ["y"])]
-    assert traced(model_of(nodes, {"x": X}), x=X).missing == ("com.example::Fancy (1 call)",)
+    assert trace_graph(make_model(nodes, {"x": X}), x=X).missing == ("com.example::Fancy (1 call)",)
 
 
 def test_weights_that_are_dequantized_are_constants() -> None:
     """Their elements are the matrix's, their bytes those of int8; going back to floats is done once."""
     nodes = [helper.make_node("DequantizeLinear", ["w", "scale"], ["m"]), helper.make_node("MatMul", ["x", "m"], ["y"])]
-    model = model_of(nodes, {"x": X}, {"w": np.ones((3, 5), np.int8), "scale": np.asarray(0.1, F)})
-    trace = traced(model, x=X)
+    model = make_model(nodes, {"x": X}, {"w": np.ones((3, 5), np.int8), "scale": np.asarray(0.1, F)})
+    trace = trace_graph(model, x=X)
     assert (trace.macs, trace.flops) == (30, 60)
     assert [(weight.count, weight.bytes, weight.dtype) for weight in trace.parameters] == [(15, 15, "int8")]
 
@@ -334,7 +334,7 @@ def test_packed_weights_have_the_elements_that_they_stand_for() -> None:
     node = helper.make_node(
         "MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", K=32, N=16, bits=4, block_size=32
     )
-    model = model_of([node], {"x": np.ones((2, 32), F)}, {"w": packed, "s": np.ones(16, F)})
+    model = make_model([node], {"x": np.ones((2, 32), F)}, {"w": packed, "s": np.ones(16, F)})
     [weight] = BACKEND.trace(model, None).parameters
     assert (weight.count, weight.bytes) == (32 * 16, 256)
 
@@ -350,8 +350,8 @@ def test_bytes_alive_are_those_that_later_nodes_need() -> None:
         helper.make_node("MatMul", ["b", "w"], ["c"]),
         helper.make_node("Exp", ["c"], ["y"]),
     ]
-    model = model_of(nodes, {"x": X}, {"shape": np.asarray([2, 3]), "w": np.ones((3, 5), F)})
-    memory = traced(model, x=X).memory
+    model = make_model(nodes, {"x": X}, {"shape": np.asarray([2, 3]), "w": np.ones((3, 5), F)})
+    memory = trace_graph(model, x=X).memory
     assert memory.input_bytes == 24
     assert memory.live_bytes == (48, 48, 88, 24 + 80)
     assert memory.weight_bytes == 60 + 16
@@ -359,8 +359,8 @@ def test_bytes_alive_are_those_that_later_nodes_need() -> None:
 
 # What does not fit ----------------------------------------------------------------------------------------------------
 
-DENSE = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (F, ["n", 3])}, {"w": np.ones((3, 5), F)})
-TWO = model_of([helper.make_node("Add", ["a", "b"], ["y"])], {"a": (F, ["n", 3]), "b": (F, ["n", 3])})
+DENSE = make_model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (F, ["n", 3])}, {"w": np.ones((3, 5), F)})
+TWO = make_model([helper.make_node("Add", ["a", "b"], ["y"])], {"a": (F, ["n", 3]), "b": (F, ["n", 3])})
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,9 @@ def test_inputs_that_do_not_fit_are_said(model: Any, inputs: ModelInputs, messag
 
 
 def test_a_node_that_does_not_fit_is_named() -> None:
-    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"], name="head")], {"x": X}, {"w": np.ones((4, 5), F)})
+    model = make_model(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="head")], {"x": X}, {"w": np.ones((4, 5), F)}
+    )
     trace = BACKEND.trace(model, ModelInputs(X))
     with pytest.raises(ModelFailedError, match=r"MatMul of the node 'head' does not fit inputs of the shapes \(2, 3\)"):
         raise trace.failure or AssertionError("nothing was wrong")

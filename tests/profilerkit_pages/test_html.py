@@ -20,8 +20,8 @@ from profilerkit import Comparison, Completeness, Measurement, Report
 from profilerkit.render import render
 from profilerkit.trace.records import LayerTable
 from profilerkit_pages.html import _SCRIPTS, fragment
-from profilerkit_pages.page_data import embedded, page_data
-from profilerkit_pages.page_parts import packed
+from profilerkit_pages.page_data import embed, page_data
+from profilerkit_pages.page_parts import pack
 
 PAGE = ROOT / "plugins" / "profilerkit_pages" / "page"
 
@@ -92,7 +92,7 @@ def test_every_source_of_the_page_is_used_and_has_one_subject() -> None:
 
 
 def test_embedded_data_cannot_end_its_script() -> None:
-    text = embedded({"name": "</script><!-- & \u2028 \ud800"})
+    text = embed({"name": "</script><!-- & \u2028 \ud800"})
     assert not re.search(r"[<>&\u2028\ud800]", text)
     assert json.loads(text) == {"name": "</script><!-- & \u2028 \ud800"}
     page = render(hostile(), "html")
@@ -101,10 +101,10 @@ def test_embedded_data_cannot_end_its_script() -> None:
 
 
 def test_values_are_packed_only_where_it_pays() -> None:
-    assert packed([5] * 10) == {"of": [5], "at": [0] * 10}
-    assert packed(["a", "b"] * 4) == {"of": ["a", "b"], "at": [0, 1] * 4}
-    assert packed(list(range(10))) == list(range(10))
-    assert packed([1, 1]) == [1, 1]
+    assert pack([5] * 10) == {"of": [5], "at": [0] * 10}
+    assert pack(["a", "b"] * 4) == {"of": ["a", "b"], "at": [0, 1] * 4}
+    assert pack(list(range(10))) == list(range(10))
+    assert pack([1, 1]) == [1, 1]
 
 
 def values(data: dict[str, Any], key: str) -> Any:

@@ -39,7 +39,7 @@ def test_a_mistake_in_the_walk_is_the_backends(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_mistake_while_the_model_is_traced_is_named_where_an_eager_run_counts(monkeypatch: Any) -> None:
-    plant(monkeypatch, "trace.tracing", "traced_program")
+    plant(monkeypatch, "trace.tracing", "trace_program")
     report = profile(model(), X, metrics=["macs"])
     assert report["macs"] == 16
     (note,) = [note for note in report.notes if "eager run" in note]
@@ -47,7 +47,7 @@ def test_a_mistake_while_the_model_is_traced_is_named_where_an_eager_run_counts(
 
 
 def test_a_mistake_in_a_run_is_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, "running.runs", "outputs_of")
+    plant(monkeypatch, "running.runs", "compute_outputs")
     report = profile(model(), X, metrics=["execution_time"], max_seconds=0.05, mode="eager")
     (message,) = report.status("execution_time").missing
     assert message.startswith(SAID.format(place="running.runs"))

@@ -7,7 +7,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
-from small import ones, own_macs, traced, trained  # noqa: E402
+from small import ones, own_macs, trace_complete, trace_complete_step  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ PUBLISHED = {
 def test_parameters_and_macs(name: str) -> None:
     params, giga_macs = PUBLISHED[name]
     model = getattr(keras.applications, name)(weights=None)
-    found = traced(model, ones(1, *model.input_shape[1:]))
+    found = trace_complete(model, ones(1, *model.input_shape[1:]))
     assert found.total_params == params == model.count_params()
     assert found.trainable_params == sum(int(tf.size(variable)) for variable in model.trainable_variables)
     assert round(found.macs / 1e9, 4) == giga_macs
@@ -40,25 +40,25 @@ def test_parameters_and_macs(name: str) -> None:
 
 def test_a_batch_of_two_costs_twice_as_much() -> None:
     model = keras.applications.MobileNetV2((32, 32, 3), alpha=0.35, weights=None, classes=10)
-    assert traced(model, ones(2, 32, 32, 3)).macs == 2 * traced(model, ones(1, 32, 32, 3)).macs
+    assert trace_complete(model, ones(2, 32, 32, 3)).macs == 2 * trace_complete(model, ones(1, 32, 32, 3)).macs
 
 
 def test_images_of_any_size() -> None:
     """Every convolution of a network without a classifier makes four times as much of twice the height and width."""
     model = keras.applications.VGG16(include_top=False, weights=None, input_shape=(None, None, 3))
-    small = traced(model, ones(1, 32, 32, 3)).macs
+    small = trace_complete(model, ones(1, 32, 32, 3)).macs
     first_block = 32 * 32 * 9 * (3 * 64 + 64 * 64)
     others = sum(
         (32 >> block) ** 2 * 9 * (before * after + further * after * after)
         for block, before, after, further in ((1, 64, 128, 1), (2, 128, 256, 2), (3, 256, 512, 2), (4, 512, 512, 2))
     )
     assert small == first_block + others
-    assert traced(model, ones(1, 64, 64, 3)).macs == 4 * small
+    assert trace_complete(model, ones(1, 64, 64, 3)).macs == 4 * small
 
 
 def test_a_training_step_is_three_forward_passes_less_the_gradient_of_the_image() -> None:
     model = keras.applications.MobileNetV2((32, 32, 3), alpha=0.35, weights=None, classes=10)
-    forward = own_macs(traced(model, ones(2, 32, 32, 3)))
-    assert own_macs(trained(model, ones(2, 32, 32, 3))) == {
+    forward = own_macs(trace_complete(model, ones(2, 32, 32, 3)))
+    assert own_macs(trace_complete_step(model, ones(2, 32, 32, 3))) == {
         path: (2 if path == "Conv1" else 3) * macs for path, macs in forward.items()
     }

@@ -147,7 +147,7 @@ def copy_weights(module: Any, layer: Any) -> None:
 
 
 def test_lenet_is_the_function_that_its_twin_is() -> None:
-    with digits.seeded(0):
+    with digits.use_seed(0):
         twin = models.lenet5(image_size=28)
     model = keras_models.lenet5(image_size=28)
     for path, name in LENET_LAYERS.items():
@@ -157,7 +157,7 @@ def test_lenet_is_the_function_that_its_twin_is() -> None:
 
 @pytest.mark.parametrize("options", [{"blocks": (1, 2, 1)}, {"blocks": (1, 1), "stem": "small"}])
 def test_resnet_is_the_function_that_its_twin_is(options: dict[str, Any]) -> None:
-    with digits.seeded(0), torch.no_grad():
+    with digits.use_seed(0), torch.no_grad():
         twin = models.resnet18(10, 1, width=8, **options).train()
         twin(torch.randn(4, 1, 32, 32))  # running statistics that are not all alike
     model = keras_models.resnet18(10, 1, width=8, **options)
@@ -245,7 +245,7 @@ def test_training_works() -> None:
         np.testing.assert_array_equal(weight, kept)
 
 
-def untrained(monkeypatch: pytest.MonkeyPatch, *examples: ModuleType) -> None:
+def remove_training(monkeypatch: pytest.MonkeyPatch, *examples: ModuleType) -> None:
     for example in examples:
         monkeypatch.setattr(example, "train", lambda *args, **kwargs: None)
         monkeypatch.setattr(example, "distil", lambda *args, **kwargs: None)
@@ -255,7 +255,7 @@ def untrained(monkeypatch: pytest.MonkeyPatch, *examples: ModuleType) -> None:
 def test_the_demo_compares_each_pair_and_both_students(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    untrained(monkeypatch, digits, keras_digits)
+    remove_training(monkeypatch, digits, keras_digits)
     compare_digits.main()
     first, second, third = capsys.readouterr().out.split("Comparison\n")[1:]
     for printed, frameworks in (first, ["(torch)"] * 2), (second, ["(tensorflow)"] * 2):

@@ -12,7 +12,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from keras import config, layers  # noqa: E402 - TensorFlow comes first, or the tests are skipped
-from small import model_of, ones, traced  # noqa: E402
+from small import make_model, ones, trace_complete  # noqa: E402
 from weighted_layers import CASES  # noqa: E402
 
 BATCH = 2
@@ -21,9 +21,9 @@ BATCH = 2
 @pytest.mark.parametrize("name", CASES)
 def test_a_layer_counts_what_its_closed_form_says(name: str) -> None:
     expected = CASES[name]
-    model = model_of(expected.build(), *expected.shapes, dtype=expected.dtype, spread=expected.spread)
+    model = make_model(expected.build(), *expected.shapes, dtype=expected.dtype, spread=expected.spread)
     inputs = [ones(BATCH, *shape, dtype=expected.dtype) for shape in expected.shapes]
-    found = traced(model, *inputs)
+    found = trace_complete(model, *inputs)
     assert found.macs == BATCH * expected.macs + expected.once
     assert found.flops >= 2 * found.macs
     assert (found.total_params, found.trainable_params) == (expected.params, expected.params - expected.frozen)
@@ -78,9 +78,11 @@ def _has_no_weights(name: str, cls: Callable[..., Any]) -> bool:
     """Say whether a layer can be made and built and has no weights then; what cannot be made must be a case above."""
     parameters = inspect.signature(cls).parameters.values()
     needed = [
-        each.name for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     ]
-    arguments = {each: GIVEN.get(each) for each in (*needed, *REQUIRED_ALL_THE_SAME.get(name, ()))}
+    arguments = {item: GIVEN.get(item) for item in (*needed, *REQUIRED_ALL_THE_SAME.get(name, ()))}
     if None in arguments.values():
         return False
     for shape in BUILD_SHAPES:
@@ -126,13 +128,13 @@ if hasattr(layers, "RMSNormalization"):  # Keras 3.9
 @pytest.mark.parametrize("name", FLOPS)
 def test_a_layer_counts_every_operation(name: str) -> None:
     build, shape, flops = FLOPS[name]
-    assert traced(model_of(build(), shape), ones(2, *shape)).flops == flops
+    assert trace_complete(make_model(build(), shape), ones(2, *shape)).flops == flops
 
 
 @pytest.mark.skipif(not hasattr(config, "disable_flash_attention"), reason="Keras 3.8")
 def test_attention_counts_every_operation() -> None:
     """Two heads of four, five queries, seven values: projections, scores, scaled, softmax, sums."""
-    model = model_of(layers.MultiHeadAttention(2, 4), (5, 6), (7, 6), spread=True)
+    model = make_model(layers.MultiHeadAttention(2, 4), (5, 6), (7, 6), spread=True)
     projections = 2 * (5 + 7 + 7) * 6 * 8 + (5 + 7 + 7) * 8
     attending = 2 * (2 * 5 * 7 * 4) + (1 + 5) * (2 * 5 * 7) + 2 * (2 * 5 * 7 * 4)
-    assert traced(model, ones(1, 5, 6), ones(1, 7, 6)).flops == projections + attending + 2 * 5 * 8 * 6 + 5 * 6
+    assert trace_complete(model, ones(1, 5, 6), ones(1, 7, 6)).flops == projections + attending + 2 * 5 * 8 * 6 + 5 * 6

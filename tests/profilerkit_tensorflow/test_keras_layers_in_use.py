@@ -13,7 +13,7 @@ tf = pytest.importorskip("tensorflow")
 
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from keras import layers  # noqa: E402
-from small import model_of, ones, own_macs, traced  # noqa: E402
+from small import make_model, ones, own_macs, trace_complete  # noqa: E402
 from weighted_layers import attention_macs, gates_macs  # noqa: E402
 
 BATCH = 2
@@ -41,19 +41,21 @@ OVER_STEPS: dict[str, tuple[Callable[[], Any], int]] = {
 @pytest.mark.parametrize("name", OVER_STEPS)
 def test_the_length_is_that_of_the_inputs(name: str) -> None:
     build, macs = OVER_STEPS[name]
-    model = model_of(build(), (None, FEATURES))
-    assert traced(model, ones(BATCH, STEPS, FEATURES)).macs == BATCH * macs
-    assert traced(model, ones(3, STEPS, FEATURES)).macs == 3 * macs
+    model = make_model(build(), (None, FEATURES))
+    assert trace_complete(model, ones(BATCH, STEPS, FEATURES)).macs == BATCH * macs
+    assert trace_complete(model, ones(3, STEPS, FEATURES)).macs == 3 * macs
 
 
 def test_attention_over_open_lengths() -> None:
-    model = model_of(layers.MultiHeadAttention(2, 4), (None, 8), (None, 8), spread=True)
-    assert traced(model, ones(BATCH, 5, 8), ones(BATCH, 7, 8)).macs == BATCH * attention_macs((5, 8), (7, 8), 2, 4, 4)
+    model = make_model(layers.MultiHeadAttention(2, 4), (None, 8), (None, 8), spread=True)
+    assert trace_complete(model, ones(BATCH, 5, 8), ones(BATCH, 7, 8)).macs == BATCH * attention_macs(
+        (5, 8), (7, 8), 2, 4, 4
+    )
 
 
 def test_convolutions_over_open_images() -> None:
-    model = model_of(layers.Conv2D(4, 3, strides=2, padding="same"), (None, None, 3))
-    assert traced(model, ones(1, 9, 7, 3)).macs == 5 * 4 * 4 * 27
+    model = make_model(layers.Conv2D(4, 3, strides=2, padding="same"), (None, None, 3))
+    assert trace_complete(model, ones(1, 9, 7, 3)).macs == 5 * 4 * 4 * 27
 
 
 # Masks ------------------------------------------------------------------------------------------------------------
@@ -64,14 +66,14 @@ def test_convolutions_over_open_images() -> None:
 def test_a_mask_changes_no_product(name: str, steps: int | None) -> None:
     build, macs = OVER_STEPS[name]
     model = keras.Sequential([keras.Input((steps, FEATURES)), layers.Masking(), build()])
-    assert traced(model, tf.constant(np.tri(STEPS, FEATURES)[None], tf.float32)).macs == macs
+    assert trace_complete(model, tf.constant(np.tri(STEPS, FEATURES)[None], tf.float32)).macs == macs
 
 
 @pytest.mark.parametrize("name", ["lstm", "gru", "rnn", "both ways"])
 def test_words_of_which_some_are_masked(name: str) -> None:
     build, macs = OVER_STEPS[name]
     model = keras.Sequential([keras.Input((None,)), layers.Embedding(11, FEATURES, mask_zero=True), build()])
-    assert traced(model, tf.constant([[1, 2, 3, 0, 0], [1, 0, 0, 0, 0]])).macs == BATCH * macs
+    assert trace_complete(model, tf.constant([[1, 2, 3, 0, 0], [1, 0, 0, 0, 0]])).macs == BATCH * macs
 
 
 @pytest.mark.filterwarnings("ignore:.*does not support masking")  # Keras 3.6, of its own projections
@@ -82,7 +84,7 @@ def test_attention_with_masks(how: str) -> None:
     x = layers.Embedding(11, 8, mask_zero=how == "words")(words)
     further = {"attention_mask": np.ones((1, 5, 5), bool)} if how == "attention_mask" else {}
     outputs = layers.MultiHeadAttention(2, 4, name="m")(x, x, use_causal_mask=how == "causal", **further)
-    found = traced(keras.Model(words, outputs), tf.constant([[1, 2, 3, 0, 0], [1, 0, 0, 0, 0]]))
+    found = trace_complete(keras.Model(words, outputs), tf.constant([[1, 2, 3, 0, 0], [1, 0, 0, 0, 0]]))
     assert found.macs == BATCH * attention_macs((5, 8), (5, 8), 2, 4, 4)
 
 
@@ -96,7 +98,7 @@ def test_a_mask_chooses_scores_and_costs_nothing() -> None:
         masks, scaled = [], BATCH * 5 * 8
     for further in ({}, *masks):
         model = keras.Model(x, layers.MultiHeadAttention(2, 4)(x, x, **further))
-        found = traced(model, ones(BATCH, 5, 8))
+        found = trace_complete(model, ones(BATCH, 5, 8))
         assert (found.macs, found.flops) == (macs, 2 * macs + 4 * BATCH * 5 * 8 + 5 * scores + scaled)
 
 
@@ -111,7 +113,7 @@ def test_several_inputs_and_outputs() -> None:
     model = keras.Model([image, words], [layers.Dense(2)(both), layers.Dense(1)(text)])
     macs = 36 * 4 * 27 + 5 * gates_macs("LSTM", 3, 4) + 8 * 2 + 4 * 1
     given = ones(BATCH, 8, 8, 3), ones(BATCH, 5, dtype="int32")
-    assert traced(model, *given).macs == traced(model, list(given)).macs == BATCH * macs
+    assert trace_complete(model, *given).macs == trace_complete(model, list(given)).macs == BATCH * macs
 
 
 def test_dictionaries_in_and_out() -> None:
@@ -119,13 +121,13 @@ def test_dictionaries_in_and_out() -> None:
     outputs = {"sum": layers.Dense(5)(left) + layers.Dense(5)(right), "left": layers.Dense(2)(left)}
     model = keras.Model({"left": left, "right": right}, outputs)
     given = {"right": ones(BATCH, 4), "left": ones(BATCH, 3)}
-    assert traced(model, given).macs == traced(model, **given).macs == BATCH * (15 + 20 + 6)
+    assert trace_complete(model, given).macs == trace_complete(model, **given).macs == BATCH * (15 + 20 + 6)
 
 
 def test_a_shared_layer_works_wherever_it_is_called() -> None:
     one, other = keras.Input((5, 4)), keras.Input((7, 4))
     shared = layers.Dense(6, name="shared")
-    found = traced(keras.Model([one, other], [shared(one), shared(other)]), ones(1, 5, 4), ones(1, 7, 4))
+    found = trace_complete(keras.Model([one, other], [shared(one), shared(other)]), ones(1, 5, 4), ones(1, 7, 4))
     assert own_macs(found) == {"shared": (5 + 7) * 4 * 6}
     assert found.total_params == 4 * 6 + 6
 
@@ -134,7 +136,7 @@ def test_models_inside_models() -> None:
     inner = keras.Sequential([keras.Input((4,)), layers.Dense(6, name="a"), layers.Dense(4, name="b")], name="inner")
     inputs = keras.Input((3, 4))
     outputs = layers.Dense(2, name="c")(inner(layers.TimeDistributed(inner, name="each")(inputs)[:, 0]))
-    found = traced(keras.Model(inputs, outputs), ones(BATCH, 3, 4))
+    found = trace_complete(keras.Model(inputs, outputs), ones(BATCH, 3, 4))
     assert found.macs == BATCH * ((3 + 1) * (24 + 24) + 8)
     assert found.total_params == 30 + 28 + 10
     by_layer = own_macs(found)
@@ -164,7 +166,7 @@ def test_subclassed_models(built: bool) -> None:
     model = Branched()
     if built:
         model(ones(1, 4))
-    found = traced(model, ones(BATCH, 4))
+    found = trace_complete(model, ones(BATCH, 4))
     assert model.built == built
     assert own_macs(found) == {"blocks[0]": BATCH * 16, "blocks[1]": BATCH * 16, "heads[one]": BATCH * 4}
     assert (found.total_params, found.trainable_params) == (20 + 20 + 5 + 16, 20 + 20 + 5 + 8)
@@ -172,10 +174,10 @@ def test_subclassed_models(built: bool) -> None:
 
 def test_frozen_layers_are_parameters_that_are_not_trained() -> None:
     model = keras.Sequential([keras.Input((4,)), layers.Dense(3, trainable=False), layers.Dense(2)])
-    found = traced(model, ones(BATCH, 4))
+    found = trace_complete(model, ones(BATCH, 4))
     assert (found.macs, found.total_params, found.trainable_params) == (BATCH * (12 + 6), 15 + 8, 8)
     model.trainable = False
-    assert traced(model, ones(BATCH, 4)).trainable_params == 0
+    assert trace_complete(model, ones(BATCH, 4)).trainable_params == 0
 
 
 def test_random_layers_have_no_parameters() -> None:
@@ -183,14 +185,14 @@ def test_random_layers_have_no_parameters() -> None:
     row = [layers.Dropout(0.5), layers.GaussianNoise(0.1), layers.RandomFlip(), layers.LSTM(4, dropout=0.5)]
     model = keras.Sequential([keras.Input((5, 3)), *row[:2], row[3]])
     assert len(model.variables) > len(model.weights)
-    assert traced(model, ones(BATCH, 5, 3)).total_params == gates_macs("LSTM", 3, 4) + 16
-    assert traced(keras.Sequential([keras.Input((8, 8, 3)), row[2]]), ones(1, 8, 8, 3)).total_params == 0
+    assert trace_complete(model, ones(BATCH, 5, 3)).total_params == gates_macs("LSTM", 3, 4) + 16
+    assert trace_complete(keras.Sequential([keras.Input((8, 8, 3)), row[2]]), ones(1, 8, 8, 3)).total_params == 0
 
 
 def test_generators_of_tensorflow_have_no_parameters() -> None:
     generator = tf.random.Generator.from_seed(1)
     kernel = tf.Variable(ones(3, 4))
-    found = traced(lambda x: (x + generator.normal([3])) @ kernel, ones(BATCH, 3))
+    found = trace_complete(lambda x: (x + generator.normal([3])) @ kernel, ones(BATCH, 3))
     assert (found.macs, found.total_params) == (BATCH * 12, 12)
 
 
@@ -201,9 +203,9 @@ def test_generators_of_tensorflow_have_no_parameters() -> None:
 @pytest.mark.parametrize("name", ["dense", "dilated", "depthwise", "lstm", "gru"])
 def test_the_precision_changes_no_number(policy: str, name: str) -> None:
     build, macs = OVER_STEPS[name]
-    plain = model_of(build(), (STEPS, FEATURES))
+    plain = make_model(build(), (STEPS, FEATURES))
     with_policy = keras.Sequential([keras.Input((STEPS, FEATURES)), _with_policy(build, policy)])
-    expected, found = (traced(model, ones(BATCH, STEPS, FEATURES)) for model in (plain, with_policy))
+    expected, found = (trace_complete(model, ones(BATCH, STEPS, FEATURES)) for model in (plain, with_policy))
     assert found.macs == expected.macs == BATCH * macs
     assert found.flops == expected.flops
     assert found.total_params == expected.total_params
@@ -220,18 +222,18 @@ def _with_policy(build: Callable[[], Any], policy: str) -> Any:
 
 
 def test_inputs_of_another_precision() -> None:
-    model = model_of(layers.Dense(4), (8,))
-    assert traced(model, ones(BATCH, 8, dtype="float64")).flops == traced(model, ones(BATCH, 8)).flops
-    assert traced(model, np.ones((BATCH, 8))).macs == BATCH * 32
+    model = make_model(layers.Dense(4), (8,))
+    assert trace_complete(model, ones(BATCH, 8, dtype="float64")).flops == trace_complete(model, ones(BATCH, 8)).flops
+    assert trace_complete(model, np.ones((BATCH, 8))).macs == BATCH * 32
 
 
 def test_a_quantised_layer_multiplies_as_much() -> None:
     layer = layers.Dense(4)
-    model = model_of(layer, (8,))
+    model = make_model(layer, (8,))
     with warnings.catch_warnings():  # Keras' own, about the conversion to numpy
         warnings.simplefilter("ignore", DeprecationWarning)
         layer.quantize("int8")
-    found = traced(model, ones(BATCH, 8))
+    found = trace_complete(model, ones(BATCH, 8))
     assert found.macs == BATCH * 32
     assert found.total_params == 32 + 4  # the scale of each unit is in the bytes alone
     assert found.size_bytes == 32 + 4 * (4 + 4)
@@ -242,16 +244,16 @@ def test_a_reversible_embedding_multiplies_on_the_way_back() -> None:
     embedding = layers.ReversibleEmbedding(11, 6, name="words")
     words = keras.Input((5,), dtype="int32")
     model = keras.Model(words, embedding(embedding(words), reverse=True))
-    found = traced(model, ones(BATCH, 5, dtype="int32"))
+    found = trace_complete(model, ones(BATCH, 5, dtype="int32"))
     assert own_macs(found) == {"words": BATCH * 5 * 6 * 11}
     assert found.total_params == 66
 
 
 def test_low_rank_adapters_switched_on_later() -> None:
     layer = layers.Dense(5)
-    model = model_of(layer, (7,))
+    model = make_model(layer, (7,))
     layer.enable_lora(2)
-    found = traced(model, ones(BATCH, 7))
+    found = trace_complete(model, ones(BATCH, 7))
     assert found.macs == BATCH * 35 + 7 * 2 * 5
     assert (found.total_params, found.trainable_params) == (40 + 24, 5 + 24)
 
@@ -259,10 +261,10 @@ def test_low_rank_adapters_switched_on_later() -> None:
 def test_states_that_are_given_and_returned() -> None:
     inputs, state = keras.Input((None, 3)), keras.Input((4,))
     outputs = layers.GRU(4, return_state=True, return_sequences=True)(inputs, initial_state=state)
-    found = traced(keras.Model([inputs, state], outputs), ones(BATCH, 6, 3), ones(BATCH, 4))
+    found = trace_complete(keras.Model([inputs, state], outputs), ones(BATCH, 6, 3), ones(BATCH, 4))
     assert found.macs == BATCH * 6 * gates_macs("GRU", 3, 4)
 
 
 def test_stateful_layers() -> None:
     model = keras.Sequential([keras.Input(batch_shape=(BATCH, 5, 3)), layers.LSTM(4, stateful=True)])
-    assert traced(model, ones(BATCH, 5, 3)).macs == BATCH * 5 * gates_macs("LSTM", 3, 4)
+    assert trace_complete(model, ones(BATCH, 5, 3)).macs == BATCH * 5 * gates_macs("LSTM", 3, 4)

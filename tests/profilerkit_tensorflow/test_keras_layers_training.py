@@ -15,7 +15,7 @@ tf = pytest.importorskip("tensorflow")
 
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from keras import layers  # noqa: E402
-from small import ones, own_macs, traced, trained  # noqa: E402
+from small import ones, own_macs, trace_complete, trace_complete_step  # noqa: E402
 from weighted_layers import CASES, UNITS, gates_macs  # noqa: E402
 
 BATCH = 2
@@ -31,7 +31,7 @@ class Behind(layers.Layer):  # type: ignore[misc]
         return x * self.factor
 
 
-def row_of(shape: tuple[int, ...], *row: Any, dtype: str = "float32") -> Any:
+def make_row(shape: tuple[int, ...], *row: Any, dtype: str = "float32") -> Any:
     """Return a sequential model and what to call it on."""
     return keras.Sequential([keras.Input(shape, dtype=dtype), *row]), ones(BATCH, *shape, dtype=dtype)
 
@@ -49,7 +49,9 @@ def test_behind_other_weights_a_step_is_three_forward_passes(name: str) -> None:
     layer = expected.build()
     outputs = layer(*fed) if expected.spread or len(fed) == 1 else layer(fed)
     structure = inputs if len(inputs) > 1 else inputs[0]  # of a list of one, Keras before 3.9 warns
-    found = trained(keras.Model(structure, outputs), *(ones(BATCH, *s, dtype=expected.dtype) for s in expected.shapes))
+    found = trace_complete_step(
+        keras.Model(structure, outputs), *(ones(BATCH, *s, dtype=expected.dtype) for s in expected.shapes)
+    )
     known_state = BATCH * first_states_macs(name.removesuffix(" unrolled")) if "unrolled" in name else 0
     assert found.macs == 3 * (BATCH * expected.macs + expected.once) - known_state
 
@@ -64,9 +66,9 @@ def test_behind_other_weights_a_step_is_three_forward_passes(name: str) -> None:
 )
 def test_the_first_layer_needs_no_gradient_of_its_input(name: str) -> None:
     expected = CASES[name]
-    model, x = row_of(expected.shapes[0], expected.build())
+    model, x = make_row(expected.shapes[0], expected.build())
     further = 5 * 4 * 6 if name.startswith("Separable") else 0  # its pointwise part is not the first
-    assert trained(model, x).macs == BATCH * (2 * expected.macs + further)
+    assert trace_complete_step(model, x).macs == BATCH * (2 * expected.macs + further)
 
 
 def test_the_power_iteration_of_a_spectral_norm() -> None:
@@ -74,25 +76,29 @@ def test_the_power_iteration_of_a_spectral_norm() -> None:
 
     The layer is then given the divided kernel, and it is by this that the gradient is taken.
     """
-    model, x = row_of((7,), layers.SpectralNormalization(layers.Dense(5)))
-    assert traced(model, x).macs == BATCH * 35
-    assert trained(model, x).macs == 2 * BATCH * 35 + (2 + 1) * 35 + 5
+    model, x = make_row((7,), layers.SpectralNormalization(layers.Dense(5)))
+    assert trace_complete(model, x).macs == BATCH * 35
+    assert trace_complete_step(model, x).macs == 2 * BATCH * 35 + (2 + 1) * 35 + 5
 
 
 # Rows of layers ---------------------------------------------------------------------------------------------------
 
 
 def test_a_row_of_dense_layers() -> None:
-    model, x = row_of(
+    model, x = make_row(
         (7,), layers.Dense(5, name="a"), layers.ReLU(), layers.Dense(3, name="b"), layers.Dense(2, name="c")
     )
     forward = {"a": BATCH * 7 * 5, "b": BATCH * 5 * 3, "c": BATCH * 3 * 2}
-    assert own_macs(traced(model, x)) == forward
-    assert own_macs(trained(model, x)) == {"a": 2 * forward["a"], "b": 3 * forward["b"], "c": 3 * forward["c"]}
+    assert own_macs(trace_complete(model, x)) == forward
+    assert own_macs(trace_complete_step(model, x)) == {
+        "a": 2 * forward["a"],
+        "b": 3 * forward["b"],
+        "c": 3 * forward["c"],
+    }
 
 
 def test_a_row_of_convolutions() -> None:
-    model, x = row_of(
+    model, x = make_row(
         (8, 8, 3),
         layers.Conv2D(4, 3, name="a"),
         layers.BatchNormalization(),
@@ -107,14 +113,16 @@ def test_a_row_of_convolutions() -> None:
         "c": BATCH * 3 * 3 * 4 * 2 * 4,
         "d": BATCH * 6 * 6 * 2 * 5,
     }
-    assert own_macs(traced(model, x)) == forward
-    assert own_macs(trained(model, x)) == {path: (2 if path == "a" else 3) * macs for path, macs in forward.items()}
+    assert own_macs(trace_complete(model, x)) == forward
+    assert own_macs(trace_complete_step(model, x)) == {
+        path: (2 if path == "a" else 3) * macs for path, macs in forward.items()
+    }
 
 
 def test_grouped_convolutions_own_their_gradients() -> None:
     """Keras runs them in a function of its own, compiled by XLA; so the gradient is another function."""
-    model, x = row_of((9, 8, 4), layers.Conv2D(6, 3, groups=2, name="a"), layers.Conv2D(6, 1, groups=3, name="b"))
-    assert own_macs(trained(model, x)) == {"a": 2 * BATCH * 42 * 6 * 18, "b": 3 * BATCH * 42 * 6 * 2}
+    model, x = make_row((9, 8, 4), layers.Conv2D(6, 3, groups=2, name="a"), layers.Conv2D(6, 1, groups=3, name="b"))
+    assert own_macs(trace_complete_step(model, x)) == {"a": 2 * BATCH * 42 * 6 * 18, "b": 3 * BATCH * 42 * 6 * 2}
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "SimpleRNN"])
@@ -122,7 +130,7 @@ def test_grouped_convolutions_own_their_gradients() -> None:
 def test_a_row_of_recurrent_layers(kind: str, unroll: bool) -> None:
     """Through the loop's gradient; the first layer's state has a gradient, its input has none."""
     layer = getattr(layers, kind)
-    model, x = row_of(
+    model, x = make_row(
         (5, 3),
         layer(4, return_sequences=True, unroll=unroll, name="a"),
         layer(6, unroll=unroll, name="b"),
@@ -130,7 +138,7 @@ def test_a_row_of_recurrent_layers(kind: str, unroll: bool) -> None:
     )
     first, second = 5 * BATCH * gates_macs(kind, 3, 4), 5 * BATCH * gates_macs(kind, 4, 6)
     of_input = 5 * BATCH * (gates_macs(kind, 3, 4) - gates_macs(kind, 0, 4))
-    found = own_macs(trained(model, x))
+    found = own_macs(trace_complete_step(model, x))
     assert found["a"] == 3 * first - of_input - unroll * BATCH * first_states_macs(kind, 4)
     assert found["b"] == 3 * second - unroll * BATCH * first_states_macs(kind, 6)
     assert found["c"] == 3 * BATCH * 6 * 2
@@ -138,15 +146,15 @@ def test_a_row_of_recurrent_layers(kind: str, unroll: bool) -> None:
 
 def test_words_have_a_gradient() -> None:
     """The rows of an embedding are variables: the layer above needs the gradient of its input."""
-    model, x = row_of((5,), layers.Embedding(11, 3), layers.LSTM(4, name="a"), dtype="int32")
-    assert own_macs(trained(model, x)) == {"a": 3 * 5 * BATCH * gates_macs("LSTM", 3, 4)}
+    model, x = make_row((5,), layers.Embedding(11, 3), layers.LSTM(4, name="a"), dtype="int32")
+    assert own_macs(trace_complete_step(model, x)) == {"a": 3 * 5 * BATCH * gates_macs("LSTM", 3, 4)}
 
 
 def test_attention_shares_its_work_out_among_its_projections() -> None:
     """The projections are first; scores and sums of values are products of two results, each with two gradients."""
     query, value = keras.Input((5, 6)), keras.Input((7, 6))
     model = keras.Model([query, value], layers.MultiHeadAttention(2, 4, name="m")(query, value))
-    found = own_macs(trained(model, ones(BATCH, 5, 6), ones(BATCH, 7, 6)))
+    found = own_macs(trace_complete_step(model, ones(BATCH, 5, 6), ones(BATCH, 7, 6)))
     assert found == {
         "m": 3 * BATCH * 2 * 5 * 7 * (4 + 4),
         "m.query": 2 * BATCH * 5 * 6 * 8,
@@ -160,7 +168,7 @@ def test_a_shared_layer_works_twice_as_much() -> None:
     shared = layers.Dense(4, name="shared")
     inputs = keras.Input((4,))
     model = keras.Model(inputs, shared(shared(inputs)))
-    assert trained(model, ones(BATCH, 4)).macs == BATCH * 16 * (2 + 3)
+    assert trace_complete_step(model, ones(BATCH, 4)).macs == BATCH * 16 * (2 + 3)
 
 
 # Frozen layers ----------------------------------------------------------------------------------------------------
@@ -186,8 +194,8 @@ FROZEN = {
 def test_frozen_layers(name: str) -> None:
     which, passes = FROZEN[name]
     row = [layers.Dense(units, name=path) for path, units in (("a", 5), ("b", 3), ("c", 2))]
-    model, x = row_of((7,), *(frozen(layer) if layer.name in which else layer for layer in row))
-    found = trained(model, x)
+    model, x = make_row((7,), *(frozen(layer) if layer.name in which else layer for layer in row))
+    found = trace_complete_step(model, x)
     macs = {"a": BATCH * 35, "b": BATCH * 15, "c": BATCH * 6}
     assert own_macs(found) == {path: n * macs[path] for path, n in zip(macs, passes, strict=True)}
     assert found.total_params == 40 + 18 + 8
@@ -195,13 +203,13 @@ def test_frozen_layers(name: str) -> None:
 
 
 def test_a_frozen_convolution_has_an_input_gradient_alone() -> None:
-    model, x = row_of((9, 4), layers.Conv1D(6, 3, name="a"), frozen(layers.Conv1D(5, 3, dilation_rate=3, name="b")))
-    assert own_macs(trained(model, x)) == {"a": 2 * BATCH * 7 * 6 * 12, "b": 2 * BATCH * 1 * 5 * 18}
+    model, x = make_row((9, 4), layers.Conv1D(6, 3, name="a"), frozen(layers.Conv1D(5, 3, dilation_rate=3, name="b")))
+    assert own_macs(trace_complete_step(model, x)) == {"a": 2 * BATCH * 7 * 6 * 12, "b": 2 * BATCH * 1 * 5 * 18}
 
 
 def test_a_frozen_recurrent_layer_has_no_gradient_of_its_weights() -> None:
-    model, x = row_of((5, 3), layers.LSTM(4, return_sequences=True, name="a"), frozen(layers.LSTM(6, name="b")))
-    assert own_macs(trained(model, x))["b"] == 2 * 5 * BATCH * gates_macs("LSTM", 4, 6)
+    model, x = make_row((5, 3), layers.LSTM(4, return_sequences=True, name="a"), frozen(layers.LSTM(6, name="b")))
+    assert own_macs(trace_complete_step(model, x))["b"] == 2 * 5 * BATCH * gates_macs("LSTM", 4, 6)
 
 
 # What else a step is made of --------------------------------------------------------------------------------------
@@ -209,15 +217,15 @@ def test_a_frozen_recurrent_layer_has_no_gradient_of_its_weights() -> None:
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", "float64"])
 def test_a_step_counts_the_same_whatever_the_precision(policy: str) -> None:
-    model, x = row_of((7,), layers.Dense(5, dtype=policy), layers.Dense(3, dtype=policy))
-    assert trained(model, x).macs == BATCH * (2 * 35 + 3 * 15)
+    model, x = make_row((7,), layers.Dense(5, dtype=policy), layers.Dense(3, dtype=policy))
+    assert trace_complete_step(model, x).macs == BATCH * (2 * 35 + 3 * 15)
 
 
 def test_several_outputs_of_which_one_is_an_integer() -> None:
     inputs = keras.Input((7,))
     hidden = layers.Dense(5)(inputs)
     model = keras.Model(inputs, {"class": keras.ops.argmax(hidden), "score": layers.Dense(1)(hidden), "hidden": hidden})
-    assert trained(model, ones(BATCH, 7)).macs == BATCH * (2 * 35 + 3 * 5)
+    assert trace_complete_step(model, ones(BATCH, 7)).macs == BATCH * (2 * 35 + 3 * 5)
 
 
 #: Layers that do something in training alone, and the FLOPs of that forward, for an input of (2, 12).
@@ -230,9 +238,11 @@ IN_TRAINING: dict[str, tuple[Callable[[], Any], int, int]] = {
 @pytest.mark.parametrize("name", IN_TRAINING)
 def test_layers_that_change_in_training(name: str) -> None:
     build, in_inference, in_training = IN_TRAINING[name]
-    model, x = row_of((12,), layers.Activation("linear"), build())
-    assert traced(model, x).flops == in_inference
-    steps = [record.flops for record in trained(model, x).operators if record.operator.startswith("layer::")]
+    model, x = make_row((12,), layers.Activation("linear"), build())
+    assert trace_complete(model, x).flops == in_inference
+    steps = [
+        record.flops for record in trace_complete_step(model, x).operators if record.operator.startswith("layer::")
+    ]
     assert steps == [in_training]
 
 
@@ -258,10 +268,10 @@ class Cell(layers.Layer):  # type: ignore[misc]
 
 
 def test_a_cell_of_the_users_own() -> None:
-    model, x = row_of((5, 3), layers.RNN(Cell(), name="rnn"))
+    model, x = make_row((5, 3), layers.RNN(Cell(), name="rnn"))
     forward = {"inputs": 5 * BATCH * 12, "states": 5 * BATCH * 16}
-    assert {path.rpartition(".")[2]: macs for path, macs in own_macs(traced(model, x)).items()} == forward
-    found = {path.rpartition(".")[2]: macs for path, macs in own_macs(trained(model, x)).items()}
+    assert {path.rpartition(".")[2]: macs for path, macs in own_macs(trace_complete(model, x)).items()} == forward
+    found = {path.rpartition(".")[2]: macs for path, macs in own_macs(trace_complete_step(model, x)).items()}
     assert found == {"inputs": 2 * forward["inputs"], "states": 3 * forward["states"]}
 
 
@@ -277,12 +287,12 @@ class Pair(keras.Model):  # type: ignore[misc]
 
 @pytest.mark.parametrize("compiled", [None, True])
 def test_layers_called_in_a_function_own_their_gradients(compiled: bool | None) -> None:
-    found = own_macs(trained(Pair(jit_compile=compiled), ones(BATCH, 5, 3)))
+    found = own_macs(trace_complete_step(Pair(jit_compile=compiled), ones(BATCH, 5, 3)))
     assert found == {"a": 2 * BATCH * 5 * 3 * 4, "b": 3 * BATCH * 5 * gates_macs("LSTM", 4, 3)}
 
 
 def test_what_is_stopped_has_no_gradient() -> None:
-    model, x = row_of(
+    model, x = make_row(
         (3,), layers.Dense(3, name="a"), layers.Lambda(keras.ops.stop_gradient), layers.Dense(3, name="b")
     )
-    assert own_macs(trained(model, x)) == {"a": BATCH * 9, "b": 2 * BATCH * 9}
+    assert own_macs(trace_complete_step(model, x)) == {"a": BATCH * 9, "b": 2 * BATCH * 9}

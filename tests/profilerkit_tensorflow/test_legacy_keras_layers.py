@@ -10,7 +10,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 tf_keras = pytest.importorskip("tf_keras")
 
-from small import ones, own_macs, traced, trained  # noqa: E402 - TensorFlow comes first, or the tests are skipped
+from small import ones, own_macs, trace_complete, trace_complete_step  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from weighted_layers import attention_macs, gates_macs  # noqa: E402
 
 layers = tf_keras.layers
@@ -39,7 +39,7 @@ LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...], int]] = {
 def test_a_layer_counts_what_its_closed_form_says(name: str) -> None:
     build, shape, macs = LAYERS[name]
     model = tf_keras.Sequential([layers.Input(shape), build()])
-    found = traced(model, ones(BATCH, *shape))
+    found = trace_complete(model, ones(BATCH, *shape))
     assert found.macs == BATCH * macs
     assert found.total_params == model.count_params()
 
@@ -48,19 +48,19 @@ def test_a_layer_counts_what_its_closed_form_says(name: str) -> None:
 def test_behind_other_weights_a_step_is_three_forward_passes(name: str) -> None:
     build, shape, macs = LAYERS[name]
     model = tf_keras.Sequential([layers.Input(shape), layers.PReLU(name="first"), build()])
-    assert trained(model, ones(BATCH, *shape)).macs == 3 * BATCH * macs
+    assert trace_complete_step(model, ones(BATCH, *shape)).macs == 3 * BATCH * macs
 
 
 @pytest.mark.parametrize("name", ["lstm", "gru", "rnn", "both ways"])
 def test_masks_and_open_lengths(name: str) -> None:
     build, _, macs = LAYERS[name]
     model = tf_keras.Sequential([layers.Input((None,)), layers.Embedding(11, 3, mask_zero=True), build()])
-    assert traced(model, tf.constant([[1, 2, 3, 0, 0], [1, 0, 0, 0, 0]])).macs == BATCH * macs
+    assert trace_complete(model, tf.constant([[1, 2, 3, 0, 0], [1, 0, 0, 0, 0]])).macs == BATCH * macs
 
 
 def test_attention() -> None:
     query, value = layers.Input((5, 6)), layers.Input((7, 8))
     model = tf_keras.Model([query, value], layers.MultiHeadAttention(2, 4, name="m")(query, value))
-    found = traced(model, ones(BATCH, 5, 6), ones(BATCH, 7, 8))
+    found = trace_complete(model, ones(BATCH, 5, 6), ones(BATCH, 7, 8))
     assert found.macs == BATCH * attention_macs((5, 6), (7, 8), 2, 4, 4)
     assert own_macs(found)["m"] == BATCH * 2 * 5 * 7 * (4 + 4)

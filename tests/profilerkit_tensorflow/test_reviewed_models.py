@@ -11,7 +11,7 @@ pytest.importorskip("tf_keras")
 import keras
 import tensorflow as tf
 import tf_keras
-from small import trace, traced, trained
+from small import trace, trace_complete, trace_complete_step
 
 from profilerkit import profile
 
@@ -32,8 +32,8 @@ def test_a_weight_may_be_the_input_of_a_layer() -> None:
     """Queries 5 x 8 x 8, keys and values 6 x 8 x 8 each, two products 5 x 6 x 8, the projection 5 x 8 x 8."""
     model, x = LearnedQuery(), tf.ones((1, 6, 8))
     model(x)
-    assert traced(model, x).macs == 5 * 64 + 2 * 6 * 64 + 2 * 5 * 6 * 8 + 5 * 64
-    assert trained(model, x).macs > 2 * traced(model, x).macs
+    assert trace_complete(model, x).macs == 5 * 64 + 2 * 6 * 64 + 2 * 5 * 6 * 8 + 5 * 64
+    assert trace_complete_step(model, x).macs > 2 * trace_complete(model, x).macs
 
 
 def test_the_space_of_a_fused_batch_norm_is_none_of_the_models_tensors() -> None:

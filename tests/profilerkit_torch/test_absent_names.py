@@ -117,7 +117,7 @@ def test_a_name_of_keras_that_is_gone() -> None:
         (compat.flat_parameter, "_handle"),
         (compat.sizes_in_shard, "_shapes"),
         (lambda flat: list(compat.original_parameters(flat)), "_shapes"),
-        (lambda flat: list(compat.shared_parameters(flat)), "_shared_param_infos"),
+        (lambda flat: list(compat.list_shared_parameters(flat)), "_shared_param_infos"),
         (compat.keras_weights, "_trainable_variables"),
     ],
 )
@@ -130,5 +130,5 @@ def test_a_wrapper_without_a_name_is_refused(read: Any, name: str) -> None:
 
 
 def test_a_configuration_that_does_not_tell_how_attention_runs() -> None:
-    assert compat.attention_of(object()) == ""
-    assert compat.experts_of(object()) == "eager"
+    assert compat.read_attention(object()) == ""
+    assert compat.read_experts(object()) == "eager"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from plugin_fixtures import add_entry_point, offering
+from plugin_fixtures import add_entry_point, make_offering
 
 from profilerkit import BackendInfo
 from profilerkit.plugging.offers import find_backend
@@ -21,6 +21,6 @@ def test_a_plugin_can_have_the_programs_of_torch_onnx(install: Any, entry_points
 
     program = object.__new__(torch.onnx.ONNXProgram)
     add_entry_point(entry_points, "torch", "profilerkit_torch.plugin", "profilerkit", "0.1")
-    install("onnx", "my-onnx", backends=offering(BackendInfo("onnx", ("torch.onnx",), Programs, "my-onnx")))
+    install("onnx", "my-onnx", backends=make_offering(BackendInfo("onnx", ("torch.onnx",), Programs, "my-onnx")))
     assert find_backend(program).name == "onnx"
     assert find_backend(torch.nn.Linear(2, 3)).name == "torch"

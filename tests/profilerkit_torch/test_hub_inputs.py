@@ -46,7 +46,7 @@ def test_a_configuration_of_which_nothing_can_be_built() -> None:
 def test_a_main_input_that_no_configuration_describes() -> None:
     import torch
 
-    from profilerkit_torch.hub_inputs import shapes_of
+    from profilerkit_torch.hub_inputs import find_shapes
 
     class Odd(torch.nn.Module):
         main_input_name = "graph"
@@ -54,7 +54,7 @@ def test_a_main_input_that_no_configuration_describes() -> None:
         def forward(self, graph: Any) -> Any:
             return graph
 
-    assert shapes_of(Odd(), transformers.BertConfig()) is None
+    assert find_shapes(Odd(), transformers.BertConfig()) is None
 
 
 def test_a_model_that_compares_text_with_images_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import Call, ones, traced
+from tiny import Call, ones, trace_complete
 from torch import nn
 
 LINEAR = 2 * 8 * 8  # MACs of an 8 x 8 linear layer for two samples
@@ -34,9 +34,9 @@ def test_grad_mode_training_flag_and_dtype_change_nothing(training: bool, grad_m
     """27 * 8 * 36 for the convolution; four projections, two products and a feed-forward over 36 positions."""
     model = convolutional().train(training).to(dtype)
     with grad_mode():
-        found = traced(model, ones(1, 3, 8, 8, dtype=dtype))
+        found = trace_complete(model, ones(1, 3, 8, 8, dtype=dtype))
     assert found.macs == 27 * 8 * 36 + 4 * 36 * 64 + 2 * 36 * 36 * 8 + 2 * 36 * 8 * 16
-    assert found.flops == traced(convolutional(), ones(1, 3, 8, 8)).flops
+    assert found.flops == trace_complete(convolutional(), ones(1, 3, 8, 8)).flops
 
 
 def test_all_ways_to_run_count_the_same() -> None:
@@ -51,9 +51,9 @@ def test_all_ways_to_run_count_the_same() -> None:
         return self.inner(x)
 
     image = ones(1, 3, 8, 8)
-    found = [traced(Call(asks, inner=convolutional()), image), traced(convolutional(), image)]
+    found = [trace_complete(Call(asks, inner=convolutional()), image), trace_complete(convolutional(), image)]
     assert [one.method for one in found] == ["fake tensors", "meta tensors"]
-    real = traced(Call(reads, inner=convolutional()), image)
+    real = trace_complete(Call(reads, inner=convolutional()), image)
     assert real.macs == found[0].macs == found[1].macs
     assert real.flops - 3 * 64 == found[0].flops == found[1].flops  # the sum it reads is work too
     assert found[0].memory.peak_bytes() == found[1].memory.peak_bytes()
@@ -71,7 +71,7 @@ def test_a_compiled_model_is_counted_as_what_it_was(how: str) -> None:
         compiled = model
     else:
         compiled = nn.Sequential(torch.compile(model))  # type: ignore[call-overload]
-    found = traced(compiled, x())
+    found = trace_complete(compiled, x())
     assert (found.macs, found.flops, found.total_params) == (LINEAR, 2 * LINEAR + 16, 64)
 
 
@@ -80,7 +80,7 @@ def test_a_compiled_model_is_counted_as_what_it_was(how: str) -> None:
 def test_a_scripted_model_is_counted_in_a_real_run(make: Callable[[nn.Module], Any]) -> None:
     model = nn.Sequential(linear(), nn.ReLU())
     for scripted in (make(model), nn.Sequential(make(model))):
-        found = traced(scripted, x())
+        found = trace_complete(scripted, x())
         assert (found.macs, found.flops, found.total_params) == (LINEAR, 2 * LINEAR + 16, 64)
         assert "scripted module" in found.notes[0]
 
@@ -92,7 +92,7 @@ def test_parametrised_weights_are_computed_and_counted() -> None:
 
     layer = linear()
     nn.utils.parametrize.register_parametrization(layer, "weight", Doubled())
-    found = traced(layer, x())
+    found = trace_complete(layer, x())
     assert (found.total_params, found.flops) == (64, 2 * LINEAR + 64)
 
 
@@ -100,7 +100,7 @@ def test_parametrised_weights_are_computed_and_counted() -> None:
 def test_weights_that_quantisation_packs_away_are_parameters_still() -> None:
     model = nn.Sequential(nn.Linear(8, 4), nn.ReLU())
     quantised = torch.ao.quantization.quantize_dynamic(model, {nn.Linear})
-    found = traced(quantised, x())
+    found = trace_complete(quantised, x())
     assert (found.total_params, found.trainable_params) == (8 * 4 + 4, 0)
     assert found.size_bytes == 8 * 4 * 1 + 4 * 4  # a byte for each weight, a float for each bias
     assert found.macs == 2 * 8 * 4

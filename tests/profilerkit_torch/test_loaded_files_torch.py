@@ -63,7 +63,7 @@ def folders(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object) -> Any:
-    return CliRunner().invoke(cli, [str(each) for each in arguments], catch_exceptions=False)
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
 def test_compare_and_diff_measure_two_models(folders: Path) -> None:

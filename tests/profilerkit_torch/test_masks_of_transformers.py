@@ -46,7 +46,7 @@ def test_attention_costs_what_it_does_in_a_run(build: Any, masked: str, use_cach
     inputs = ModelInputs(x) if masked == "no mask" else ModelInputs(input_ids=x, attention_mask=mask)
     trace = TorchBackend().trace(build(use_cache).eval(), inputs)
     assert (trace.method, trace.notes, trace.uncounted) == ("meta tensors", (), {})
-    attention = [each for each in trace.operators if "scaled_dot_product_attention" in each.operator]
+    attention = [op for op in trace.operators if "scaled_dot_product_attention" in op.operator]
     assert len(attention) == LAYERS
     scores = HEADS * length * length
     macs = 2 * scores * (WIDTH // HEADS)
@@ -73,9 +73,9 @@ def test_fake_tensors_are_not_taken_for_tracing(build: Any, masked: str, values:
     inputs = ModelInputs(x) if masked == "no mask" else ModelInputs(input_ids=x, attention_mask=mask)
     trace = TorchBackend().trace(model, inputs)
     assert (trace.method, trace.notes) == ("fake tensors", ())
-    attention = [each for each in trace.operators if "scaled_dot_product_attention" in each.operator]
-    assert [each.flops for each in attention] == [HEADS * 48 * 48 * (4 * WIDTH // HEADS + 6)] * LAYERS
-    outputs = [info for each in trace.operators for info in each.outputs]
+    attention = [op for op in trace.operators if "scaled_dot_product_attention" in op.operator]
+    assert [op.flops for op in attention] == [HEADS * 48 * 48 * (4 * WIDTH // HEADS + 6)] * LAYERS
+    outputs = [info for op in trace.operators for info in op.outputs]
     booleans = [info for info in outputs if info.dtype == "bool" and info.shape[-2:] == (48, 48)]
     assert bool(booleans) == (masked == "padded")
 
@@ -91,7 +91,7 @@ def test_memory_of_a_long_text_is_what_the_allocator_gives_out(padded: bool) -> 
     model = tf.LlamaForCausalLM(config).eval()
     inputs = ModelInputs(input_ids=words, attention_mask=mask) if padded else ModelInputs(words)
     predicted = TorchBackend().trace(model, inputs).memory.peak_bytes(include_weights=False)
-    measured = TorchBackend().measured_memory(model, inputs)
+    measured = TorchBackend().measure_memory(model, inputs)
     assert predicted == pytest.approx(measured, rel=0.05)
 
 
@@ -114,4 +114,4 @@ def test_a_large_llama_without_weights_has_the_macs_of_the_closed_form() -> None
     attention = 2 * length * length * hidden
     macs = layers * (length * projections + attention) + length * hidden * words
     assert trace.method == "meta tensors"
-    assert sum(each.macs for each in trace.operators if "rotary" not in each.layer) == macs
+    assert sum(op.macs for op in trace.operators if "rotary" not in op.layer) == macs

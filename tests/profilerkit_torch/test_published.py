@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from tiny import traced
+from tiny import trace_complete
 from torch import nn
 
 from models import lenet5, mobilenet_v2, resnet18, resnet50, vit_b_16
@@ -26,11 +26,11 @@ def test_parameters_and_macs(name: str) -> None:
     build, shape, params, macs = PUBLISHED[name]
     with torch.device("meta"):
         model = build()
-        found = traced(model, torch.empty(1, *shape))
+        found = trace_complete(model, torch.empty(1, *shape))
         assert (found.total_params, found.macs) == (params, macs)
         assert found.size_bytes >= 4 * params  # and the running statistics
         assert sum(row["own_macs"] for row in found.table) == macs
-        assert traced(model, torch.empty(2, *shape)).macs == 2 * macs
+        assert trace_complete(model, torch.empty(2, *shape)).macs == 2 * macs
 
 
 def test_lenet_layer_by_layer() -> None:
@@ -42,5 +42,5 @@ def test_lenet_layer_by_layer() -> None:
         120 * 84,
         84 * 10,
     ]
-    found = traced(lenet5(), torch.ones(1, 1, 32, 32))
+    found = trace_complete(lenet5(), torch.ones(1, 1, 32, 32))
     assert [row["own_macs"] for row in found.table if row["own_macs"]] == macs

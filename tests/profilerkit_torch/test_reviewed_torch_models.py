@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import BACKEND, Call, ones, traced
+from tiny import BACKEND, Call, ones, trace_complete
 from torch import nn
 
 from profilerkit import ModelInputs, profile
@@ -30,7 +30,7 @@ def _compiles(function: Callable[[], Any]) -> int:
     return after - before
 
 
-def _doubled() -> Callable[[torch.Tensor], torch.Tensor]:
+def _make_doubling() -> Callable[[torch.Tensor], torch.Tensor]:
     """Return a function with code of its own, since torch remembers by the code."""
     names: dict[str, Any] = {}
     exec("def doubled(x):\n    return x * 2 + 1", names)
@@ -42,7 +42,7 @@ def _doubled() -> Callable[[torch.Tensor], torch.Tensor]:
 @pytest.mark.parametrize("metric", ["execution_time", "measured_memory", "layer_times", "macs", "training_macs"])
 def test_a_compiled_function_in_a_model_is_compiled_when_the_user_runs_it(metric: str, fullgraph: bool) -> None:
     """A mode in the first pass would have torch refuse to compile it: with an error, or for the rest of the process."""
-    doubled = torch.compile(_doubled(), backend="eager", fullgraph=fullgraph)
+    doubled = torch.compile(_make_doubling(), backend="eager", fullgraph=fullgraph)
     model = Call(lambda self, x: doubled(self.linear(x)), linear=nn.Linear(4, 4))
     options: dict[str, Any] = {"backward": False} if metric == "layer_times" else {}
 
@@ -103,7 +103,7 @@ def test_a_model_that_needs_gradients_of_its_caller_is_counted_with_them(needs_v
         return self.forces(x)
 
     positions = ones(ROWS, 3)
-    found = traced(Call(function, forces=forces), positions)
+    found = trace_complete(Call(function, forces=forces), positions)
     forward = 2 * (24 + 8) + 8 + 1 + 8  # products, two biases, tanh
     backward = 2 * (24 + 8) + 8  # products, tanh
     reductions = ROWS + 3 * ROWS  # the sum, the sign
@@ -139,7 +139,7 @@ def test_an_input_given_twice_is_one_tensor_in_a_real_run_too() -> None:
         return out
 
     x = ones(ROWS, 4)
-    assert traced(Call(function, linear=nn.Linear(4, 4)), x, x).macs == ROWS * 16
+    assert trace_complete(Call(function, linear=nn.Linear(4, 4)), x, x).macs == ROWS * 16
 
 
 # Training -----------------------------------------------------------------------------------------------------------
@@ -187,6 +187,6 @@ def test_packed_weights_are_traced_the_same_way_again() -> None:
     """Torch's memory of fake tensors held on to the packed weights of the first trace, and failed in the second."""
     layers = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
     model = torch.ao.quantization.quantize_dynamic(layers, {nn.Linear})
-    found = [traced(model, ones(ROWS, 8)) for _ in range(2)]
+    found = [trace_complete(model, ones(ROWS, 8)) for _ in range(2)]
     assert [trace.macs for trace in found] == [2 * ROWS * 64] * 2
     assert [trace.method for trace in found] == ["fake tensors"] * 2

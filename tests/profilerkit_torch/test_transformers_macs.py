@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import BACKEND, traced
+from tiny import BACKEND, trace_complete
 from torch import nn
 
 from profilerkit import ModelInputs
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 tf = pytest.importorskip("transformers")
 
-from transformers_models import FORMULATED, FRAMES, B, S, ids, model_of, quiet  # noqa: E402
+from transformers_models import FORMULATED, FRAMES, B, S, ids, make_model, quiet  # noqa: E402
 
 
 def attention(width: int, queries: int, keys: int) -> int:
@@ -125,17 +125,17 @@ def built(name: str, device: str = "meta", **settings: Any) -> nn.Module:
     kind, config = MODELS[name][0], MODELS[name][1]()
     for key, value in settings.items():
         setattr(config, key, value)
-    return model_of(kind, config, device)
+    return make_model(kind, config, device)
 
 
-def counted(name: str, device: str = "meta", **settings: Any) -> Any:
-    return traced(built(name, device, **settings), **MODELS[name][2]())
+def count_model(name: str, device: str = "meta", **settings: Any) -> Any:
+    return trace_complete(built(name, device, **settings), **MODELS[name][2]())
 
 
 @pytest.mark.parametrize("device", ["meta", "cpu"])
 @pytest.mark.parametrize("name", MODELS)
 def test_macs_are_those_of_the_closed_form(name: str, device: str) -> None:
-    found = counted(name, device)
+    found = count_model(name, device)
     assert found.macs == MODELS[name][3](MODELS[name][1]())
     assert found.notes == ()  # on shapes alone
     assert found.total_params == sum(parameter.numel() for parameter in built(name).parameters())
@@ -144,19 +144,19 @@ def test_macs_are_those_of_the_closed_form(name: str, device: str) -> None:
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "mamba"])
 def test_the_way_attention_is_written_changes_nothing(name: str) -> None:
     expected = MODELS[name][3](MODELS[name][1]())
-    assert {counted(name, _attn_implementation=way).macs for way in ("eager", "sdpa")} == {expected}
+    assert {count_model(name, _attn_implementation=way).macs for way in ("eager", "sdpa")} == {expected}
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", MODELS)
 def test_narrower_numbers_cost_the_same(name: str, dtype: torch.dtype) -> None:
     inputs = {key: x.to(dtype) if x.is_floating_point() else x for key, x in MODELS[name][2]().items()}
-    assert traced(built(name).to(dtype), **inputs).macs == MODELS[name][3](MODELS[name][1]())
+    assert trace_complete(built(name).to(dtype), **inputs).macs == MODELS[name][3](MODELS[name][1]())
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "mixtral", "t5", "whisper"])
 def test_the_keys_that_are_kept_for_later_cost_nothing(name: str) -> None:
-    assert counted(name, use_cache=True).macs == counted(name, use_cache=False).macs
+    assert count_model(name, use_cache=True).macs == count_model(name, use_cache=False).macs
 
 
 @pytest.mark.parametrize("device", ["meta", "cpu"])
@@ -164,7 +164,7 @@ def test_the_keys_that_are_kept_for_later_cost_nothing(name: str) -> None:
 def test_a_mask_leaves_the_dense_product(name: str, device: str) -> None:
     mask = torch.ones(B, S, dtype=torch.int64)
     mask[1, S // 2 :] = 0
-    found = traced(built(name, device), **MODELS[name][2](), attention_mask=mask)
+    found = trace_complete(built(name, device), **MODELS[name][2](), attention_mask=mask)
     assert found.macs == MODELS[name][3](MODELS[name][1]())
 
 
@@ -174,7 +174,7 @@ def test_one_more_token_over_kept_keys() -> None:
     model = built("llama", "cpu").eval()
     with torch.no_grad():
         past = model(ids(), use_cache=True).past_key_values
-    found = traced(model, input_ids=ids(1), past_key_values=past)
+    found = trace_complete(model, input_ids=ids(1), past_key_values=past)
     h = config.hidden_size
     layer = 3 * h * h + 3 * h * config.intermediate_size  # queries and output, keys and values of half the width
     expected = config.num_hidden_layers * (B * layer + attention(h, 1, S + 1)) + B * h * config.vocab_size
@@ -200,11 +200,11 @@ def test_a_cache_that_is_given_does_not_grow_with_the_calls() -> None:
 @pytest.mark.parametrize("way", ["grouped_mm", "batched_mm", "eager"])
 def test_the_experts_cost_the_same_however_they_are_called(way: str) -> None:
     """Each token goes through k experts; which ones depends on values, how many does not."""
-    assert counted("mixtral", "cpu", _experts_implementation=way).macs == mixtral(MODELS["mixtral"][1]())
+    assert count_model("mixtral", "cpu", _experts_implementation=way).macs == mixtral(MODELS["mixtral"][1]())
 
 
 def test_experts_that_only_values_call_are_counted_in_a_real_run() -> None:
-    found = counted("mixtral", "cpu", _experts_implementation="eager")
+    found = count_model("mixtral", "cpu", _experts_implementation="eager")
     assert found.method == "a real run"
     without = BACKEND.trace(built("mixtral", _experts_implementation="eager"), ModelInputs(input_ids=ids()))
     assert without.failure is not None
@@ -240,6 +240,6 @@ def test_real_sizes_on_the_meta_device(name: str) -> None:
     kind, config, params = PUBLISHED[name]
     with quiet(), torch.device("meta"):
         model = getattr(tf, kind)(config())
-    found = traced(model, input_ids=ids())
+    found = trace_complete(model, input_ids=ids())
     assert (found.total_params, found.macs) == (params, LARGE[name](config()))
     assert found.size_bytes >= 4 * params

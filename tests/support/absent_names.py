@@ -112,7 +112,7 @@ def keras_networks() -> dict[str, tuple[Any, Any]]:
     return {"keras": (keras.Sequential([keras.Input((4,)), *dense]), torch.ones(2, 4))}
 
 
-def profiled() -> dict[str, Any]:
+def profile_all() -> dict[str, Any]:
     """Return what the reports say."""
     from profilerkit import NotOfferedError, profile
 
@@ -142,4 +142,4 @@ if __name__ == "__main__":
 
     if os.environ.get("KERAS_BACKEND"):
         import keras  # noqa: F401
-    sys.stdout.write(json.dumps(each_without(sys.argv[1:], take_away, lambda name: profiled())))
+    sys.stdout.write(json.dumps(each_without(sys.argv[1:], take_away, lambda name: profile_all())))

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from profilerkit import Profiler, Report, load
-from profilerkit.plugging.offers import offered_renderers
+from profilerkit.plugging.offers import list_renderers
 from profilerkit.render import render
 
-__all__ = ["in_a_thread", "in_every_form", "profiled_cloned_and_compared"]
+__all__ = ["in_a_thread", "in_every_form", "use_in_every_way"]
 
 
 def in_a_thread(do: Callable[[], Any]) -> None:
@@ -37,11 +37,11 @@ def in_every_form(report: Report) -> list[Any]:
     with tempfile.TemporaryDirectory() as folder:
         report.save(Path(folder) / "report.json")
         found = load(Path(folder) / "report.json")
-    shown = [render(report, offer.item.name, details=True) for offer in offered_renderers()]
+    shown = [render(report, offer.item.name, details=True) for offer in list_renderers()]
     return [*shown, found.to_dict(), report._repr_html_()]
 
 
-def profiled_cloned_and_compared(profiler: Profiler, model: Any, **runs: Any) -> Report:
+def use_in_every_way(profiler: Profiler, model: Any, **runs: Any) -> Report:
     """Use a profiler in every way that it has."""
     profiler.compute_network_status(print_mode="debug", short_print=False, **runs)
     clone = profiler.clone(model=model, retain_status=True)

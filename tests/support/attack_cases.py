@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-__all__ = ["NOTHING", "NO_CONTEXT", "NO_FAULT", "Allowed", "Case", "Difference", "differing", "quiet", "unexpected"]
+__all__ = [
+    "NOTHING",
+    "NO_CONTEXT",
+    "NO_FAULT",
+    "Allowed",
+    "Case",
+    "Difference",
+    "find_differences",
+    "find_unexpected",
+    "quiet",
+]
 
 NO_FAULT = "none"
 NO_CONTEXT = "none"
@@ -48,7 +58,7 @@ def _brief(value: Any) -> str:
     return text if len(text) <= 160 else f"{text[:157]}..."
 
 
-def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
+def find_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
     """Yield the facts that are no longer what they were."""
     for name in {**before, **after}:
         if before.get(name, NOTHING) != after.get(name, NOTHING):
@@ -89,10 +99,10 @@ class Allowed:
         """Say whether this is one of them."""
         texts = (difference.fact, case.model, case.call, case.fault, case.context)
         patterns = (self.facts, self.models, self.calls, self.faults, self.contexts)
-        return all(any(fnmatchcase(text, each) for each in of) for text, of in zip(texts, patterns, strict=True))
+        return all(any(fnmatchcase(text, name) for name in of) for text, of in zip(texts, patterns, strict=True))
 
 
-def unexpected(case: Case, differences: Iterable[Difference], table: Iterable[Allowed]) -> list[str]:
+def find_unexpected(case: Case, differences: Iterable[Difference], table: Iterable[Allowed]) -> list[str]:
     """Return in words the differences that no entry of the table expects."""
     table = tuple(table)
-    return [str(each) for each in differences if not any(entry.covers(case, each) for entry in table)]
+    return [str(difference) for difference in differences if not any(entry.covers(case, difference) for entry in table)]

@@ -55,7 +55,7 @@ class Part:
         return done.returncode
 
 
-def parts_of(only: str) -> list[Part]:
+def list_parts(only: str) -> list[Part]:
     """Return the parts of all files, those of many parts first, or of the files whose name holds a text."""
     paths = [*SPLIT, *sorted(path.name for path in ATTACK.glob("test_*.py") if path.name not in SPLIT)]
     return [
@@ -104,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--part", nargs=3, metavar=("PATH", "NUMBER", "OF"), help="run this part, in this process")
     options = parser.parse_args(arguments)
     if not options.part:
-        return run_all(parts_of(options.only), options.jobs, options.folder)
+        return run_all(list_parts(options.only), options.jobs, options.folder)
     path, number, of = options.part
     own = ["-q", "-p", "no:cacheprovider", "--durations=10", str(ATTACK / path)]
     return int(pytest.main(own, plugins=[Part(path, int(number), int(of))]))

@@ -15,7 +15,7 @@ BACKENDS = ("torch", "tensorflow", "onnx", "jax")
 FAILURE = "the process was ended by the signal SIGSEGV"
 
 
-def planted(count: int, run: str, factor: int = 1, torch: str = "2.12") -> Iterator[Row]:
+def make_rows(count: int, run: str, factor: int = 1, torch: str = "2.12") -> Iterator[Row]:
     """Yield rows whose values follow from their number: every tenth has failed, every seventh is partial."""
     for number in range(count):
         macs = (number * 7919 % count + 1) * 1000 * (factor if number % 5 == 0 else 1)
@@ -31,7 +31,7 @@ def planted(count: int, run: str, factor: int = 1, torch: str = "2.12") -> Itera
             values["macs"] = replace(values["macs"], completeness=Completeness.PARTIAL, reason="aten.odd (2 calls)")
         if status is RowStatus.FAILED:
             reason, end = FAILURE, FailureCode.SIGNAL
-            values = {name: Value(None, each.unit, Completeness.FAILED, FAILURE) for name, each in values.items()}
+            values = {name: Value(None, value.unit, Completeness.FAILED, FAILURE) for name, value in values.items()}
         yield Row(
             f"zoo:model_{number:05d}",
             f"{factor}{torch}{number}".rjust(64, "k"),
@@ -57,7 +57,7 @@ def fill(store: Store, count: int, times: int = 1) -> list[str]:
     for factor in range(1, times + 1):
         started = f"2026-01-0{factor}T00:00:00.000000+00:00"
         run = store.begin_run(Run("", started, machine="m", facts={"profilerkit": "0.1.0"}), {"cpu": "A"}).run
-        insert(store, list(planted(count, run, factor, f"2.1{1 + factor}")))
+        insert(store, list(make_rows(count, run, factor, f"2.1{1 + factor}")))
         runs.append(run)
     return runs
 

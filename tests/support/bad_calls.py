@@ -12,7 +12,7 @@ from frameworks import Framework
 from profilerkit import profile
 from profilerkit.cost import Cost
 
-__all__ = ["calls_of", "formula", "layer_formula"]
+__all__ = ["formula", "layer_formula", "list_calls"]
 
 #: A callable, and arguments with which it works; what is itself callable makes the argument, anew for each call.
 Call = tuple[Callable[..., Any], Mapping[str, Any]]
@@ -29,7 +29,7 @@ def layer_formula(layer: Any, inputs: Any, outputs: Any, training: Any = False) 
     return Cost(1, 2)
 
 
-def calls_of(framework: Framework) -> dict[str, Call]:
+def list_calls(framework: Framework) -> dict[str, Call]:
     """Return by its name each public call, those of the framework alone too."""
     costs = import_module(f"{framework.package.__name__}.costs")
 
@@ -39,23 +39,23 @@ def calls_of(framework: Framework) -> dict[str, Call]:
     def batches() -> Any:
         return [(framework.tensor(np.ones((2, 4), np.float32)), framework.tensor(np.zeros(2, np.int64)))]
 
-    def profiled(**given: Any) -> Any:
+    def call_profile(**given: Any) -> Any:
         options = {**framework.quick_options, **given}
         return profile(model(), framework.inputs(2, 4), metrics=framework.quick_metrics, **options)
 
-    def registered(op: Any, formula: Any, override: Any) -> Any:
+    def register(op: Any, formula: Any, override: Any) -> Any:
         with costs.scoped_costs():
             return costs.register_op_cost(op, formula, override=override)
 
-    def registered_by_decorator(op: Any, formula: Any) -> Any:
+    def register_by_decorator(op: Any, formula: Any) -> Any:
         with costs.scoped_costs():
             return costs.register_op_cost(op)(formula)
 
     evaluation = {"model": model, "data_loader": batches, "device": None, "transform": None}
-    names = [each.__name__ for each in (framework.profiler, framework.forward_pass, framework.loader)]
+    names = [item.__name__ for item in (framework.profiler, framework.forward_pass, framework.loader)]
     profiler = {"model": model, "data_splits": None, "name": None, "inputs": None, "input_shape": None, "backend": None}
     return {
-        "profile": (profiled, {**_OPTIONS, **framework.profile_arguments}),
+        "profile": (call_profile, {**_OPTIONS, **framework.profile_arguments}),
         names[0]: (framework.profiler, profiler),
         names[1]: (framework.forward_pass, {"model_input_pattern": (0, "_"), "expecting_common_inputs": True}),
         names[2]: (framework.loader, {"native": batches, "forward_pass": None}),
@@ -63,7 +63,7 @@ def calls_of(framework: Framework) -> dict[str, Call]:
         "get_missclass": (framework.get_missclass, {**evaluation, "threshold": None}),
         "get_topk": (framework.get_topk, {**evaluation, "topk": (1, 2)}),
         "EvalLossFunction": (framework.EvalLossFunction, {"loss_fn": lambda: framework.squared}),
-        "register_op_cost": (registered, {"op": "mylib::x", "formula": lambda: formula, "override": False}),
-        "register_op_cost()": (registered_by_decorator, {"op": "mylib::x", "formula": lambda: formula}),
+        "register_op_cost": (register, {"op": "mylib::x", "formula": lambda: formula, "override": False}),
+        "register_op_cost()": (register_by_decorator, {"op": "mylib::x", "formula": lambda: formula}),
         **framework.own_calls(),
     }

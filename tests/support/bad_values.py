@@ -9,14 +9,14 @@ from typing import Any
 from profilerkit import IncompleteStatusError, ProfilerKitError
 from profilerkit.error_text import shown
 
-__all__ = ["WRONG", "complaint", "nested"]
+__all__ = ["WRONG", "complaint", "nest"]
 
 
 class Anything:
     """A class that is nothing special."""
 
 
-def nested(levels: int) -> list[Any]:
+def nest(levels: int) -> list[Any]:
     value: list[Any] = []
     for _ in range(levels):
         value = [value]
@@ -43,7 +43,7 @@ WRONG: Mapping[str, Callable[[], Any]] = {
     "object": object,
     "class": lambda: Anything,
     "function": lambda: lambda *args, **kwargs: 1,
-    "nested": lambda: nested(5000),
+    "nested": lambda: nest(5000),
 }
 
 #: Errors of ours, and Python's own for arguments.
@@ -58,12 +58,12 @@ def complaint(call: Callable[[], Any], name: str, value: Any) -> str:
             result = call()
             return "every metric of the report failed" if all_failed(result) else ""
     except SAID as error:
-        return unsaid(error, name, value)
+        return find_flaw(error, name, value)
     except Exception as error:  # anything else comes from the inside
         return f"raised {type(error).__name__}: {str(error)[:200]}"
 
 
-def unsaid(error: Exception, name: str, value: Any) -> str:
+def find_flaw(error: Exception, name: str, value: Any) -> str:
     """Return why a message is of no help: it names neither the argument nor its value, or it is endless."""
     message = str(error)
     if name == "strict" and isinstance(error, IncompleteStatusError):

@@ -108,7 +108,7 @@ class _Drawing(FakeBackend):
 @wrong("preserved swallows errors")
 class _Swallowing(FakeBackend):
     @contextmanager
-    def preserved(self, model: FakeModel) -> Iterator[None]:
+    def preserve(self, model: FakeModel) -> Iterator[None]:
         try:
             yield
         except ArithmeticError:
@@ -244,7 +244,7 @@ class _Numbers(FakeBackend):
 
 @wrong("a model opened as a copy")
 class _Copying(FakeBackend):
-    def opened(self, model: FakeModel) -> FakeModel:
+    def open_model(self, model: FakeModel) -> FakeModel:
         return replace(model)
 
 
@@ -290,7 +290,7 @@ class _Parted(Run):
         return {"": 1e-3}
 
 
-def yielding(kind: Callable[[Run], Any]) -> Callable[..., Any]:
+def make_yielding(kind: Callable[[Run], Any]) -> Callable[..., Any]:
     """Return a ``run`` that yields something else in place of a run."""
 
     @contextmanager
@@ -356,12 +356,12 @@ class _Loader(FakeBackend):
 # And more, a line or two each ---------------------------------------------------------------------------------------
 
 
-def overriding(what: str, **methods: Any) -> None:
+def override(what: str, **methods: Any) -> None:
     """Keep a backend that is wrong in some methods."""
     BROKEN[what] = type("Overriding", (FakeBackend,), methods)
 
 
-def failing_with(change: Callable[[ModelTrace], ModelTrace]) -> Callable[..., ModelTrace]:
+def change_failures(change: Callable[[ModelTrace], ModelTrace]) -> Callable[..., ModelTrace]:
     """Return a ``trace`` that changes the traces of models that raise."""
 
     def trace(self: FakeBackend, model: FakeModel, inputs: ModelInputs | None) -> ModelTrace:
@@ -406,23 +406,23 @@ def trace_naming_once(self: FakeBackend, model: FakeModel, inputs: ModelInputs |
     return replace(found, uncounted={}) if self.traced > 1 else found
 
 
-def training_that_leaves_out(self: FakeBackend, model: FakeModel, inputs: ModelInputs) -> ModelTrace:
+def trace_training_in_part(self: FakeBackend, model: FakeModel, inputs: ModelInputs) -> ModelTrace:
     found = self.trace(model, inputs)
     operators = tuple(replace(op, macs=3 * op.macs - (op.macs == 1920) * op.macs) for op in found.operators)
     return replace(found, operators=operators, uncounted={"fake::op": 1})
 
 
-def layer_times_of(*seconds: float) -> Callable[..., list[LayerTime]]:
+def give_layer_times(*seconds: float) -> Callable[..., list[LayerTime]]:
     return lambda self, *args, **options: [LayerTime("first", "linear", 1, seconds)]
 
 
-def operator_times_of(layer: str, seconds: float) -> Callable[..., OperatorTimes]:
+def give_operator_times(layer: str, seconds: float) -> Callable[..., OperatorTimes]:
     times = OperatorTime("fake::op", layer, "forward", 1, (seconds,))
     return lambda self, *args, **options: OperatorTimes((times,), {"forward": (0.5,)})
 
 
 @contextmanager
-def training_that_stays(self: FakeBackend, model: FakeModel, inputs: ModelInputs, options: RunOptions) -> Iterator[Run]:
+def leave_training_off(self: FakeBackend, model: FakeModel, inputs: ModelInputs, options: RunOptions) -> Iterator[Run]:
     model.training = False
     yield Run(lambda: model.run(inputs))
 
@@ -452,51 +452,51 @@ def operator_times_of_one_layer(self: FakeBackend, *args: Any, **options: Any) -
     return OperatorTimes((OperatorTime("fake::op", "first", "forward", 1, (0.1,), called=called),), {"forward": (0.5,)})
 
 
-overriding("call= ignored where it is traced", trace=trace_of_the_own_call)
-overriding("call= ignored where it is timed", run=run_of_the_own_call)
-overriding("mode= ignored", run=run_in_one_mode)
-overriding("num_threads= ignored", run=run_on_any_threads)
-overriding("an operator table of one layer alone", operator_times=operator_times_of_one_layer)
+override("call= ignored where it is traced", trace=trace_of_the_own_call)
+override("call= ignored where it is timed", run=run_of_the_own_call)
+override("mode= ignored", run=run_in_one_mode)
+override("num_threads= ignored", run=run_on_any_threads)
+override("an operator table of one layer alone", operator_times=operator_times_of_one_layer)
 TEXT: Any = "it failed"
-overriding("a failure that is text", trace=failing_with(lambda found: replace(found, failure=TEXT)))
-overriding("a failure without words", trace=failing_with(lambda found: replace(found, failure=RuntimeError())))
-overriding("a forward pass that loses the message", run=run_without_message)
+override("a failure that is text", trace=change_failures(lambda found: replace(found, failure=TEXT)))
+override("a failure without words", trace=change_failures(lambda found: replace(found, failure=RuntimeError())))
+override("a forward pass that loses the message", run=run_without_message)
 BROKEN["a trace that takes all metrics with it"] = _RaisingTrace
 BROKEN["a failure that metrics do not quote"] = _Mute
-overriding("an unknown operation that is named once", trace=trace_naming_once)
-overriding("an unknown operation that fails", trace=trace_failing_where_unknown)
-overriding("a device that is looked for too late", evaluate=evaluate_too_early)
-overriding("calls where nothing ran", trace=trace_with_calls)
-overriding("an evaluation made twice", evaluate=evaluate_twice)
-overriding("negative times of layers", layer_times=layer_times_of(-0.1))
-overriding("layers that take no time", layer_times=layer_times_of(0.0))
-overriding("operators of layers that are not there", operator_times=operator_times_of("nowhere", 0.1))
-overriding("operators that take longer than all", operator_times=operator_times_of("first", 0.75))
-overriding("a step of training that leaves something out", trace_training=training_that_leaves_out)
-overriding("zeros among other weights", zero_weights=lambda self, model: (0, 1))
-overriding("memory that nothing takes", measured_memory=lambda self, model, inputs, device=None: 0)
-overriding("training steps that change the model", run=training_that_stays)
-overriding("no tensor is a tensor", is_tensor=lambda self, value: False)
-overriding("random tensors of one sample", random_tensor=lambda self, spec, size: FakeTensor((1, *spec.shape)))
-overriding(
+override("an unknown operation that is named once", trace=trace_naming_once)
+override("an unknown operation that fails", trace=trace_failing_where_unknown)
+override("a device that is looked for too late", evaluate=evaluate_too_early)
+override("calls where nothing ran", trace=trace_with_calls)
+override("an evaluation made twice", evaluate=evaluate_twice)
+override("negative times of layers", layer_times=give_layer_times(-0.1))
+override("layers that take no time", layer_times=give_layer_times(0.0))
+override("operators of layers that are not there", operator_times=give_operator_times("nowhere", 0.1))
+override("operators that take longer than all", operator_times=give_operator_times("first", 0.75))
+override("a step of training that leaves something out", trace_training=trace_training_in_part)
+override("zeros among other weights", zero_weights=lambda self, model: (0, 1))
+override("memory that nothing takes", measured_memory=lambda self, model, inputs, device=None: 0)
+override("training steps that change the model", run=leave_training_off)
+override("no tensor is a tensor", is_tensor=lambda self, value: False)
+override("random tensors of one sample", random_tensor=lambda self, spec, size: FakeTensor((1, *spec.shape)))
+override(
     "random tensors that are constant",
     random_tensor=lambda self, spec, size: np.ones((size, *spec.shape), spec.dtype),
 )
-overriding(
+override(
     "arrays that lose their values",
     as_tensor=lambda self, value: np.zeros_like(value) if isinstance(value, np.ndarray) else value,
 )
-overriding("batches that stay", with_batch_size=lambda self, tensor, size: tensor)
-overriding(
+override("batches that stay", with_batch_size=lambda self, tensor, size: tensor)
+override(
     "batches of another dtype",
     with_batch_size=lambda self, tensor, size: FakeBackend.with_batch_size(self, tensor, size).astype("float64"),
 )
-overriding("devices with two names", resolve_device=lambda self, model, device: f"{device or 'cpu'}:0")
-overriding("an environment of nothing", environment=lambda self: None)
-overriding("inputs fitted to a list", fit_inputs=lambda self, model, inputs: list(inputs.leaves()))
-overriding("no way to run", execution_modes=())
-overriding("unavailable without a reason", run=without_values)
-overriding("a run that is a plain function", run=yielding(lambda run: run.call))
-overriding("samples that are too few", run=yielding(_Few))
-overriding("a clock that runs backwards", run=yielding(_Back))
-overriding("parts of a run without names", run=yielding(_Parted))
+override("devices with two names", resolve_device=lambda self, model, device: f"{device or 'cpu'}:0")
+override("an environment of nothing", environment=lambda self: None)
+override("inputs fitted to a list", fit_inputs=lambda self, model, inputs: list(inputs.leaves()))
+override("no way to run", execution_modes=())
+override("unavailable without a reason", run=without_values)
+override("a run that is a plain function", run=make_yielding(lambda run: run.call))
+override("samples that are too few", run=make_yielding(_Few))
+override("a clock that runs backwards", run=make_yielding(_Back))
+override("parts of a run without names", run=make_yielding(_Parted))

@@ -139,10 +139,10 @@ def _(found: ModelTrace) -> ModelTrace:
 
 @wrong_trace("weights of two bytes")
 def _(found: ModelTrace) -> ModelTrace:
-    def halved(layer: Any) -> Any:
+    def halve(layer: Any) -> Any:
         return replace(layer, parameters=tuple(replace(w, bytes=w.bytes // 2) for w in layer.parameters))
 
-    return replace(found, layers=tuple(map(halved, found.layers)))
+    return replace(found, layers=tuple(map(halve, found.layers)))
 
 
 # Memory -------------------------------------------------------------------------------------------------------------
@@ -193,19 +193,19 @@ def _(found: ModelTrace) -> ModelTrace:
 
 @wrong_trace("bfloat16 weights of four bytes")
 def _(found: ModelTrace) -> ModelTrace:
-    def widened(layer: Any) -> Any:
+    def widen(layer: Any) -> Any:
         return replace(layer, parameters=tuple(replace(w, bytes=4 * w.count) for w in layer.parameters))
 
-    return replace(found, layers=tuple(map(widened, found.layers)))
+    return replace(found, layers=tuple(map(widen, found.layers)))
 
 
 @wrong_trace("int8 weights as floats")
 def _(found: ModelTrace) -> ModelTrace:
-    def floating(layer: Any) -> Any:
+    def make_floating(layer: Any) -> Any:
         weights = layer.parameters
         return replace(layer, parameters=tuple(replace(w, dtype=w.dtype.replace("int8", "float32")) for w in weights))
 
-    return replace(found, layers=tuple(map(floating, found.layers)))
+    return replace(found, layers=tuple(map(make_floating, found.layers)))
 
 
 @wrong_trace("one name for all operators")

@@ -41,12 +41,12 @@ class Keeper:
 
 
 @functools.cache
-def remembered(size: int) -> Any:
+def remember(size: int) -> Any:
     return tf.range(size, dtype=tf.float32) * 2.0
 
 
 @functools.cache
-def remembered_pair(size: int) -> Any:
+def remember_pair(size: int) -> Any:
     return tf.sin(tf.range(size, dtype=tf.float32)), tf.cos(tf.range(size, dtype=tf.float32))
 
 
@@ -104,8 +104,8 @@ class Caching(keras.Model):  # type: ignore[misc]
             "a global": _bound,
             "a class": lambda: _in(Keeper.store, table),
             "a slot": lambda: self.keeper.secret(table),
-            "a cached function": lambda: remembered(4),
-            "a cached pair": lambda: remembered_pair(4)[0],
+            "a cached function": lambda: remember(4),
+            "a cached pair": lambda: remember_pair(4)[0],
             "a hidden dict": lambda: _in(elsewhere("HIDDEN"), table),
             "a hidden list": lambda: _first(elsewhere("HIDDEN_LIST"), table),
             "a dict far below": lambda: _in(_innermost(), table),

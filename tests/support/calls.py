@@ -81,7 +81,7 @@ def raw_cost(kind: str, **arguments: Any) -> Cost | None:
     """
     graph = tf.Graph()
     with graph.as_default():
-        placed_arguments = {name: placed(value) for name, value in arguments.items()}
+        placed_arguments = {name: place(value) for name, value in arguments.items()}
         op_def_library.apply_op(kind, name="operator", **{**defaults(kind), **placed_arguments})
     operator = graph.get_operation_by_name("operator")
     return op_cost(graph_call(operator))
@@ -104,11 +104,11 @@ def default(value: Any) -> Any:
     return next((list(items) for _, items in value.list.ListFields()), []) if kind == "list" else getattr(value, kind)
 
 
-def placed(value: Any) -> Any:
+def place(value: Any) -> Any:
     if isinstance(value, tf.TensorSpec):
         return tf.compat.v1.placeholder(value.dtype, value.shape)
     if isinstance(value, list):
-        return [placed(item) for item in value]
+        return [place(item) for item in value]
     return value
 
 

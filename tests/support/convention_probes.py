@@ -33,7 +33,7 @@ class Probe:
     jax: Callable[..., Any] | None = None
 
 
-def _of(constant: str, torch_name: str | None, tensorflow_name: str | None) -> Probe:
+def _make_probe(constant: str, torch_name: str | None, tensorflow_name: str | None) -> Probe:
     """Return the probe of an elementary function of one tensor."""
 
     def in_torch(torch: Any, x: Any, y: Any) -> Any:
@@ -54,26 +54,26 @@ def _each(**counts: int) -> dict[str, int]:
 
 
 PROBES: dict[str, Probe] = {
-    "exp": _of("EXP", "exp", "Exp"),
-    "expm1": _of("EXP", "expm1", "Expm1"),
-    "log": _of("LOG", "log", "Log"),
-    "log1p": _of("LOG", "log1p", "Log1p"),
-    "sqrt": _of("SQRT", "sqrt", "Sqrt"),
-    "rsqrt": _of("RSQRT", "rsqrt", "Rsqrt"),
-    "sin": _of("SINE", "sin", "Sin"),
-    "cos": _of("SINE", "cos", "Cos"),
-    "erf": _of("ERF", "erf", "Erf"),
-    "tanh": _of("TANH", "tanh", "Tanh"),
-    "sigmoid": _of("SIGMOID", "sigmoid", "Sigmoid"),
-    "abs": _of("ABSOLUTE", "abs", "Abs"),
-    "angle": _of("ANGLE", "angle", None),
-    "neg": _of("NEGATE", "neg", "Neg"),
-    "sign": _of("SIGN", "sign", "Sign"),
-    "floor": _of("ROUND", "floor", "Floor"),
-    "reciprocal": _of("DIVIDE", "reciprocal", "Reciprocal"),
-    "square": _of("POWER", "square", "Square"),
-    "lgamma": _of("SPECIAL", "lgamma", "Lgamma"),
-    "atan": _of("SPECIAL", "atan", "Atan"),
+    "exp": _make_probe("EXP", "exp", "Exp"),
+    "expm1": _make_probe("EXP", "expm1", "Expm1"),
+    "log": _make_probe("LOG", "log", "Log"),
+    "log1p": _make_probe("LOG", "log1p", "Log1p"),
+    "sqrt": _make_probe("SQRT", "sqrt", "Sqrt"),
+    "rsqrt": _make_probe("RSQRT", "rsqrt", "Rsqrt"),
+    "sin": _make_probe("SINE", "sin", "Sin"),
+    "cos": _make_probe("SINE", "cos", "Cos"),
+    "erf": _make_probe("ERF", "erf", "Erf"),
+    "tanh": _make_probe("TANH", "tanh", "Tanh"),
+    "sigmoid": _make_probe("SIGMOID", "sigmoid", "Sigmoid"),
+    "abs": _make_probe("ABSOLUTE", "abs", "Abs"),
+    "angle": _make_probe("ANGLE", "angle", None),
+    "neg": _make_probe("NEGATE", "neg", "Neg"),
+    "sign": _make_probe("SIGN", "sign", "Sign"),
+    "floor": _make_probe("ROUND", "floor", "Floor"),
+    "reciprocal": _make_probe("DIVIDE", "reciprocal", "Reciprocal"),
+    "square": _make_probe("POWER", "square", "Square"),
+    "lgamma": _make_probe("SPECIAL", "lgamma", "Lgamma"),
+    "atan": _make_probe("SPECIAL", "atan", "Atan"),
     "relu": Probe(lambda t, x, y: t.relu(x), lambda t, x, y: t.nn.relu(x), _each(COMPARE=1)),
     "add": Probe(lambda t, x, y: x + y, lambda t, x, y: x + y, _each(ADD=1)),
     "sub": Probe(lambda t, x, y: x - y, lambda t, x, y: x - y, _each(SUBTRACT=1)),

@@ -14,26 +14,26 @@ from pathlib import Path
 from import_graph import graph_of_modules, modules_imported
 from source_tree import ROOT, packages
 
-__all__ = ["covering"]
+__all__ = ["find_covering"]
 
 #: How many modules may lie between a test and the file.
 FARTHEST = 2
 
 
-def covering(file: Path) -> Iterator[tuple[int, Path]]:
+def find_covering(file: Path) -> Iterator[tuple[int, Path]]:
     """Yield how far each test file is from a source file, and the test file; 0 for those of its folder."""
-    module = _module_of(file)
+    module = _find_module(file)
     steps = {module: 1}
     importers = _importers()
     level = {module}
     for distance in range(2, FARTHEST + 2):
-        level = {above for each in level for above in importers.get(each, ())} - steps.keys()
+        level = {above for one_module in level for above in importers.get(one_module, ())} - steps.keys()
         steps.update(dict.fromkeys(level, distance))
     mirrored = ROOT / "tests" / Path(*module.split(".")[:-1])
     of_a_backend = file.resolve().is_relative_to(ROOT / "backends")
     near = []
     for test in sorted((ROOT / "tests").rglob("test_*.py")):
-        reached = [steps[each] for each in modules_imported(test, steps) if each in steps]
+        reached = [steps[item] for item in modules_imported(test, steps) if item in steps]
         is_near = test.parent == mirrored and (file.stem in test.stem or reached)
         if is_near or (of_a_backend and test.parent.name == "backends" and _shares_a_name(file, test)):
             near.append((0, test))
@@ -47,7 +47,7 @@ def _shares_a_name(file: Path, test: Path) -> bool:
     return file.stem in test.stem or file.parent.name in test.stem
 
 
-def _module_of(file: Path) -> str:
+def _find_module(file: Path) -> str:
     for package, folder in packages().items():
         if file.resolve().is_relative_to(folder):
             parts = [package, *file.resolve().relative_to(folder).with_suffix("").parts]
@@ -72,7 +72,7 @@ def _importers() -> dict[str, set[str]]:
 def main() -> None:
     if len(sys.argv) != 2:
         raise SystemExit("usage: make test-for FILE=profilerkit/piping/status.py")
-    for distance, test in covering(Path(sys.argv[1])):
+    for distance, test in find_covering(Path(sys.argv[1])):
         sys.stdout.write(f"{distance}  {test.relative_to(ROOT)}\n")
 
 

@@ -52,16 +52,16 @@ class Disk:
     def states(self) -> Iterator[dict[str, bytes]]:
         """Yield the contents by name of every folder that a crash at this moment can leave."""
         for count in range(len(self.pending) + 1):
-            yield from self._contents(list(self.named(count).items()))
+            yield from self._contents(list(self.list_names(count).items()))
 
-    def named(self, count: int) -> dict[str, int]:
+    def list_names(self, count: int) -> dict[str, int]:
         """Return which name is which file after so many of the changes."""
         names = dict(self.names)
         for change, name, number in self.pending[:count]:
             if change == "removed":
                 names.pop(name, None)
             elif change == "moved":
-                names = {each: held for each, held in names.items() if held != number} | {name: number}
+                names = {one_name: held for one_name, held in names.items() if held != number} | {name: number}
             else:
                 names[name] = number
         return names
@@ -77,7 +77,7 @@ class Disk:
 
     def now(self) -> dict[str, bytes]:
         """Return what a reader sees, and a process that was killed leaves."""
-        names = self.named(len(self.pending))
+        names = self.list_names(len(self.pending))
         return {name: self.files[number].seen for name, number in names.items()}
 
 
@@ -128,7 +128,7 @@ class Recorder:
         return call
 
     def _copy(self) -> Disk:
-        files = {number: _File(each.safe, each.seen) for number, each in self.disk.files.items()}
+        files = {number: _File(value.safe, value.seen) for number, value in self.disk.files.items()}
         return Disk(files, dict(self.disk.names), list(self.disk.pending))
 
     def _name(self, path: Any) -> str:
@@ -168,7 +168,7 @@ class Recorder:
     def _fsync(self, returned: None, descriptor: int) -> None:
         number = self._opened[descriptor]
         if number == "folder":
-            self.disk.names, self.disk.pending = self.disk.named(len(self.disk.pending)), []
+            self.disk.names, self.disk.pending = self.disk.list_names(len(self.disk.pending)), []
         else:
             assert isinstance(number, int)
             self.disk.files[number].safe = self.disk.files[number].seen

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-__all__ = ["KINDS", "damaged"]
+__all__ = ["KINDS", "damage"]
 
 
-def _truncated(content: bytes, chance: random.Random) -> bytes:
+def _truncate(content: bytes, chance: random.Random) -> bytes:
     return content[: chance.randrange(len(content))]
 
 
@@ -24,40 +24,40 @@ def _several_bits(content: bytes, chance: random.Random) -> bytes:
     return bytes(changed)
 
 
-def _removed(content: bytes, chance: random.Random) -> bytes:
+def _remove(content: bytes, chance: random.Random) -> bytes:
     start = chance.randrange(len(content))
     return content[:start] + content[start + chance.randint(1, 40) :]
 
 
-def _repeated(content: bytes, chance: random.Random) -> bytes:
+def _repeat(content: bytes, chance: random.Random) -> bytes:
     start = chance.randrange(len(content))
     end = start + chance.randint(1, 200)
     return content[:end] + content[start:end] + content[end:]
 
 
-def _swapped(content: bytes, chance: random.Random) -> bytes:
+def _swap(content: bytes, chance: random.Random) -> bytes:
     first, second = sorted(chance.randrange(len(content)) for _ in range(2))
     end = second + chance.randint(1, 30)
     return content[:first] + content[second:end] + content[first:second] + content[end:]
 
 
-def _zeroed(content: bytes, chance: random.Random) -> bytes:
+def _zero(content: bytes, chance: random.Random) -> bytes:
     start, size = chance.randrange(len(content)), chance.randint(1, 64)
     return (content[:start] + bytes(size) + content[start + size :])[: len(content)]
 
 
 #: The kinds of damage.
 KINDS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
-    _truncated,
+    _truncate,
     _one_byte,
     _several_bits,
-    _removed,
-    _repeated,
-    _swapped,
-    _zeroed,
+    _remove,
+    _repeat,
+    _swap,
+    _zero,
 )
 
 
-def damaged(content: bytes, seed: int) -> bytes:
+def damage(content: bytes, seed: int) -> bytes:
     """Return a file with the damage of a seed; the kinds take turns."""
     return KINDS[seed % len(KINDS)](content, random.Random(seed))

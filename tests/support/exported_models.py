@@ -22,7 +22,7 @@ import models
 from profilerkit import ModelInputs
 from profilerkit.testing import ARCHITECTURES
 
-__all__ = ["CHANGES", "EXPORTERS", "INVALID", "MODELS", "REFUSED", "built", "exported"]
+__all__ = ["CHANGES", "EXPORTERS", "INVALID", "MODELS", "REFUSED", "built", "export_model"]
 
 #: The exporters by name, and the value of ``dynamo=`` that chooses them.
 EXPORTERS = {"dynamo": True, "TorchScript": False}
@@ -76,13 +76,13 @@ def _transformer(kind: str, config: Callable[[], Any], inputs: Callable[[], dict
     """Return what makes a transformer, without the keys and values for later tokens."""
 
     def make() -> tuple[nn.Module, ModelInputs]:
-        from transformers_models import model_of
+        from transformers_models import make_model
 
         settings, values = config(), inputs()
         settings.use_cache, settings._experts_implementation = False, "batched_mm"  # a grouped product has no ONNX
         if "input_ids" in values and "pixel_values" not in values:  # without it, transformers asks the positions
             values["attention_mask"] = torch.ones_like(values["input_ids"])
-        return Tupled(model_of(kind, settings), values), ModelInputs(*values.values())
+        return Tupled(make_model(kind, settings), values), ModelInputs(*values.values())
 
     return make
 
@@ -135,7 +135,7 @@ def _quiet() -> Iterator[None]:
         logging.disable(disabled)
 
 
-def exported(model: nn.Module, inputs: ModelInputs, exporter: str) -> onnx.ModelProto:
+def export_model(model: nn.Module, inputs: ModelInputs, exporter: str) -> onnx.ModelProto:
     """Return what an exporter makes of a model."""
     file: Any = io.BytesIO()  # which torch's annotation leaves out
     with _quiet():

@@ -187,7 +187,7 @@ def linear_attention() -> nn.Module:
 def llama_block() -> nn.Module:
     """Rotary positions, grouped keys and values, a causal mask, RMS norms and a gated MLP."""
 
-    def turned(x: Any, cosine: Any, sine: Any) -> Any:
+    def turn(x: Any, cosine: Any, sine: Any) -> Any:
         first, second = x.chunk(2, -1)
         return x * cosine + torch.cat([-second, first], -1) * sine
 
@@ -196,8 +196,8 @@ def llama_block() -> nn.Module:
         y = m.norm1(x)
         q, k, v = (f(y).view(batch, length, -1, 4).transpose(1, 2) for f in (m.q, m.k, m.v))
         angles = torch.arange(length)[:, None] * torch.tensor([1.0, 0.1, 1.0, 0.1])
-        q, k = (turned(each, angles.cos(), angles.sin()) for each in (q, k))
-        k, v = (each.repeat_interleave(2, 1) for each in (k, v))
+        q, k = (turn(item, angles.cos(), angles.sin()) for item in (q, k))
+        k, v = (item.repeat_interleave(2, 1) for item in (k, v))
         attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + m.out(attended.transpose(1, 2).reshape(batch, length, width))
         y = m.norm2(x)

@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 from fuzz_classes import causes
-from fuzz_compare import differences, truth_of
+from fuzz_compare import differences, find_truth
 from fuzz_generator import program
 
-__all__ = ["TRAINED", "examined", "main"]
+__all__ = ["TRAINED", "examine", "main"]
 
 #: One seed in so many is compared as a training step too.
 TRAINED = 3
@@ -29,13 +29,13 @@ TORCHS_OWN = {
 }
 
 
-def examined(seed: int) -> dict[str, Any]:
+def examine(seed: int) -> dict[str, Any]:
     """Return what is found of a seed."""
     if seed in TORCHS_OWN:
-        return _skipped(seed, TORCHS_OWN[seed])
+        return _skip(seed, TORCHS_OWN[seed])
     source, training = program(seed).source, seed % TRAINED == 0
     try:
-        truth = truth_of(source, training=training)
+        truth = find_truth(source, training=training)
     except Exception as error:  # LAPACK may give up on what it has solved a moment before
         return {
             "seed": seed,
@@ -58,7 +58,7 @@ def examined(seed: int) -> dict[str, Any]:
     }
 
 
-def _skipped(seed: int, reason: str) -> dict[str, Any]:
+def _skip(seed: int, reason: str) -> dict[str, Any]:
     nothing: list[list[str]] = []
     return {
         "seed": seed,
@@ -76,7 +76,7 @@ def main(first: int, last: int) -> Iterator[str]:
     for seed in range(first, last):
         yield json.dumps({"began": seed})
         began = time.perf_counter()
-        found = examined(seed)
+        found = examine(seed)
         yield json.dumps({**found, "seconds": round(time.perf_counter() - began, 4)})
 
 

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any
 
 import torch
-from fuzz_compare import Difference, differences, truth_of
+from fuzz_compare import Difference, differences, find_truth
 from fuzz_generator import load
 
 __all__ = ["CLASSES", "causes"]
@@ -70,11 +70,11 @@ def _call(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
-def _replayed(source: str, tag: str, asks: re.Pattern[str]) -> str:
+def _replay(source: str, tag: str, asks: re.Pattern[str]) -> str:
     """Return the program with the questions of a kind answered as a real run answers them."""
     tree = ast.parse(source)
     tree = _Asking(asks, lambda key, question: _call(f"_noted({key}, {ast.unparse(question)})")).visit(tree)
-    asked = _asked_in_a_run(_RECORD + ast.unparse(tree))
+    asked = _ask_in_a_run(_RECORD + ast.unparse(tree))
     tree = _Asking(asks, lambda key, question: _call(f"_answered_{tag}({key})")).visit(ast.parse(source))
     return _REPLAY.format(tag=tag, asked=asked) + _begun_with(ast.unparse(tree), [f"_restart_{tag}()"])
 
@@ -86,7 +86,7 @@ def _begun_with(source: str, lines: list[str]) -> str:
     return head + net + tail[:place] + "".join(f"\n        {line}" for line in lines) + tail[place:]
 
 
-def _asked_in_a_run(source: str) -> dict[int, list[bool]]:
+def _ask_in_a_run(source: str) -> dict[int, list[bool]]:
     """Run a program that notes what it is asked."""
     with torch.no_grad(), torch.random.fork_rng(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -114,9 +114,9 @@ class _Untried(ast.NodeTransformer):
         return node if self.keys in self.catching else node.body
 
 
-def _untried(source: str) -> str:
+def _remove_try(source: str) -> str:
     noting = ast.unparse(_Untried(None).visit(ast.parse(source)))
-    asked = _asked_in_a_run(_RECORD + noting)
+    asked = _ask_in_a_run(_RECORD + noting)
     return ast.unparse(_Untried(set(asked)).visit(ast.parse(source)))
 
 
@@ -143,7 +143,7 @@ class _Transforming(ast.NodeTransformer):
         return _call(f"torch.func.jacrev({function})({tensor})")
 
 
-def _transformed(source: str) -> str:
+def _transform(source: str) -> str:
     transforming = _Transforming()
     tree = transforming.visit(ast.parse(source))
     if not transforming.found:
@@ -183,15 +183,15 @@ def _without_graphs(source: str) -> str:
 #: Each known class: how its cause is taken away, and what it is, by its point in "Never wrong, never stale".
 CLASSES: dict[str, tuple[Callable[[str], str], str]] = {
     "place": (
-        lambda source: _replayed(source, "place", _PLACE),
+        lambda source: _replay(source, "place", _PLACE),
         "2: the meta device answers a question about device or address",
     ),
-    "try": (_untried, "2: a question about values fails inside of a try"),
+    "try": (_remove_try, "2: a question about values fails inside of a try"),
     "cache": (_own_caches, "harm, point 7: a cache of the model's file keeps what the pass has put there"),
-    "gradients": (_transformed, "2: torch.autograd.functional gives zeros in inference mode, and does not fail"),
+    "gradients": (_transform, "2: torch.autograd.functional gives zeros in inference mode, and does not fail"),
     "graph": (_without_graphs, "harm: what a real training pass writes to keeps requires_grad and a graph"),
     "mode": (
-        lambda source: _replayed(source, "mode", _MODE),
+        lambda source: _replay(source, "mode", _MODE),
         "2: whether inference mode or a mode for functions is on: in the pass, not in the run",
     ),
 }
@@ -207,7 +207,7 @@ def causes(source: str, found: Collection[Difference], training: bool = False) -
             changed = source
             for name in reversed(names):  # what is inside of a try is answered first
                 changed = CLASSES[name][0](changed)
-            truth = truth_of(changed, training=training)
+            truth = find_truth(changed, training=training)
             left, _ = differences(changed, truth)
         except Exception:  # the program runs no more: that cause cannot be taken away
             continue

@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from fuzz_escapes import ESCAPED
 from fuzz_generator import load
-from fuzz_oracle import Counted, counted_run, counted_step
+from fuzz_oracle import Counted, count_run, count_step
 from fuzz_snapshot import Bits, alike, caches, content, snapshot
 from torch import nn
 
 from profilerkit import ModelInputs, profile
 from profilerkit.trace.records import ModelTrace, OpRecord
 
-__all__ = ["HARM", "Difference", "Truth", "differences", "truth_of"]
+__all__ = ["HARM", "Difference", "Truth", "differences", "find_truth"]
 
 #: Differences that hurt the user's model or process, not a number.
 HARM = {"state", "inputs", "output", "random", "settings", "cache"}
@@ -83,13 +83,13 @@ def _built(source: str) -> tuple[dict[str, Any], nn.Module, tuple[Any, ...]]:
     return names, model, inputs
 
 
-def truth_of(source: str, *, training: bool = False) -> Truth:
+def find_truth(source: str, *, training: bool = False) -> Truth:
     """Run a program for real, anew each time: as users do, showing its operators whole, and as a training step."""
     with torch.random.fork_rng(), _quiet():
         _, model, inputs = _built(source)
         params, paths = _params(model), _first_paths(model)
         ESCAPED.clear()
-        run = counted_run(model, inputs)
+        run = count_run(model, inputs)
         has_escaped = bool(ESCAPED)
         names, model, inputs = _built(source)
         with torch.no_grad():  # alone: under any dispatch mode torch 2.13 loses the conjugate bit in `pinv`
@@ -98,16 +98,16 @@ def truth_of(source: str, *, training: bool = False) -> Truth:
         truth.has_escaped = has_escaped
         with suppress(Exception):  # a module may need autograd
             _, model, inputs = _built(source)
-            shown = counted_run(model, inputs, shown=True)
+            shown = count_run(model, inputs, shown=True)
             truth.shown = shown if shown.own_macs == run.own_macs else None  # without it some take another way
         if any(call.operator in _FUSED_LAYERS for call in run.calls):
             _, model, inputs = _built(source)
-            truth.apart = counted_run(model, inputs, fused=False)
+            truth.apart = count_run(model, inputs, fused=False)
         if training:
             with suppress(Exception):  # or gradients
                 _, model, inputs = _built(source)
                 ESCAPED.clear()
-                truth.step = counted_step(model, inputs)
+                truth.step = count_step(model, inputs)
                 truth.step_has_escaped = bool(ESCAPED)
     return truth
 
@@ -140,7 +140,7 @@ def differences(source: str, truth: Truth) -> tuple[list[Difference], str]:
         found += _counts(report, trace, truth, has_left)
         found += _harm(before, _surroundings(model, inputs))
         if truth.step is not None:
-            found += _training(model, inputs, truth.step, (truth.step_has_escaped, has_left))
+            found += _compare_training(model, inputs, truth.step, (truth.step_has_escaped, has_left))
             found += _harm(before, _surroundings(model, inputs))
         left = caches(names)
         restored = _put_back(truth.caches, list(zip(truth.inputs[1], content(inputs)[1], strict=True)))
@@ -251,19 +251,19 @@ def _said(macs: Any, has_escaped: bool, has_left: bool) -> Iterator[Difference]:
         yield Difference("outside", f"{macs.missing}, and there is no such work")
 
 
-def _listed(operator: OpRecord) -> str:
+def _name_in_list(operator: OpRecord) -> str:
     name = operator.operator.replace("prims.", "aten.").split(".")  # torch takes some apart into its primitives
     return f"{name[0]}::{name[1]}" if len(name) > 1 else operator.operator
 
 
-def _sized(name: str, sizes: tuple[tuple[int, ...], ...]) -> tuple[str, tuple[tuple[int, ...], ...]]:
+def _read_sizes(name: str, sizes: tuple[tuple[int, ...], ...]) -> tuple[str, tuple[tuple[int, ...], ...]]:
     """Return an operator with the sizes of its outputs, less those that a kernel makes for itself."""
     return name, sizes[:1] if name in _WITH_SCRATCH else sizes
 
 
 def _operators(trace: ModelTrace, shown: Counted) -> Iterator[Difference]:
-    ours = Counter(_sized(_listed(op), tuple(o.shape for o in op.outputs)) for op in trace.operators)
-    theirs = Counter(_sized(call.operator, call.sizes) for call in shown.calls)
+    ours = Counter(_read_sizes(_name_in_list(op), tuple(o.shape for o in op.outputs)) for op in trace.operators)
+    theirs = Counter(_read_sizes(call.operator, call.sizes) for call in shown.calls)
     for listed in (ours, theirs):
         for key in [key for key in listed if key[0] in _QUIET]:
             del listed[key]
@@ -280,7 +280,7 @@ def _flops(trace: ModelTrace, shown: Counted) -> Iterator[Difference]:
     ours: Counter[str] = Counter()
     theirs: Counter[str] = Counter()
     for op in trace.operators:
-        ours[_listed(op)] += op.flops
+        ours[_name_in_list(op)] += op.flops
     for call in shown.calls:
         theirs[call.operator] += call.flops or 0
     for name in theirs.keys() - {call.operator for call in shown.calls if call.flops is None}:
@@ -288,7 +288,7 @@ def _flops(trace: ModelTrace, shown: Counted) -> Iterator[Difference]:
             yield Difference("flops", f"{name}: {ours[name]} FLOPs, by the definitions {theirs[name]}")
 
 
-def _training(
+def _compare_training(
     model: nn.Module, inputs: tuple[Any, ...], step: Counted, outside: tuple[bool, bool]
 ) -> Iterator[Difference]:
     report = profile(model, ModelInputs(*inputs), metrics=["training_macs"])

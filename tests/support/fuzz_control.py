@@ -193,7 +193,7 @@ def _attribute_cache(maker: Maker) -> Piece:
     )
 
 
-def _filled_cache(maker: Maker) -> Piece:
+def _fill_cache(maker: Maker) -> Piece:
     """A cache that was filled when the module was made."""
     name, made, kept = maker.real(2, 3), maker.fresh(), maker.fresh("c")
     width = maker.value(name).shape[-1]
@@ -311,7 +311,7 @@ QUESTIONS: list[Template] = [
     _tries_work,
 ]
 LOOPS: list[Template] = [_for, _for, _while, _recursion, _dynamic]
-CACHES: list[Template] = [_attribute_cache, _attribute_cache, _filled_cache, _counter, _module_cache]
+CACHES: list[Template] = [_attribute_cache, _attribute_cache, _fill_cache, _counter, _module_cache]
 WRITES: list[Template] = [_input_write, _input_write, _buffer_write, _buffer_write]
 ESCAPES: list[Template] = [_escape, _escape, _escape, _generator, _generator, _sparse]
 CONTEXTS: list[Template] = [_context, _context, _custom, _function, _function, _own_gradient]

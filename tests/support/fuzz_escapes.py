@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["ESCAPED", "IntoEmpty", "IntoZeros", "Table", "array", "aside", "pooled"]
+__all__ = ["ESCAPED", "IntoEmpty", "IntoZeros", "Table", "array", "aside", "run_in_pool"]
 
 ESCAPED: list[str] = []
 _POOL = ThreadPoolExecutor(1)
@@ -25,7 +25,7 @@ def aside(work: Callable[[], Any]) -> Any:
         return pool.submit(work).result()
 
 
-def pooled(work: Callable[[], Any]) -> Any:
+def run_in_pool(work: Callable[[], Any]) -> Any:
     """Return what a thread makes that was there before."""
     ESCAPED.append("pool")
     return _POOL.submit(work).result()

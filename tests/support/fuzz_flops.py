@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-__all__ = ["flops_of"]
+__all__ = ["count_flops"]
 
 Rule = Callable[..., int]
 
@@ -42,7 +42,7 @@ _OVER = {
 }
 
 
-def flops_of(name: str, macs: int, result: Any, args: Any, kwargs: Any) -> int | None:
+def count_flops(name: str, macs: int, result: Any, args: Any, kwargs: Any) -> int | None:
     """Return the operations of one call; None where there is no rule."""
     short = name.removeprefix("aten::").removesuffix("_")
     made = [t for t in tree_leaves(result) if isinstance(t, torch.Tensor)]
@@ -74,8 +74,8 @@ _COMPLEX = {"add": 2, "sub": 2, "mul": 6, "div": 11, "neg": 2, "abs": 4, "angle"
 def _of_complex(short: str, macs: int, result: Any) -> int | None:
     if short in _PRODUCTS.split():
         return 2 * macs
-    each = _COMPLEX.get(short)
-    return None if each is None or not isinstance(result, torch.Tensor) else each * result.numel()
+    number = _COMPLEX.get(short)
+    return None if number is None or not isinstance(result, torch.Tensor) else number * result.numel()
 
 
 def _is_real(tensor: torch.Tensor) -> bool:
@@ -86,7 +86,7 @@ def _with_bias(macs: int, out: torch.Tensor, x: Any, weight: Any, bias: Any = No
     return 2 * macs + (out.numel() if bias is not None else 0)
 
 
-def _added(macs: int, out: torch.Tensor, *_: Any, **__: Any) -> int:
+def _add(macs: int, out: torch.Tensor, *_: Any, **__: Any) -> int:
     return 2 * macs + out.numel()
 
 
@@ -120,7 +120,7 @@ def _attention(
 _PRODUCTS = "mm bmm mv dot vdot addr"
 _FAMILIES: dict[Rule, str] = {
     _with_bias: "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
-    _added: "addmm baddbmm addbmm addmv",
+    _add: "addmm baddbmm addbmm addmv",
     _product: _PRODUCTS,
     _clamp: "clamp",
     _gelu: "gelu",

@@ -21,7 +21,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
-from fuzz_escapes import IntoEmpty, IntoZeros, Table, array, aside, pooled
+from fuzz_escapes import IntoEmpty, IntoZeros, Table, array, aside, run_in_pool
 """
 #: The largest tensor that a statement may make.
 MOST = 4096

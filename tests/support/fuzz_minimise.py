@@ -9,12 +9,12 @@ import ast
 import sys
 from collections.abc import Callable, Iterator
 
-__all__ = ["main", "minimised"]
+__all__ = ["main", "minimise"]
 
 Fails = Callable[[str], bool]
 
 
-def minimised(source: str, fails: Fails) -> str:
+def minimise(source: str, fails: Fails) -> str:
     """Return the smallest program that can be reached by dropping one thing after another and that still fails."""
     source = ast.unparse(ast.parse(source))
     if not fails(source):
@@ -45,7 +45,7 @@ def _variants(source: str) -> Iterator[str]:
                 yield from _without(source, index, start, size)
     for index in range(blocks):
         for start in range(len(_block(source, index)[1])):
-            yield from _opened(source, index, start)
+            yield from _open(source, index, start)
     yield from _with_shorter_return(source)
     yield from _with_passed_value(source)
 
@@ -77,7 +77,7 @@ def _without(source: str, index: int, start: int, size: int) -> Iterator[str]:
     yield ast.unparse(tree)
 
 
-def _opened(source: str, index: int, start: int) -> Iterator[str]:
+def _open(source: str, index: int, start: int) -> Iterator[str]:
     """Put what is inside of a compound statement in its place: either branch, what is tried, a loop's body once."""
     for name in ("body", "orelse"):
         tree, block = _block(source, index)
@@ -122,18 +122,18 @@ def _with_passed_value(source: str) -> Iterator[str]:
 def main(seed: int) -> str:
     """Return the smallest program of a seed whose kind of difference is the same."""
     from fuzz_chunk import TRAINED
-    from fuzz_compare import differences, truth_of
+    from fuzz_compare import differences, find_truth
     from fuzz_generator import program
 
     training = seed % TRAINED == 0
     source = program(seed).source
-    kinds = {difference.kind for difference in differences(source, truth_of(source, training=training))[0]}
+    kinds = {difference.kind for difference in differences(source, find_truth(source, training=training))[0]}
 
     def fails(text: str) -> bool:
-        found, _ = differences(text, truth_of(text, training=training))
+        found, _ = differences(text, find_truth(text, training=training))
         return bool(kinds & {difference.kind for difference in found})
 
-    return minimised(source, fails)
+    return minimise(source, fails)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,13 @@ from math import prod
 from typing import Any
 
 import torch
-from fuzz_flops import flops_of
+from fuzz_flops import count_flops
 from torch import nn
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-__all__ = ["Call", "Counted", "counted_run", "counted_step", "tensors_of"]
+__all__ = ["Call", "Counted", "count_run", "count_step", "list_tensors"]
 
 aten = torch.ops.aten
 
@@ -59,7 +59,7 @@ class Counted:
         return {layer: macs for layer, macs in found.items() if macs}
 
 
-def tensors_of(value: Any) -> list[torch.Tensor]:
+def list_tensors(value: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
@@ -279,8 +279,8 @@ class RunCounter(TorchDispatchMode):
         formula = _FORMULAS.get(name)
         macs = formula(result, *args, **kwargs) if formula else 0
         macs = (macs or _outer_product(name, result, args)) * (4 if _takes_complex(args, kwargs) else 1)
-        outputs = tuple((tuple(t.shape), str(t.dtype).removeprefix("torch.")) for t in tensors_of(result))
-        flops = flops_of(name, macs, result, args, kwargs) if self.shown else None
+        outputs = tuple((tuple(t.shape), str(t.dtype).removeprefix("torch.")) for t in list_tensors(result))
+        flops = count_flops(name, macs, result, args, kwargs) if self.shown else None
         self.calls.append(Call(name, self.stack[-1] if self.stack else "", macs, outputs, flops))
         return result
 
@@ -302,7 +302,7 @@ def _outer_product(name: str, result: Any, args: Any) -> int:
 
 
 def _takes_complex(args: Any, kwargs: Any) -> bool:
-    return any(tensor.is_complex() for tensor in tensors_of((args, kwargs)))
+    return any(tensor.is_complex() for tensor in list_tensors((args, kwargs)))
 
 
 def _is_composite(func: Any) -> bool:
@@ -310,7 +310,7 @@ def _is_composite(func: Any) -> bool:
 
 
 @contextmanager
-def _followed(model: nn.Module, stack: list[str]) -> Iterator[None]:
+def _follow(model: nn.Module, stack: list[str]) -> Iterator[None]:
     """Keep the path of the innermost module that runs on the stack. A shared module goes by its first path."""
     handles = []
 
@@ -331,7 +331,7 @@ def _left(stack: list[str]) -> None:
     stack.pop()
 
 
-def counted_run(model: nn.Module, inputs: tuple[Any, ...], *, shown: bool = False, fused: bool = True) -> Counted:
+def count_run(model: nn.Module, inputs: tuple[Any, ...], *, shown: bool = False, fused: bool = True) -> Counted:
     """Return what one forward pass in eval mode without gradients does.
 
     It is the user's run, with all that torch takes apart in pieces; with ``shown``, one that leaves autograd out, where
@@ -344,14 +344,14 @@ def counted_run(model: nn.Module, inputs: tuple[Any, ...], *, shown: bool = Fals
     torch.backends.mha.set_fastpath_enabled(fast and fused and not shown)
     try:
         whole = torch._C._AutoDispatchBelowAutograd() if shown else nullcontext()
-        with torch.no_grad(), whole, _followed(model, stack), counter:
+        with torch.no_grad(), whole, _follow(model, stack), counter:
             model(*inputs)
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
     return Counted(counter.calls)
 
 
-def counted_step(model: nn.Module, inputs: tuple[Any, ...]) -> Counted:
+def count_step(model: nn.Module, inputs: tuple[Any, ...]) -> Counted:
     """Return what a forward pass in training mode does, and the gradients of its outputs' sum by the weights.
 
     Without oneDNN, whose recurrent layers compute gradients that nobody asks for and do not show it.
@@ -359,13 +359,13 @@ def counted_step(model: nn.Module, inputs: tuple[Any, ...]) -> Counted:
     stack: list[str] = []
     counter = RunCounter(stack)
     model.train()
-    with torch.enable_grad(), torch.backends.mkldnn.flags(enabled=False), _followed(model, stack):
+    with torch.enable_grad(), torch.backends.mkldnn.flags(enabled=False), _follow(model, stack):
         with counter:
             output = model(*inputs)
         stack.clear()
         weights: list[torch.Tensor] = [p for p in model.parameters() if p.requires_grad]
-        weights += [t for t in tensors_of(inputs) if t.requires_grad]
-        summed = [t for t in tensors_of(output) if t.requires_grad]
+        weights += [t for t in list_tensors(inputs) if t.requires_grad]
+        summed = [t for t in list_tensors(output) if t.requires_grad]
         if weights and summed:
             ones = [torch.ones_like(t) for t in summed]
             with counter:

@@ -6,7 +6,7 @@ from functools import cache
 
 from attack_sampling import WHOLE, sample
 from fuzz_chunk import TRAINED
-from fuzz_compare import Difference, Truth, differences, truth_of
+from fuzz_compare import Difference, Truth, differences, find_truth
 from fuzz_generator import program
 
 SEEDS = range(10_000)
@@ -19,11 +19,11 @@ SAMPLED = sample(SEEDS, 60) if not WHOLE else []
 def known(seed: int) -> tuple[str, Truth]:
     """Return a seed's program and its truth."""
     source = program(seed).source
-    return source, truth_of(source, training=seed % TRAINED == 0)
+    return source, find_truth(source, training=seed % TRAINED == 0)
 
 
 @cache
-def compared(seed: int) -> tuple[tuple[Difference, ...], str]:
+def compare_seed(seed: int) -> tuple[tuple[Difference, ...], str]:
     """Return how a seed's program differs, and how it was counted."""
     found, method = differences(*known(seed))
     return tuple(found), method

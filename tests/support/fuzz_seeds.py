@@ -37,7 +37,7 @@ class Kept:
         )
 
 
-def _asked(name: str, question: str, yes: bool = True) -> Kept:
+def _ask(name: str, question: str, yes: bool = True) -> Kept:
     """Return a program that multiplies where the answer is that of a real run, and adds where it is not."""
     first, second = ("x0 @ x0.mT", "x0 + 1") if yes else ("x0 + 1", "x0 @ x0.mT")
     return Kept(
@@ -47,7 +47,7 @@ def _asked(name: str, question: str, yes: bool = True) -> Kept:
     )
 
 
-def _tried(name: str, question: str, inputs: str = "torch.ones(4, 3)") -> Kept:
+def _try(name: str, question: str, inputs: str = "torch.ones(4, 3)") -> Kept:
     """Return a program that asks for a value inside of a ``try``, and multiplies where it has got it."""
     return Kept(
         name,
@@ -59,34 +59,34 @@ def _tried(name: str, question: str, inputs: str = "torch.ones(4, 3)") -> Kept:
 
 
 KEPT = (
-    _asked("device type", "x0.device.type == 'cpu'"),
-    _asked("device", "x0.device == torch.device('cpu')"),
-    _asked("device by name", "str(x0.device) == 'cpu'"),
-    _asked("device of a new tensor", "x0.device == torch.empty(0).device"),
-    _asked("device in a list", "x0.device in (torch.device('cpu'), torch.device('cuda', 0))"),
-    _asked("device of a storage", "x0.untyped_storage().device.type == 'cpu'"),
-    _asked("is_meta", "x0.is_meta", yes=False),
-    _asked("is_cpu", "x0.is_cpu"),
-    _asked("data_ptr of nothing", "x0.data_ptr() == 0", yes=False),
-    _asked("data_ptr of two", "x0.data_ptr() == (x0 * 2).data_ptr()", yes=False),
-    _asked("storages of two", "x0.untyped_storage().data_ptr() == (x0 * 2).untyped_storage().data_ptr()", yes=False),
-    _asked("type", "x0.type() == 'torch.FloatTensor'"),
-    _asked("type of tensors", "isinstance(x0, torch.FloatTensor)"),
-    _asked("type of a GPU's tensors", "isinstance(x0, torch.cuda.FloatTensor)", yes=False),
-    _tried("device for other libraries", "x0.__dlpack_device__()[0] == 1"),
-    _tried("a capsule for other libraries", "torch.utils.dlpack.to_dlpack(x0) is not None"),
-    _tried("a tensor from another library", "torch.from_dlpack(x0).shape[0] == 4"),
-    _asked("repr", "'device=' in repr(x0)", yes=False),
-    _asked("text", "'size=' in f'{x0}'", yes=False),
-    _asked("values as text", "'0.5' in repr(x0 * 0 + 0.5)"),
-    _tried("bool", "x0.sum() > 0"),
-    _tried("item", "x0.sum().item() > 0"),
-    _tried("tolist", "x0.tolist()[0][0] > 0"),
-    _tried("numpy", "(x0.numpy() > 0).any()"),
-    _tried("nonzero", "len(x0.nonzero()) > 2"),
-    _tried("equal", "torch.equal(x0, x0 * 1)"),
-    _tried("allclose", "torch.allclose(x0, x0 * 1)"),
-    _tried("unique", "x0.unique().numel() == 1"),
+    _ask("device type", "x0.device.type == 'cpu'"),
+    _ask("device", "x0.device == torch.device('cpu')"),
+    _ask("device by name", "str(x0.device) == 'cpu'"),
+    _ask("device of a new tensor", "x0.device == torch.empty(0).device"),
+    _ask("device in a list", "x0.device in (torch.device('cpu'), torch.device('cuda', 0))"),
+    _ask("device of a storage", "x0.untyped_storage().device.type == 'cpu'"),
+    _ask("is_meta", "x0.is_meta", yes=False),
+    _ask("is_cpu", "x0.is_cpu"),
+    _ask("data_ptr of nothing", "x0.data_ptr() == 0", yes=False),
+    _ask("data_ptr of two", "x0.data_ptr() == (x0 * 2).data_ptr()", yes=False),
+    _ask("storages of two", "x0.untyped_storage().data_ptr() == (x0 * 2).untyped_storage().data_ptr()", yes=False),
+    _ask("type", "x0.type() == 'torch.FloatTensor'"),
+    _ask("type of tensors", "isinstance(x0, torch.FloatTensor)"),
+    _ask("type of a GPU's tensors", "isinstance(x0, torch.cuda.FloatTensor)", yes=False),
+    _try("device for other libraries", "x0.__dlpack_device__()[0] == 1"),
+    _try("a capsule for other libraries", "torch.utils.dlpack.to_dlpack(x0) is not None"),
+    _try("a tensor from another library", "torch.from_dlpack(x0).shape[0] == 4"),
+    _ask("repr", "'device=' in repr(x0)", yes=False),
+    _ask("text", "'size=' in f'{x0}'", yes=False),
+    _ask("values as text", "'0.5' in repr(x0 * 0 + 0.5)"),
+    _try("bool", "x0.sum() > 0"),
+    _try("item", "x0.sum().item() > 0"),
+    _try("tolist", "x0.tolist()[0][0] > 0"),
+    _try("numpy", "(x0.numpy() > 0).any()"),
+    _try("nonzero", "len(x0.nonzero()) > 2"),
+    _try("equal", "torch.equal(x0, x0 * 1)"),
+    _try("allclose", "torch.allclose(x0, x0 * 1)"),
+    _try("unique", "x0.unique().numel() == 1"),
     Kept(
         "work in a try",
         "masking fails on shapes inside of the model's own try: 0 MACs for 144, complete",

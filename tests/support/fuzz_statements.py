@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from fuzz_generator import Maker, Template, texts
 
-__all__ = ["ELEMENTWISE", "INPUTS", "MOVES", "PRODUCTS", "REDUCTIONS", "SHORT", "VIEWS", "of"]
+__all__ = ["ELEMENTWISE", "INPUTS", "MOVES", "PRODUCTS", "REDUCTIONS", "SHORT", "VIEWS", "make_template"]
 
 _SIZES = (1, 2, 2, 3, 3, 4, 4, 5, 6, 8)
 _RARE = ("float64", "float16", "bfloat16", "complex64", "complex128")
@@ -25,7 +25,7 @@ def _plain(rng: random.Random) -> str:
     return f"torch.randn({_shape(rng)})"
 
 
-def _typed(rng: random.Random) -> str:
+def _draw_typed(rng: random.Random) -> str:
     return f"torch.randn({_shape(rng)}, dtype=torch.{rng.choice(_RARE)})"
 
 
@@ -51,7 +51,7 @@ def _odd(rng: random.Random) -> str:
     ))  # fmt: skip
 
 
-INPUTS: list[Callable[[random.Random], str]] = [*[_plain] * 12, _typed, _indices, _indices, _flags, _scalar, _odd]
+INPUTS: list[Callable[[random.Random], str]] = [*[_plain] * 12, _draw_typed, _indices, _indices, _flags, _scalar, _odd]
 
 #: Of ``x`` and a small number ``n``.
 _UNARY = """
@@ -161,7 +161,7 @@ torch.cat([{x}, {y}], -1) | torch.cdist({x}, {y}) | {x} ** {y}
 """
 
 
-def of(text: str) -> Template:
+def make_template(text: str) -> Template:
     """Return the template of an expression of a tensor; of float ones where it needs them."""
 
     def template(maker: Maker) -> str:
@@ -179,8 +179,8 @@ def _both(maker: Maker) -> str:
 
 _SHORTEST = "{x}.relu() | {x}.tanh() | {x} * 2 | {x} @ {x}.mT | {x}.sum(0) | {x}.softmax(-1) | {x}.flatten() | -{x}"
 SHORT = texts(_SHORTEST) * 2 + texts(_PRODUCTS)[:12]
-ELEMENTWISE: list[Template] = [*map(of, texts(_UNARY)), _both, _both, _both]
-VIEWS: list[Template] = [*map(of, texts(_VIEWS))]
-REDUCTIONS: list[Template] = [*map(of, texts(_REDUCTIONS))]
-MOVES: list[Template] = [*map(of, texts(_MOVES))]
-PRODUCTS: list[Template] = [*map(of, [*texts(_PRODUCTS), _HEADS]), *[_both] * 6]
+ELEMENTWISE: list[Template] = [*map(make_template, texts(_UNARY)), _both, _both, _both]
+VIEWS: list[Template] = [*map(make_template, texts(_VIEWS))]
+REDUCTIONS: list[Template] = [*map(make_template, texts(_REDUCTIONS))]
+MOVES: list[Template] = [*map(make_template, texts(_MOVES))]
+PRODUCTS: list[Template] = [*map(make_template, [*texts(_PRODUCTS), _HEADS]), *[_both] * 6]

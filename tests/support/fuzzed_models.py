@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from hostile import changed_at_random
+from hostile import change_at_random
 
 SUFFIX = {"pt2": ".pt2", "keras": ".keras"}
 
@@ -34,9 +34,9 @@ def numbers(kind: str, path: Path) -> Any:
         import tensorflow as tf
 
         report = profile(str(path), tf.zeros([1, 4]), backend="tensorflow", metrics=["macs", "total_params"])
-        from profilerkit_tensorflow.loaders import opened
+        from profilerkit_tensorflow.loaders import open_model
 
-        weights = [float(value.numpy().sum()) for value in opened(path).variables]
+        weights = [float(value.numpy().sum()) for value in open_model(path).variables]
     return [report["macs"], report["total_params"], [round(value, 4) for value in weights]]
 
 
@@ -45,7 +45,7 @@ def main(kind: str, folder: Path, first: int, last: int) -> None:
     whole = (folder / f"whole{SUFFIX[kind]}").read_bytes()
     path = folder / f"damaged{SUFFIX[kind]}"
     for seed in range(first, last):
-        path.write_bytes(changed_at_random(whole, random.Random(seed)) if seed else whole)
+        path.write_bytes(change_at_random(whole, random.Random(seed)) if seed else whole)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

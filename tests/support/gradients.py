@@ -53,7 +53,7 @@ def gradient(
     return macs, flops
 
 
-def called(name: str, out: Any, **given: Any) -> tuple[int, int]:
+def call_operator(name: str, out: Any, **given: Any) -> tuple[int, int]:
     """Return MACs and FLOPs of one call of an operator with these arguments by name; others that it needs are None."""
     packet, _, overload = name.partition(".")
     func = getattr(getattr(torch.ops.aten, packet), overload or "default")

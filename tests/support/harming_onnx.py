@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from harming_calls import Calls
 from onnx import helper
-from onnx_graphs import F, model_of
+from onnx_graphs import F, make_model
 
 from profilerkit import profile
 from profilerkit_onnx import ComputeEvalMetric, OnnxProfiler
@@ -30,7 +30,7 @@ class Onnx(Calls):
             helper.make_node("MatMul", ["r", "v"], ["y"]),
         ]
         self.x = np.ones((2, 4), F)
-        self.model = model_of(nodes, {"x": self.x}, {"w": np.ones((4, 8), F), "v": np.ones((8, 3), F)})
+        self.model = make_model(nodes, {"x": self.x}, {"w": np.ones((4, 8), F), "v": np.ones((8, 3), F)})
         names = ("static", "timed", "compared", "evaluated", "layers")
         self.calls: dict[str, Callable[[], Any]] = {name: getattr(self, name) for name in names}
 

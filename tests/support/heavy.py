@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from source_tree import ROOT, SUPPORT, tree_of
+from source_tree import ROOT, SUPPORT, read_tree
 
 __all__ = ["is_heavy", "is_heavy_file"]
 
@@ -30,10 +30,10 @@ def is_heavy_file(path: Path) -> bool:
 
 def is_heavy(path: Path, function: str) -> bool:
     """Say whether a test function of a file starts processes or needs a framework."""
-    return is_heavy_file(path) or not HEAVY.isdisjoint(_named(path, function, set()))
+    return is_heavy_file(path) or not HEAVY.isdisjoint(_list_named(path, function, set()))
 
 
-def _named(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[str]:
+def _list_named(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[str]:
     """Yield what a definition names, and what the definitions that it names do."""
     if (path, name) in seen:
         return
@@ -42,9 +42,9 @@ def _named(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[str]:
     yield from words
     for word in words:
         if word in _definitions(path):
-            yield from _named(path, word, seen)
+            yield from _list_named(path, word, seen)
         elif word in _imports(path):
-            yield from _named(_imports(path)[word], word, seen)
+            yield from _list_named(_imports(path)[word], word, seen)
 
 
 @cache
@@ -53,14 +53,14 @@ def _definitions(path: Path) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
     top: set[str] = set()
     always: set[str] = set()
-    for node in tree_of(path).body:
+    for node in read_tree(path).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found[node.name] = frozenset(_words(node))
-            if any("autouse" in ast.unparse(each) for each in node.decorator_list):
+            if any("autouse" in ast.unparse(decorator) for decorator in node.decorator_list):
                 always.add(node.name)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found.update({each.id: frozenset(_words(node)) for each in targets if isinstance(each, ast.Name)})
+            found.update({target.id: frozenset(_words(node)) for target in targets if isinstance(target, ast.Name)})
             top |= {word for word in _words(node) if word in FRAMEWORKS and "importorskip" in ast.unparse(node)}
         else:
             top |= set(_words(node))
@@ -72,22 +72,22 @@ def _definitions(path: Path) -> dict[str, frozenset[str]]:
 def _imports(path: Path) -> dict[str, Path]:
     """Return from which file of the tests' support each name of a file comes."""
     found: dict[str, Path] = {}
-    for node in ast.walk(tree_of(path)):
+    for node in ast.walk(read_tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module and (SUPPORT / f"{node.module}.py").is_file():
             found.update(dict.fromkeys((alias.name for alias in node.names), SUPPORT / f"{node.module}.py"))
     return found
 
 
 def _words(node: ast.AST) -> Iterator[str]:
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name):
-            yield each.id
-        elif isinstance(each, ast.Attribute):
-            yield each.attr
-        elif isinstance(each, ast.arg):
-            yield each.arg
-        elif isinstance(each, ast.Import | ast.ImportFrom):
-            yield from (word for alias in each.names for word in alias.name.split("."))
-            yield from (getattr(each, "module", None) or "").split(".")
-        elif isinstance(each, ast.Call) and ast.unparse(each.func).endswith(("importorskip", "import_module")):
-            yield from (str(value.value) for value in each.args if isinstance(value, ast.Constant))
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            yield part.id
+        elif isinstance(part, ast.Attribute):
+            yield part.attr
+        elif isinstance(part, ast.arg):
+            yield part.arg
+        elif isinstance(part, ast.Import | ast.ImportFrom):
+            yield from (word for alias in part.names for word in alias.name.split("."))
+            yield from (getattr(part, "module", None) or "").split(".")
+        elif isinstance(part, ast.Call) and ast.unparse(part.func).endswith(("importorskip", "import_module")):
+            yield from (str(value.value) for value in part.args if isinstance(value, ast.Constant))

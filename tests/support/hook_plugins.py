@@ -23,7 +23,7 @@ def manager(entry_points: EntryPoints) -> Manager:
     return plugins.manager()
 
 
-def plugin_of(**hooks: Callable[..., Any]) -> types.ModuleType:
+def make_plugin(**hooks: Callable[..., Any]) -> types.ModuleType:
     """Return a plugin with hooks given by name without their prefix, marked already where they need options."""
     plugin = types.ModuleType("made_by_the_test")
     for name, hook in hooks.items():
@@ -32,14 +32,14 @@ def plugin_of(**hooks: Callable[..., Any]) -> types.ModuleType:
     return plugin
 
 
-def marked(hook: Callable[..., Any], **marks: bool | str) -> Callable[..., Any]:
+def mark_hook(hook: Callable[..., Any], **marks: bool | str) -> Callable[..., Any]:
     """Return a hook marked with options that are worked out."""
     mark: Any = hookimpl
     made: Callable[..., Any] = mark(hook, **marks)
     return made
 
 
-def drawing(*names: str) -> Callable[[], list[RendererInfo]]:
+def make_drawing(*names: str) -> Callable[[], list[RendererInfo]]:
     return lambda: [RendererInfo(name, lambda: str) for name in names]
 
 

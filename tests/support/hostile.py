@@ -17,7 +17,7 @@ from profilerkit.times.layer_times import CallTime, LayerTime, LayerTimeTable
 from profilerkit.times.operator_times import COLUMNS
 from profilerkit.trace.table import Table
 
-__all__ = ["changed_at_random", "full_comparison", "full_report", "places", "resealed", "spoilt"]
+__all__ = ["change_at_random", "full_comparison", "full_report", "places", "reseal", "spoilt"]
 
 
 def full_report(name: str = "Mine", macs: int = 100) -> Report:
@@ -57,7 +57,7 @@ def full_comparison() -> Comparison:
     return Comparison(full_report("A"), (full_report("B", 150),))
 
 
-def resealed(content: Any) -> bytes:
+def reseal(content: Any) -> bytes:
     """Return a file whose checksum fits: what is wrong in it must be found by itself."""
     rest = {key: value for key, value in content.items() if key != "checksum"}
     return json.dumps({**rest, "checksum": _checksum(rest)}).encode()
@@ -131,7 +131,7 @@ def spoilt(content: Any, place: tuple[Any, ...], how: str) -> Any:
     return twin
 
 
-def changed_at_random(content: bytes, chance: random.Random) -> bytes:
+def change_at_random(content: bytes, chance: random.Random) -> bytes:
     """Return bytes that were cut, overwritten, doubled, torn at a block, emptied, or put together from two places."""
     start, length = chance.randrange(len(content)), chance.choice((1, 1, 1, 2, 8, 200, 512, 4096))
     other = chance.randrange(len(content))

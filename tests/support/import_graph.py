@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from source_tree import tree_of
+from source_tree import read_tree
 
-__all__ = ["Graph", "circles", "graph_of_modules", "graph_of_rooms", "modules_imported", "reached_from"]
+__all__ = ["Graph", "circles", "find_reached", "graph_of_modules", "graph_of_rooms", "modules_imported"]
 
 #: What each module, or each room, imports.
 Graph = dict[str, set[str]]
@@ -18,7 +18,7 @@ Graph = dict[str, set[str]]
 def graph_of_modules(package: str, folder: Path) -> Graph:
     """Return what each module imports of its own package; what is imported for type checkers alone is left out."""
     files = dict(_modules(package, folder))
-    return {name: set(_imported(name, path, files)) - {name, package} for name, path in files.items()}
+    return {name: set(_list_imported(name, path, files)) - {name, package} for name, path in files.items()}
 
 
 def graph_of_rooms(package: str, folder: Path) -> Graph:
@@ -36,12 +36,12 @@ def graph_of_rooms(package: str, folder: Path) -> Graph:
 
 def modules_imported(path: Path, names: Collection[str]) -> set[str]:
     """Return which of the named modules a file imports by their full names."""
-    return set(_imported("", path, dict.fromkeys(names, path)))
+    return set(_list_imported("", path, dict.fromkeys(names, path)))
 
 
 def circles(graph: Mapping[str, set[str]]) -> list[set[str]]:
     """Return the groups that lead back to themselves: what each reaches and is reached from."""
-    reached = {name: reached_from(name, graph) for name in graph}
+    reached = {name: find_reached(name, graph) for name in graph}
     groups: list[set[str]] = []
     for name in graph:
         around = {other for other in reached[name] if name in reached.get(other, ())}
@@ -50,7 +50,7 @@ def circles(graph: Mapping[str, set[str]]) -> list[set[str]]:
     return groups
 
 
-def reached_from(start: str, graph: Mapping[str, set[str]]) -> set[str]:
+def find_reached(start: str, graph: Mapping[str, set[str]]) -> set[str]:
     """Return all that a module or room imports, through others too."""
     seen: set[str] = set()
     waiting = [start]
@@ -68,7 +68,7 @@ def _modules(package: str, folder: Path) -> Iterator[tuple[str, Path]]:
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
-def _imported(name: str, path: Path, files: Mapping[str, Path]) -> Iterator[str]:
+def _list_imported(name: str, path: Path, files: Mapping[str, Path]) -> Iterator[str]:
     around = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     for node in _import_statements(path):
         if isinstance(node, ast.Import):
@@ -78,12 +78,12 @@ def _imported(name: str, path: Path, files: Mapping[str, Path]) -> Iterator[str]
             module = ".".join([*start, *([node.module] if node.module else [])])
             for alias in node.names:
                 inside = f"{module}.{alias.name}"
-                yield from (each for each in (inside if inside in files else module,) if each in files)
+                yield from (item for item in (inside if inside in files else module,) if item in files)
 
 
 @cache
 def _import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    return [node for node in _run(tree_of(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [node for node in _run(read_tree(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def _run(node: ast.AST) -> Iterator[ast.AST]:

@@ -48,13 +48,13 @@ def take_away(name: str) -> None:
         setattr(compat, "_Parameters", Without)  # noqa: B010
 
 
-def scanned(weight: Any, x: Any) -> Any:
+def scan(weight: Any, x: Any) -> Any:
     x = lax.scan(lambda carry, piece: (jnp.tanh(carry @ weight), piece * 2.0), x, jnp.ones((5, 3)))[0]
     x = lax.while_loop(lambda s: s[0] < 7, lambda s: (s[0] + 2, s[1] @ weight), (0, x))[1]
     return lax.while_loop(lambda s: s[0] > 1.0, lambda s: (s[0] / 2, s[1] @ weight), (jnp.float32(8), x))[1]
 
 
-def branching(x: Any, is_long: Any) -> Any:
+def branch(x: Any, is_long: Any) -> Any:
     return lax.cond(is_long, lambda: x @ x.T @ x, lambda: x)
 
 
@@ -96,7 +96,7 @@ def keras_model() -> Any:
 
 
 def scans() -> tuple[Any, Any]:
-    return JaxModel(scanned, jnp.ones((4, 4)) + 3 * jnp.eye(4)), jnp.ones((3, 4))
+    return JaxModel(scan, jnp.ones((4, 4)) + 3 * jnp.eye(4)), jnp.ones((3, 4))
 
 
 def perceptrons() -> tuple[Any, Any]:
@@ -107,7 +107,7 @@ def perceptrons() -> tuple[Any, Any]:
 #: What makes each model and its inputs.
 MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "scan": scans,
-    "branches": lambda: (branching, (jnp.ones((3, 4)), jnp.bool_(True))),
+    "branches": lambda: (branch, (jnp.ones((3, 4)), jnp.bool_(True))),
     "perceptron": perceptrons,
     "algebra": lambda: (algebra, jax.ShapeDtypeStruct((4, 4), "float32")),
     "nnx": lambda: (Network(), jnp.ones((2, 8, 8, 2))),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from attack_cases import Allowed, Case, unexpected
-from keras_harness import differences_of
+from attack_cases import Allowed, Case, find_unexpected
+from keras_harness import find_case_differences
 
 __all__ = ["ALLOWED", "surprises"]
 
 
 def surprises(case: Case) -> list[str]:
     """Run a case and return in words what differs and is not expected."""
-    return unexpected(case, differences_of(case), ALLOWED)
+    return find_unexpected(case, find_case_differences(case), ALLOWED)
 
 
 ALLOWED: tuple[Allowed, ...] = (

@@ -281,7 +281,7 @@ def backend() -> Backend:
     return found
 
 
-def weights_of(model: Any) -> tuple[int, int]:
+def count_weights(model: Any) -> tuple[int, int]:
     """Return the elements of the trainable weights and of the others, by Keras alone: it counts both as parameters."""
     trainable = sum(int(np.prod(weight.shape)) for weight in model.trainable_weights)
     return trainable, model.count_params() - trainable

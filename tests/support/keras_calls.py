@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from attack_calls import in_every_form, profiled_cloned_and_compared
+from attack_calls import in_every_form, use_in_every_way
 from keras_subjects import Subject
 
 from profilerkit import ModelInputs, Profiler, compare, profile
@@ -45,17 +45,17 @@ def call(function: Call) -> Call:
     return function
 
 
-def inputs_of(subject: Subject) -> ModelInputs:
+def make_inputs(subject: Subject) -> ModelInputs:
     given = subject.inputs
     return ModelInputs(**given) if isinstance(given, dict) else ModelInputs(given)
 
 
 def first_input(subject: Subject) -> Any:
-    return next(iter(inputs_of(subject).leaves()))
+    return next(iter(make_inputs(subject).leaves()))
 
 
 def _profile(subject: Subject, **arguments: Any) -> Any:
-    return profile(subject.model, inputs_of(subject), backend="tensorflow", **arguments)
+    return profile(subject.model, make_inputs(subject), backend="tensorflow", **arguments)
 
 
 def _metric(name: str) -> Call:
@@ -66,7 +66,7 @@ def _metric(name: str) -> Call:
 
 
 for _function in default_functions(TFBackend()):
-    for _key in _function.bounded_keys():
+    for _key in _function.list_keys():
         CALLS[f"metric_{_key.NAME}"] = _metric(_key.NAME)
 
 
@@ -105,31 +105,31 @@ def profile_with_layers_ignored(subject: Subject) -> Any:
     return _profile(subject, ignore=[keras.layers.Dense], metrics=STATIC)
 
 
-def _timed(**options: Any) -> Call:
+def _time(**options: Any) -> Call:
     return lambda subject: _profile(subject, metrics=["execution_time"], **options, **RUNS)
 
 
 for _mode in TFBackend.execution_modes:
-    CALLS[f"mode_{_mode}"] = _timed(mode=_mode)
-CALLS["training_steps"] = _timed(training=True)
-CALLS["eager_training_steps"] = _timed(training=True, mode="eager")
-CALLS["on_a_device"] = _timed(device="cpu")
+    CALLS[f"mode_{_mode}"] = _time(mode=_mode)
+CALLS["training_steps"] = _time(training=True)
+CALLS["eager_training_steps"] = _time(training=True, mode="eager")
+CALLS["on_a_device"] = _time(device="cpu")
 
 
 @call
 def comparison(subject: Subject) -> Any:
-    return compare(subject.model, subject.model, inputs=inputs_of(subject), backend="tensorflow", **RUNS)
+    return compare(subject.model, subject.model, inputs=make_inputs(subject), backend="tensorflow", **RUNS)
 
 
 @call
 def profilers(subject: Subject) -> Any:
-    profiler = TFProfiler(subject.model, inputs=inputs_of(subject)).register_defaults()
-    return profiled_cloned_and_compared(profiler, subject.model, **RUNS)
+    profiler = TFProfiler(subject.model, inputs=make_inputs(subject)).register_defaults()
+    return use_in_every_way(profiler, subject.model, **RUNS)
 
 
 @call
 def base_profiler(subject: Subject) -> Any:
-    profiler = Profiler(subject.model, inputs=inputs_of(subject), backend="tensorflow")
+    profiler = Profiler(subject.model, inputs=make_inputs(subject), backend="tensorflow")
     return profiler.register_defaults().compute_status("macs")
 
 
@@ -155,7 +155,7 @@ def exporting_operator_times(subject: Subject) -> Any:
 @call
 def evaluation(subject: Subject) -> Any:
     """With a function of the user's that calls the model."""
-    profiler = TFProfiler(subject.model, {"test": [1, 2, 3]}, inputs=inputs_of(subject))
+    profiler = TFProfiler(subject.model, {"test": [1, 2, 3]}, inputs=make_inputs(subject))
     run = ComputeEvalMetric(lambda model, loader: sum(len(tf.nest.flatten(subject())) for _ in loader))
     profiler.register_profiler_function(run)
     return profiler.compute_status("eval_metric")
@@ -169,7 +169,7 @@ def evaluation_of_accuracy(subject: Subject) -> Any:
     return profiler.compute_network_status()
 
 
-def _evaluated(helper: Callable[..., Any]) -> Call:
+def _evaluate(helper: Callable[..., Any]) -> Call:
     return lambda subject: helper(subject.model, [(first_input(subject), np.zeros(2, int))])
 
 
@@ -179,7 +179,7 @@ for _name, _helper in {
     "get_topk": get_topk(topk=(1,)),
     "eval_loss": EvalLossFunction(lambda output, target: tf.reduce_sum(output)),
 }.items():
-    CALLS[_name] = _evaluated(_helper)
+    CALLS[_name] = _evaluate(_helper)
 
 
 @call
@@ -187,6 +187,6 @@ def backend_alone(subject: Subject) -> Any:
     backend = TFBackend()
     backend.fingerprint(subject.model)
     backend.optimizer_state(subject.model)
-    with backend.preserved(subject.model):
+    with backend.preserve(subject.model):
         subject()
     return backend.evaluate(subject.model, subject)

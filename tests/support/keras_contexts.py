@@ -58,7 +58,7 @@ def _run_eagerly() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _compiled() -> Iterator[None]:
+def _compile_by_xla() -> Iterator[None]:
     before = tf.config.optimizer.get_jit()
     tf.config.optimizer.set_jit("autoclustering")
     try:
@@ -83,7 +83,7 @@ for _name, _make in {
     "keras name scope": lambda: keras.name_scope("outer"),
     "variable creator": lambda: tf.variable_creator_scope(_creator),
     "control dependencies": lambda: tf.control_dependencies([tf.constant(1)]),
-    "compiled by XLA": _compiled,
+    "compiled by XLA": _compile_by_xla,
 }.items():
     CONTEXTS[_name] = _within(_make)
 
@@ -104,7 +104,7 @@ def tape(inside: Inside) -> None:
     with tf.GradientTape() as outer:
         loss = variable * 3.0
         inside()
-    if [each.ref() for each in outer.watched_variables()] != [variable.ref()]:
+    if [watched_variable.ref() for watched_variable in outer.watched_variables()] != [variable.ref()]:
         raise AssertionError("the caller's tape watches more than the caller's variable")
     if float(outer.gradient(loss, variable)) != 3.0:
         raise AssertionError("the caller's tape has lost its gradient")
@@ -117,7 +117,7 @@ def paused_tape(inside: Inside) -> None:
         loss = variable * 3.0
         with outer.stop_recording():
             inside()
-    if [each.ref() for each in outer.watched_variables()] != [variable.ref()]:
+    if [watched_variable.ref() for watched_variable in outer.watched_variables()] != [variable.ref()]:
         raise AssertionError("the caller's tape watches more than the caller's variable")
     if float(outer.gradient(loss, variable)) != 3.0:
         raise AssertionError("the caller's tape has lost its gradient")

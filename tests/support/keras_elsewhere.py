@@ -17,7 +17,7 @@ import numpy as np
 from profilerkit import Backend
 from profilerkit.testing.architectures import ARCHITECTURES, layer_numbers
 
-__all__ = ["FEATURES", "PRODUCTS", "RECURRENT", "STEPS", "UNITS", "ones", "require_closed_forms", "stacked"]
+__all__ = ["FEATURES", "PRODUCTS", "RECURRENT", "STEPS", "UNITS", "ones", "require_closed_forms", "stack_layers"]
 
 layers = keras.layers
 
@@ -38,7 +38,7 @@ def ones(*shape: int) -> Any:
     return np.ones(shape, "float32")
 
 
-def stacked(shape: tuple[int, ...], *inside: Any, name: str | None = None) -> Any:
+def stack_layers(shape: tuple[int, ...], *inside: Any, name: str | None = None) -> Any:
     return keras.Sequential([keras.Input(shape), *inside], name=name)
 
 

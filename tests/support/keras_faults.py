@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from attack_cases import NO_FAULT
-from odd_errors import Custom, Outside, Unspeakable, raising, recursion, warn
+from odd_errors import Custom, Outside, Unspeakable, make_raising, recursion, warn
 
 __all__ = ["FAULTS", "fire", "plant", "pull"]
 
@@ -57,14 +57,14 @@ def _bad_gradient(owner: Any, x: Any) -> Any:
 
 
 _ACTS: dict[str, Callable[[Any, Any], Any]] = {
-    "value error": raising(lambda: ValueError("planted")),
-    "custom error": raising(lambda: Custom(1, two=2)),
-    "unspeakable error": raising(Unspeakable),
-    "interrupt": raising(KeyboardInterrupt),
-    "exit": raising(lambda: SystemExit(3)),
-    "outside error": raising(Outside),
-    "end of iteration": raising(StopIteration),
-    "out of memory": raising(lambda: tf.errors.ResourceExhaustedError(None, None, "planted")),
+    "value error": make_raising(lambda: ValueError("planted")),
+    "custom error": make_raising(lambda: Custom(1, two=2)),
+    "unspeakable error": make_raising(Unspeakable),
+    "interrupt": make_raising(KeyboardInterrupt),
+    "exit": make_raising(lambda: SystemExit(3)),
+    "outside error": make_raising(Outside),
+    "end of iteration": make_raising(StopIteration),
+    "out of memory": make_raising(lambda: tf.errors.ResourceExhaustedError(None, None, "planted")),
     "recursion": recursion,
     "weight changed": _change_a_weight,
     "attributes changed": _change_attributes,

@@ -78,9 +78,9 @@ class _Look:
             self.facts[f"{path}.{name} (read)"] = type(error).__name__
             return
         if isinstance(value, (list, tuple)):
-            self.facts[f"{path}.{name} (read)"] = [Same(each) for each in value] if name != "losses" else len(value)
-            for index, each in enumerate(value if name == "variables" else ()):
-                self.visit(f"{path}.{name}[{index}]", each)
+            self.facts[f"{path}.{name} (read)"] = [Same(item) for item in value] if name != "losses" else len(value)
+            for index, item in enumerate(value if name == "variables" else ()):
+                self.visit(f"{path}.{name}[{index}]", item)
         else:
             self.facts[f"{path}.{name} (read)"] = value if isinstance(value, _PLAIN) else Same(value)
 

@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 import tf_keras
-from attack_cases import NO_CONTEXT, NO_FAULT, Case, Difference, differing, quiet
+from attack_cases import NO_CONTEXT, NO_FAULT, Case, Difference, find_differences, quiet
 from keras_calls import CALLS
 from keras_contexts import CONTEXTS
 from keras_faults import plant, pull
@@ -20,7 +20,7 @@ from keras_fingerprint import Facts, Same, digest, look_at
 from keras_process import PROCESS, SURROUNDINGS, pristine, process_facts
 from keras_subjects import Subject, build
 
-__all__ = ["differences_of", "error_of", "made"]
+__all__ = ["find_case_differences", "find_error", "made"]
 
 
 def look(subject: Subject) -> Facts:
@@ -49,7 +49,7 @@ def made(name: str, fault: str) -> Iterator[Subject]:
             pull()
 
 
-def output_of(subject: Subject) -> Any:
+def find_output(subject: Subject) -> Any:
     """Return the bits of what the model gives now, or the error that it raises."""
     pull()
     keras.utils.set_random_seed(3)
@@ -62,16 +62,18 @@ def output_of(subject: Subject) -> Any:
 
 
 @cache
-def plain_of(model: str) -> Plain:
+def find_plain(model: str) -> Plain:
     """Return what plain calls change around a model, and what it gives when nobody has profiled it."""
     found = Plain()
     with made(model, NO_FAULT) as subject:
-        found.output = output_of(subject)
+        found.output = find_output(subject)
     with made(model, NO_FAULT) as subject:
         before = look(subject)
-        with swallowed(), quiet():
+        with swallow(), quiet():
             subject()
-        found.changed = {each.fact: each.after for each in differing(before, look(subject)) if is_around(each.fact)}
+        found.changed = {
+            item.fact: item.after for item in find_differences(before, look(subject)) if is_around(item.fact)
+        }
     return found
 
 
@@ -80,16 +82,16 @@ def is_around(fact: str) -> bool:
     return fact.startswith("outside ") or fact.removeprefix("process ") in SURROUNDINGS
 
 
-def _is_excused(each: Difference, plain: Plain) -> bool:
+def _is_excused(difference: Difference, plain: Plain) -> bool:
     """Say whether a plain call changes this as well, into the same or another of its kind."""
-    if each.fact not in plain.changed:
+    if difference.fact not in plain.changed:
         return False
-    usual = plain.changed[each.fact]
-    return bool(usual == each.after or (isinstance(usual, Same) and repr(usual) == repr(each.after)))
+    usual = plain.changed[difference.fact]
+    return bool(usual == difference.after or (isinstance(usual, Same) and repr(usual) == repr(difference.after)))
 
 
 @contextmanager
-def swallowed(kept: list[BaseException] | None = None) -> Iterator[None]:
+def swallow(kept: list[BaseException] | None = None) -> Iterator[None]:
     """Let nothing through that a fault raises; the test runner's own interrupt comes at no other time."""
     try:
         yield
@@ -99,11 +101,11 @@ def swallowed(kept: list[BaseException] | None = None) -> Iterator[None]:
             kept.append(error)
 
 
-def differences_of(case: Case, do: Callable[[Subject], Any] | None = None) -> list[Difference]:
+def find_case_differences(case: Case, do: Callable[[Subject], Any] | None = None) -> list[Difference]:
     """Run a case and return what differs afterwards without being the model's own doing; ``do`` replaces the call."""
     call = do or CALLS[case.call]
     warm_up(case.call)
-    plain = plain_of(case.model)
+    plain = find_plain(case.model)
     broken: list[BaseException] = []
     with made(case.model, case.fault) as subject:
         inner: list[Difference] = []
@@ -111,45 +113,47 @@ def differences_of(case: Case, do: Callable[[Subject], Any] | None = None) -> li
 
         def inside() -> None:
             first = process_facts()[0]
-            with swallowed():
+            with swallow():
                 call(subject)
-            inner.extend(differing(first, process_facts()[0]))
+            inner.extend(find_differences(first, process_facts()[0]))
 
-        with swallowed(broken), quiet():
+        with swallow(broken), quiet():
             CONTEXTS[case.context](tf.autograph.experimental.do_not_convert(inside))
-        found = [*differing(before, look(subject)), *inner]
-        found = [each for each in found if not _is_excused(each, plain)]
+        found = [*find_differences(before, look(subject)), *inner]
+        found = [difference for difference in found if not _is_excused(difference, plain)]
         found += [Difference("the caller's own code", "runs", repr(error)) for error in broken]
-        output = output_of(subject)
+        output = find_output(subject)
         if output != plain.output:
             found.append(Difference("output afterwards", plain.output, output))
     if case.context != NO_CONTEXT:  # what building the caller's own surroundings made
-        found = [each for each in found if each in inner or not _is_of_names(each)]
+        found = [difference for difference in found if difference in inner or not _is_of_names(difference)]
     return found
 
 
-def error_of(case: Case) -> BaseException | None:
+def find_error(case: Case) -> BaseException | None:
     """Run a case and return what its call raised, None where it raised nothing."""
     raised: list[BaseException] = []
     with made(case.model, case.fault) as subject:
 
         def inside() -> None:
-            with swallowed(raised):
+            with swallow(raised):
                 CALLS[case.call](subject)
 
-        with swallowed(), quiet():
+        with swallow(), quiet():
             CONTEXTS[case.context](tf.autograph.experimental.do_not_convert(inside))
     return raised[0] if raised else None
 
 
-def _is_of_names(each: Difference) -> bool:
+def _is_of_names(difference: Difference) -> bool:
     moved = ("process keras state", "process python random state", "process numpy random state")
-    return each.fact in (*moved, "process tensorflow random state") or each.fact.startswith("process strategy")
+    return difference.fact in (*moved, "process tensorflow random state") or difference.fact.startswith(
+        "process strategy"
+    )
 
 
 @cache
 def warm_up(call: str) -> None:
     """Run a call once on something harmless: what is imported and started once in a process is no difference."""
     _ = PROCESS, SURROUNDINGS
-    with made("sequential", NO_FAULT) as subject, swallowed(), quiet():
+    with made("sequential", NO_FAULT) as subject, swallow(), quiet():
         CALLS[call](subject)

@@ -33,10 +33,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 layers = keras.layers
 BACKEND = JaxBackend()
-stacked = partial(keras_elsewhere.stacked, name="student")
+stacked = partial(keras_elsewhere.stack_layers, name="student")
 
 
-def traced(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
+def trace_complete(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
     """Trace one call of the model, which must neither fail nor leave anything uncounted."""
     trace = BACKEND.trace(model, ModelInputs(*args, **kwargs))
     assert trace.failure is None, trace.failure
@@ -68,7 +68,7 @@ def test_work_on_zeros_is_left_out() -> None:
     report = profile(dense, ones(2, 4), metrics=["effective_macs", "sparsity"])
     assert (report["effective_macs"], report["sparsity"]) == (2 * 7, 5 / 15)
     recurrent = stacked((STEPS, FEATURES), layers.SimpleRNN(UNITS))
-    shapes = [each.shape for each in recurrent.get_weights()]
+    shapes = [get_weight.shape for get_weight in recurrent.get_weights()]
     recurrent.set_weights([np.zeros(shapes[0]), *(np.ones(shape) for shape in shapes[1:])])
     report = profile(recurrent, ones(2, STEPS, FEATURES), metrics=["effective_macs"])
     assert report["effective_macs"] == 2 * STEPS * UNITS * UNITS
@@ -79,14 +79,14 @@ def test_work_on_zeros_is_left_out() -> None:
     RECURRENT,
 )
 def test_a_recurrent_layer_runs_as_often_as_there_are_steps(layer: Any, macs: int, per_unit: int) -> None:
-    trace = traced(stacked((STEPS, FEATURES), layer()), ones(2, STEPS, FEATURES))
+    trace = trace_complete(stacked((STEPS, FEATURES), layer()), ones(2, STEPS, FEATURES))
     assert trace.macs == 2 * macs
     assert trace.flops == 2 * trace.macs + 2 * STEPS * UNITS * per_unit
 
 
 def test_the_cell_of_a_plain_rnn_is_a_layer_that_is_called_in_each_step() -> None:
     model = stacked((STEPS, FEATURES), layers.RNN(layers.LSTMCell(UNITS, name="cell"), name="loop"))
-    table = traced(model, ones(2, STEPS, FEATURES)).table
+    table = trace_complete(model, ones(2, STEPS, FEATURES)).table
     assert [row["path"] for row in table] == ["", "loop", "loop.cell"]
     assert (table["loop.cell"]["calls"], table["loop.cell"]["macs"]) == (STEPS, 2 * 4 * PRODUCTS)
     assert table["loop"]["calls"] == 1
@@ -100,21 +100,21 @@ def test_a_training_step_counts_the_gradients_of_what_is_trained() -> None:
     assert step.macs == 2 * 4 * 3 * 5 + 3 * 4 * 5 * 2
     model.get_layer("first").trainable = False
     assert BACKEND.trace_training(model, ModelInputs(ones(4, 3))).macs == 4 * 3 * 5 + 2 * 4 * 5 * 2
-    assert traced(model, ones(4, 3)).trainable_params == 5 * 2 + 2
+    assert trace_complete(model, ones(4, 3)).trainable_params == 5 * 2 + 2
 
 
 def test_a_batch_norm_and_dropout_in_training() -> None:
     """The whole normalization, 7 for each element; mask and scale, 2; with known statistics and without dropout, 2."""
     model = stacked((8,), layers.BatchNormalization(name="norm"), layers.Dropout(0.5, name="dropout"))
-    assert traced(model, ones(4, 8)).flops == 2 * 32
+    assert trace_complete(model, ones(4, 8)).flops == 2 * 32
     step = BACKEND.trace_training(model, ModelInputs(ones(4, 8)))
-    forward = [each for each in step.operators if each.phase == "forward"]
-    assert sum(each.flops for each in forward if each.layer == "norm") == 7 * 32
-    assert sum(each.flops for each in forward if each.layer == "dropout") == 2 * 32
+    forward = [op for op in step.operators if op.phase == "forward"]
+    assert sum(op.flops for op in forward if op.layer == "norm") == 7 * 32
+    assert sum(op.flops for op in forward if op.layer == "dropout") == 2 * 32
 
 
 def test_the_states_of_random_generators_count_as_nothing() -> None:
-    trace = traced(stacked((3,), layers.Dropout(0.5), layers.Dense(2)), ones(4, 3))
+    trace = trace_complete(stacked((3,), layers.Dropout(0.5), layers.Dense(2)), ones(4, 3))
     assert (trace.total_params, trace.size_bytes, trace.buffers) == (8, 32, ())
 
 
@@ -124,15 +124,17 @@ def test_the_states_of_random_generators_count_as_nothing() -> None:
 def test_inputs_by_place_by_name_and_as_the_model_declares_them() -> None:
     first, second = keras.Input((3,), name="first"), keras.Input((3,), name="second")
     total = layers.Add()([first, second])
-    assert traced(keras.Model([first, second], total), ones(2, 3), ones(2, 3)).flops == 2 * 3
+    assert trace_complete(keras.Model([first, second], total), ones(2, 3), ones(2, 3)).flops == 2 * 3
     named = keras.Model({"first": first, "second": second}, total)
-    assert traced(named, first=ones(2, 3), second=ones(2, 3)).flops == 6
+    assert trace_complete(named, first=ones(2, 3), second=ones(2, 3)).flops == 6
     assert profile(named, batch_size=5, metrics=["flops"])["flops"] == 5 * 3
 
 
 def test_images_with_the_channels_first_fit_a_model_that_takes_them_last() -> None:
     model = stacked((8, 6, 3), layers.Conv2D(4, 3, padding="same"))
-    assert traced(model, ones(2, 3, 8, 6)).macs == traced(model, ones(2, 8, 6, 3)).macs == 2 * 48 * 4 * 27
+    assert (
+        trace_complete(model, ones(2, 3, 8, 6)).macs == trace_complete(model, ones(2, 8, 6, 3)).macs == 2 * 48 * 4 * 27
+    )
     report = profile(model, ones(2, 3, 8, 6), metrics=["execution_time"], num_iters=2, warmup=0, strict=True)
     assert report["execution_time"].median > 0
 
@@ -216,7 +218,7 @@ def facts(model: Any) -> list[tuple[str, Any]]:
 
 
 def run_trace(model: Any, x: Any) -> None:
-    with BACKEND.preserved(model):
+    with BACKEND.preserve(model):
         BACKEND.trace(model, ModelInputs(x))
 
 

@@ -21,7 +21,7 @@ if os.environ.get("KERAS_BACKEND") != "torch":
 import keras
 import numpy as np
 import torch
-from keras_elsewhere import FEATURES, PRODUCTS, RECURRENT, STEPS, UNITS, ones, require_closed_forms, stacked
+from keras_elsewhere import FEATURES, PRODUCTS, RECURRENT, STEPS, UNITS, ones, require_closed_forms, stack_layers
 from torch import nn
 
 from profilerkit import ModelInputs, ModelTrace, WithoutValuesError, profile
@@ -38,7 +38,7 @@ def trace(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
     return BACKEND.trace(model, ModelInputs(*args, **kwargs))
 
 
-def traced(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
+def trace_complete(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
     """Trace one call of the model, which must neither fail nor leave anything uncounted."""
     found = trace(model, *args, **kwargs)
     assert found.failure is None, found.failure
@@ -54,7 +54,7 @@ def paths(found: ModelTrace) -> list[str]:
 
 
 def test_torch_claims_the_model() -> None:
-    report = profile(stacked((3,), layers.Dense(2)), ones(4, 3), metrics=["macs", "flops"], strict=True)
+    report = profile(stack_layers((3,), layers.Dense(2)), ones(4, 3), metrics=["macs", "flops"], strict=True)
     assert (report.backend, report["macs"], report["flops"]) == ("torch", 4 * 3 * 2, 2 * 4 * 3 * 2 + 4 * 2)
 
 
@@ -74,7 +74,7 @@ def test_the_shared_architectures_give_their_closed_forms(name: str) -> None:
 )
 def test_a_recurrent_layer_runs_as_often_as_there_are_steps(layer: Any, macs: int, per_unit: int) -> None:
     """Keras runs the first step once more, to see what it returns; a graph drops that, and so does the count."""
-    found = traced(stacked((STEPS, FEATURES), layer()), ones(2, STEPS, FEATURES))
+    found = trace_complete(stack_layers((STEPS, FEATURES), layer()), ones(2, STEPS, FEATURES))
     assert found.macs == 2 * macs
     assert found.flops == 2 * found.macs + 2 * STEPS * UNITS * per_unit
 
@@ -83,27 +83,29 @@ def test_a_recurrent_layer_of_a_class_of_ones_own() -> None:
     class Remembering(layers.GRU):  # type: ignore[misc, name-defined]
         pass
 
-    model = stacked((STEPS, FEATURES), Remembering(UNITS, reset_after=False, name="memory"))
-    found = traced(model, ones(2, STEPS, FEATURES))
+    model = stack_layers((STEPS, FEATURES), Remembering(UNITS, reset_after=False, name="memory"))
+    found = trace_complete(model, ones(2, STEPS, FEATURES))
     assert found.macs == 2 * 3 * PRODUCTS
     assert paths(found) == ["", "memory", "memory.cell"], "its cell is the user's to see"
 
 
 def test_a_masked_recurrent_layer_runs_every_step() -> None:
-    found = traced(stacked((STEPS, FEATURES), layers.Masking(), layers.LSTM(UNITS)), ones(2, STEPS, FEATURES))
+    found = trace_complete(
+        stack_layers((STEPS, FEATURES), layers.Masking(), layers.LSTM(UNITS)), ones(2, STEPS, FEATURES)
+    )
     assert found.macs == 2 * 4 * PRODUCTS
 
 
 def test_stacked_cells_are_layers_of_a_plain_rnn() -> None:
-    model = stacked((STEPS, FEATURES), layers.RNN([layers.LSTMCell(UNITS), layers.GRUCell(3)], name="loop"))
-    found = traced(model, ones(2, STEPS, FEATURES))
+    model = stack_layers((STEPS, FEATURES), layers.RNN([layers.LSTMCell(UNITS), layers.GRUCell(3)], name="loop"))
+    found = trace_complete(model, ones(2, STEPS, FEATURES))
     assert found.macs == 2 * (4 * PRODUCTS + 3 * STEPS * 3 * (UNITS + 3))
     assert paths(found)[:3] == ["", "loop", "loop.stacked_rnn_cells"]
 
 
 def test_a_convolutional_recurrent_layer() -> None:
     """Three steps of 4 x 4 outputs, two filters, four gates; products of 3 x 3 x 2 for the input and for the state."""
-    found = traced(stacked((3, 6, 6, 2), layers.ConvLSTM2D(2, 3)), ones(1, 3, 6, 6, 2))
+    found = trace_complete(stack_layers((3, 6, 6, 2), layers.ConvLSTM2D(2, 3)), ones(1, 3, 6, 6, 2))
     assert found.macs == 3 * 16 * 4 * 2 * (9 * 2 + 9 * 2)
 
 
@@ -128,14 +130,14 @@ IMAGE = 2 * 8 * 8 * 4  # elements of a batch of two
     ],
 )
 def test_layers_count_as_their_definition_says(layer: Any, macs: int, further: int) -> None:
-    found = traced(stacked((8, 8, 4), layer()), ones(2, 8, 8, 4))
+    found = trace_complete(stack_layers((8, 8, 4), layer()), ones(2, 8, 8, 4))
     assert (found.macs, found.flops) == (macs, 2 * macs + further)
 
 
 def test_published_networks() -> None:
     """Figures of the issue, in thousandths of a GMAC; the parameters are those that Keras documents."""
     model = keras.applications.MobileNetV2(weights=None)
-    found = traced(model, ones(1, 224, 224, 3))
+    found = trace_complete(model, ones(1, 224, 224, 3))
     assert round(found.macs / 1e9, 4) == 0.3008
     assert found.total_params == 3_538_984
 
@@ -177,7 +179,7 @@ def nested() -> Any:
 
 
 def test_layers_are_named_by_attributes_in_classes_of_ones_own_and_by_their_names_in_keras() -> None:
-    found = traced(nested(), ones(2, 4))
+    found = trace_complete(nested(), ones(2, 4))
     assert sorted(paths(found)) == sorted(
         ["", "block", "block.dense", "block.norm", "heads[0]", "heads[1]", "dropout", "inner", "inner.only"]
     )
@@ -190,25 +192,25 @@ def test_layers_are_named_by_attributes_in_classes_of_ones_own_and_by_their_name
 def test_parameters_are_keras_own() -> None:
     """The block 20 and 16 of its norm, half of them statistics; heads 15 and 8; the scale 4; the inner model 20."""
     model = nested()
-    found = traced(model, ones(2, 4))
+    found = trace_complete(model, ones(2, 4))
     assert found.total_params == 20 + 16 + 15 + 8 + 4 + 20 == model.count_params()
     assert found.trainable_params == found.total_params - 8
     assert found.size_bytes == 4 * found.total_params
     assert found.buffers == (), "the state of a random generator is no parameter and no buffer"
     model.block.trainable = False
-    assert traced(model, ones(2, 4)).trainable_params == 15 + 8 + 4 + 20
+    assert trace_complete(model, ones(2, 4)).trainable_params == 15 + 8 + 4 + 20
 
 
 def test_input_layers_and_cells_are_not_shown() -> None:
-    model = stacked((STEPS, FEATURES), layers.LSTM(UNITS, name="memory"), layers.Dense(2, name="head"))
-    found = traced(model, ones(2, STEPS, FEATURES))
+    model = stack_layers((STEPS, FEATURES), layers.LSTM(UNITS, name="memory"), layers.Dense(2, name="head"))
+    found = trace_complete(model, ones(2, STEPS, FEATURES))
     assert paths(found) == ["", "memory", "head"]
     assert found.layers[1].parameters[0].name == "kernel"
     assert [weight.count for weight in found.layers[1].parameters] == [5 * 16, 4 * 16, 16]
 
 
 def test_a_model_of_half_precision_has_its_weights_whole() -> None:
-    found = traced(stacked((3,), layers.Dense(2, dtype="mixed_bfloat16")), ones(4, 3))
+    found = trace_complete(stack_layers((3,), layers.Dense(2, dtype="mixed_bfloat16")), ones(4, 3))
     assert (found.macs, found.size_bytes) == (4 * 3 * 2, 4 * 8)
     assert {call.outputs[0].dtype for call in found.layers[1].calls} == {"bfloat16"}
 
@@ -226,7 +228,7 @@ class HoldsTorch(keras.Model):  # type: ignore[misc]
 class HoldsKeras(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.keras_part = stacked((4,), layers.Dense(3, name="inside"))
+        self.keras_part = stack_layers((4,), layers.Dense(3, name="inside"))
         self.head = nn.Linear(3, 2)
 
     def forward(self, x: Any) -> Any:
@@ -236,14 +238,14 @@ class HoldsKeras(nn.Module):
 def test_torch_modules_in_a_keras_model() -> None:
     model = HoldsTorch()
     model(ones(2, 4))
-    found = traced(model, ones(2, 4))
+    found = trace_complete(model, ones(2, 4))
     assert paths(found) == ["", "torch_part", "torch_part.module", *("torch_part.module." + n for n in "01"), "head"]
     assert (found.total_params, found.macs) == (20 + 8 + 15, 2 * (16 + 12))
     assert found.table["torch_part.module.1"]["flops"] == 2 * 2 * 4, "with the statistics that it knows"
 
 
 def test_keras_layers_in_a_torch_module() -> None:
-    found = traced(HoldsKeras(), torch.ones(2, 4))
+    found = trace_complete(HoldsKeras(), torch.ones(2, 4))
     assert paths(found) == ["", "keras_part", "keras_part.inside", "head"]
     assert (found.total_params, found.macs) == (15 + 8, 2 * (12 + 6))
 
@@ -254,15 +256,20 @@ def test_keras_layers_in_a_torch_module() -> None:
 def test_inputs_by_place_and_by_name() -> None:
     first, second = keras.Input((3,), name="first"), keras.Input((3,), name="second")
     total = layers.Add()([first, second])
-    assert traced(keras.Model([first, second], total), ones(2, 3), ones(2, 3)).flops == 2 * 3
+    assert trace_complete(keras.Model([first, second], total), ones(2, 3), ones(2, 3)).flops == 2 * 3
     assert (
-        traced(keras.Model({"first": first, "second": second}, total), first=ones(2, 3), second=ones(2, 3)).flops == 6
+        trace_complete(
+            keras.Model({"first": first, "second": second}, total), first=ones(2, 3), second=ones(2, 3)
+        ).flops
+        == 6
     )
 
 
 def test_images_with_the_channels_first_fit_a_model_that_takes_them_last() -> None:
-    model = stacked((8, 6, 3), layers.Conv2D(4, 3, padding="same"))
-    assert traced(model, ones(2, 3, 8, 6)).macs == traced(model, ones(2, 8, 6, 3)).macs == 2 * 48 * 4 * 27
+    model = stack_layers((8, 6, 3), layers.Conv2D(4, 3, padding="same"))
+    assert (
+        trace_complete(model, ones(2, 3, 8, 6)).macs == trace_complete(model, ones(2, 8, 6, 3)).macs == 2 * 48 * 4 * 27
+    )
     run_timing(model, ones(2, 3, 8, 6))
 
 
@@ -274,9 +281,9 @@ def test_reports_name_a_model_as_keras_does() -> None:
 
 def test_a_model_that_is_not_built_is_counted_and_stays_so() -> None:
     model, sequential = Nested(), keras.Sequential([layers.Dense(3), layers.Dense(2)])
-    found = traced(model, ones(2, 4))
+    found = trace_complete(model, ones(2, 4))
     assert (found.total_params, found.trainable_params) == (83, 75)
-    assert traced(sequential, ones(2, 4)).total_params == 15 + 8
+    assert trace_complete(sequential, ones(2, 4)).total_params == 15 + 8
     assert not model.block.dense.built
     assert not sequential.built
     assert sequential.variables == []
@@ -287,7 +294,7 @@ def test_a_model_that_is_not_built_is_counted_and_stays_so() -> None:
         pass
     sequential(ones(2, 4))  # and can be built afterwards
     assert sequential.count_params() == 15 + 8
-    assert traced(sequential, ones(2, 4)).total_params == 15 + 8
+    assert trace_complete(sequential, ones(2, 4)).total_params == 15 + 8
     assert sequential.predict(ones(2, 4), verbose=0).shape == (2, 2)
 
 
@@ -309,12 +316,12 @@ def test_a_model_that_looks_at_values_is_run() -> None:
 
     model = Looks()
     model(ones(2, 4))
-    found = traced(model, ones(2, 4))
+    found = trace_complete(model, ones(2, 4))
     assert (found.method, found.macs) == ("a real run", 2 * 16)
 
 
 def test_evaluation_is_keras_own_answer() -> None:
-    model = stacked((2,), layers.Dropout(0.5), layers.Dense(2, use_bias=False, kernel_initializer="identity"))
+    model = stack_layers((2,), layers.Dropout(0.5), layers.Dense(2, use_bias=False, kernel_initializer="identity"))
     batches = [(np.eye(2, dtype="float32"), np.array([0, 1])), (np.eye(2, dtype="float32"), np.array([0, 0]))]
     profiler = TorchProfiler(model, {"test": batches})
     profiler.register_profiler_function(ComputeEvalMetric(get_accuracy))
@@ -431,7 +438,7 @@ def test_a_restless_model_comes_back_as_it_was(run: Run, raises: bool) -> None:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_functional_models_come_back_as_they_were(run: Run) -> None:
-    model = stacked((4,), layers.Dense(4, activation="relu"), layers.BatchNormalization(), layers.Dropout(0.5))
+    model = stack_layers((4,), layers.Dense(4, activation="relu"), layers.BatchNormalization(), layers.Dropout(0.5))
     model.add(layers.Dense(3))
     before = {variable.path: (id(variable._value), variable.numpy().tolist()) for variable in model.variables}
     attributes = [(id(layer), copy.copy(vars(layer))) for layer in (model, *model.layers, model._functional)]
@@ -462,7 +469,7 @@ def test_a_mask_chooses_scores_and_costs_nothing(how: str, grouped: bool) -> Non
     outer, inner = 15 * 8 * 8, 15 * 8 * (4 if grouped else 8)  # queries and output; keys and values
     biases, scores = 2 * 15 * 8 + 2 * 15 * (4 if grouped else 8), 3 * 2 * 25
     macs = 2 * outer + 2 * inner + scores * 8
-    found = traced(model, x)
+    found = trace_complete(model, x)
     assert (found.macs, found.flops) == (macs, 2 * macs + biases + 6 * scores)
 
 
@@ -478,7 +485,7 @@ def test_a_recurrent_layer_keeps_the_state_that_it_has(run: Run) -> None:
 def test_a_trained_step_is_the_same_with_profiling_in_between() -> None:
     def step(measured: bool) -> list[float]:
         keras.utils.set_random_seed(0)
-        model = stacked(
+        model = stack_layers(
             (4,), layers.Dense(4), layers.BatchNormalization(), layers.Dropout(0.5, seed=1), layers.Dense(1)
         )
         model.compile("adam", "mse")
@@ -492,9 +499,9 @@ def test_a_trained_step_is_the_same_with_profiling_in_between() -> None:
 
 
 def test_what_trains_a_model_is_no_part_of_its_memory() -> None:
-    model = stacked((4,), layers.Dense(4))
-    plain = traced(model, ones(2, 4)).memory
+    model = stack_layers((4,), layers.Dense(4))
+    plain = trace_complete(model, ones(2, 4)).memory
     model.compile("adam", "mse")
     model.train_on_batch(ones(8, 4), ones(8, 4))
-    assert traced(model, ones(2, 4)).memory == plain
+    assert trace_complete(model, ones(2, 4)).memory == plain
     assert plain.weight_bytes == 4 * 20

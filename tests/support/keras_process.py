@@ -62,7 +62,7 @@ def _keras_state() -> Any:
 
 def _plainly(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): each for key, each in value.items()}
+        return {str(key): content for key, content in value.items()}
     if isinstance(value, keras.random.SeedGenerator):
         return value.state.numpy().tolist()
     return value if isinstance(value, (int, float, str, bool, type(None))) else Same(value)
@@ -96,7 +96,7 @@ PROCESS: dict[str, Callable[[], Any]] = {
     "keras state": _keras_state,
     "tf_keras settings": _legacy,
     "tf_keras names": lambda: sum(
-        sum(each.values()) for each in getattr(tf_keras.src.backend, "PER_GRAPH_OBJECT_NAME_UIDS", {}).values()
+        sum(value.values()) for value in getattr(tf_keras.src.backend, "PER_GRAPH_OBJECT_NAME_UIDS", {}).values()
     ),
     "global generator": lambda: tf.random.get_global_generator().state.numpy().tolist(),
     "tensorflow settings": _switches,
@@ -108,8 +108,8 @@ PROCESS: dict[str, Callable[[], Any]] = {
     "strategy": lambda: Same(tf.distribute.get_strategy()),
     "numpy's errors": np.geterr,
     "patched functions": lambda: [
-        Same(each)
-        for each in (
+        Same(item)
+        for item in (
             func_graph.FuncGraph.__init__,
             def_function.Function.__call__,
             keras.layers.Layer.__call__,
@@ -138,15 +138,19 @@ SURROUNDINGS: dict[str, Callable[[], Any]] = {
     "sys.path": lambda: list(sys.path),
     "standard streams": lambda: [Same(getattr(sys, name)) for name in ("stdin", "stdout", "stderr")],
     "exception hooks": lambda: [Same(sys.excepthook), Same(threading.excepthook)],
-    "log levels": lambda: {name: (each.level, each.disabled, len(each.handlers)) for name, each in _loggers().items()},
+    "log levels": lambda: {
+        name: (value.level, value.disabled, len(value.handlers)) for name, value in _loggers().items()
+    },
     "signal handlers": lambda: {number: signal.getsignal(number) for number in signal.valid_signals()},
     # Python's stand-ins for threads that are TensorFlow's own are no threads that anybody started.
-    "threads": lambda: sorted(each.name for each in threading.enumerate() if not each.name.startswith("Dummy-")),
+    "threads": lambda: sorted(item.name for item in threading.enumerate() if not item.name.startswith("Dummy-")),
 }
 
 
 def _loggers() -> dict[str, logging.Logger]:
-    known = {name: each for name, each in logging.root.manager.loggerDict.items() if isinstance(each, logging.Logger)}
+    known = {
+        name: value for name, value in logging.root.manager.loggerDict.items() if isinstance(value, logging.Logger)
+    }
     return {"root": logging.root, **known}
 
 

@@ -24,12 +24,12 @@ BATCH = 2
 STEPS, WIDTH, WORDS = 6, 8, 50
 
 
-def stacked(shape: tuple[int, ...], *inside: Any, dtype: str = "float32") -> Any:
+def stack_layers(shape: tuple[int, ...], *inside: Any, dtype: str = "float32") -> Any:
     return keras.Sequential([keras.Input(shape, dtype=dtype), *inside], name="net")
 
 
 def dense() -> Any:
-    return stacked(
+    return stack_layers(
         (12,),
         layers.Dense(16, activation="relu", name="first"),
         layers.Dropout(0.5, name="dropout"),
@@ -39,7 +39,7 @@ def dense() -> Any:
 
 
 def convolutions() -> Any:
-    return stacked(
+    return stack_layers(
         (12, 12, 3),
         layers.Conv2D(8, 3, padding="same", use_bias=False, name="conv"),
         layers.BatchNormalization(name="norm"),
@@ -56,7 +56,7 @@ def convolutions() -> Any:
 
 
 def depthwise() -> Any:
-    return stacked(
+    return stack_layers(
         (12, 12, 4),
         layers.DepthwiseConv2D(3, strides=2, padding="same", use_bias=False, name="depthwise"),
         layers.BatchNormalization(scale=False, name="norm"),
@@ -68,7 +68,7 @@ def depthwise() -> Any:
 
 
 def lstm() -> Any:
-    return stacked(
+    return stack_layers(
         (STEPS, WIDTH),
         layers.LSTM(5, return_sequences=True, name="first"),
         layers.LSTM(4, use_bias=False, name="last"),
@@ -77,7 +77,7 @@ def lstm() -> Any:
 
 
 def gru() -> Any:
-    return stacked(
+    return stack_layers(
         (STEPS, WIDTH),
         layers.Bidirectional(layers.GRU(5, return_sequences=True), name="both"),
         layers.GRU(4, reset_after=False, name="last"),
@@ -85,7 +85,7 @@ def gru() -> Any:
 
 
 def simple_rnn() -> Any:
-    return stacked((STEPS, WIDTH), layers.SimpleRNN(5, name="simple"))
+    return stack_layers((STEPS, WIDTH), layers.SimpleRNN(5, name="simple"))
 
 
 def attention() -> Any:
@@ -103,7 +103,7 @@ def causal() -> Any:
 
 
 def embedding() -> Any:
-    return stacked(
+    return stack_layers(
         (STEPS,),
         layers.Embedding(WORDS, WIDTH, name="words"),
         layers.GlobalAveragePooling1D(name="mean"),
@@ -113,7 +113,7 @@ def embedding() -> Any:
 
 
 def masked() -> Any:
-    return stacked(
+    return stack_layers(
         (STEPS,),
         layers.Embedding(WORDS, WIDTH, mask_zero=True, name="words"),
         layers.LSTM(4, name="memory"),
@@ -122,7 +122,7 @@ def masked() -> Any:
 
 
 def normalizations() -> Any:
-    return stacked(
+    return stack_layers(
         (6, 6, 8),
         layers.GroupNormalization(2, name="group"),
         layers.LayerNormalization(name="layer"),
@@ -138,7 +138,7 @@ def activations() -> Any:
         *("elu", "gelu", "hard_sigmoid", "leaky_relu", "log_softmax", "mish", "relu6", "selu", "sigmoid", "silu"),
         *("softmax", "softplus", "softsign", "tanh"),
     ]
-    return stacked((12,), *(layers.Activation(name, name=name) for name in names))
+    return stack_layers((12,), *(layers.Activation(name, name=name) for name in names))
 
 
 class Block(layers.Layer):  # type: ignore[misc, name-defined]
@@ -179,7 +179,7 @@ def shared() -> Any:
 
 
 def frozen() -> Any:
-    model = stacked((8, 8, 3), layers.Conv2D(4, 3, name="conv"), layers.BatchNormalization(name="norm"))
+    model = stack_layers((8, 8, 3), layers.Conv2D(4, 3, name="conv"), layers.BatchNormalization(name="norm"))
     model.get_layer("norm").trainable = False
     return model
 

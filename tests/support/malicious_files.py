@@ -39,13 +39,13 @@ class Net(nn.Module):
         return out
 
 
-def exported() -> torch.export.ExportedProgram:
+def export_net() -> torch.export.ExportedProgram:
     shape = {"x": {0: torch.export.Dim("batch", min=2, max=64)}}
     return torch.export.export(Net(), (torch.ones(3, 4),), dynamic_shapes=shape)
 
 
 def honest_program(path: Path) -> Path:
-    torch.export.save(exported(), path)
+    torch.export.save(export_net(), path)
     return path
 
 
@@ -63,7 +63,7 @@ def has_a_file_for_each_weight() -> bool:
 def _written() -> list[str]:
     """Return the names of what this release writes for a program."""
     buffer = io.BytesIO()
-    torch.export.save(exported(), buffer)
+    torch.export.save(export_net(), buffer)
     with zipfile.ZipFile(buffer) as archive:
         return archive.namelist()
 
@@ -91,7 +91,7 @@ def rewritten(path: Path, change: Callable[[Changed], None], made: Path | None =
     return made or path
 
 
-def pickled(value: Any) -> bytes:
+def pickle_value(value: Any) -> bytes:
     buffer = io.BytesIO()
     torch.save(value, buffer)
     return buffer.getvalue()
@@ -129,7 +129,7 @@ def _nodes(model: Model) -> list[Any]:
     return nodes
 
 
-def _calling(target: str, *texts: str) -> Callable[[Model], None]:
+def _make_calling(target: str, *texts: str) -> Callable[[Model], None]:
     """Have the graph call a function with texts for arguments."""
 
     def change(model: Model) -> None:
@@ -148,7 +148,7 @@ def _in_a_size(text: str) -> Callable[[Model], None]:
     return change
 
 
-def _renamed(old: str, new: str) -> Callable[[Model], None]:
+def _rename(old: str, new: str) -> Callable[[Model], None]:
     def change(model: Model) -> None:
         text = json.dumps(model).replace(json.dumps(old), json.dumps(new))
         model.update(json.loads(text))
@@ -168,7 +168,7 @@ def _with_structure(context: str, kind: str) -> Callable[[Model], None]:
 
 def programs(marker: Path, folder: Path) -> dict[str, Callable[[Path], Path]]:
     """Return what makes a malicious ``.pt2`` file, by what in it runs code; each makes the marker."""
-    touch, run = pickled({"x": Touch(marker)}), f"__import__('os').mkdir({str(marker)!r})"
+    touch, run = pickle_value({"x": Touch(marker)}), f"__import__('os').mkdir({str(marker)!r})"
     (folder / "touching_module.py").write_text(f"import os\nos.mkdir({str(marker)!r})\nfound = list", encoding="utf-8")
     factory = {"default_factory_module": "touching_module", "default_factory_name": "found", "dict_context": ["a"]}
     enumeration = json.dumps([{"__enum__": True, "fqn": "touching_module:found", "name": 0}])
@@ -176,30 +176,32 @@ def programs(marker: Path, folder: Path) -> dict[str, Callable[[Path], Path]]:
         "example inputs": lambda members: members.update({"data/sample_inputs/model.pt": touch}),
         "weights of an earlier layout": lambda members: members.update({"data/weights/model.pt": touch}),
         "constants of an earlier layout": lambda members: members.update({"data/constants/model.pt": touch}),
-        "a weight": with_payload("weights", "weight_0", pickled(Touch(marker))),
-        "a constant": with_payload("constants", "tensor_0", pickled(Touch(marker)), ""),
+        "a weight": with_payload("weights", "weight_0", pickle_value(Touch(marker))),
+        "a constant": with_payload("constants", "tensor_0", pickle_value(Touch(marker)), ""),
         "an opaque object": with_payload("constants", "opaque_obj_0", pickle.dumps(Touch(marker))),
         "a size": in_model(_in_a_size(run)),
-        "a function": in_model(_calling("torch.os.mkdir", str(marker))),
-        "an operator that writes a file": in_model(_calling("torch.ops.aten.save.default", str(marker))),
-        "an operator that maps a file": in_model(_calling("torch.ops.aten.from_file.default", str(marker))),
-        "any overload of it": in_model(_calling("torch.ops.aten.from_file", str(marker))),
-        "an operator of another package": in_model(_calling("torch.ops.profilerkit_test.mkdir.default", str(marker))),
-        "a higher-order operator": in_model(_calling("torch.ops.higher_order.run_const_graph", str(marker))),
-        "an attribute of the operators": in_model(_calling("torch.ops.aten.__init__", str(marker))),
+        "a function": in_model(_make_calling("torch.os.mkdir", str(marker))),
+        "an operator that writes a file": in_model(_make_calling("torch.ops.aten.save.default", str(marker))),
+        "an operator that maps a file": in_model(_make_calling("torch.ops.aten.from_file.default", str(marker))),
+        "any overload of it": in_model(_make_calling("torch.ops.aten.from_file", str(marker))),
+        "an operator of another package": in_model(
+            _make_calling("torch.ops.profilerkit_test.mkdir.default", str(marker))
+        ),
+        "a higher-order operator": in_model(_make_calling("torch.ops.higher_order.run_const_graph", str(marker))),
+        "an attribute of the operators": in_model(_make_calling("torch.ops.aten.__init__", str(marker))),
         "a part of a name unknown": in_model(lambda model: model.update(code=run)),
         "the key of a part": in_model(lambda model: model["range_constraints"].update({run: None})),
-        "the name of a node": in_model(_renamed("linear", f"linear = {run} #")),
-        "the name of an input": in_model(_renamed("x", f"x = {run}")),
+        "the name of a node": in_model(_rename("linear", f"linear = {run} #")),
+        "the name of an input": in_model(_rename("x", f"x = {run}")),
         "the module of a structure": in_model(_with_structure(factory, "collections.defaultdict")),  # type: ignore[arg-type]
         "the module of an enumeration": in_model(_with_structure(enumeration, "builtins.dict")),
     }
 
-    def changed(change: Callable[[Changed], None]) -> Callable[[Path], Path]:
+    def change_program(change: Callable[[Changed], None]) -> Callable[[Path], Path]:
         return lambda path: rewritten(honest_program(path), change)
 
     return {
-        **{name: changed(change) for name, change in changes.items()},
+        **{name: change_program(change) for name, change in changes.items()},
         **{
             f"{name} in the layout of torch 2.7": _of_27(name, touch)
             for name in ("state_dict", "constants", "example_inputs")
@@ -214,7 +216,7 @@ def _of_27(place: str, data: bytes) -> Callable[[Path], Path]:
         from torch._export.serde.schema import SCHEMA_VERSION
         from torch._export.serde.serialize import serialize
 
-        artifact = serialize(exported())
+        artifact = serialize(export_net())
         parts = {
             "state_dict": artifact.state_dict,
             "constants": artifact.constants,
@@ -295,7 +297,7 @@ def scripts(marker: Path) -> dict[str, Callable[[Path], Path]]:
         "another method": "(self).write()",
     }
 
-    def writing(call: str, whole: Callable[[nn.Module], nn.Module]) -> Callable[[Path], Path]:
+    def write_script(call: str, whole: Callable[[nn.Module], nn.Module]) -> Callable[[Path], Path]:
         def make(path: Path) -> Path:
             torch.jit.script(whole(WritesAtOnce())).save(str(path))
             method = f"  def write(self) -> Tensor:\n    return torch.from_file{arguments}\n"
@@ -303,8 +305,8 @@ def scripts(marker: Path) -> dict[str, Callable[[Path], Path]]:
 
         return make
 
-    ways = {name: writing(call, lambda module: module) for name, call in calls.items()}
-    return {**ways, "a layer inside": writing(calls["getattr"], Holds)}
+    ways = {name: write_script(call, lambda module: module) for name, call in calls.items()}
+    return {**ways, "a layer inside": write_script(calls["getattr"], Holds)}
 
 
 def _put_in_code(members: Changed, call: str, method: str) -> None:

@@ -58,7 +58,7 @@ class Mutant:
     def tree(self) -> ast.Module:
         """Return the module's tree with the fault."""
         tree = _tree(self.module)
-        node = next(each for index, each in enumerate(ast.walk(tree)) if index == self.place)
+        node = next(part for index, part in enumerate(ast.walk(tree)) if index == self.place)
         list(_faults(node, apply=self.number))
         return ast.fix_missing_locations(tree)
 
@@ -69,10 +69,10 @@ def modules() -> dict[str, ModuleType]:
 
 def mutants() -> list[Mutant]:
     """Return every fault of the kinds that are known here, in every module of formulas."""
-    return [mutant for module in modules().values() for mutant in _of(module)]
+    return [mutant for module in modules().values() for mutant in _list_mutants(module)]
 
 
-def _of(module: ModuleType) -> Iterator[Mutant]:
+def _list_mutants(module: ModuleType) -> Iterator[Mutant]:
     for place, node in enumerate(ast.walk(_tree(module))):
         for number, what in enumerate(_faults(node)):
             yield Mutant(module, getattr(node, "lineno", 0), what, place, number)

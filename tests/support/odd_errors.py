@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Custom", "Outside", "Unspeakable", "raising", "recursion", "warn"]
+__all__ = ["Custom", "Outside", "Unspeakable", "make_raising", "recursion", "warn"]
 
 
 class Custom(Exception):
@@ -27,7 +27,7 @@ class Outside(BaseException):
     """None of `Exception`'s."""
 
 
-def raising(make: Callable[[], BaseException]) -> Callable[[Any, Any], Any]:
+def make_raising(make: Callable[[], BaseException]) -> Callable[[Any, Any], Any]:
     """Return a fault that raises an error, a new one each time."""
 
     def fault(model: Any, value: Any) -> Any:

@@ -8,11 +8,11 @@ from typing import Any
 from small import by_shapes, cost, ones
 
 from profilerkit import ModelTrace
-from profilerkit_tensorflow.trace.program import traced_program
+from profilerkit_tensorflow.trace.program import trace_program
 from profilerkit_tensorflow.trace.tracing import trace_of_program
-from profilerkit_tensorflow.untouched.preservation import preserved
+from profilerkit_tensorflow.untouched.preservation import preserve
 
-__all__ = ["ONE", "Function", "W", "X", "macs", "walked"]
+__all__ = ["ONE", "Function", "W", "X", "macs", "walk_graph"]
 
 Function = Callable[..., Any]
 
@@ -25,7 +25,7 @@ def macs(function: Function, *args: Any) -> int:
     return cost(function, *(args or (X,)))[0]
 
 
-def walked(function: Function, *args: Any) -> ModelTrace:
+def walk_graph(function: Function, *args: Any) -> ModelTrace:
     """Return the trace of the graph alone, which no eager run completes, for inputs whose numbers decide nothing."""
-    with preserved(function):
-        return trace_of_program(traced_program(function, by_shapes(*args)))
+    with preserve(function):
+        return trace_of_program(trace_program(function, by_shapes(*args)))

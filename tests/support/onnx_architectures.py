@@ -89,7 +89,7 @@ class Graph:
     def add(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
         names = [f"value_{len(self.nodes)}_{index}" for index in range(outputs)]
         node = helper.make_node(op, inputs, names, name=f"node_{len(self.nodes)}", **attributes)
-        paths, kinds = ([each[index] for each in self.path] for index in (0, 1))
+        paths, kinds = ([part[index] for part in self.path] for index in (0, 1))
         entries = {"name_scopes": [*paths, node.name], "class_hierarchy": [*kinds, op]}
         for key, value in entries.items():
             node.metadata_props.add(key=f"pkg.torch.onnx.{key}", value=repr(value))
@@ -128,7 +128,7 @@ class Graph:
 
     def batch_norm(self, name: str, x: str, channels: int) -> Any:
         with self.inside(name, "BatchNorm"):
-            names = [self.weight(each, channels) for each in ("weight", "bias", "mean", "variance")]
+            names = [self.weight(item, channels) for item in ("weight", "bias", "mean", "variance")]
             return self.add("BatchNormalization", x, *names)
 
     def layer_norm(self, name: str, x: str, width: int) -> Any:
@@ -142,10 +142,10 @@ class Graph:
     def model(self, inputs: Mapping[str, tuple[Any, ...]], outputs: Mapping[str, str], **dtypes: int) -> ModelProto:
         nodes = [helper.make_node("Identity", [made], [name]) for name, made in outputs.items()]
         for node, made in zip(nodes, outputs.values(), strict=True):  # a result has the name that users know
-            maker = next(each for each in self.nodes if made in each.output)
+            maker = next(one_node for one_node in self.nodes if made in one_node.output)
             maker.output[list(maker.output).index(made)] = node.output[0]
-            for each in self.nodes:
-                each.input[:] = [node.output[0] if name == made else name for name in each.input]
+            for one_node in self.nodes:
+                one_node.input[:] = [node.output[0] if name == made else name for name in one_node.input]
         graph = helper.make_graph(
             self.nodes,
             "hand_made",

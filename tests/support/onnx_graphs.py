@@ -15,13 +15,13 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit_onnx.backend import OnnxBackend
 
-__all__ = ["F", "graph_of", "model_of", "trace_of", "unknown"]
+__all__ = ["F", "make_graph", "make_model", "make_unknown", "trace_node"]
 
 F = np.float32
 BACKEND = OnnxBackend()
 
 
-def model_of(
+def make_model(
     nodes: Sequence[NodeProto],
     inputs: Mapping[str, Any],
     weights: Mapping[str, Any] | None = None,
@@ -42,14 +42,14 @@ def model_of(
     return helper.make_model(graph, opset_imports=imports, ir_version=10, **further)
 
 
-def unknown(**arrays: Any) -> ModelInputs:
+def make_unknown(**arrays: Any) -> ModelInputs:
     """Return inputs of these shapes whose elements decide nothing, as ``input_shape=`` makes them."""
     inputs = ModelInputs(**arrays)
     inputs.are_random = True
     return inputs
 
 
-def trace_of(
+def trace_node(
     op: str,
     *arrays: Any,
     outputs: int = 1,
@@ -65,7 +65,7 @@ def trace_of(
     given = {name: array for name, array in zip(names, arrays, strict=True) if name}
     floats = {name: array for name, array in given.items() if array.size > 8 or array.dtype.kind == "f"}
     known = {name: array for name, array in given.items() if name not in floats}
-    model = model_of([node], floats, known, made, opset)
+    model = make_model([node], floats, known, made, opset)
     if declared is not None:
         model.graph.output[0].CopyFrom(helper.make_tensor_value_info(made[0], TensorProto.FLOAT, declared))
     trace = BACKEND.trace(model, ModelInputs(**floats))
@@ -74,7 +74,7 @@ def trace_of(
     return trace
 
 
-def graph_of(
+def make_graph(
     nodes: Sequence[NodeProto], inputs: Sequence[str], outputs: Sequence[str], weights: Mapping[str, Any] | None = None
 ) -> Any:
     """Return a graph for an operator that has one inside."""

@@ -33,8 +33,8 @@ def install(monkeypatch: pytest.MonkeyPatch, entry_points: EntryPoints) -> Calla
 
     def add(name: str, package: str = "", version: str = "1.0", **hooks: Any) -> types.ModuleType:
         module = types.ModuleType(f"plugin_{name}_{package}".replace("-", "_"))
-        for each, hook in hooks.items():
-            hook_name = each if each.startswith("profilerkit_") else f"profilerkit_{each}"
+        for one_name, hook in hooks.items():
+            hook_name = one_name if one_name.startswith("profilerkit_") else f"profilerkit_{one_name}"
             setattr(module, hook_name, hookimpl(hook))
         monkeypatch.setitem(sys.modules, module.__name__, module)
         add_entry_point(entry_points, name, module.__name__, package, version)
@@ -57,7 +57,7 @@ def core(entry_points: EntryPoints) -> None:
         add_entry_point(entry_points, name, f"profilerkit_{name}.plugin", "profilerkit", "0.1")
 
 
-def offering(*items: Any) -> Callable[[], Sequence[Any]]:
+def make_offering(*items: Any) -> Callable[[], Sequence[Any]]:
     """Return a hook that takes nothing and offers these."""
 
     def hook() -> Sequence[Any]:
@@ -66,7 +66,7 @@ def offering(*items: Any) -> Callable[[], Sequence[Any]]:
     return hook
 
 
-def raising(error: BaseException) -> Callable[[], Any]:
+def make_raising(error: BaseException) -> Callable[[], Any]:
     def hook() -> Any:
         raise error
 

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from source_tree import packages, tree_of
+from source_tree import packages, read_tree
 
-__all__ = ["ROOTS", "Use", "private_uses", "segments_of"]
+__all__ = ["ROOTS", "Use", "list_segments", "private_uses"]
 
 #: The packages of the frameworks. Names below ``torch.ops`` are those of operators, and no part of an interface.
 ROOTS = ("torch", "jax", "jaxlib", "tensorflow", "keras", "tf_keras", "onnx", "onnxruntime")
@@ -51,10 +51,10 @@ def private_uses(path: Path, banned: frozenset[str] = frozenset()) -> list[Use]:
     ``banned`` are names that are private to a framework even where an object of ours has one that is called the same,
     and where they stand in a text.
     """
-    tree = tree_of(path)
+    tree = read_tree(path)
     aliases = dict(_imports(tree))
     for _ in range(2):  # an alias of an alias
-        aliases |= dict(_assigned(tree, aliases))
+        aliases |= dict(_list_assigned(tree, aliases))
     return sorted(set(_uses(tree, aliases, banned)))
 
 
@@ -68,7 +68,7 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield alias.asname or alias.name, f"{node.module}.{alias.name}"
 
 
-def _assigned(tree: ast.Module, aliases: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _list_assigned(tree: ast.Module, aliases: dict[str, str]) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
@@ -77,27 +77,27 @@ def _assigned(tree: ast.Module, aliases: dict[str, str]) -> Iterator[tuple[str, 
         if len(targets) == 1 and isinstance(targets[0], ast.Name) and isinstance(value, ast.expr):
             if isinstance(value, ast.Call) and _last(value.func) == "vars" and value.args:
                 value = value.args[0]
-            found = _dotted(value, aliases)
+            found = _find_dotted(value, aliases)
             if found and found.partition(".")[0] in ROOTS:
                 yield targets[0].id, found
 
 
-def _dotted(node: ast.expr, aliases: dict[str, str]) -> str:
+def _find_dotted(node: ast.expr, aliases: dict[str, str]) -> str:
     """Return the dotted path that an expression is, from the package on; empty for any other expression."""
     if isinstance(node, ast.Name):
         return aliases.get(node.id, "")
     if isinstance(node, ast.Attribute):
-        owner = _dotted(node.value, aliases)
+        owner = _find_dotted(node.value, aliases)
         return f"{owner}.{node.attr}" if owner else ""
     if isinstance(node, ast.Call):
         name = _last(node.func)
         if name == "getattr" and len(node.args) > 1 and (literal := _text(node.args[1])):
-            owner = _dotted(node.args[0], aliases)
+            owner = _find_dotted(node.args[0], aliases)
             return f"{owner}.{literal}" if owner else ""
         if name == "import_module" and node.args:
             return _text(node.args[0])
         if name == "vars" and node.args:
-            return _dotted(node.args[0], aliases)
+            return _find_dotted(node.args[0], aliases)
     return ""
 
 
@@ -114,8 +114,8 @@ def _uses(tree: ast.Module, aliases: dict[str, str], banned: frozenset[str]) -> 
     documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, (ast.ImportFrom, ast.Import)):
-            yield from _imported(node)
-        elif isinstance(node, ast.expr) and (path := _dotted(node, aliases)):
+            yield from _list_imported(node)
+        elif isinstance(node, ast.expr) and (path := _find_dotted(node, aliases)):
             if id(node) not in inner and not isinstance(node, ast.Name) and _is_private_path(path):
                 yield Use(node.lineno, path)
         elif isinstance(node, ast.Attribute):
@@ -135,7 +135,7 @@ def _written(line: int, text: str, banned: frozenset[str]) -> Iterator[Use]:
         yield Use(line, text)
 
 
-def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[Use]:
+def _list_imported(node: ast.Import | ast.ImportFrom) -> Iterator[Use]:
     """Yield the private names that a statement imports; one from our own package is none."""
     if isinstance(node, ast.Import):
         paths = [alias.name for alias in node.names]
@@ -161,11 +161,13 @@ def _is_of_others(node: ast.Attribute, banned: frozenset[str]) -> bool:
 @cache
 def _own_names() -> frozenset[str]:
     """Return the private names that our own sources define: of modules, classes and their objects."""
-    return frozenset(name for folder in packages().values() for path in folder.rglob("*.py") for name in _defined(path))
+    return frozenset(
+        name for folder in packages().values() for path in folder.rglob("*.py") for name in _list_defined(path)
+    )
 
 
-def _defined(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree_of(path)):
+def _list_defined(path: Path) -> Iterator[str]:
+    for node in ast.walk(read_tree(path)):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -174,11 +176,11 @@ def _defined(path: Path) -> Iterator[str]:
             yield node.attr
 
 
-def segments_of(path: Path) -> frozenset[str]:
+def list_segments(path: Path) -> frozenset[str]:
     """Return the private parts of all dotted names that a file mentions in its texts: those that it looks after."""
     return frozenset(
         segment
-        for node in ast.walk(tree_of(path))
+        for node in ast.walk(read_tree(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value
         for segment in node.value.split(".")
         if is_private(segment)

@@ -56,10 +56,10 @@ def experts(h: int, layers: int, heads: int, kv: int, d: int, f: int, count: int
     return Work(layers * block, h * vocabulary, pair=layers * 2 * heads * d)
 
 
-def windowed(work: Work, window: int, full: int, layers: int) -> Work:
+def limit_to_window(work: Work, window: int, full: int, layers: int) -> Work:
     """``full`` of the layers see everything, the others a window."""
-    each = work.pair // layers
-    return Work(work.token, work.head, each * full, each * (layers - full), window)
+    number = work.pair // layers
+    return Work(work.token, work.head, number * full, number * (layers - full), window)
 
 
 def gpt2() -> Work:
@@ -133,7 +133,7 @@ MODELS = {
             "mistralai/Mistral-7B-v0.1",
             "MistralConfig",
             {**_MISTRAL, "sliding_window": 4096, "max_position_embeddings": 32768},
-            lambda: windowed(dense(4096, 32, 32, 8, 128, 14336, 32000), 4096, 0, 32),
+            lambda: limit_to_window(dense(4096, 32, 32, 8, 128, 14336, 32000), 4096, 0, 32),
             32 * 2 * 8 * 128 * 2,
         ),
         Published(
@@ -215,7 +215,9 @@ MODELS = {
                 "sliding_window": 512,
                 "max_position_embeddings": 32768,
             },
-            lambda: windowed(dense(1152, 26, 4, 1, 256, 6912, 262144), 512, 4, 26),  # each sixth layer sees everything
+            lambda: limit_to_window(
+                dense(1152, 26, 4, 1, 256, 6912, 262144), 512, 4, 26
+            ),  # each sixth layer sees everything
             26 * 2 * 1 * 256 * 2,
         ),
         Published("openai-community/gpt2", "GPT2Config", {}, gpt2, 12 * 2 * 768 * 2),

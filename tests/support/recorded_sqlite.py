@@ -117,7 +117,7 @@ class _Content:
             "every other": calls[::2],
             "torn": [*calls[:-1], *map(_torn, calls[-1:])],
         }
-        return {name: _applied(self.safe, some) for name, some in chosen.items()}
+        return {name: _apply(self.safe, some) for name, some in chosen.items()}
 
 
 def _torn(call: Call) -> Call:
@@ -125,7 +125,7 @@ def _torn(call: Call) -> Call:
     return Call(call.kind, call.name, call.offset, call.content[:half]) if call.kind == "write" else call
 
 
-def _applied(content: bytes, calls: list[Call]) -> bytes:
+def _apply(content: bytes, calls: list[Call]) -> bytes:
     held = bytearray(content)
     for call in calls:
         if call.kind == "truncate":
@@ -159,7 +159,7 @@ class Disk:
                 self._folder_is_safe()
         elif call.kind == "sync":
             content = self._contents[self._names[call.name]]
-            content.safe, content.pending = _applied(content.safe, content.pending), []
+            content.safe, content.pending = _apply(content.safe, content.pending), []
             if self._safe_names.get(call.name) != self._names[call.name]:
                 self._folder_is_safe()
         elif call.kind in ("write", "truncate"):
@@ -176,7 +176,7 @@ class Disk:
             for words in next(iter(variants.values()), {"no file": b""}):
                 for others in ("nothing", "everything", words):
                     state = {
-                        name: each[others if place else words] for place, (name, each) in enumerate(variants.items())
+                        name: value[others if place else words] for place, (name, value) in enumerate(variants.items())
                     }
                     if state not in shown:
                         shown.append(state)
@@ -203,7 +203,7 @@ class Recorder:
         self._kept: list[Any] = [_OPEN(self._open), _DELETE(self._delete)]
         self._vfs.name = b"recorded"
         self._vfs.next = None
-        self._vfs.open, self._vfs.delete = (ctypes.cast(each, _pointer).value for each in self._kept)
+        self._vfs.open, self._vfs.delete = (ctypes.cast(item, _pointer).value for item in self._kept)
 
     def __enter__(self) -> Recorder:
         assert self._library.sqlite3_vfs_register(ctypes.byref(self._vfs), 1) == 0
@@ -261,7 +261,7 @@ class Recorder:
                 return self._take(Call("sync", self._paths[file]), lambda: sync(file, flags))
 
             replaced = [_WRITE(on_write), _TRUNCATE(on_truncate), _SYNC(on_sync)]
-            ours.write, ours.truncate, ours.sync = (ctypes.cast(each, _pointer).value for each in replaced)
+            ours.write, ours.truncate, ours.sync = (ctypes.cast(name, _pointer).value for name in replaced)
             self._kept += replaced
             self._methods[address] = ours
         return self._methods[address]

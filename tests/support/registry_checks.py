@@ -259,7 +259,7 @@ def a_formula_of_each_element_keeps_its_name() -> None:
 
 
 def what_a_formula_returns_is_checked() -> None:
-    assert cost.evaluated("a", one, lambda: "") == (0, 1)
+    assert cost.evaluate_formula("a", one, lambda: "") == (0, 1)
 
     def fails() -> Any:
         raise ZeroDivisionError("by nothing")
@@ -267,10 +267,10 @@ def what_a_formula_returns_is_checked() -> None:
     with pytest.raises(
         CostFormulaError, match=r"^the cost formula of a raised ZeroDivisionError: by nothing; it was called with x$"
     ) as raised:
-        cost.evaluated("a", fails, lambda: "x")
+        cost.evaluate_formula("a", fails, lambda: "x")
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
     with pytest.raises(CostFormulaError, match=r"^the cost formula of a returned \(0, 1\), which is no Cost"):
-        cost.evaluated("a", lambda: (0, 1), lambda: "x")
+        cost.evaluate_formula("a", lambda: (0, 1), lambda: "x")
 
 
 CHECKS: list[Callable[[], None]] = [

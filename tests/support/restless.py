@@ -213,15 +213,15 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 
 
-def traced(model: Any) -> None:
+def trace_training(model: Any) -> None:
     tf.function(lambda x: call(model, x, training=True), autograph=False).get_concrete_function(tf.TensorSpec((2, 4)))
 
 
-def called_in_training(model: Any) -> None:
+def call_in_training(model: Any) -> None:
     call(model, tf.constant(X), training=True)
 
 
-def trained(model: Any) -> None:
+def train(model: Any) -> None:
     variables = [tf.Variable(1.0)]
     with tf.GradientTape() as tape:
         loss = tf.cast(tf.reduce_sum(call(model, tf.constant(X), training=True)), tf.float32) * variables[0]
@@ -232,7 +232,7 @@ def trained(model: Any) -> None:
             variable.assign_sub(tf.cast(gradient, variable.dtype) + 1)
 
 
-def used(model: Any) -> None:
+def use_keras(model: Any) -> None:
     """Call Keras' own methods, which make functions, and compile."""
     if not isinstance(model, keras.Model | tf_keras.Model):
         call(model, tf.constant(X))
@@ -250,4 +250,4 @@ def call(model: Any, x: Any, training: bool = False) -> Any:
     return model(x, training=training) if takes_flag else model(x)
 
 
-RUNS: list[Callable[[Any], None]] = [traced, called_in_training, trained, used]
+RUNS: list[Callable[[Any], None]] = [trace_training, call_in_training, train, use_keras]

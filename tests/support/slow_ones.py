@@ -13,7 +13,7 @@ __all__ = ["slow_ones"]
 def slow_ones(values: Iterable[Any], slow: Collection[Any]) -> list[Any]:
     """Return the values, those of ``slow`` marked; each of ``slow`` must be among the values."""
     values = list(values)
-    unknown = [each for each in slow if each not in values]
+    unknown = [test for test in slow if test not in values]
     if unknown:
         raise ValueError(f"no values of this test: {unknown}")
-    return [pytest.param(each, marks=pytest.mark.slow) if each in slow else each for each in values]
+    return [pytest.param(value, marks=pytest.mark.slow) if value in slow else value for value in values]

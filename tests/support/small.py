@@ -19,7 +19,7 @@ def trace(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
     return BACKEND.trace(model, ModelInputs(*args, **kwargs))
 
 
-def traced(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
+def trace_complete(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
     """Trace one forward pass, which must neither fail nor leave anything uncounted."""
     return complete(trace(model, *args, **kwargs))
 
@@ -36,12 +36,12 @@ def trace_by_shapes(model: Any, *args: Any) -> ModelTrace:
     return BACKEND.trace(model, by_shapes(*args))
 
 
-def traced_by_shapes(model: Any, *args: Any) -> ModelTrace:
+def trace_complete_by_shapes(model: Any, *args: Any) -> ModelTrace:
     """Trace such a pass, which must neither fail nor leave anything uncounted."""
     return complete(trace_by_shapes(model, *args))
 
 
-def trained(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
+def trace_complete_step(model: Any, *args: Any, **kwargs: Any) -> ModelTrace:
     """Trace one training step, which must neither fail nor leave anything uncounted."""
     return complete(BACKEND.trace_training(model, ModelInputs(*args, **kwargs)))
 
@@ -57,7 +57,7 @@ def complete(found: ModelTrace) -> ModelTrace:
 
 def cost(function: Callable[..., Any], *args: Any) -> tuple[int, int]:
     """Return MACs and FLOPs of a function of tensors."""
-    found = traced(function, *args)
+    found = trace_complete(function, *args)
     return found.macs, found.flops
 
 
@@ -71,7 +71,7 @@ def ones(*shape: int, dtype: Any = tf.float32) -> Any:
     return tf.ones(shape, dtype)
 
 
-def model_of(
+def make_model(
     layer: Any, *shapes: tuple[int | None, ...], dtype: str = "float32", spread: bool = False, **call: Any
 ) -> Any:
     """Return a functional model of one layer for inputs of these shapes, given as a list or (``spread``) one by one."""

@@ -58,7 +58,7 @@ def once(number: int, path: Path) -> list[weakref.ref[Any]]:
     report.save(path)
     assert str(load(path)) == str(report)
     held = [model, x, type(model), type(model.first), *model.parameters()]
-    return [weakref.ref(each) for each in held]
+    return [weakref.ref(item) for item in held]
 
 
 def state() -> dict[str, int]:

@@ -19,7 +19,7 @@ def packages() -> dict[str, Path]:
 
 
 @cache
-def tree_of(path: Path) -> ast.Module:
+def read_tree(path: Path) -> ast.Module:
     """Return the syntax tree of a file, read once in a process; nobody may change it."""
     return ast.parse(path.read_text(encoding="utf-8"))
 

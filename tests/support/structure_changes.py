@@ -30,7 +30,7 @@ class StructureChanges:
     raised: tuple[type[Exception], ...] = ()
     refused: tuple[type[Exception], ...] = ()
 
-    def profiler_of(self, model: Any, inputs: Any) -> Profiler:
+    def make_profiler(self, model: Any, inputs: Any) -> Profiler:
         profiler = self.profiler(model, inputs=inputs)
         profiler.register_profiler_function(ComputeComplexity())
         return profiler
@@ -42,7 +42,7 @@ class StructureChanges:
         except self.raised as error:
             return type(error).__name__
         records = [profiler.status_get(key, to_value=False) for key in KEYS]
-        return [each.value if each.value is not None else type(each.outcome.error).__name__ for each in records]
+        return [record.value if record.value is not None else type(record.outcome.error).__name__ for record in records]
 
     def variants(self, value: Any) -> Iterator[Any]:
         """Yield other values of the same kind."""
@@ -52,8 +52,8 @@ class StructureChanges:
             yield value + 1
         elif isinstance(value, float):
             yield value / 2
-        elif isinstance(value, tuple) and value and all(type(each) is int for each in value):
-            yield tuple(each + 1 for each in value)
+        elif isinstance(value, tuple) and value and all(type(item) is int for item in value):
+            yield tuple(item + 1 for item in value)
         elif isinstance(value, str):
             yield from self.other_texts(value)
 
@@ -61,32 +61,32 @@ class StructureChanges:
         """Check that a change of each plain attribute of a layer is noticed; return how many change a count."""
         changed = 0
         layer = make()
-        for attribute in [each for each in vars(layer) if not each.startswith("_") and each not in but]:
+        for attribute in [var for var in vars(layer) if not var.startswith("_") and var not in but]:
             for value in self.variants(getattr(layer, attribute)):
                 other = make()
-                profiler = self.profiler_of(other, inputs)
+                profiler = self.make_profiler(other, inputs)
                 before = self.counts(profiler)
                 try:
                     setattr(other, attribute, value)
                 except self.refused:
                     continue
-                expected = self.counts(self.profiler_of(other, inputs))
+                expected = self.counts(self.make_profiler(other, inputs))
                 assert self.counts(profiler) == expected, f"{attribute} = {value!r}"
                 changed += expected != before
         return changed
 
     def assert_noticed(self, model: Any, inputs: Any, change: Callable[[Any], Any]) -> None:
         """Check that a change of a model changes its counts, and is noticed."""
-        profiler = self.profiler_of(model, inputs)
+        profiler = self.make_profiler(model, inputs)
         before = self.counts(profiler)
         change(model)
-        expected = self.counts(self.profiler_of(model, inputs))
+        expected = self.counts(self.make_profiler(model, inputs))
         assert expected != before
         assert self.counts(profiler) == expected
 
     def assert_remembered(self, model: Any, inputs: Any, use: Callable[[Any], Any]) -> None:
         """Check that the trace is kept after what changes nothing."""
-        profiler = self.profiler_of(model, inputs)
+        profiler = self.make_profiler(model, inputs)
         self.counts(profiler)
         trace = profiler.compute_status("trace")
         use(model)

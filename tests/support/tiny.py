@@ -45,7 +45,7 @@ def trace(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
     return BACKEND.trace(model, ModelInputs(*args, **kwargs))
 
 
-def traced(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
+def trace_complete(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
     """Trace one call of the model, which must neither fail nor leave anything uncounted."""
     found = trace(model, *args, **kwargs)
     assert found.failure is None, found.failure
@@ -62,7 +62,7 @@ def step(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
     return found
 
 
-def counted(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
+def trace_complete_step(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
     """Trace a training step that must leave nothing uncounted either."""
     found = step(model, *args, **kwargs)
     assert found.missing == ()
@@ -71,7 +71,7 @@ def counted(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
 
 def cost(function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[int, int]:
     """Return MACs and FLOPs of a function of tensors."""
-    found = traced(Call(lambda self, *a, **k: function(*a, **k)), *args, **kwargs)
+    found = trace_complete(Call(lambda self, *a, **k: function(*a, **k)), *args, **kwargs)
     return found.macs, found.flops
 
 

@@ -285,7 +285,7 @@ def backend() -> Backend:
     return TorchBackend()
 
 
-def weights_of(model: nn.Module) -> tuple[int, int]:
+def count_weights(model: nn.Module) -> tuple[int, int]:
     """Return the elements of the trainable weights and of the floating-point buffers, by torch alone."""
     trainable = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
     return trainable, sum(buffer.numel() for buffer in model.buffers() if buffer.is_floating_point())

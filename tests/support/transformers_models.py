@@ -20,7 +20,7 @@ __all__ = [
     "B",
     "S",
     "ids",
-    "model_of",
+    "make_model",
     "quiet",
     "words",
 ]
@@ -301,7 +301,7 @@ def quiet() -> Iterator[None]:
         tf.logging.set_verbosity(level)
 
 
-def model_of(kind: str, config: Any, device: str = "cpu") -> nn.Module:
+def make_model(kind: str, config: Any, device: str = "cpu") -> nn.Module:
     """Return a model of a class, with weights unless it is on the device meta."""
     with quiet(), torch.device(device):
         model: nn.Module = getattr(tf, kind)(config)

@@ -75,13 +75,13 @@ class Busy(nn.Module):
         return wait(x * self.weight, *self.seconds)
 
 
-def timer_of(model: nn.Module, overhead: Overhead | None = None) -> TorchLayerTimer:
+def make_timer(model: nn.Module, overhead: Overhead | None = None) -> TorchLayerTimer:
     return TorchLayerTimer(model, clock=HostClock(CLOCK.read), overhead=overhead)
 
 
-def timed(model: nn.Module, *args: Any, runs: int = 1, use: Callable[[Any], torch.Tensor] | None = None) -> Any:
+def time_steps(model: nn.Module, *args: Any, runs: int = 1, use: Callable[[Any], torch.Tensor] | None = None) -> Any:
     """Time training steps of the model; ``use`` makes a loss of its outputs."""
-    with timer_of(model) as timer:
+    with make_timer(model) as timer:
         for _ in range(runs):
             (use or (lambda output: output.sum()))(model(*(args or (X,)))).backward()
     return timer.table

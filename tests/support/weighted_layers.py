@@ -125,7 +125,7 @@ def convolution(kind: str, size: Sizes, channels: int, filters: int, kernel: Siz
     """Each output element is a product with one filter over the channels of its group."""
     strides, dilation = (_each(options.get(name, 1), len(size)) for name in ("strides", "dilation_rate"))
     padding, groups = options.get("padding", "valid"), options.get("groups", 1)
-    places = [windows(*each, padding) for each in zip(size, kernel, strides, dilation, strict=True)]
+    places = [windows(*item, padding) for item in zip(size, kernel, strides, dilation, strict=True)]
     one_filter = math.prod(kernel) * channels // groups
     first = options.get("data_format") == "channels_first"
     case(
@@ -242,7 +242,7 @@ def recurrent(name: str, build: Callable[[], Any], macs: int, params: int) -> No
     case(name, build, (STEPS, FEATURES), macs=STEPS * macs, params=params)
 
 
-def _rnn_of(cell: Callable[..., Any]) -> Any:
+def _make_rnn(cell: Callable[..., Any]) -> Any:
     return layers.RNN(cell(UNITS))
 
 
@@ -264,7 +264,7 @@ for _kind in GATES:
     recurrent(f"{_kind} backwards", partial(_layer, UNITS, go_backwards=True), _macs, _params)
     recurrent(f"{_kind} without bias", partial(_layer, UNITS, use_bias=False), _macs, gates_params(_kind, biases=0))
     recurrent(f"{_kind} with dropout", partial(_layer, UNITS, dropout=0.5, recurrent_dropout=0.5), _macs, _params)
-    recurrent(f"RNN of a {_kind} cell", partial(_rnn_of, _cell), _macs, _params)
+    recurrent(f"RNN of a {_kind} cell", partial(_make_rnn, _cell), _macs, _params)
     recurrent(f"both ways {_kind}", partial(_both_ways, _layer), 2 * _macs, 2 * _params)
     recurrent(
         f"stacked {_kind} cells",

@@ -77,7 +77,7 @@ assert formula(Shape((100, 3)), Shape((100, 8)), out=Shape((100, 8))) == Cost.of
 }
 
 
-def printed_files(page: str) -> dict[str, str]:
+def list_printed_files(page: str) -> dict[str, str]:
     """Return the files of the package that a page prints."""
     text = (DOCS / f"{page}.rst").read_text(encoding="utf-8")
     files = {name: textwrap.dedent(code).strip("\n") + "\n" for name, code in FILE.findall(text)}
@@ -94,7 +94,7 @@ def test_what_a_page_prints_can_be_installed_and_is_found(page: str, tmp_path: P
     project, wheels, installed, elsewhere = (tmp_path / name for name in ("project", "wheels", "installed", "cwd"))
     project.mkdir()
     elsewhere.mkdir()
-    files = printed_files(page)
+    files = list_printed_files(page)
     for name, code in files.items():
         (project / name).write_text(code, encoding="utf-8")
     run_here(
@@ -103,7 +103,7 @@ def test_what_a_page_prints_can_be_installed_and_is_found(page: str, tmp_path: P
     )
     [wheel] = wheels.iterdir()
     run_here("-m", "pip", "install", "--no-deps", "--no-index", "--target", str(installed), str(wheel))
-    assert {each.name for each in installed.glob("*.py")} == files.keys() - METADATA
+    assert {item.name for item in installed.glob("*.py")} == files.keys() - METADATA
     for program in (LOADED, used):
         done = subprocess.run(
             [sys.executable, "-W", "error::UserWarning", "-c", program, package, str(installed)],

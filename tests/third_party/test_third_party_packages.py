@@ -131,13 +131,13 @@ def environment(framework: str, wheels: dict[str, Path], tmp_path_factory: pytes
     return fresh(tmp_path_factory.mktemp("fresh"), framework, wheels)
 
 
-def printed(environment: Environment, program: str, **variables: str) -> Any:
+def run_program(environment: Environment, program: str, **variables: str) -> Any:
     """Run a program of ours there and return what it ``found``."""
     printing = f"{program}\nimport json; print(json.dumps(found))"
     return json.loads(environment.run("python", "-c", printing, variables=variables).stdout.splitlines()[-1])
 
 
-def listed(environment: Environment, **variables: str) -> str:
+def list_plugins(environment: Environment, **variables: str) -> str:
     return environment.run("profilerkit", "list", variables=variables).stdout
 
 
@@ -145,7 +145,7 @@ def listed(environment: Environment, **variables: str) -> str:
 REFUSED = "the {} backend cannot profile a int; give it a model of its own, not 0"
 
 
-def installation_of(missing: str) -> str:
+def write_hint(missing: str) -> str:
     return f"the {missing} backend cannot be used: No module named '{missing}'; install it with: pip install"
 
 
@@ -153,20 +153,20 @@ def test_the_environment_sees_the_framework_that_is_meant_and_no_other(
     environment: Environment, framework: str
 ) -> None:
     program = "import importlib.util as u; found = [name for name in {} if u.find_spec(name)]"
-    assert printed(environment, program.format(FRAMEWORKS)) == [name for name in FRAMEWORKS if name == framework]
+    assert run_program(environment, program.format(FRAMEWORKS)) == [name for name in FRAMEWORKS if name == framework]
     where = environment.run("python", "-c", "import profilerkit_torch; print(profilerkit_torch.__file__)").stdout
     assert Path(where).is_relative_to(environment.folder), "the wheel's, not the checkout's"
 
 
 def test_they_are_listed(environment: Environment, framework: str) -> None:
-    output = listed(environment)
+    output = list_plugins(environment)
     for line in (
         r"energy profilerkit-energy 0.1.0 (profilerkit_energy.plugin)",
         r"largest_layer profilerkit-largest-layer 0.1 (profilerkit_largest_layer)",
     ):
         assert line in " ".join(output.split())
     for name in FRAMEWORKS:
-        assert (installation_of(name) in output) == (name != framework)
+        assert (write_hint(name) in output) == (name != framework)
     assert "\nStatus keys\n" in output
     assert KEYS.issubset(output.split())
 
@@ -174,7 +174,7 @@ def test_they_are_listed(environment: Environment, framework: str) -> None:
 def test_every_profile_has_them_and_joules_are_measured_over_every_backend(
     environment: Environment, framework: str
 ) -> None:
-    found = printed(environment, PROFILE + MEASURE)
+    found = run_program(environment, PROFILE + MEASURE)
     statuses = found["statuses"]
     assert statuses["total_params"]["value"] == 58
     assert statuses["largest_layer"]["value"] == pytest.approx(100 * 40 / 58)
@@ -186,7 +186,7 @@ def test_every_profile_has_them_and_joules_are_measured_over_every_backend(
         assert min(energy["value"]["samples"]) > 0
     assert found["measured"] == [1.0, 90.0]
     for name in FRAMEWORKS:
-        expected = REFUSED.format(name) if name == framework else installation_of(name)
+        expected = REFUSED.format(name) if name == framework else write_hint(name)
         assert found["said"][name].startswith(expected)
 
 
@@ -205,18 +205,18 @@ def test_the_wheel_alone_offers_the_backends_of_backends(wheels: dict[str, Path]
     shipped = {path.parent.name.removeprefix("profilerkit_") for path in (ROOT / "backends").glob("*/plugin.py")}
     assert {"tensorflow", "torch"} <= shipped
     assert "numpy" not in shipped
-    assert printed(environment, program) == sorted(shipped)
+    assert run_program(environment, program) == sorted(shipped)
 
 
 def test_uninstalled_they_are_gone(framework: str, wheels: dict[str, Path], tmp_path: Path) -> None:
     environment = fresh(tmp_path, framework, wheels)
     environment.pip("uninstall", "--yes", "profilerkit-energy", "profilerkit-largest-layer")
     assert not list(environment.site_packages.glob("profilerkit_energy*"))
-    output = listed(environment)
+    output = list_plugins(environment)
     assert "metrics" in output
     assert not [word for word in ("energy", *KEYS) if word in output]
     if framework not in FRAMEWORKS:  # importing a framework again would take seconds and show nothing new
-        statuses = printed(environment, PROFILE)["statuses"]
+        statuses = run_program(environment, PROFILE)["statuses"]
         assert "total_params" in statuses
         assert KEYS.isdisjoint(statuses)
 
@@ -229,7 +229,7 @@ def test_a_framework_that_is_too_old_is_said_and_the_other_one_works(
     package = environment.folder / "outdated" / old
     package.mkdir(parents=True)
     (package / "__init__.py").write_text('__version__ = "1.0"\n', encoding="utf-8")
-    found = printed(environment, PROFILE, PYTHONPATH=str(package.parent))
+    found = run_program(environment, PROFILE, PYTHONPATH=str(package.parent))
     needed = oldest_release(old)
     assert found["said"] == {
         framework: REFUSED.format(framework),
@@ -257,6 +257,6 @@ def test_the_list_says_where_a_metric_comes_from_and_what_is_switched_off(
     source = environment.site_packages / "profilerkit_energy" / "energy.py"
     line = source.read_text(encoding="utf-8").splitlines().index("class ComputeEnergy(ProfilerFunction):") + 1
     assert f"plugin 'energy' of profilerkit-energy 0.1.0, {source}:{line}" in places
-    output = listed(environment, PROFILERKIT_DISABLE_PLUGINS="profilerkit-energy")
+    output = list_plugins(environment, PROFILERKIT_DISABLE_PLUGINS="profilerkit-energy")
     assert "(profilerkit_energy.plugin), switched off" in output
     assert KEYS.intersection(output.split()) == {"largest_layer"}

@@ -28,7 +28,7 @@ def _products(outputs: int, left: Shape, contracted: Any) -> Cost:
 
 
 @register_op_cost("ragged_dot_general")
-def ragged_dot_general(call: PrimitiveCall) -> Cost:
+def dot_of_ragged_rows(call: PrimitiveCall) -> Cost:
     """Each row meets the matrix of its group alone, whatever the sizes of the groups; all rows belong to one.
 
     Where the rows are summed over, each of them goes to one group of the result.
@@ -42,14 +42,14 @@ def ragged_dot_general(call: PrimitiveCall) -> Cost:
 
 
 @register_op_costs("scaled_matmul", "scaled_matmul_wrapper")
-def scaled_matmul(call: PrimitiveCall) -> Cost:
+def matmul_with_scales(call: PrimitiveCall) -> Cost:
     """``(b, m, k) @ (b, n, k)`` of narrow floats with a scale for each block; the scales are left out."""
     left = call.inputs[0]
     return matmul.product(call.outputs[0].numel * left[-1])
 
 
 @register_op_cost("scaled_dot")
-def scaled_dot(call: PrimitiveCall) -> Cost:
+def dot_with_scales(call: PrimitiveCall) -> Cost:
     """A product of narrow floats with a scale for each block; the scales are left out."""
     numbers = call.params.get("dimension_numbers")
     if numbers is None:
@@ -67,4 +67,4 @@ def symmetric_product(call: PrimitiveCall) -> Cost:
     beta = call.params["beta"]
     if not beta:
         return cost
-    return cost.plus(multiply(0 if beta == 1 else out.numel)).plus(elementwise.sum_of(2, out.numel))
+    return cost.plus(multiply(0 if beta == 1 else out.numel)).plus(elementwise.add_summands(2, out.numel))

@@ -8,17 +8,17 @@ from .registry import Cost, PrimitiveCall, register_op_costs, register_reduction
 
 register_reduction(reduction.total, "reduce_sum", "cumsum")
 register_reduction(reduction.extreme, "reduce_max", "reduce_min", "cummax", "cummin")
-register_reduction(reduction.multiplied, "reduce_prod", "cumprod")
+register_reduction(reduction.multiply, "reduce_prod", "cumprod")
 register_reduction(reduction.log_sum_exp, "cumlogsumexp")
 
 
 @register_op_costs("scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
 def scatter(call: PrimitiveCall) -> Cost:
     """An addition, product or comparison for each of the updates."""
-    return reduction.scattered(call.inputs[2].numel)
+    return reduction.scatter(call.inputs[2].numel)
 
 
 @register_op_costs("addupdate", "accum_grad_in_ref")
 def add_to_reference(call: PrimitiveCall) -> Cost:
     """An addition for each element that is added to a reference."""
-    return elementwise.sum_of(2, call.inputs[1].numel)
+    return elementwise.add_summands(2, call.inputs[1].numel)

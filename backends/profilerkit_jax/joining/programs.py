@@ -15,14 +15,14 @@ from typing import Any
 import jax
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.failures import explain_failure
 
-from ..model.arrays import is_array, struct_of
-from ..model.calls import arrays_of, bound_call
+from ..model.arrays import is_array, make_struct
+from ..model.calls import bind_call, list_arrays
 from ..model.marks import Marks, innermost_mark
 from ..model.subject import Pass
-from ..model.subjects import subject_of
-from ..training.steps import step_of
+from ..model.subjects import find_subject
+from ..training.steps import make_step
 
 __all__ = ["Instruction", "instructions_in", "layer_in", "layers_of_instructions", "program_text"]
 
@@ -56,19 +56,19 @@ class Instruction:
 
 def program_text(model: Any, inputs: ModelInputs, training: bool) -> str:
     """Return the text of the program that XLA compiles of a pass or a training step; raises as a run does."""
-    subject = subject_of(model)
-    call = bound_call(subject, inputs, Pass(training, Marks()))
+    subject = find_subject(model)
+    call = bind_call(subject, inputs, Pass(training, Marks()))
 
     def outputs(weights: Any, arrays: Any) -> list[Any]:
         return [leaf for leaf in jax.tree.leaves(call(weights, arrays)[0]) if is_array(leaf)]
 
-    weights = [struct_of(value) for value in subject.values]
-    arrays = [struct_of(array) for array in arrays_of(inputs)]
+    weights = [make_struct(value) for value in subject.values]
+    arrays = [make_struct(array) for array in list_arrays(inputs)]
     try:
-        compiled = jax.jit(step_of(subject, call) if training else outputs).lower(weights, arrays).compile()
+        compiled = jax.jit(make_step(subject, call) if training else outputs).lower(weights, arrays).compile()
         return compiled.as_text() or ""
     except Exception as error:
-        raise failure_of(error, inputs, "jax", __package__ or "") from error
+        raise explain_failure(error, inputs, "jax", __package__ or "") from error
 
 
 def instructions_in(text: str) -> dict[str, Instruction]:
@@ -100,14 +100,16 @@ def layers_of_instructions(
     A fusion is of the layer of its product, if it has one, otherwise of that of most of its instructions. What XLA has
     added, such as a copy in another layout, is of the layer that reads it.
     """
-    layers = {name: layer for name, each in instructions.items() if (layer := layer_in(each.scopes, paths)) is not None}
+    layers = {
+        name: layer for name, value in instructions.items() if (layer := layer_in(value.scopes, paths)) is not None
+    }
     inside: dict[str, list[str]] = {}
-    for name, each in instructions.items():
-        inside.setdefault(each.computation, []).append(name)
+    for name, value in instructions.items():
+        inside.setdefault(value.computation, []).append(name)
     several: dict[str, set[str]] = {}
-    for name, each in instructions.items():
-        members = [member for member in inside.get(each.calls, ()) if member in layers]
-        if each.opcode == "fusion" and members:
+    for name, content in instructions.items():
+        members = [member for member in inside.get(content.calls, ()) if member in layers]
+        if content.opcode == "fusion" and members:
             products = [member for member in members if instructions[member].opcode in _PRODUCTS]
             layers[name] = Counter(layers[member] for member in products or members).most_common(1)[0][0]
             several[name] = {layers[member] for member in members}
@@ -118,8 +120,8 @@ def layers_of_instructions(
 def _name_readers(instructions: Mapping[str, Instruction], layers: dict[str, str]) -> None:
     """Give instructions without a layer that of the first that reads them, the last ones first."""
     readers: dict[str, list[str]] = {}
-    for name, each in instructions.items():
-        for operand in each.operands:
+    for name, value in instructions.items():
+        for operand in value.operands:
             readers.setdefault(operand, []).append(name)
     for name in reversed(list(instructions)):
         if name not in layers:

@@ -14,7 +14,7 @@ from profilerkit_predict.joining.records import RecordedKernel, Recording
 
 from .programs import instructions_in, layer_in, layers_of_instructions, program_text
 
-__all__ = ["recording_in"]
+__all__ = ["read_recording"]
 
 #: The least share of the time that instructions of the model have in a profile of it.
 _LEAST = 0.5
@@ -41,7 +41,7 @@ class _Ran:
         return max(self.end - self.start - self.inside, 0.0)
 
 
-def recording_in(
+def read_recording(
     profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
 ) -> Recording:
     """Return the passes in a profile of JAX's, with the layer that each instruction worked for.
@@ -53,7 +53,7 @@ def recording_in(
             f"{profile.path} is a profile of {profile.profiler}, and the model is one of JAX: give the model that was "
             "profiled"
         )
-    ran, device = _ran_in(profile)
+    ran, device = _list_instructions(profile)
     if not ran:
         raise ProfileFileError(
             f"{profile.path} has {len(profile.events)} events, and no instruction of a compiled program; run the model "
@@ -64,20 +64,22 @@ def recording_in(
     text = program_text(model, inputs or ModelInputs(), training)
     instructions = instructions_in(text)
     layers, several = layers_of_instructions(instructions, paths)
-    module = _module_of(ran, layers)
-    for each in ran:
-        if each.module == module:
-            compiled = instructions.get(each.name)
-            each.layer = (layer_in(each.scopes, paths) if each.scopes else None) or layers.get(each.name)
-            each.is_backward = "transpose(" in (each.scopes or (compiled.scopes if compiled else ""))
+    module = _find_module(ran, layers)
+    for instruction in ran:
+        if instruction.module == module:
+            compiled = instructions.get(instruction.name)
+            instruction.layer = (layer_in(instruction.scopes, paths) if instruction.scopes else None) or layers.get(
+                instruction.name
+            )
+            instruction.is_backward = "transpose(" in (instruction.scopes or (compiled.scopes if compiled else ""))
     runs = _runs(ran, module)
     if skip >= len(runs):
         raise ProfileFileError(f"skip={skip}: the profile has {len(runs)} passes; leave out fewer")
-    kept = [each for each in ran if each.run in runs[skip:] or each.module != module]
-    return _recording(kept, runs[skip:], module, several, device)
+    kept = [instruction for instruction in ran if instruction.run in runs[skip:] or instruction.module != module]
+    return _make_recording(kept, runs[skip:], module, several, device)
 
 
-def _ran_in(profile: ProfileFile) -> tuple[list[_Ran], str]:
+def _list_instructions(profile: ProfileFile) -> tuple[list[_Ran], str]:
     """Return the instructions in order of time, and the device that they ran on; empty for the host."""
     devices = {
         event.get("pid"): str(event["args"]["name"])
@@ -87,13 +89,15 @@ def _ran_in(profile: ProfileFile) -> tuple[list[_Ran], str]:
     on_device = {pid for pid, name in devices.items() if name.startswith("/device:")}
     stacks: defaultdict[Any, list[_Ran]] = defaultdict(list)
     ran: list[_Ran] = []
-    events = [event for event in profile.timed() if isinstance(event.get("args"), dict) and "hlo_op" in event["args"]]
+    events = [
+        event for event in profile.list_timed() if isinstance(event.get("args"), dict) and "hlo_op" in event["args"]
+    ]
     chosen = [event for event in events if event.get("pid") in on_device] or events
     for event in sorted(chosen, key=lambda event: (event["ts"], -event["dur"])):
         args, start = event["args"], event["ts"] / 1e6
         scopes = next((str(args[key]) for key in _SCOPES if "/" in str(args.get(key, ""))), "")
         run = args.get("run_id", args.get("group_id"))
-        each = _Ran(
+        number = _Ran(
             str(args["hlo_op"]), str(args.get("hlo_module", "")), run, start, start + event["dur"] / 1e6, scopes
         )
         stack = stacks[event.get("pid"), event.get("tid")]
@@ -101,46 +105,46 @@ def _ran_in(profile: ProfileFile) -> tuple[list[_Ran], str]:
             stack.pop()
         # An instruction may be noted twice, by what it does and by what it belongs to: the inner one has the time.
         if stack:
-            stack[-1].inside += min(each.end, stack[-1].end) - each.start
-        stack.append(each)
-        ran.append(each)
+            stack[-1].inside += min(number.end, stack[-1].end) - number.start
+        stack.append(number)
+        ran.append(number)
     names = {devices[event.get("pid")] for event in chosen if event.get("pid") in on_device}
     return ran, ", ".join(sorted(names))
 
 
-def _module_of(ran: Iterable[_Ran], layers: Mapping[str, str]) -> str:
+def _find_module(ran: Iterable[_Ran], layers: Mapping[str, str]) -> str:
     """Return the program of the model: the one whose instructions take most of the time among those that are known."""
     layer_seconds: Counter[str] = Counter()
     whole: Counter[str] = Counter()
-    for each in ran:
-        whole[each.module] += each.seconds  # type: ignore[assignment]
-        layer_seconds[each.module] += each.seconds if each.name in layers else 0.0  # type: ignore[assignment]
+    for instruction in ran:
+        whole[instruction.module] += instruction.seconds  # type: ignore[assignment]
+        layer_seconds[instruction.module] += instruction.seconds if instruction.name in layers else 0.0  # type: ignore[assignment]
     likely = [module for module in whole if layer_seconds[module]] or list(whole)
     return max(likely, key=lambda module: (layer_seconds[module], whole[module]))
 
 
 def _runs(ran: Iterable[_Ran], module: str) -> list[Any]:
     """Return the runs of a program in order of time; [None] if the profile does not tell them apart."""
-    return list(dict.fromkeys(each.run for each in ran if each.module == module))
+    return list(dict.fromkeys(instruction.run for instruction in ran if instruction.module == module))
 
 
-def _recording(
+def _make_recording(
     ran: Sequence[_Ran],
     runs: Sequence[Any],
     module: str,
     several: Mapping[str, set[str]],
     device: str,
 ) -> Recording:
-    of_module = [each for each in ran if each.module == module]
+    of_module = [instruction for instruction in ran if instruction.module == module]
     count = len(runs)
     if runs == [None]:  # no run is told apart: an instruction runs once in each
-        count = Counter(Counter(each.name for each in of_module).values()).most_common(1)[0][0]
+        count = Counter(Counter(instruction.name for instruction in of_module).values()).most_common(1)[0][0]
     seconds: defaultdict[tuple[str, str | None, str, str], float] = defaultdict(float)
     calls: Counter[tuple[str, str | None, str, str]] = Counter()
-    for each in ran:
-        phase = "backward" if each.is_backward else "forward"
-        key = (each.name, each.layer, phase, "" if each.layer is not None else each.module)
-        seconds[key] += each.seconds
+    for instruction in ran:
+        phase = "backward" if instruction.is_backward else "forward"
+        key = (instruction.name, instruction.layer, phase, "" if instruction.layer is not None else instruction.module)
+        seconds[key] += instruction.seconds
         calls[key] += 1
     share = sum(value for key, value in seconds.items() if key[1] is not None) / (sum(seconds.values()) or 1.0)
     if share < _LEAST:
@@ -149,19 +153,22 @@ def _recording(
             "the model has as it is compiled here, or whose scopes name layers. Join it where the same versions of JAX "
             "compile for the same device, or profile a model whose layers open scopes (flax.linen, Keras)"
         )
-    walls = [_extent([each for each in of_module if each.run == run]) / (count if run is None else 1) for run in runs]
+    walls = [
+        _extent([instruction for instruction in of_module if instruction.run == run]) / (count if run is None else 1)
+        for run in runs
+    ]
     kernels = tuple(
         RecordedKernel(name, layer, value / count, calls[name, layer, phase, around] / count, phase, around)
         for (name, layer, phase, around), value in seconds.items()
     )
-    busy = _covered(of_module) / count
+    busy = _sum_covered(of_module) / count
     return Recording(
         kernels,
         tuple(walls) if runs != [None] else tuple(walls) * count,
         max(mean(walls) - busy, 0.0),
         on_device=bool(device),
         by="the scopes of XLA's instructions, of the program as it is compiled here",
-        remarks=_remarks({each.name: each.layer for each in of_module}, several),
+        remarks=_remarks({instruction.name: instruction.layer for instruction in of_module}, several),
         notes=(f"ran on {device}",) if device else (),
     )
 
@@ -172,7 +179,7 @@ def _remarks(named: Mapping[str, str | None], several: Mapping[str, set[str]]) -
         if layer is not None:
             guests[layer] |= several.get(name, set()) - {layer}
     return {
-        layer: f"has the time of {', '.join(repr(each or 'the model itself') for each in sorted(others))} too, which "
+        layer: f"has the time of {', '.join(repr(other or 'the model itself') for other in sorted(others))} too, which "
         "XLA has fused with it, in part"
         for layer, others in guests.items()
         if others
@@ -180,12 +187,12 @@ def _remarks(named: Mapping[str, str | None], several: Mapping[str, set[str]]) -
 
 
 def _extent(ran: Sequence[_Ran]) -> float:
-    return max(each.end for each in ran) - min(each.start for each in ran)
+    return max(instruction.end for instruction in ran) - min(instruction.start for instruction in ran)
 
 
-def _covered(ran: Iterable[_Ran]) -> float:
+def _sum_covered(ran: Iterable[_Ran]) -> float:
     total, until = 0.0, float("-inf")
-    for each in sorted(ran, key=lambda each: each.start):
-        total += max(each.end - max(each.start, until), 0.0)
-        until = max(until, each.end)
+    for instruction in sorted(ran, key=lambda item: item.start):
+        total += max(instruction.end - max(instruction.start, until), 0.0)
+        until = max(until, instruction.end)
     return total

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-__all__ = ["is_array", "is_float", "key_text", "nonzero", "struct_of"]
+__all__ = ["is_array", "is_float", "key_text", "make_struct", "nonzero"]
 
 
 def is_array(value: Any) -> bool:
@@ -28,7 +28,7 @@ def nonzero(array: Any) -> int:
     return int(np.asarray(counts, np.int64).sum())
 
 
-def struct_of(value: Any) -> jax.ShapeDtypeStruct:
+def make_struct(value: Any) -> jax.ShapeDtypeStruct:
     """Return shape and dtype of an array as JAX has it: without 64-bit numbers unless they are enabled."""
     dtype = value.dtype
     if isinstance(dtype, np.dtype):

@@ -13,18 +13,18 @@ from profilerkit import ModelInputs
 from .arrays import is_array
 from .subject import Pass, Subject
 
-__all__ = ["Function", "arrays_of", "bound_call", "forward_of"]
+__all__ = ["Function", "bind_call", "list_arrays", "make_forward"]
 
 #: A pass over a model: from the values of its weights and of the arrays among its inputs to outputs and state.
 Function = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, Any]]
 
 
-def arrays_of(inputs: ModelInputs) -> list[Any]:
+def list_arrays(inputs: ModelInputs) -> list[Any]:
     """Return the arrays among the inputs of a call; all else, such as ``train=True``, is part of the program."""
     return [leaf for leaf in jax.tree.leaves((inputs.args, dict(inputs.kwargs))) if is_array(leaf)]
 
 
-def bound_call(subject: Subject, inputs: ModelInputs, how: Pass) -> Function:
+def bind_call(subject: Subject, inputs: ModelInputs, how: Pass) -> Function:
     """Return a pass as a function of the weights and the arrays among its inputs; ``call=`` runs if it was given."""
     how = replace(how, function=inputs.function)
     leaves, tree = jax.tree.flatten((inputs.args, dict(inputs.kwargs)))
@@ -40,7 +40,7 @@ def bound_call(subject: Subject, inputs: ModelInputs, how: Pass) -> Function:
     return call
 
 
-def forward_of(function: Function) -> Callable[[Any, Any], tuple[list[Any], list[Any]]]:
+def make_forward(function: Function) -> Callable[[Any, Any], tuple[list[Any], list[Any]]]:
     """Return a pass that gives the arrays among its outputs, and those of its state."""
 
     def forward(weights: Any, arrays: Any) -> tuple[list[Any], list[Any]]:

@@ -9,10 +9,10 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from profilerkit.backend_kit.call_stack import named_layers
+from profilerkit.backend_kit.call_stack import list_layers
 
 from .arrays import is_array, is_float, key_text
-from .marking import marked_class, marking
+from .marking import make_marked_class, use_marks
 from .subject import Leaf, Pass, Subject
 
 __all__ = ["children", "equinox_subject"]
@@ -25,7 +25,7 @@ def children(layer: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(layer, (list, tuple)):
         items = [(str(index), value) for index, value in enumerate(layer)]
     else:
-        items = [(each.name, getattr(layer, each.name)) for each in fields(layer) if hasattr(layer, each.name)]
+        items = [(field.name, getattr(layer, field.name)) for field in fields(layer) if hasattr(layer, field.name)]
     for name, value in items:
         is_container = isinstance(value, (Mapping, list, tuple)) and any(True for _ in children(value))
         if (isinstance(value, eqx.Module) and not isinstance(value, eqx.nn.StateIndex)) or is_container:
@@ -37,17 +37,17 @@ def equinox_subject(model: Any) -> Subject:
     leaves_with_paths, tree = jax.tree_util.tree_flatten_with_path(model)
     everything = [value for _, value in leaves_with_paths]
     places = [index for index, value in enumerate(everything) if is_array(value)]
-    layers: dict[str, Any] = dict(named_layers(model, children))
+    layers: dict[str, Any] = dict(list_layers(model, children))
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         merged = list(everything)
         for index, value in zip(places, values, strict=True):
             merged[index] = value
         copy = eqx.nn.inference_mode(jax.tree_util.tree_unflatten(tree, merged), value=not how.training)
-        with marking(how.marks):
+        with use_marks(how.marks):
             if how.marks is not None:
                 _mark(copy)
-            return how.called(copy, args, kwargs), ()
+            return how.call(copy, args, kwargs), ()
 
     leaves = [
         Leaf(tuple(map(key_text, leaves_with_paths[index][0])), everything[index], is_float(everything[index]))
@@ -59,7 +59,7 @@ def equinox_subject(model: Any) -> Subject:
 
 def _mark(copy: Any) -> None:
     """Give each layer of a copy a class that opens its scope."""
-    marked = [(path, layer) for path, layer in named_layers(copy, children) if isinstance(layer, eqx.Module)]
+    marked = [(path, layer) for path, layer in list_layers(copy, children) if isinstance(layer, eqx.Module)]
     for path, layer in marked:
         if callable(layer):
-            object.__setattr__(layer, "__class__", marked_class(type(layer), path))
+            object.__setattr__(layer, "__class__", make_marked_class(type(layer), path))

@@ -12,21 +12,21 @@ from typing import Any
 import jax
 
 from profilerkit import WithoutValuesError
-from profilerkit.backend_kit.call_stack import CallStack, named_layers
+from profilerkit.backend_kit.call_stack import CallStack, list_layers
 from profilerkit.backend_kit.keras_layers import (
     call_arguments,
-    children_of,
-    declared_shapes,
     is_keras_unbuilt,
     is_shipped,
+    list_children,
     own_states,
     own_variables,
+    read_declared_shapes,
 )
 from profilerkit.backend_kit.layouts import in_declared_layout
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import restored
 
-from ..compat import flat_layers, value_of
+from ..compat import flat_layers, read_value
 from .arrays import is_array
 from .keras_state import as_it_is, keras_variables
 from .marks import Marks
@@ -49,7 +49,7 @@ def keras_subject(model: Any) -> Subject:
             f"the Keras model {name} is not built: it has no weights yet. On JAX only its first call makes them; call "
             "it once with real inputs before"
         )
-    named = named_layers(model, children_of)
+    named = list_layers(model, list_children)
     leaves, variables = _leaves(model, named)
     changing = [index for index, leaf in enumerate(leaves) if not leaf.trainable]
 
@@ -60,8 +60,8 @@ def keras_subject(model: Any) -> Subject:
             kwargs = {"training": how.training, **named_ones}
         mapping = list(zip(variables, values, strict=True))
         stateless = sys.modules["keras"].StatelessScope(state_mapping=mapping)
-        with restored(as_it_is(model), in_child=False), stateless as scope, _following(named, how.marks):
-            outputs = how.called(model, positional, kwargs)
+        with restored(as_it_is(model), in_child=False), stateless as scope, _follow_layers(named, how.marks):
+            outputs = how.call(model, positional, kwargs)
         return outputs, [scope.get_current_value(variables[index]) for index in changing]
 
     layers: dict[str, Any] = dict(named)
@@ -83,7 +83,7 @@ def _leaves(model: Any, named: Sequence[tuple[str, Any]]) -> tuple[list[Leaf], l
     def add(variable: Any, keys: tuple[str, ...], **facts: Any) -> None:
         if id(variable) not in met:
             met.add(id(variable))
-            leaves.append(Leaf(keys, value_of(variable), trainable=id(variable) in trained, **facts))
+            leaves.append(Leaf(keys, read_value(variable), trainable=id(variable) in trained, **facts))
             variables.append(variable)
 
     for path, layer in named:
@@ -103,16 +103,16 @@ def _as_keras_calls(
     """Return the arguments of a call as Keras takes them; images with the channels first have them last."""
     positional: Sequence[Any] = args
     if not kwargs:
-        positional = in_declared_layout(args, declared_shapes(model), _shape_of, jax.numpy.transpose)
+        positional = in_declared_layout(args, read_declared_shapes(model), _find_shape, jax.numpy.transpose)
     return call_arguments(model, positional, kwargs)
 
 
-def _shape_of(value: Any) -> Sequence[int] | None:
+def _find_shape(value: Any) -> Sequence[int] | None:
     return tuple(value.shape) if is_array(value) else None
 
 
 @contextmanager
-def _following(named: Sequence[tuple[str, Any]], marks: Marks | None) -> Iterator[None]:
+def _follow_layers(named: Sequence[tuple[str, Any]], marks: Marks | None) -> Iterator[None]:
     """Open the scope of each layer that is called in this thread, by replacing ``__call__`` of their classes."""
     if marks is None:
         yield
@@ -132,12 +132,12 @@ def _following(named: Sequence[tuple[str, Any]], marks: Marks | None) -> Iterato
     classes = {next(cls for cls in type(layer).__mro__ if "__call__" in cls.__dict__) for _, layer in named}
     with _one_at_a_time, ExitStack() as patches:
         for cls in classes:
-            patches.enter_context(_patched(cls, follow))
+            patches.enter_context(_patch(cls, follow))
         yield
 
 
 @contextmanager
-def _patched(cls: type, follow: Callable[..., Any]) -> Iterator[None]:
+def _patch(cls: type, follow: Callable[..., Any]) -> Iterator[None]:
     original = cls.__dict__["__call__"]
 
     def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:

@@ -7,21 +7,21 @@ from typing import Any
 
 from profilerkit.process.restoring import assign_dict
 
-from ..compat import flat_layers, own_variables_of, set_value, value_of
+from ..compat import flat_layers, list_own_variables, read_value, set_value
 
 __all__ = ["as_it_is", "keras_variables"]
 
 
 def as_it_is(model: Any) -> Callable[[], None]:
     """Return what puts a Keras model back: variables, the attributes of each layer, and the containers in them."""
-    values = [(variable, value_of(variable)) for variable in keras_variables(model)]
+    values = [(variable, read_value(variable)) for variable in keras_variables(model)]
     layers = [(layer, dict(vars(layer))) for layer in flat_layers(model)]
     contents: dict[int, tuple[Any, Any]] = {}
     waiting = [value for _, attributes in layers for value in attributes.values()]
     while waiting:
         value = waiting.pop()
         if isinstance(value, (list, dict, set, tuple)) and id(value) not in contents:
-            contents[id(value)] = value, _copied(value)
+            contents[id(value)] = value, _copy(value)
             waiting += value.values() if isinstance(value, dict) else value
 
     def restore() -> None:
@@ -46,10 +46,10 @@ def keras_variables(model: Any) -> list[Any]:
 
 def _every_variable(model: Any) -> Iterator[Any]:
     for layer in flat_layers(model):
-        yield from own_variables_of(layer)
+        yield from list_own_variables(layer)
 
 
-def _copied(container: Any) -> Any:
+def _copy(container: Any) -> Any:
     return dict(container) if isinstance(container, dict) else list(container)
 
 

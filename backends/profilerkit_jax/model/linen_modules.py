@@ -30,7 +30,7 @@ def linen_subject(model: JaxModel) -> Subject:
         for index, value in zip(places, values, strict=True):
             merged[index] = value
         variables = jax.tree_util.tree_unflatten(tree, merged)
-        with _intercepting(how.marks):
+        with _intercept(how.marks):
             options = {"rngs": model.rngs, "mutable": changing, "method": _method(how)}
             outputs, state = model.function.apply(variables, *args, **options, **kwargs)
         return outputs, jax.tree.leaves(state)
@@ -45,7 +45,7 @@ def linen_subject(model: JaxModel) -> Subject:
 
 
 def _method(how: Pass) -> Callable[..., Any]:
-    return lambda module, *args, **kwargs: how.called(module, args, kwargs)
+    return lambda module, *args, **kwargs: how.call(module, args, kwargs)
 
 
 def _leaf(keys: Sequence[Any], value: Any) -> Leaf:
@@ -55,7 +55,7 @@ def _leaf(keys: Sequence[Any], value: Any) -> Leaf:
     return Leaf(tuple(path), value, collection == "params")
 
 
-def _intercepting(marks: Marks | None) -> AbstractContextManager[Any]:
+def _intercept(marks: Marks | None) -> AbstractContextManager[Any]:
     """Return a context in which each call of a layer opens its scope; a layer's calls of its own methods do not."""
     if marks is None:
         return nullcontext()

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from .marks import Marks
 
-__all__ = ["PATH", "marked_class", "marking"]
+__all__ = ["PATH", "make_marked_class", "use_marks"]
 
 #: The attribute that holds the path of a layer, unless its class does.
 PATH = "_profilerkit_path"
@@ -21,7 +21,7 @@ _classes: WeakKeyDictionary[type, dict[str | None, type]] = WeakKeyDictionary()
 
 
 @contextmanager
-def marking(marks: Marks | None) -> Iterator[None]:
+def use_marks(marks: Marks | None) -> Iterator[None]:
     """Let the marked classes open their scopes in this context."""
     token = _current.set(marks)
     try:
@@ -30,15 +30,15 @@ def marking(marks: Marks | None) -> Iterator[None]:
         _current.reset(token)
 
 
-def marked_class(cls: type, path: str | None = None) -> type:
+def make_marked_class(cls: type, path: str | None = None) -> type:
     """Return the subclass whose calls open the scope of a layer; ``path`` is that of all its instances, if given."""
     by_path = _classes.setdefault(cls, {})
     if path not in by_path:
-        by_path[path] = _made(cls, path)
+        by_path[path] = _make_class(cls, path)
     return by_path[path]
 
 
-def _made(cls: type, path: str | None) -> type:
+def _make_class(cls: type, path: str | None) -> type:
     original = cls.__call__
 
     @functools.wraps(original)

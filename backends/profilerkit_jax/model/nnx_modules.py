@@ -8,9 +8,9 @@ from typing import Any
 import jax
 from flax import nnx
 
-from profilerkit.backend_kit.call_stack import named_layers
+from profilerkit.backend_kit.call_stack import list_layers
 
-from .marking import PATH, marked_class, marking
+from .marking import PATH, make_marked_class, use_marks
 from .subject import Leaf, Pass, Subject
 
 __all__ = ["children", "nnx_subject"]
@@ -46,17 +46,17 @@ def nnx_subject(model: Any) -> Subject:
     values, tree = jax.tree.flatten(state)
     layers: dict[str, Any] = {}
     numbers: dict[int, str] = {}
-    for path, layer in named_layers(model, children):
+    for path, layer in list_layers(model, children):
         if numbers.setdefault(id(layer), path) == path:
             layers[path] = layer
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         copy = nnx.merge(graph, jax.tree.unflatten(tree, list(values)))
         copy.train() if how.training else copy.eval()
-        with marking(how.marks):
+        with use_marks(how.marks):
             if how.marks is not None:
                 _mark(copy)
-            outputs = how.called(copy, args, kwargs)
+            outputs = how.call(copy, args, kwargs)
         return outputs, jax.tree.leaves(nnx.state(copy))
 
     leaves = list(_leaves(state))
@@ -78,9 +78,9 @@ def _leaves(state: Any) -> Iterator[Leaf]:
 def _mark(copy: Any) -> None:
     """Give each layer of a copy a class that opens its scope."""
     seen: set[int] = set()
-    for path, layer in named_layers(copy, children):
+    for path, layer in list_layers(copy, children):
         if id(layer) in seen or not isinstance(layer, nnx.Module) or not callable(layer):
             continue
         seen.add(id(layer))
         object.__setattr__(layer, PATH, path)
-        object.__setattr__(layer, "__class__", marked_class(type(layer)))
+        object.__setattr__(layer, "__class__", make_marked_class(type(layer)))

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 from profilerkit import InputError
-from profilerkit.process.contents import slots_of
+from profilerkit.process.contents import list_slots
 
 from .arrays import is_array
 
@@ -88,7 +88,7 @@ def _parts(value: Any) -> list[Any]:
         parts = list(value.values())
     elif isinstance(value, Collection):
         parts = list(islice(value, _MOST_OBJECTS))
-    names = [slot.__name__ for slot in slots_of(type(value))]
+    names = [slot.__name__ for slot in list_slots(type(value))]
     slots = [getattr(value, name) for name in names if hasattr(value, name)]
     return [*parts, *getattr(value, "__dict__", {}).values(), *slots]
 

@@ -11,7 +11,7 @@ from profilerkit.backend_kit.keras_layers import is_keras, keras_backend
 from .jax_model import JaxModel
 from .wrapped import is_equinox_wrapper
 
-__all__ = ["FRAMEWORKS", "is_model", "kind_of"]
+__all__ = ["FRAMEWORKS", "find_kind", "is_model"]
 
 #: The packages whose classes mark a model of JAX.
 FRAMEWORKS = ("profilerkit_jax", "jax", "jaxlib", "flax", "equinox", "keras")
@@ -23,7 +23,7 @@ _CLASSES = {
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, functools.partial)
 
 
-def kind_of(model: Any) -> str:
+def find_kind(model: Any) -> str:
     """Return "flax.nnx", "flax.linen", "equinox", "keras", "function" or "wrapped" (a `JaxModel`); empty for no model.
 
     A Keras model is one of JAX if Keras runs on JAX.
@@ -45,4 +45,4 @@ def kind_of(model: Any) -> str:
 
 def is_model(model: Any) -> bool:
     """Return whether something is a model of JAX: a function, a module, or a `JaxModel`."""
-    return bool(kind_of(model))
+    return bool(find_kind(model))

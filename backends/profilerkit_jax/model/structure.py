@@ -11,13 +11,13 @@ import jax
 import numpy as np
 
 from profilerkit.backend_kit.keras_layers import is_keras, keras_bookkeeping
-from profilerkit.process.contents import Contents, Identity, slots_of
+from profilerkit.process.contents import Contents, Identity, list_slots
 
 from .jax_model import JaxModel
 from .subject import Leaf
-from .subjects import subject_of
+from .subjects import find_subject
 
-__all__ = ["structure_of"]
+__all__ = ["read_structure"]
 
 #: The base classes of modules, by the modules that they come from.
 _MODULES = {
@@ -34,14 +34,14 @@ _LEFT_OUT = frozenset({"_id", "_parent_ref", "_pytree__nodes", "_pytree__state",
 _OF_KERAS = frozenset({"_called", "_lock", "_losses", "_loss_ids", "_tracker"})
 
 
-def structure_of(model: Any, values: bool = True) -> list[Any]:
+def read_structure(model: Any, values: bool = True) -> list[Any]:
     """Return what changes when a model does, to be compared with ``==``.
 
     It has the path, shape and dtype of each array, and which array it is with ``values``: JAX never writes to one.
     Arrays of numpy are summed up by CRC-32 instead. Of modules, functions and what they lead to it has the identity
     and the attributes, of functions the variables that they close over and the global ones that they name.
     """
-    leaves = subject_of(model).leaves
+    leaves = find_subject(model).leaves
     walk = _Walk(leaves)
     for leaf in leaves:
         walk.contents.written += _facts(leaf, values)
@@ -87,7 +87,7 @@ class _Walk:
             return True
         kind = self._kinds.get(type(value))
         if kind is None:
-            kind = self._kinds[type(value)] = _kind_of(value)
+            kind = self._kinds[type(value)] = _find_kind(value)
         ways: dict[str, Callable[[Any], None]] = {
             "array": contents.add_array,
             "model": self._add_model,
@@ -127,12 +127,12 @@ class _Walk:
     def _add_variable(self, variable: Any) -> None:
         """Write down a variable of nnx or of Keras: its class and what it is told, and its array if that is no leaf."""
         self.contents.written.append(type(variable))
-        self.contents.add_attributes(dict(_stored_in(variable)))
+        self.contents.add_attributes(dict(_list_stored(variable)))
 
 
-def _stored_in(variable: Any) -> Iterator[tuple[str, Any]]:
+def _list_stored(variable: Any) -> Iterator[tuple[str, Any]]:
     """Yield the attributes that a variable itself has; those of its array seem to be its own too."""
-    for name in ("__dict__", *(slot.__name__ for slot in slots_of(type(variable)))):
+    for name in ("__dict__", *(slot.__name__ for slot in list_slots(type(variable)))):
         try:
             value = object.__getattribute__(variable, name)
         except AttributeError:  # not set
@@ -143,7 +143,7 @@ def _stored_in(variable: Any) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _kind_of(value: Any) -> str:
+def _find_kind(value: Any) -> str:
     """Return of which of the kinds a value is that `_Walk` writes down itself; empty for all others."""
     kind = type(value)
     if isinstance(value, jax.Array):

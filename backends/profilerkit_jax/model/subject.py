@@ -53,7 +53,7 @@ class Pass:
     marks: Marks | None = None
     function: Callable[..., Any] | None = None
 
-    def called(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def call(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return what the model, or the function instead, gives for inputs, with all arrays where JAX sees them."""
         return visible(model(*args, **kwargs) if self.function is None else self.function(model, *args, **kwargs))
 
@@ -63,7 +63,7 @@ class Subject:
     """A model as a pure function, with its arrays and layers.
 
     Attributes:
-        kind: As `recognition.kind_of` has it.
+        kind: As `recognition.find_kind` has it.
         name: The name in reports.
         leaves: The arrays of the model.
         call: Called with the values of the leaves, positional and keyword inputs and a `Pass`; returns the outputs, and

@@ -14,25 +14,25 @@ from profilerkit.error_text import shown
 
 from .arrays import is_array, is_float, key_text
 from .jax_model import JaxModel
-from .recognition import kind_of
+from .recognition import find_kind
 from .subject import Leaf, Pass, Subject
 from .wrapped import LIBRARIES, is_equinox_wrapper, module_in, with_module
 
-__all__ = ["subject_of"]
+__all__ = ["find_subject"]
 
 
-def subject_of(model: Any) -> Subject:
+def find_subject(model: Any) -> Subject:
     """Return the subject of a model.
 
     Raises `InputError` for a linen module without variables, and for what is no model of JAX.
     """
-    kind = kind_of(model)
+    kind = find_kind(model)
     if kind == "wrapped":
-        inner = kind_of(model.function)
+        inner = find_kind(model.function)
         if inner == "flax.linen":
             return _of_linen(model.function, model)
         if inner in ("flax.nnx", "equinox", "keras") and model.params is None:
-            return subject_of(model.function)
+            return find_subject(model.function)
         return _of_function(model)
     if kind == "flax.nnx":
         from .nnx_modules import nnx_subject
@@ -92,28 +92,28 @@ def _of_function(model: JaxModel) -> Subject:
         values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass
     ) -> tuple[Any, tuple[()]]:
         if model.params is None:
-            return how.called(model.function, args, kwargs), ()
+            return how.call(model.function, args, kwargs), ()
         merged = list(everything)
         for index, value in zip(places, values, strict=True):
             merged[index] = value
-        return how.called(replace(model, params=jax.tree_util.tree_unflatten(tree, merged)), args, kwargs), ()
+        return how.call(replace(model, params=jax.tree_util.tree_unflatten(tree, merged)), args, kwargs), ()
 
     leaves = [
         Leaf(tuple(map(key_text, leaves_with_paths[index][0])), everything[index], is_float(everything[index]))
         for index in places
     ]
-    name = model.name or _name_of(model.function)
+    name = model.name or _find_name(model.function)
     return Subject("function", name, leaves, call, {"": name})
 
 
 def _is_module(value: Any) -> bool:
-    kind = kind_of(value)
+    kind = find_kind(value)
     return kind in ("flax.nnx", "equinox", "keras", "wrapped") or (kind == "flax.linen" and value.scope is not None)
 
 
 def _around(model: JaxModel, modules: Sequence[Any]) -> Subject:
     """Return the subject of a function around modules: theirs are the arrays, and it runs with copies of them."""
-    inner = [subject_of(module) for module in modules]
+    inner = [find_subject(module) for module in modules]
     sizes = [len(subject.leaves) for subject in inner]
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
@@ -121,7 +121,7 @@ def _around(model: JaxModel, modules: Sequence[Any]) -> Subject:
 
         def run(index: int, function: Any, start: int) -> Any:
             if index == len(inner):
-                return how.called(function, args, kwargs)
+                return how.call(function, args, kwargs)
             end = start + sizes[index]
 
             def with_copy(copy: Any) -> Any:
@@ -134,7 +134,7 @@ def _around(model: JaxModel, modules: Sequence[Any]) -> Subject:
 
         return run(0, model.function, 0), states
 
-    name = model.name or (_name_of(model.function) if _is_named(model.function) else inner[0].name)
+    name = model.name or (_find_name(model.function) if _is_named(model.function) else inner[0].name)
     if len(inner) == 1:
         return replace(inner[0], name=name, call=call)
     leaves = [
@@ -146,7 +146,7 @@ def _around(model: JaxModel, modules: Sequence[Any]) -> Subject:
     return Subject("function", name, leaves, call, types)
 
 
-def _name_of(function: Any) -> str:
+def _find_name(function: Any) -> str:
     while isinstance(function, functools.partial):
         function = function.func
     name = str(getattr(function, "__name__", type(function).__name__))

@@ -25,7 +25,7 @@ def weight_records(leaves: Iterable[Leaf], types: Mapping[str, str]) -> Lists:
     for index, leaf in enumerate(leaves):
         if not leaf.is_counted:
             continue
-        path = _layer_of(leaf, types)
+        path = _find_layer(leaf, types)
         name = ".".join(leaf.path[len(path.split(".")) if path else 0 :]) or "value"
         is_shape = isinstance(leaf.value, jax.ShapeDtypeStruct)  # one may stand for many arrays
         identity = index if is_shape else identities.setdefault(id(leaf.value), index)
@@ -48,6 +48,6 @@ def _record(name: str, identity: int, value: Any, trainable: bool, persistent: b
     return WeightRecord(name, identity, shape.numel, size, str(dtype), trainable, persistent, tuple(shape))
 
 
-def _layer_of(leaf: Leaf, types: Mapping[str, str]) -> str:
+def _find_layer(leaf: Leaf, types: Mapping[str, str]) -> str:
     around = list(accumulate(leaf.path[:-1], lambda outer, inner: f"{outer}.{inner}"))
     return next((path for path in reversed(around) if path in types), "")

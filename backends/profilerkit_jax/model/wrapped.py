@@ -97,7 +97,7 @@ def with_module(function: Any, module: Any, copy: Any) -> Any:
     """
     if copy is module:
         return function
-    return _Replacing(module, copy).replaced(function)
+    return _Replacing(module, copy).replace(function)
 
 
 class _Replacing:
@@ -105,41 +105,41 @@ class _Replacing:
         self._made: dict[int, Any] = {id(module): copy}
         self._kept: list[Any] = [module]
 
-    def replaced(self, value: Any) -> Any:
+    def replace(self, value: Any) -> Any:
         """Return a value in which a copy stands in the place of the module; itself if the module is not in it."""
         if id(value) not in self._made:
             self._kept.append(value)
             self._made[id(value)] = value  # a function that leads to itself keeps to the original there
-            self._made[id(value)] = self._rebuilt(value)
+            self._made[id(value)] = self._rebuild(value)
         return self._made[id(value)]
 
-    def _rebuilt(self, value: Any) -> Any:
+    def _rebuild(self, value: Any) -> Any:
         if isinstance(value, functools.partial):
-            function, arguments = self.replaced(value.func), [self.replaced(each) for each in value.args]
-            return functools.partial(function, *arguments, **self._mapping(value.keywords))
+            function, arguments = self.replace(value.func), [self.replace(arg) for arg in value.args]
+            return functools.partial(function, *arguments, **self._replace_in_mapping(value.keywords))
         if isinstance(value, MethodType):
-            return MethodType(self.replaced(value.__func__), self.replaced(value.__self__))
+            return MethodType(self.replace(value.__func__), self.replace(value.__self__))
         if isinstance(value, FunctionType):
             return self._function(value)
         if type(value) in (list, tuple) and len(value) <= _LONGEST:
-            elements = [self.replaced(each) for each in value]
+            elements = [self.replace(item) for item in value]
             is_same = all(one is two for one, two in zip(elements, value, strict=True))
             return value if is_same else type(value)(elements)
         if type(value) is dict and len(value) <= _LONGEST:
-            return self._mapping(value)
+            return self._replace_in_mapping(value)
         if _is_compiled(value):
-            inside = self.replaced(value.__wrapped__)
+            inside = self.replace(value.__wrapped__)
             return value if inside is value.__wrapped__ else inside
         if is_equinox_wrapper(value):
             return self._wrapper(value)
         return value
 
-    def _mapping(self, mapping: Mapping[str, Any]) -> Mapping[str, Any]:
-        changed = {name: self.replaced(value) for name, value in mapping.items()}
+    def _replace_in_mapping(self, mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+        changed = {name: self.replace(value) for name, value in mapping.items()}
         return changed if any(changed[name] is not value for name, value in mapping.items()) else mapping
 
     def _wrapper(self, wrapper: Any) -> Any:
-        attributes = self._mapping(vars(wrapper))
+        attributes = self._replace_in_mapping(vars(wrapper))
         if attributes is vars(wrapper):
             return wrapper
         copy = object.__new__(type(wrapper))
@@ -149,8 +149,8 @@ class _Replacing:
 
     def _function(self, function: FunctionType) -> Any:
         variables = _variables(function)
-        changed = {name: new for name, value in variables.items() if (new := self.replaced(value)) is not value}
-        defaults = self.replaced(function.__defaults__)
+        changed = {name: new for name, value in variables.items() if (new := self.replace(value)) is not value}
+        defaults = self.replace(function.__defaults__)
         if not changed and defaults is function.__defaults__:
             return function
         free = function.__code__.co_freevars

@@ -8,12 +8,12 @@ from typing import Any
 import jax
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.failures import explain_failure
 
-from ..model.arrays import struct_of
-from ..model.calls import arrays_of, bound_call, forward_of
+from ..model.arrays import make_struct
+from ..model.calls import bind_call, list_arrays, make_forward
 from ..model.subject import Pass
-from ..model.subjects import subject_of
+from ..model.subjects import find_subject
 
 __all__ = ["CompiledAnalysis", "compiled_analysis"]
 
@@ -54,15 +54,15 @@ def compiled_analysis(model: Any, *inputs: Any, **keywords: Any) -> CompiledAnal
     >>> analysis.flops, analysis.output_bytes
     (1024.0, 256)
     """
-    subject = subject_of(model)
+    subject = find_subject(model)
     model_inputs = ModelInputs(*inputs, **keywords)
-    weights = [struct_of(value) for value in subject.values]
-    arrays = [struct_of(array) for array in arrays_of(model_inputs)]
+    weights = [make_struct(value) for value in subject.values]
+    arrays = [make_struct(array) for array in list_arrays(model_inputs)]
     try:
-        lowered = jax.jit(forward_of(bound_call(subject, model_inputs, Pass()))).lower(weights, arrays)
+        lowered = jax.jit(make_forward(bind_call(subject, model_inputs, Pass()))).lower(weights, arrays)
         compiled = lowered.compile()
     except Exception as error:
-        raise failure_of(error, model_inputs, "jax", __package__ or "") from error
+        raise explain_failure(error, model_inputs, "jax", __package__ or "") from error
     costs: Any = compiled.cost_analysis() or {}
     costs = costs[0] if isinstance(costs, (list, tuple)) else costs
     memory = compiled.memory_analysis()

@@ -9,7 +9,7 @@ import jax
 
 from profilerkit import Device, DeviceNotAvailableError
 from profilerkit.backend import DEVICE, DeviceLike
-from profilerkit.devices.here import described, processor
+from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 
 from ..model.subject import Subject
@@ -39,7 +39,7 @@ def resolve_device(subject: Subject | None, device: DeviceLike) -> str:
     """
     device = DEVICE("device", device)
     if device is None:
-        return _short(_device_of(subject))
+        return _short(_find_device(subject))
     here = devices_here()
     requested = {Device.CPU: "cpu", Device.GPU: "gpu"}.get(device, device) if isinstance(device, Device) else device
     named = _NAME.fullmatch(str(requested))
@@ -53,7 +53,7 @@ def resolve_device(subject: Subject | None, device: DeviceLike) -> str:
     )
 
 
-def _device_of(subject: Subject | None) -> Any:
+def _find_device(subject: Subject | None) -> Any:
     """Return the device of the first weight that is on one alone, else JAX's usual device."""
     for value in () if subject is None else subject.values:
         if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and len(value.devices()) == 1:
@@ -72,4 +72,4 @@ def device_info(name: str) -> DeviceInfo:
     device = device_named(name)
     if device.platform == "cpu":
         return processor()
-    return described(str(device.device_kind), "tpu" if device.platform == "tpu" else "gpu")
+    return describe_device(str(device.device_kind), "tpu" if device.platform == "tpu" else "gpu")

@@ -10,15 +10,15 @@ from typing import Any
 import jax
 
 from profilerkit import InputError, ModelInputs, Run
-from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.failures import explain_failure
 
 from ..model.arrays import is_array
-from ..model.calls import arrays_of, bound_call
+from ..model.calls import bind_call, list_arrays
 from ..model.subject import Pass, Subject
-from ..training.steps import step_of
+from ..training.steps import make_step
 from .devices import device_named
 
-__all__ = ["CompiledCall", "running"]
+__all__ = ["CompiledCall", "prepare_run"]
 
 
 class CompiledCall:
@@ -35,7 +35,7 @@ class CompiledCall:
 
     def __init__(self, subject: Subject, inputs: ModelInputs, device: str, training: bool = False) -> None:
         subject.require_values()
-        arrays = arrays_of(inputs)
+        arrays = list_arrays(inputs)
         if any(isinstance(array, jax.ShapeDtypeStruct) for array in arrays):
             raise InputError(
                 "the inputs are jax.ShapeDtypeStruct, which have no values: the model is counted with them, not run; "
@@ -45,11 +45,11 @@ class CompiledCall:
         self._device = device_named(device)
         self._weights = jax.device_put(subject.values, self._device)
         self._arrays = jax.device_put(arrays, self._device)
-        call = bound_call(subject, inputs, Pass(training))
-        self.jitted = jax.jit(step_of(subject, call) if training else self._outputs_of(call))
+        call = bind_call(subject, inputs, Pass(training))
+        self.jitted = jax.jit(make_step(subject, call) if training else self._make_outputs(call))
         self._training = training
 
-    def _outputs_of(self, call: Callable[[Any, Any], tuple[Any, Any]]) -> Callable[[Any, Any], list[Any]]:
+    def _make_outputs(self, call: Callable[[Any, Any], tuple[Any, Any]]) -> Callable[[Any, Any], list[Any]]:
         def outputs(weights: Any, arrays: Any) -> list[Any]:
             leaves, tree = jax.tree.flatten(call(weights, arrays)[0])
             self._trees[:] = [(tree, [None if is_array(leaf) else leaf for leaf in leaves])]
@@ -63,13 +63,13 @@ class CompiledCall:
 
     def on(self, inputs: ModelInputs) -> Any:
         """Run one pass on other inputs of the same structure; raises as a call does."""
-        return self._run(jax.device_put(arrays_of(inputs), self._device))
+        return self._run(jax.device_put(list_arrays(inputs), self._device))
 
     def _run(self, arrays: Any) -> Any:
         try:
             result = jax.block_until_ready(self.jitted(self._weights, arrays))
         except Exception as error:
-            raise failure_of(error, self._inputs, "jax", __package__ or "") from error
+            raise explain_failure(error, self._inputs, "jax", __package__ or "") from error
         if self._training:
             return result[0]
         tree, leaves = self._trees[0]
@@ -78,7 +78,7 @@ class CompiledCall:
 
 
 @contextmanager
-def running(subject: Subject, inputs: ModelInputs, device: str, training: bool = False) -> Iterator[Run]:
+def prepare_run(subject: Subject, inputs: ModelInputs, device: str, training: bool = False) -> Iterator[Run]:
     """Yield the run of a model; the first call is tracing, compilation and one pass."""
     call = CompiledCall(subject, inputs, device, training)
     start = time.perf_counter()

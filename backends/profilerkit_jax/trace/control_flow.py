@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 from profilerkit.backend_kit.branch_memory import Fork
 from profilerkit.costs import Shape
 
-from ..compat import parameters, source_of
+from ..compat import find_source, parameters
 from ..costs.activation import activation_cost, is_activation
 from .loops import scan, while_loop
-from .pricing import missing_text
+from .pricing import describe_missing
 from .sides import Tried
 from .values import Executed, PendingChoice, Value
 
@@ -52,16 +52,16 @@ def _call(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> l
     jaxpr = next((equation.params[name] for name in names if name in equation.params), None)
     inner = getattr(jaxpr, "jaxpr", jaxpr)
     if inner is None or not hasattr(inner, "eqns") or len(inner.invars) != len(inputs):
-        return uncounted(walk, equation, inputs, context)
+        return note_uncounted(walk, equation, inputs, context)
     if not hasattr(jaxpr, "consts") and inner.constvars:
-        return uncounted(walk, equation, inputs, context)
+        return note_uncounted(walk, equation, inputs, context)
     is_named = equation.primitive.name in ("jit", "pjit")
     name = str(parameters(equation)["name"]) if is_named else ""
     start = len(walk.executed)
     outputs: list[Value] = walk.inside(jaxpr, inputs, context)
     if len(outputs) != len(equation.outvars):
-        return uncounted(walk, equation, inputs, context)
-    source = source_of(inner)
+        return note_uncounted(walk, equation, inputs, context)
+    source = find_source(inner)
     if is_activation(name) and not source:
         walk.lacking.setdefault(f"this release of JAX does not tell where {name} is written: perhaps it is JAX's own")
     _count_activation(walk.executed[start:], name, source, inputs, outputs)
@@ -75,15 +75,15 @@ def _count_activation(
     cost = activation_cost(name, source, [value.shape for value in inputs], [value.shape for value in outputs])
     if cost is None or not equations or equations[-1].is_backward:
         return
-    for each in equations:
-        each.leave_work()
+    for equation in equations:
+        equation.leave_work()
     equations[-1].operator, equations[-1].flops = name, cost.flops
 
 
-def uncounted(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
+def note_uncounted(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
     """Note an equation of which nothing is known, and return new values for its outputs."""
     outputs = [walk.value(variable.aval) for variable in equation.outvars]
-    walk.note(equation.primitive.name, inputs, outputs, context, missing=missing_text(equation))
+    walk.note(equation.primitive.name, inputs, outputs, context, missing=describe_missing(equation))
     return outputs
 
 
@@ -103,7 +103,7 @@ def _branches(walk: Walk, equation: Any, inputs: list[Value], context: Context) 
         returned = walk.inside(branch, inputs[1:], context)
         executed, spans, choices, forks = _cut(walk, starts)
         sides.append(Tried(starts[0], executed, spans, choices, forks, returned))
-    work = [sum(each.all_flops for each in side.executed) for side in sides]
+    work = [sum(op.all_flops for op in side.executed) for side in sides]
     counted = work.index(max(work))
     taken = sides[counted]
     walk.executed.extend(taken.executed)
@@ -111,18 +111,18 @@ def _branches(walk: Walk, equation: Any, inputs: list[Value], context: Context) 
     reason = f"which of {len(branches)} branches of a cond runs is known only while it runs; the dearest is counted"
     walk.choices.append(PendingChoice([s.executed for s in sides], [s.choices for s in sides], counted, reason))
     others = [side for index, side in enumerate(sides) if index != counted]
-    instead = [side.instead_of(taken) for side in others]
+    instead = [side.make_side(taken) for side in others]
     walk.knows_peaks &= None not in instead
     walk.forks.append(Fork(starts[0], taken.side(), [side for side in instead if side is not None], reason))
-    return [value.changing() for value in taken.returned]
+    return [value.forget() for value in taken.returned]
 
 
 def _cut(walk: Walk, starts: Sequence[int]) -> list[list[Any]]:
     """Return what a walk has noted in its lists from these indices on, and take it away there."""
     lists = walk.executed, walk.spans, walk.choices, walk.forks
-    noted = [each[start:] for each, start in zip(lists, starts, strict=True)]
-    for each, start in zip(lists, starts, strict=True):
-        del each[start:]
+    noted = [one_list[start:] for one_list, start in zip(lists, starts, strict=True)]
+    for one_list, start in zip(lists, starts, strict=True):
+        del one_list[start:]
     return noted
 
 
@@ -185,10 +185,8 @@ def _elementwise(
     del walk.executed[start:]
     outputs = [walk.value(variable.aval) for variable in equation.outvars]
     runs = context.times or 1
-    macs, flops = (
-        sum(getattr(each, what) * each.times for each in executed) * times // runs for what in ("macs", "flops")
-    )
-    missing = ", ".join(dict.fromkeys(each.missing for each in executed if each.missing))
+    macs, flops = (sum(getattr(op, what) * op.times for op in executed) * times // runs for what in ("macs", "flops"))
+    missing = ", ".join(dict.fromkeys(op.missing for op in executed if op.missing))
     walk.note(equation.primitive.name, inputs, outputs, context, macs=macs, flops=flops, missing=missing)
     return outputs
 

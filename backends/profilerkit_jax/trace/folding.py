@@ -10,7 +10,7 @@ import numpy as np
 
 from .values import Value
 
-__all__ = ["folded"]
+__all__ = ["fold"]
 
 #: Primitives over single numbers.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -39,18 +39,18 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 _SAME = ("broadcast_in_dim", "convert_element_type", "copy", "reshape", "squeeze", "stop_gradient", "transpose")
 
 
-def folded(name: str, equation: Any, inputs: Sequence[Value]) -> Any:
+def fold(name: str, equation: Any, inputs: Sequence[Value]) -> Any:
     """Return the number that all elements of the only output are, where the inputs tell; None if it is not known."""
     if not inputs or any(value.scalar is None for value in inputs) or len(equation.outvars) != 1:
         return None
     if name in _SAME:
-        return _converted(inputs[0].scalar, equation.outvars[0].aval)
+        return _convert(inputs[0].scalar, equation.outvars[0].aval)
     function = _FUNCTIONS.get(name)
     if function is None or any(value.shape.numel != 1 for value in inputs):
         return None
     with np.errstate(all="ignore"):
         try:
-            return _converted(function(*(value.scalar for value in inputs)), equation.outvars[0].aval)
+            return _convert(function(*(value.scalar for value in inputs)), equation.outvars[0].aval)
         except (ArithmeticError, IndexError, TypeError, ValueError):
             return None
 
@@ -60,7 +60,7 @@ def _quotient(x: int, y: int) -> int:
     return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
 
 
-def _converted(number: Any, aval: Any) -> Any:
+def _convert(number: Any, aval: Any) -> Any:
     """Return a number in the dtype of an output; None for a dtype that numpy lacks."""
     dtype = getattr(aval, "dtype", None)
     if not isinstance(dtype, np.dtype):

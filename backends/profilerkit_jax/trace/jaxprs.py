@@ -10,14 +10,14 @@ import jax
 
 from profilerkit import ModelInputs
 
-from ..compat import needed_part
+from ..compat import find_needed_part
 from ..data import is_made_up
-from ..model.arrays import struct_of
-from ..model.calls import Function, arrays_of, bound_call
+from ..model.arrays import make_struct
+from ..model.calls import Function, bind_call, list_arrays
 from ..model.marks import Marks
 from ..model.subject import Pass, Subject
 
-__all__ = ["Traced", "traced_pass"]
+__all__ = ["Traced", "trace_pass"]
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Traced:
     has_all: bool = False
 
 
-def traced_pass(
+def trace_pass(
     subject: Subject,
     inputs: ModelInputs,
     made: Callable[[Subject, Function], Callable[[Any, Any], Any]],
@@ -55,12 +55,12 @@ def traced_pass(
     """
     marks = Marks()
     try:
-        return _traced(subject, inputs, made, Pass(training, marks), marks)
+        return _trace(subject, inputs, made, Pass(training, marks), marks)
     except MemoryError:
         raise
     except Exception as error:
         try:
-            traced = _traced(subject, inputs, made, Pass(training), Marks())
+            traced = _trace(subject, inputs, made, Pass(training), Marks())
         except MemoryError:
             raise
         except Exception:
@@ -69,12 +69,12 @@ def traced_pass(
         return traced
 
 
-def _traced(subject: Subject, inputs: ModelInputs, made: Any, how: Pass, marks: Marks) -> Traced:
-    received = arrays_of(inputs)
-    weights, arrays = [struct_of(value) for value in subject.values], [struct_of(array) for array in received]
-    function = made(subject, bound_call(subject, inputs, how))
+def _trace(subject: Subject, inputs: ModelInputs, made: Any, how: Pass, marks: Marks) -> Traced:
+    received = list_arrays(inputs)
+    weights, arrays = [make_struct(value) for value in subject.values], [make_struct(array) for array in received]
+    function = made(subject, bind_call(subject, inputs, how))
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(weights, arrays)
-    part = needed_part(closed, [True] * len(closed.jaxpr.outvars), instantiate=True)
+    part = find_needed_part(closed, [True] * len(closed.jaxpr.outvars), instantiate=True)
     needed = closed if part is None else part[0]
     values = [None if isinstance(array, jax.ShapeDtypeStruct) or is_made_up(array) else array for array in received]
     outputs = len(jax.tree.leaves(shapes[0]))

@@ -18,7 +18,7 @@ from ..model.subject import UNMET, Subject
 from .frames import NAMED_SCOPE
 from .values import Executed, Value
 
-__all__ = ["Calls", "count_whole_layers", "ordered_types", "with_turns"]
+__all__ = ["Calls", "count_whole_layers", "order_types", "with_turns"]
 
 
 class Calls(NamedTuple):
@@ -34,9 +34,9 @@ def with_turns(calls: Mapping[str, Sequence[LayerCall]], executed: Sequence[Exec
     Of the equations in a call, those outside of loops that the call itself runs are run as often as the call.
     """
     turns: dict[Scope, int] = {}
-    for each in executed:
-        for scope in each.chain:
-            turns[scope] = min(each.times, turns.get(scope, each.times))
+    for op in executed:
+        for scope in op.chain:
+            turns[scope] = min(op.times, turns.get(scope, op.times))
     of_path: dict[str, list[int]] = {}
     for scope in sorted(turns, key=lambda scope: scope.call):
         of_path.setdefault(scope.path, []).append(turns[scope])
@@ -48,7 +48,7 @@ def _each_with(made: Sequence[LayerCall], turns: Sequence[int]) -> list[LayerCal
     return [replace(call, times=times) for call, times in zip(made, chain(turns, repeat(1)), strict=False)]
 
 
-def ordered_types(subject: Subject, met: Mapping[str, str], named: Mapping[str, None]) -> dict[str, str]:
+def order_types(subject: Subject, met: Mapping[str, str], named: Mapping[str, None]) -> dict[str, str]:
     """Return the type of each layer by its path, the model first; every layer around a layer is among them.
 
     They stand in the order of their first calls, those that are not called last: Flax sorts attributes by name where it
@@ -81,10 +81,10 @@ def count_whole_layers(executed: Sequence[Executed], subject: Subject, types: Ma
         seen: What went into the calls of each layer and came out, and whether the pass is one of training.
     """
     calls: dict[Scope, list[Executed]] = {}
-    for each in executed:
-        scope = next((scope for scope in each.chain if scope.path in types and _is_whole(subject, types, scope)), None)
-        if scope is not None and not each.is_backward:
-            calls.setdefault(scope, []).append(each)
+    for op in executed:
+        scope = next((scope for scope in op.chain if scope.path in types and _is_whole(subject, types, scope)), None)
+        if scope is not None and not op.is_backward:
+            calls.setdefault(scope, []).append(op)
     for scope, equations in calls.items():
         if subject.kind == "keras":
             cost = _keras_cost(subject.layers[scope.path], scope, seen)
@@ -93,9 +93,9 @@ def count_whole_layers(executed: Sequence[Executed], subject: Subject, types: Ma
             cost = None if formula is None else _cost(formula, subject.layers.get(scope.path), equations)
         if cost is None:
             continue
-        times = max(each.times for each in equations)
-        for each in equations:
-            each.leave_work()
+        times = max(equation.times for equation in equations)
+        for equation in equations:
+            equation.leave_work()
         last = equations[-1]
         last.operator, last.macs, last.flops, last.times = types[scope.path], cost.macs, cost.flops, times
 
@@ -118,16 +118,21 @@ def _keras_cost(layer: Any, scope: Scope, seen: Calls) -> Cost | None:
 
 def _cost(formula: LayerCost, layer: object, equations: Sequence[Executed]) -> Cost | None:
     """Return the cost of a call of a layer; None where its equations hold more than a normalization."""
-    if any(each.missing or each.macs for each in equations):
+    if any(equation.missing or equation.macs for equation in equations):
         return None
-    made = {value.number for each in equations for value in each.outputs}
-    read = [value for each in equations for value in each.inputs if value.number not in made and not value.constant]
+    made = {value.number for equation in equations for value in equation.outputs}
+    read = [
+        value for equation in equations for value in equation.inputs if value.number not in made and not value.constant
+    ]
     if not read:
         return None
     elements = max(value.shape.numel for value in read)
-    names = [each.operator for each in equations]
+    names = [equation.operator for equation in equations]
     weights = {
-        value.number for each in equations for value in each.inputs if _is_weight(value) and value.number not in made
+        value.number
+        for equation in equations
+        for value in equation.inputs
+        if _is_weight(value) and value.number not in made
     }
     return formula(layer, elements, names, len(weights))
 

@@ -17,12 +17,10 @@ def bytes_along(
     """Return the bytes alive after each equation: inputs and activations. Weights are counted elsewhere."""
     input_sizes = {value.number: value.bytes for value in inputs}
     tracked, steps = set(input_sizes), []
-    for each in executed:
-        reads = tuple(value.number for value in each.inputs if value.number in tracked)
-        made = [value for value in each.outputs if value.number not in tracked and not value.constant]
-        aliases = {
-            value.number: each.sources[value.number] for value in made if each.sources.get(value.number) in tracked
-        }
+    for op in executed:
+        reads = tuple(value.number for value in op.inputs if value.number in tracked)
+        made = [value for value in op.outputs if value.number not in tracked and not value.constant]
+        aliases = {value.number: op.sources[value.number] for value in made if op.sources.get(value.number) in tracked}
         steps.append(Step(reads, tuple((value.number, value.bytes) for value in made), aliases))
         tracked.update(value.number for value in made)
     return live_bytes(steps, input_sizes, [value.number for value in outputs if value.number in tracked], spans)

@@ -10,7 +10,7 @@ import numpy as np
 
 from profilerkit.backend_kit.branch_memory import Fork
 
-from ..compat import function_of, needed_part, parameters
+from ..compat import find_needed_part, make_function, parameters
 from .origins import Loop
 from .sides import Tried
 from .values import PendingChoice, Value
@@ -32,29 +32,29 @@ def scan(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> li
     params = parameters(equation)
     body, length = params["jaxpr"], int(params["length"])
     inner = getattr(body, "jaxpr", body)
-    carried = len(inner.outvars) - _stacked(equation.outvars, inner.outvars)
-    sliced = len(inputs) - _stacked(equation.invars, inner.invars)
+    carried = len(inner.outvars) - _count_stacked(equation.outvars, inner.outvars)
+    sliced = len(inputs) - _count_stacked(equation.invars, inner.invars)
     consts = sliced - carried
     stacked, loop = inputs[sliced:], Loop(length)
     slices = [
         walk.slice(variable.aval, value, loop) for variable, value in zip(inner.invars[sliced:], stacked, strict=True)
     ]
-    state = _carried(body, consts, inputs[consts:sliced])
+    state = _carry(body, consts, inputs[consts:sliced])
     sources = {piece.number: value.number for piece, value in zip(slices, stacked, strict=True)}
     if slices:
-        walk.note("scan", stacked, slices, context.repeated(length), sources=sources)
+        walk.note("scan", stacked, slices, context.repeat(length), sources=sources)
     start = len(walk.executed)
-    returned = walk.inside(body, [*inputs[:consts], *state, *slices], context.repeated(length))
+    returned = walk.inside(body, [*inputs[:consts], *state, *slices], context.repeat(length))
     walk.spans.append((start, len(walk.executed)))
     whole = [walk.value(variable.aval) for variable in equation.outvars[carried:]]
     walk.note("scan", returned[carried:], whole, context)
     final = [
-        value if value is before else value.changing() for value, before in zip(returned[:carried], state, strict=True)
+        value if value is before else value.forget() for value, before in zip(returned[:carried], state, strict=True)
     ]
     return [*final, *whole]
 
 
-def _stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
+def _count_stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
     """Return how many values have one dimension more around a body than in it: a turn gets, or gives, a slice of them.
 
     They come last, behind those that the body closes over and those that it carries.
@@ -74,12 +74,12 @@ def while_loop(walk: Walk, equation: Any, inputs: list[Value], context: Context)
     initial = inputs[cond_consts + body_consts :]
     trips = _trips(walk, params["cond_jaxpr"], params["body_jaxpr"], of_cond, body_consts, initial)
     if trips is None:
-        trips = _counted_turns(walk, params["cond_jaxpr"], params["body_jaxpr"], of_cond, of_body, initial)
-    state = _carried(params["body_jaxpr"], body_consts, initial)
+        trips = _count_turns(walk, params["cond_jaxpr"], params["body_jaxpr"], of_cond, of_body, initial)
+    state = _carry(params["body_jaxpr"], body_consts, initial)
     start = len(walk.executed)
-    walk.inside(params["cond_jaxpr"], [*of_cond, *state], context.repeated(1 if trips is None else trips + 1))
+    walk.inside(params["cond_jaxpr"], [*of_cond, *state], context.repeat(1 if trips is None else trips + 1))
     starts = len(walk.executed), len(walk.spans), len(walk.choices), len(walk.forks)
-    returned = walk.inside(params["body_jaxpr"], [*of_body, *state], context.repeated(1 if trips is None else trips))
+    returned = walk.inside(params["body_jaxpr"], [*of_body, *state], context.repeat(1 if trips is None else trips))
     if trips is None:
         _perhaps(walk, starts, returned, state)
     walk.spans.append((start, len(walk.executed)))
@@ -93,11 +93,11 @@ def while_loop(walk: Walk, equation: Any, inputs: list[Value], context: Context)
 def _perhaps(walk: Walk, starts: Sequence[int], returned: list[Value], before: list[Value]) -> None:
     """Note that what was added from these indices on may not run: then a loop returns what it had before."""
     lists = walk.executed, walk.spans, walk.choices, walk.forks
-    executed, spans, choices, forks = (each[start:] for each, start in zip(lists, starts, strict=True))
+    executed, spans, choices, forks = (one_list[start:] for one_list, start in zip(lists, starts, strict=True))
     if not executed:
         return
     taken = Tried(starts[0], executed, spans, choices, forks, returned)
-    instead = Tried(starts[0], [], [], [], [], before).instead_of(taken)
+    instead = Tried(starts[0], [], [], [], [], before).make_side(taken)
     walk.choices[starts[2] :] = [PendingChoice([executed, []], [choices, []], 0, _MAY_NOT_RUN)]
     walk.forks[starts[3] :] = [] if instead is None else [Fork(starts[0], taken.side(), [instead], _MAY_NOT_RUN)]
     walk.knows_peaks &= instead is not None
@@ -106,29 +106,29 @@ def _perhaps(walk: Walk, starts: Sequence[int], returned: list[Value], before: l
 _MAY_NOT_RUN = "a loop of an unknown number of turns may not run at all; it is counted once"
 
 
-def _carried(body: Any, consts: int, initial: Sequence[Value]) -> list[Value]:
+def _carry(body: Any, consts: int, initial: Sequence[Value]) -> list[Value]:
     """Return what a body gets of the values that it carries; one that it hands on as it is has the same elements."""
     inner = getattr(body, "jaxpr", body)
-    carried = [value.changing() for value in initial]
+    carried = [value.forget() for value in initial]
     for value, before, variable, result in zip(carried, initial, inner.invars[consts:], inner.outvars, strict=False):
         value.origin = before.origin if result is variable else None
     return carried
 
 
-def _counted_turns(
+def _count_turns(
     walk: Walk, cond: Any, body: Any, of_cond: Sequence[Value], of_body: Sequence[Value], initial: Sequence[Value]
 ) -> int | None:
     """Return how often a loop runs, by running what its condition depends on alone.
 
     None if that has an effect, is large, or follows from more than numbers of the program and inputs that were given.
     """
-    part = needed_part(cond, [True])
+    part = find_needed_part(cond, [True])
     if part is None:
         return None
     of_condition, needed_by_condition = part
     carried = set(_indices(needed_by_condition[len(of_cond) :]))
     while True:
-        part = needed_part(body, [index in carried for index in range(len(initial))])
+        part = find_needed_part(body, [index in carried for index in range(len(initial))])
         if part is None:
             return None
         step, needed = part
@@ -151,12 +151,12 @@ def _counted_turns(
 
     def goes_on(turn: tuple[Any, ...]) -> Any:
         count, *now = turn
-        [is_true] = function_of(of_condition)(*conditions, *(now[index] for index in compared))
+        [is_true] = make_function(of_condition)(*conditions, *(now[index] for index in compared))
         return is_true & (count < _MOST_TURNS)
 
     def once_more(turn: tuple[Any, ...]) -> tuple[Any, ...]:
         count, *now = turn
-        return (count + 1, *function_of(step)(*steps, *(now[index] for index in carried_on)))
+        return (count + 1, *make_function(step)(*steps, *(now[index] for index in carried_on)))
 
     try:
         counted: Any = jax.lax.while_loop(goes_on, once_more, (0, *state))
@@ -238,8 +238,8 @@ def _step(body: Any, variable: Any, result: Any) -> int | None:
         name, operands = equation.primitive.name, equation.invars
         if name not in ("add", "sub") or len(operands) != 2:
             return None
-        numbers = [int(each.val) for each in operands if hasattr(each, "val")]
-        if len(numbers) != 1 or not any(each is variable for each in operands if not hasattr(each, "val")):
+        numbers = [int(operand.val) for operand in operands if hasattr(operand, "val")]
+        if len(numbers) != 1 or not any(operand is variable for operand in operands if not hasattr(operand, "val")):
             return None
         if name == "sub":
             return None if hasattr(operands[0], "val") else -numbers[0]

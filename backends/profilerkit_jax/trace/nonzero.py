@@ -17,8 +17,8 @@ from typing import Any
 from profilerkit import ModelInputs, ModelTrace
 
 from ..model.arrays import nonzero
-from ..model.subjects import subject_of
-from .origins import Loop, Origin, Slice, Stored, computed, made
+from ..model.subjects import find_subject
+from .origins import Loop, Origin, Slice, Stored, compute, make_origin
 from .tracing import trace_model
 from .values import Value
 from .walk import Context, Walk
@@ -43,7 +43,7 @@ def trace_of_nonzero(model: Any, inputs: ModelInputs) -> ModelTrace:
     Raises `WithoutValuesError` if shapes stand in place of weights, and `NotOfferedError` for a weight that is computed
     by a primitive that cannot be run by itself.
     """
-    subject_of(model).require_values()
+    find_subject(model).require_values()
     counts = _Counts()
     trace = trace_model(model, inputs, partial(_NonzeroWalk, counts=counts))
     if counts.failed:
@@ -62,20 +62,20 @@ class _Counts:
         """Return how many elements of a weight are not zero, and all; in all turns of the loops that it depends on."""
         if origin not in self.counts:
             try:
-                self.counts[origin] = _counted(origin)
+                self.counts[origin] = _count(origin)
             except Exception as error:
                 self.failed.append(error)
                 raise
         return self.counts[origin]
 
 
-def _counted(origin: Origin) -> tuple[int, int]:
+def _count(origin: Origin) -> tuple[int, int]:
     while isinstance(origin, Slice):  # all slices are the whole
         [origin] = origin.inputs
     loops = list(origin.loops)
     left = total = 0
     for turn in itertools.product(*(range(loop.length) for loop in loops)):
-        array = computed(origin, dict(zip(loops, turn, strict=True)))
+        array = compute(origin, dict(zip(loops, turn, strict=True)))
         left, total = left + nonzero(array), total + array.size
     return left, total
 
@@ -108,7 +108,7 @@ class _NonzeroWalk(Walk):
         origins = [value.origin for value in inputs]
         for index, value in enumerate(outputs):
             if value.origin is None and value.scalar is None:
-                value.origin = made(equation, inputs, origins, index)
+                value.origin = make_origin(equation, inputs, origins, index)
 
     def note(
         self, operator: str, inputs: Sequence[Value], outputs: Sequence[Value], context: Context, **facts: Any

@@ -18,7 +18,7 @@ from profilerkit import NotOfferedError
 from ..compat import evaluate
 from .values import Value
 
-__all__ = ["Loop", "Made", "Number", "Origin", "Slice", "Stored", "Turns", "computed", "made"]
+__all__ = ["Loop", "Made", "Number", "Origin", "Slice", "Stored", "Turns", "compute", "make_origin"]
 
 #: Primitives whose results differ from run to run, once their key does.
 _RANDOM = ("random_", "rng_", "threefry")
@@ -119,7 +119,7 @@ class Made(Origin):
             ) from error
 
 
-def made(equation: Any, inputs: Sequence[Value], origins: Sequence[Origin | None], index: int) -> Made | None:
+def make_origin(equation: Any, inputs: Sequence[Value], origins: Sequence[Origin | None], index: int) -> Made | None:
     """Return the origin of an output of an equation; None if one without origin, an effect or chance has part in it."""
     sources = [
         Number.of(value) if origin is None and value.scalar is not None else origin
@@ -132,7 +132,7 @@ def made(equation: Any, inputs: Sequence[Value], origins: Sequence[Origin | None
     return Made(tuple(complete), loops, any(source.is_stored for source in complete), equation, index)
 
 
-def computed(origin: Origin, turns: Turns) -> Any:
+def compute(origin: Origin, turns: Turns) -> Any:
     """Return the elements of a value of an origin, in one turn of each of its loops.
 
     Raises `NotOfferedError` for a primitive that cannot be run by itself.

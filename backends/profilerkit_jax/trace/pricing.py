@@ -15,7 +15,7 @@ from .values import Value
 if TYPE_CHECKING:
     from .walk import Context
 
-__all__ = ["missing_text", "price"]
+__all__ = ["describe_missing", "price"]
 
 
 def price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], context: Context) -> tuple[Cost, str]:
@@ -34,14 +34,14 @@ def price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], cont
         value=lambda index: inputs[index].scalar,
     )
     cost = primitive_cost(call)
-    return (Cost(0, 0), missing_text(equation)) if cost is None else (cost, "")
+    return (Cost(0, 0), describe_missing(equation)) if cost is None else (cost, "")
 
 
 def _equal(scalar: Any, number: int) -> bool:
     return scalar is not None and bool(scalar == number)
 
 
-def missing_text(equation: Any) -> str:
+def describe_missing(equation: Any) -> str:
     """Return the description of an equation that is not counted: its primitive, its own name, and the reason."""
     name = equation.primitive.name
     function_name = equation.params.get("name") or getattr(equation.params.get("name_and_src_info"), "name", None)

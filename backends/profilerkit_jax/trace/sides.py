@@ -25,14 +25,14 @@ class Tried:
     def side(self, *handing_on: Executed) -> Side:
         """Return it as one side of a fork."""
         spans = [(start - self.start, end - self.start) for start, end in self.spans]
-        return Side([*self.executed, *handing_on], spans, [fork.moved(-self.start) for fork in self.forks])
+        return Side([*self.executed, *handing_on], spans, [fork.shift(-self.start) for fork in self.forks])
 
-    def instead_of(self, counted: Tried) -> Side | None:
+    def make_side(self, counted: Tried) -> Side | None:
         """Return it as the side that hands its values on as those of another; None where that one makes none of them.
 
         A branch may return what it is given, which is alive besides, so that nothing is known of the peak behind it.
         """
-        made = {value.number for each in counted.executed for value in each.outputs}
+        made = {value.number for op in counted.executed for value in op.outputs}
         handing_on = []
         for value, result in zip(self.returned, counted.returned, strict=True):
             if result.number in made:

@@ -9,24 +9,24 @@ from typing import Any
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
-from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.backend_kit.scoped_calls import layer_calls, layer_records
-from profilerkit.backend_kit.settings import switched
+from profilerkit.backend_kit.settings import list_changes
 from profilerkit.trace.bounds import Branch, Choice, PeakSpread
-from profilerkit.trace.conditions import noted
+from profilerkit.trace.conditions import write_notes
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
 
 from ..model.arrays import is_float
-from ..model.calls import Function, forward_of
+from ..model.calls import Function, make_forward
 from ..model.subject import Subject
-from ..model.subjects import subject_of
+from ..model.subjects import find_subject
 from ..model.weights import Lists, constant_records, weight_records
-from ..training.steps import step_of
+from ..training.steps import make_step
 from ..untouched.settings import SETTINGS
 from .frames import Frames
-from .jaxprs import Traced, traced_pass
-from .layers import Calls, count_whole_layers, ordered_types, with_turns
+from .jaxprs import Traced, trace_pass
+from .layers import Calls, count_whole_layers, order_types, with_turns
 from .live_bytes import bytes_along
 from .values import Executed, PendingChoice, Value
 from .walk import Context, Walk
@@ -40,32 +40,32 @@ Made = Callable[[Subject, Function], Callable[[Any, Any], Any]]
 
 def trace_model(model: Any, inputs: ModelInputs | None, walk: Callable[[Frames], Walk] = Walk) -> ModelTrace:
     """Trace one forward pass; without inputs, or if the model raises, the trace holds the layers alone."""
-    return _trace(model, inputs, lambda subject, call: forward_of(call), training=False, make_walk=walk)
+    return _trace(model, inputs, lambda subject, call: make_forward(call), training=False, make_walk=walk)
 
 
 def trace_step(model: Any, inputs: ModelInputs) -> ModelTrace:
     """Trace one training step: the forward pass in training mode, and the gradients of the sum of its outputs."""
-    return _trace(model, inputs, step_of, training=True)
+    return _trace(model, inputs, make_step, training=True)
 
 
 def _trace(
     model: Any, inputs: ModelInputs | None, made: Made, training: bool, make_walk: Callable[[Frames], Walk] = Walk
 ) -> ModelTrace:
-    subject = subject_of(model)
+    subject = find_subject(model)
     if inputs is None:
         return _layers_alone(subject)
     try:
-        return _walked(subject, traced_pass(subject, inputs, made, training), training, make_walk)
+        return _walk(subject, trace_pass(subject, inputs, made, training), training, make_walk)
     except Exception as error:  # whatever the model raises
-        return _layers_alone(subject, failure_of(error, inputs, "jax", __package__ or ""))
+        return _layers_alone(subject, explain_failure(error, inputs, "jax", __package__ or ""))
 
 
 def _layers_alone(subject: Subject, failure: Exception | None = None) -> ModelTrace:
-    types = ordered_types(subject, {}, {})
+    types = order_types(subject, {}, {})
     return ModelTrace(layer_records(types, weight_records(subject.leaves, types)), failure=failure)
 
 
-def _walked(subject: Subject, traced: Traced, training: bool, make_walk: Callable[[Frames], Walk]) -> ModelTrace:
+def _walk(subject: Subject, traced: Traced, training: bool, make_walk: Callable[[Frames], Walk]) -> ModelTrace:
     met = traced.marks.types
     doubled = set(subject.scopes)
     if subject.kind == "flax.linen":
@@ -81,7 +81,7 @@ def _walked(subject: Subject, traced: Traced, training: bool, make_walk: Callabl
     received = zip(jaxpr.invars[traced.weights :], traced.inputs, strict=True)
     inputs = [walk.input(variable.aval, value) for variable, value in received]
     results = walk.over(jaxpr, [*closed_over, *weights, *inputs], Context(instance=next(walk.instances)))
-    types = ordered_types(subject, met, walk.frames.named)
+    types = order_types(subject, met, walk.frames.named)
     others = _of_other_branches(walk.choices)
     every = [*walk.executed, *others]
     count_whole_layers(every, subject, types, Calls(traced.marks.calls, training))
@@ -92,7 +92,7 @@ def _walked(subject: Subject, traced: Traced, training: bool, make_walk: Callabl
         layer_records(types, records, _calls(walk, inputs, outputs, traced)),
         tuple(map(_record, walk.executed)),
         _memory(walk, inputs, results, records),
-        {**_missing(others), **_missing(walk.executed), **dict.fromkeys(_lacking(walk, traced), 1)},
+        {**_count_missing(others), **_count_missing(walk.executed), **dict.fromkeys(_list_lacking(walk, traced), 1)},
         METHOD,
         tuple(_notes(walk, traced, subject)),
         choices=tuple(map(_choice, walk.choices)),
@@ -100,7 +100,7 @@ def _walked(subject: Subject, traced: Traced, training: bool, make_walk: Callabl
     )
 
 
-def _lacking(walk: Walk, traced: Traced) -> list[str]:
+def _list_lacking(walk: Walk, traced: Traced) -> list[str]:
     """Return in words what this release of JAX does not tell, so that the counts are partial."""
     unneeded = "this release of JAX does not tell which equations no output needs: they may be among the counts"
     return [*walk.lacking, *([unneeded] if traced.has_all else [])]
@@ -126,37 +126,37 @@ def _times_of_caller(call: LayerCall, calls: Mapping[str, Sequence[LayerCall]]) 
     return made[0].times if made else 1
 
 
-def _record(each: Executed) -> OpRecord:
-    scope = each.chain[-1]
+def _record(op: Executed) -> OpRecord:
+    scope = op.chain[-1]
     return OpRecord(
-        each.operator,
+        op.operator,
         scope.path,
         scope.call,
-        each.all_macs,
-        each.all_flops,
-        sum(value.bytes for value in each.inputs) * each.times,
-        sum(value.bytes for value in each.outputs) * each.times,
-        tuple(value.info for value in each.outputs),
-        "backward" if each.is_backward else "forward",
-        product_dtype=_multiplied(each) if each.macs else None,
+        op.all_macs,
+        op.all_flops,
+        sum(value.bytes for value in op.inputs) * op.times,
+        sum(value.bytes for value in op.outputs) * op.times,
+        tuple(value.info for value in op.outputs),
+        "backward" if op.is_backward else "forward",
+        product_dtype=_find_product_dtype(op) if op.macs else None,
     )
 
 
-def _multiplied(each: Executed) -> str | None:
+def _find_product_dtype(op: Executed) -> str | None:
     """Return the dtype of what a product multiplies if that is narrower than what it writes; otherwise None."""
-    return product_dtype([value.info.dtype for value in each.inputs], each.outputs[0].info.dtype)
+    return product_dtype([value.info.dtype for value in op.inputs], op.outputs[0].info.dtype)
 
 
-def _missing(executed: Sequence[Executed]) -> Counter[str]:
+def _count_missing(executed: Sequence[Executed]) -> Counter[str]:
     missing: Counter[str] = Counter()
-    for each in executed:
-        if each.missing:
-            missing[each.missing] += max(each.times, 1)
+    for op in executed:
+        if op.missing:
+            missing[op.missing] += max(op.times, 1)
     return missing
 
 
 def _memory(walk: Walk, inputs: Sequence[Value], results: Sequence[Value], weights: Lists) -> MemoryTimeline:
-    every = {record.identity: record.bytes for lists in weights.values() for each in lists for record in each}
+    every = {record.identity: record.bytes for lists in weights.values() for one_list in lists for record in one_list}
     live = bytes_along(walk.executed, inputs, results, walk.spans)
     return MemoryTimeline(sum(every.values()), sum(value.bytes for value in inputs), live, MEMORY_NOTE)
 
@@ -169,7 +169,11 @@ def _peak_spread(walk: Walk, inputs: Sequence[Value], results: Sequence[Value]) 
 
 
 def _notes(walk: Walk, traced: Traced, subject: Subject) -> list[str]:
-    notes = [*noted(switched(SETTINGS, counts=True)), *walk.notes, *([traced.unmarked] if traced.unmarked else [])]
+    notes = [
+        *write_notes(list_changes(SETTINGS, counts=True)),
+        *walk.notes,
+        *([traced.unmarked] if traced.unmarked else []),
+    ]
     constants = sum(is_float(array) for array in walk.arrays.values())
     if constants and not any(leaf.is_parameter for leaf in subject.leaves):
         notes.append(
@@ -206,8 +210,8 @@ def _choice(choice: PendingChoice) -> Choice:
 
 def _work(executed: Sequence[Executed]) -> Mapping[str, tuple[int, int]]:
     work: dict[str, tuple[int, int]] = {}
-    for each in executed:
-        path = each.chain[-1].path
+    for op in executed:
+        path = op.chain[-1].path
         macs, flops = work.get(path, (0, 0))
-        work[path] = (macs + each.all_macs, flops + each.all_flops)
+        work[path] = (macs + op.all_macs, flops + op.all_flops)
     return work

@@ -12,10 +12,10 @@ from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.costs import Cost, Shape
 from profilerkit.trace.records import TensorInfo
 
-__all__ = ["Executed", "PendingChoice", "Value", "bytes_of"]
+__all__ = ["Executed", "PendingChoice", "Value", "count_bytes"]
 
 
-def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
+def count_bytes(shape: tuple[int, ...], dtype: Any) -> int:
     """Return the bytes of an array; 0 for what has no elements of a size, such as a token."""
     return math.prod(shape) * int(getattr(dtype, "itemsize", 0))
 
@@ -51,7 +51,7 @@ class Value:
         """Return the value of an abstract value: an array, a reference to one, or a token."""
         shape = Shape(int(size) for size in getattr(aval, "shape", ()))
         dtype = getattr(aval, "dtype", None)
-        return cls(number, shape, "token" if dtype is None else str(dtype), bytes_of(shape, dtype), **facts)
+        return cls(number, shape, "token" if dtype is None else str(dtype), count_bytes(shape, dtype), **facts)
 
     @classmethod
     def literal(cls, number: int, aval: Any, value: Any) -> Value:
@@ -63,7 +63,7 @@ class Value:
         """Shape and dtype for reports."""
         return TensorInfo(tuple(self.shape), self.dtype)
 
-    def changing(self) -> Value:
+    def forget(self) -> Value:
         """Return the same value, of which nothing is known: what is carried from one turn of a loop to the next."""
         return replace(self, scalar=None, summands=0, origin=None, input_origin=None)
 

@@ -16,10 +16,10 @@ from profilerkit.costs import Shape
 
 from ..compat import parameters, scope_names
 from ..costs.registry import UnknownCostError
-from .control_flow import HANDLERS, uncounted
-from .folding import folded
+from .control_flow import HANDLERS, note_uncounted
+from .folding import fold
 from .frames import Frame, Frames
-from .origins import Loop, Number, Stored, computed, made
+from .origins import Loop, Number, Stored, compute, make_origin
 from .pricing import price
 from .values import Executed, PendingChoice, Value
 
@@ -57,7 +57,7 @@ class Context:
     instance: int = 0
     axis_sizes: Mapping[Any, int] = field(default_factory=dict)
 
-    def repeated(self, times: int) -> Context:
+    def repeat(self, times: int) -> Context:
         """Return the context of what runs so many times in it."""
         return replace(self, times=self.times * times)
 
@@ -131,16 +131,16 @@ class Walk:
         origins = [value.input_origin for value in inputs]
         for index, value in enumerate(outputs):
             if value.input_origin is None and value.scalar is None and value.shape.numel <= LARGEST:
-                value.input_origin = made(equation, inputs, origins, index)
+                value.input_origin = make_origin(equation, inputs, origins, index)
 
     def elements(self, value: Value) -> Any:
         """Return the elements of a value that follows from the given inputs and the program alone; None for others."""
         if value.scalar is not None:
-            return computed(Number.of(value), {})
+            return compute(Number.of(value), {})
         if value.input_origin is None or value.input_origin.loops:
             return None
         try:
-            elements = computed(value.input_origin, {})
+            elements = compute(value.input_origin, {})
         except NotOfferedError:
             return None
         self.notes.setdefault(FOLLOWED)
@@ -164,7 +164,7 @@ class Walk:
             try:
                 outputs = handler(self, equation, operands, here)
             except UnknownCostError:  # a parameter is not there: this release of JAX has another form of the primitive
-                outputs = uncounted(self, equation, operands, here)
+                outputs = note_uncounted(self, equation, operands, here)
             self.notice(equation, operands, outputs)
             values.update(zip(equation.outvars, outputs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
@@ -190,7 +190,7 @@ class Walk:
 def _step(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
     """Go over an equation without a jaxpr inside: by its formula."""
     name = equation.primitive.name
-    number = folded(name, equation, inputs)
+    number = fold(name, equation, inputs)
     if number is not None:
         walk.folded += name not in _PASSING
         return [walk.value(equation.outvars[0].aval, constant=True, scalar=number)]

@@ -8,13 +8,13 @@ from typing import Any
 import jax
 
 from ..model.arrays import is_float
-from ..model.calls import Function, forward_of
+from ..model.calls import Function, make_forward
 from ..model.subject import Subject
 
-__all__ = ["step_of"]
+__all__ = ["make_step"]
 
 
-def step_of(subject: Subject, call: Function) -> Callable[[Any, Any], tuple[list[Any], Any]]:
+def make_step(subject: Subject, call: Function) -> Callable[[Any, Any], tuple[list[Any], Any]]:
     """Return a function that gives the outputs of a pass, and with them the changed state and the gradients.
 
     The gradients of the sum of the outputs are those for a gradient of one at each output element.
@@ -24,7 +24,7 @@ def step_of(subject: Subject, call: Function) -> Callable[[Any, Any], tuple[list
         for index, leaf in enumerate(subject.leaves)
         if leaf.is_parameter and leaf.trainable and is_float(leaf.value)
     ]
-    forward = forward_of(call)
+    forward = make_forward(call)
 
     def step(weights: Sequence[Any], arrays: Any) -> tuple[list[Any], Any]:
         def of_parameters(parameters: Sequence[Any]) -> tuple[list[Any], tuple[list[Any], list[Any]]]:

@@ -12,10 +12,10 @@ import jax
 from profilerkit.process.restoring import for_each, restored
 
 from ..model.keras_state import as_it_is
-from ..model.recognition import kind_of
-from ..model.subjects import subject_of
+from ..model.recognition import find_kind
+from ..model.subjects import find_subject
 
-__all__ = ["in_inference_mode", "preserved"]
+__all__ = ["in_inference_mode", "preserve"]
 
 #: The attributes that say whether a layer trains, each true in inference mode.
 _MODES = ("deterministic", "inference", "use_running_average")
@@ -23,9 +23,9 @@ _Modes = list[tuple[Any, str, Any]]
 
 
 def _modes(model: Any) -> _Modes:
-    if kind_of(model) not in ("flax.nnx", "equinox"):
+    if find_kind(model) not in ("flax.nnx", "equinox"):
         return []
-    layers = subject_of(model).layers.values()
+    layers = find_subject(model).layers.values()
     return [
         (layer, name, vars(layer)[name])
         for layer in layers
@@ -35,7 +35,7 @@ def _modes(model: Any) -> _Modes:
 
 
 @contextmanager
-def preserved(model: Any) -> Iterator[None]:
+def preserve(model: Any) -> Iterator[None]:
     """Put the modes of the layers and the values of the variables back at the end, after an error too."""
     modes, restore = _modes(model), _variables_as_they_are(model)
     with restored(partial(for_each, object.__setattr__, modes), restore, in_child=False):
@@ -54,9 +54,9 @@ def in_inference_mode(model: Any) -> Iterator[None]:
 
 def _variables_as_they_are(model: Any) -> Callable[[], None]:
     """Return what puts back the variables that a module of nnx, or a Keras model, has now."""
-    if kind_of(model) == "keras":
+    if find_kind(model) == "keras":
         return as_it_is(model)
-    if kind_of(model) != "flax.nnx":
+    if find_kind(model) != "flax.nnx":
         return lambda: None
     from flax import nnx
 

@@ -32,27 +32,27 @@ def gelu(call: NodeCall) -> Cost:
 def fast_gelu(call: NodeCall) -> Cost:
     """By tanh, of the sum with a bias where there is one."""
     elements = call.outputs[0].numel
-    return activation.gelu(elements, approximate=True).plus(elementwise.sum_of(1 + call.has_input(1), elements))
+    return activation.gelu(elements, approximate=True).plus(elementwise.add_summands(1 + call.has_input(1), elements))
 
 
 @register_op_cost("com.microsoft::BiasGelu")
 def bias_gelu(call: NodeCall) -> Cost:
     """``gelu(x + bias)``."""
     elements = call.outputs[0].numel
-    return activation.gelu(elements).plus(elementwise.sum_of(2, elements))
+    return activation.gelu(elements).plus(elementwise.add_summands(2, elements))
 
 
 @register_op_cost("com.microsoft::BiasSoftmax")
 def bias_softmax(call: NodeCall) -> Cost:
     """``softmax(x + bias)``."""
     elements = call.outputs[0].numel
-    return activation.softmax(elements).plus(elementwise.sum_of(2, elements))
+    return activation.softmax(elements).plus(elementwise.add_summands(2, elements))
 
 
 @register_op_cost("com.microsoft::BiasAdd")
 def bias_add(call: NodeCall) -> Cost:
     """``x + bias + skip``."""
-    return elementwise.sum_of(3, call.outputs[0].numel)
+    return elementwise.add_summands(3, call.outputs[0].numel)
 
 
 @register_op_cost("com.microsoft::QuickGelu")
@@ -81,7 +81,7 @@ def clip(call: NodeCall) -> Cost:
 def shrink(call: NodeCall) -> Cost:
     """``x + bias`` below ``-lambd``, ``x - bias`` above ``lambd``: two comparisons and a sum."""
     elements = call.outputs[0].numel
-    return activation.clamp(elements).plus(elementwise.sum_of(2, elements))
+    return activation.clamp(elements).plus(elementwise.add_summands(2, elements))
 
 
 @register_op_cost("Dropout")

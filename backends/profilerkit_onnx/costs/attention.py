@@ -18,7 +18,7 @@ def _is_added(call: NodeCall, *indices: int) -> bool:
 
 
 @register_op_cost("Attention")
-def scaled_dot_product(call: NodeCall) -> Cost:
+def dot_product_attention(call: NodeCall) -> Cost:
     """Queries ``(batch, heads, length, width)``, or ``(batch, length, heads * width)`` with the heads as attributes.
 
     Earlier keys and values are joined with the new ones. A soft cap is a division, a tanh and a product a score.
@@ -55,7 +55,7 @@ def attention_with_projections(call: NodeCall) -> Cost:
 
 
 @register_op_cost("com.microsoft::QAttention")
-def quantized_attention(call: NodeCall) -> Cost:
+def attention_on_integers(call: NodeCall) -> Cost:
     """As ``Attention`` has it, of quantized inputs: the products of integers count as those of floats."""
     x, weight = call.inputs[0], call.inputs[1]
     heads, width = call.attribute("num_heads"), weight[1] // 3
@@ -114,7 +114,7 @@ def group_query_attention(call: NodeCall) -> Cost:
     if not call.attribute("do_rotary", 0):
         return cost
     turned = batch * length * (heads + pairs) * 2 * call.inputs[7][1]
-    return cost.plus(attention.rotated(turned))
+    return cost.plus(attention.rotate(turned))
 
 
 @register_op_cost("com.microsoft::RotaryEmbedding")
@@ -122,7 +122,7 @@ def rotary_embedding(call: NodeCall) -> Cost:
     """Of each head, as many elements as both caches have, whose rows are half as long."""
     x, cache = call.inputs[0], call.inputs[2]
     if not call.attribute("rotary_embedding_dim", 0):
-        return attention.rotated(x.numel)
+        return attention.rotate(x.numel)
     heads = call.attribute("num_heads") if len(x) == 3 else x[1]
     positions = x[0] * (x[1] if len(x) == 3 else x[2])
-    return attention.rotated(positions * heads * 2 * cache[1])
+    return attention.rotate(positions * heads * 2 * cache[1])

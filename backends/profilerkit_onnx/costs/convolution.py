@@ -7,41 +7,41 @@ from __future__ import annotations
 
 from profilerkit.costs import convolution
 
-from .fused import activated
+from .fused import add_activation
 from .registry import Cost, NodeCall, Shape, register_op_cost, register_op_costs
 
 
 @register_op_costs("Conv", "com.microsoft::NhwcConv")
 def conv(call: NodeCall) -> Cost:
     """Each output element meets one filter, and a bias where there is one."""
-    return _convolved(call, 1, 2)
+    return _convolve(call, 1, 2)
 
 
 @register_op_costs("com.microsoft::FusedConv", "com.microsoft::NhwcFusedConv", "com.microsoft.nchwc::Conv")
-def fused_conv(call: NodeCall) -> Cost:
+def conv_and_activation(call: NodeCall) -> Cost:
     """A convolution, the addition of another tensor where there is one, and an activation.
 
     In the blocked layout of onnxruntime, channels that fill up a block count as they run.
     """
-    cost = _convolved(call, 1, 2)
+    cost = _convolve(call, 1, 2)
     if call.has_input(3):
         cost = cost.plus(convolution.convolution(0, 0, call.outputs[0].numel))
-    return activated(cost, call)
+    return add_activation(cost, call)
 
 
 @register_op_cost("ConvInteger")
 def conv_integer(call: NodeCall) -> Cost:
     """The products of integers count as those of floats."""
-    return _convolved(call, 1, None)
+    return _convolve(call, 1, None)
 
 
 @register_op_costs("QLinearConv", "com.microsoft::QLinearConv")
-def quantized_conv(call: NodeCall) -> Cost:
+def conv_on_integers(call: NodeCall) -> Cost:
     """The products of integers count as those of floats; the bias is an integer, and costs nothing."""
-    return _convolved(call, 3, None)
+    return _convolve(call, 3, None)
 
 
-def _convolved(call: NodeCall, weight: int, bias: int | None) -> Cost:
+def _convolve(call: NodeCall, weight: int, bias: int | None) -> Cost:
     out = call.outputs[0].numel
     filter_elements = Shape(call.inputs[weight][1:]).numel
     biased = out if bias is not None and call.has_input(bias) else 0

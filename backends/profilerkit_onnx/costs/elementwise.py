@@ -34,7 +34,7 @@ OPERATORS.register_unless_neutral("DIVIDE", 1, (1,), "Div")
 @register_op_costs("Sum", "Mean")
 def add_all(call: NodeCall) -> Cost:
     """``n - 1`` additions for each element of n summands; the one division of a mean is not counted."""
-    return elementwise.sum_of(len(call.inputs), call.outputs[0].numel)
+    return elementwise.add_summands(len(call.inputs), call.outputs[0].numel)
 
 
 @register_op_costs("Max", "Min")

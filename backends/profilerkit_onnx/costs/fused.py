@@ -6,7 +6,7 @@ from profilerkit.costs import activation
 
 from .registry import Cost, NodeCall, UnknownCostError
 
-__all__ = ["activated"]
+__all__ = ["add_activation"]
 
 #: The activations by the names of `profilerkit.costs.activation`.
 _NAMES = {
@@ -22,7 +22,7 @@ _NAMES = {
 }
 
 
-def activated(cost: Cost, call: NodeCall) -> Cost:
+def add_activation(cost: Cost, call: NodeCall) -> Cost:
     """Return a cost and that of the activation which a node names, for each output element.
 
     Raises `UnknownCostError` for one whose cost is not known.
@@ -32,4 +32,4 @@ def activated(cost: Cost, call: NodeCall) -> Cost:
         return cost
     if _NAMES.get(name) not in activation.NAMED:
         raise UnknownCostError
-    return activation.activated(cost, call.outputs[0].numel, _NAMES[name])
+    return activation.add_activation(cost, call.outputs[0].numel, _NAMES[name])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit.costs import matmul
 
-from .fused import activated
+from .fused import add_activation
 from .registry import Cost, NodeCall, Shape, register_op_cost, register_op_costs
 
 
@@ -22,14 +22,14 @@ def _products(first: Shape, out: Shape) -> int:
 
 
 @register_op_cost("com.microsoft::FusedMatMul")
-def fused_matmul(call: NodeCall) -> Cost:
+def matmul_with_scale(call: NodeCall) -> Cost:
     """``alpha * a @ b``, either factor turned; the scale is a product for each output element."""
     first, out = call.inputs[0], call.outputs[0]
-    summed = turned(first, bool(call.attribute("transA", 0)), bool(call.attribute("transBatchA", 0)))[-1]
-    return matmul.product(out.numel * summed).plus(_scaled(call, "alpha", out.numel))
+    summed = turn(first, bool(call.attribute("transA", 0)), bool(call.attribute("transBatchA", 0)))[-1]
+    return matmul.product(out.numel * summed).plus(_scale(call, "alpha", out.numel))
 
 
-def turned(shape: Shape, is_transposed: bool, is_batch_turned: bool) -> Shape:
+def turn(shape: Shape, is_transposed: bool, is_batch_turned: bool) -> Shape:
     """Return the shape of a factor of ``FusedMatMul``: matrices transposed, or the first dimension behind the batch's.
 
     The second turns ``(m, batch..., k)`` into ``(batch..., m, k)``.
@@ -39,7 +39,7 @@ def turned(shape: Shape, is_transposed: bool, is_batch_turned: bool) -> Shape:
     return Shape((*shape[:-2], shape[-1], shape[-2])) if is_transposed and len(shape) > 1 else shape
 
 
-def _scaled(call: NodeCall, name: str, elements: int) -> Cost:
+def _scale(call: NodeCall, name: str, elements: int) -> Cost:
     from profilerkit.costs import elementwise
 
     return elementwise.elementary("MULTIPLY")(0 if call.attribute(name, 1.0) == 1.0 else elements)
@@ -51,18 +51,18 @@ def gemm(call: NodeCall) -> Cost:
     first, out = call.inputs[0], call.outputs[0]
     summed = first[0] if call.attribute("transA", 0) else first[1]
     biased = call.has_input(2) and call.attribute("beta", 1.0) != 0
-    cost = matmul.product(out.numel * summed, out.numel if biased else 0).plus(_scaled(call, "alpha", out.numel))
-    return cost.plus(_scaled(call, "beta", call.inputs[2].numel)) if biased else cost
+    cost = matmul.product(out.numel * summed, out.numel if biased else 0).plus(_scale(call, "alpha", out.numel))
+    return cost.plus(_scale(call, "beta", call.inputs[2].numel)) if biased else cost
 
 
 @register_op_cost("com.microsoft::FusedGemm")
-def fused_gemm(call: NodeCall) -> Cost:
+def gemm_and_activation(call: NodeCall) -> Cost:
     """A ``Gemm``, and an activation of each output element."""
-    return activated(gemm(call), call)
+    return add_activation(gemm(call), call)
 
 
 @register_op_cost("com.microsoft::QGemm")
-def quantized_gemm(call: NodeCall) -> Cost:
+def gemm_on_integers(call: NodeCall) -> Cost:
     """The products of integers count as those of floats; the bias is of integers, and costs nothing."""
     first = call.inputs[0]
     return matmul.product(call.outputs[0].numel * (first[0] if call.attribute("transA", 0) else first[1]))
@@ -95,14 +95,14 @@ def einsum(call: NodeCall) -> Cost:
     equation = str(call.attribute("equation")).replace(" ", "")
     operands, arrow, result = equation.partition("->")
     terms = operands.split(",")
-    sized = [_sized(term, shape) for term, shape in zip(terms, call.inputs, strict=True)]
+    sized = [_read_sizes(term, shape) for term, shape in zip(terms, call.inputs, strict=True)]
     if arrow:
-        return matmul.contraction(sized, _sized(result, call.outputs[0]))
+        return matmul.contraction(sized, _read_sizes(result, call.outputs[0]))
     once = {label for term in sized for label in term if label.startswith("...") or operands.count(label) == 1}
     return matmul.contraction(sized, once)
 
 
-def _sized(term: str, shape: Shape) -> dict[str, int]:
+def _read_sizes(term: str, shape: Shape) -> dict[str, int]:
     """Return the size of each label of a term; the dimensions of an ellipsis are labels counted from the right."""
     before, dots, after = term.partition("...")
     hidden = len(shape) - len(before) - len(after)

@@ -46,7 +46,7 @@ def rms_norm(call: NodeCall) -> Cost:
 def skip_layer_norm(call: NodeCall) -> Cost:
     """``normalize(x + skip + bias)``."""
     elements = call.inputs[0].numel
-    summed = elementwise.sum_of(2 + call.has_input(4), elements)
+    summed = elementwise.add_summands(2 + call.has_input(4), elements)
     return summed.plus(normalization.normalize(elements, scale=True, shift=call.has_input(3)))
 
 
@@ -54,15 +54,15 @@ def skip_layer_norm(call: NodeCall) -> Cost:
 def skip_rms_norm(call: NodeCall) -> Cost:
     """``rms_norm(x + skip + bias)`` over the last dimension."""
     x = call.inputs[0]
-    summed = elementwise.sum_of(2 + call.has_input(3), x.numel)
+    summed = elementwise.add_summands(2 + call.has_input(3), x.numel)
     return summed.plus(normalization.rms_norm(x.numel, Shape(x[:-1]).numel))
 
 
 @register_op_cost("com.microsoft::EmbedLayerNormalization")
-def embedded_and_normalized(call: NodeCall) -> Cost:
+def normalize_embeddings(call: NodeCall) -> Cost:
     """``normalize(words + positions + segments)``, of rows that are looked up; a model may have no segments."""
     elements = call.outputs[0].numel
-    return elementwise.sum_of(2 + call.has_input(4), elements).plus(normalization.normalize(elements))
+    return elementwise.add_summands(2 + call.has_input(4), elements).plus(normalization.normalize(elements))
 
 
 @register_op_cost("LRN")

@@ -54,7 +54,7 @@ def resize(call: NodeCall) -> Cost:
 
 
 @register_op_cost(_BLOCKED + "Upsample")
-def blocked_upsample(call: NodeCall) -> Cost:
+def upsample_in_blocks(call: NodeCall) -> Cost:
     """The nearest element is moved; between linear ones lies a weighted sum along each dimension that grows."""
     grown = sum(scale != 1 for scale in call.attribute("scales"))
     return pooling.resample(call.outputs[0].numel, _NEIGHBOURS[call.attribute("mode", "nearest")] ** grown)
@@ -95,4 +95,4 @@ def non_maximum_suppression(call: NodeCall) -> Cost:
 @register_op_cost("Col2Im")
 def columns_to_image(call: NodeCall) -> Cost:
     """What lies over one another adds up: an addition for each element that is brought in."""
-    return reduction.scattered(call.inputs[0].numel)
+    return reduction.scatter(call.inputs[0].numel)

@@ -29,7 +29,7 @@ def lstm(call: NodeCall) -> Cost:
 
 
 @register_op_cost("com.microsoft::DynamicQuantizeLSTM")
-def quantized_lstm(call: NodeCall) -> Cost:
+def lstm_on_integers(call: NodeCall) -> Cost:
     """Weights ``(directions, features, 4 * units)`` and ``(directions, units, 4 * units)``, of integers; biases."""
     weights, states = call.inputs[1], call.inputs[2]
     biases = call.inputs[3].numel if call.has_input(3) else 0

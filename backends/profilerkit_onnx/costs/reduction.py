@@ -13,7 +13,7 @@ def _absolute_sum(elements: int) -> Cost:
 
 register_reduction(reduction.total, "ReduceSum", "ReduceMean", "CumSum")
 register_reduction(reduction.extreme, "ReduceMax", "ReduceMin")
-register_reduction(reduction.multiplied, "ReduceProd", "CumProd")
+register_reduction(reduction.multiply, "ReduceProd", "CumProd")
 register_reduction(reduction.norm, "ReduceL2", "ReduceSumSquare")
 register_reduction(_absolute_sum, "ReduceL1")
 register_reduction(reduction.log_sum_exp, "ReduceLogSumExp")

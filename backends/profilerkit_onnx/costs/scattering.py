@@ -13,4 +13,4 @@ register_free("Scatter")
 def scatter(call: NodeCall) -> Cost:
     """An addition, product or comparison for each of the updates, unless they replace."""
     replaces = call.attribute("reduction", "none") == "none"
-    return reduction.scattered(call.inputs[2].numel, accumulates=not replaces)
+    return reduction.scatter(call.inputs[2].numel, accumulates=not replaces)

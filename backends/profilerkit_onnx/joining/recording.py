@@ -18,12 +18,12 @@ from profilerkit import InputError, ModelInputs, NotOfferedError, ProfileFileErr
 from profilerkit_predict.joining.reading import ProfileFile
 from profilerkit_predict.joining.records import RecordedKernel, Recording
 
-from ..layer_timing.timer import fused_remark
-from ..operator_timing.passes import RanNode, written_nodes
+from ..layer_timing.timer import write_fused_remark
+from ..operator_timing.passes import RanNode, rewrite_nodes
 from ..running.profiled import ProfiledPass, passes_in
 from ..running.sessions import LEVELS
 
-__all__ = ["recording_in"]
+__all__ = ["read_recording"]
 
 #: The least share of the time that nodes of the model have in a profile of it.
 _LEAST = 0.5
@@ -32,7 +32,7 @@ _NUMBER = re.compile(r":(\d+)")
 _PROVIDER = "ExecutionProvider"
 
 
-def recording_in(profile: ProfileFile, model: ModelProto, inputs: ModelInputs | None, skip: int = 0) -> Recording:
+def read_recording(profile: ProfileFile, model: ModelProto, inputs: ModelInputs | None, skip: int = 0) -> Recording:
     """Return the passes in a profile of onnxruntime's, with the layer that each node worked for.
 
     Raises `ProfileFileError` for another profiler's file, one without passes or nodes, and one of another model.
@@ -62,13 +62,13 @@ def recording_in(profile: ProfileFile, model: ModelProto, inputs: ModelInputs | 
             f"the profile is of another model: the nodes that both have take {share:.0%} of its time. The profile has "
             f"{names[:200]}"
         )
-    return _recording(nodes, kernels, kept, level)
+    return _make_recording(nodes, kernels, kept, level)
 
 
 def _is_whole(event: dict[str, Any]) -> bool:
     """Return whether an event has what is read of it."""
     numbers = (event.get("ts"), event.get("dur"))
-    is_timed = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in numbers)
+    is_timed = all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in numbers)
     return is_timed and isinstance(event.get("name"), str) and isinstance(event.get("args"), dict)
 
 
@@ -81,7 +81,7 @@ def _best_level(
     problem: Exception | None = None
     for level in LEVELS:
         try:
-            nodes = written_nodes(model, inputs or ModelInputs(), level, "cpu")
+            nodes = rewrite_nodes(model, inputs or ModelInputs(), level, "cpu")
         except (InputError, NotOfferedError, WithoutValuesError) as error:
             problem = error
             continue
@@ -133,14 +133,14 @@ def _kernels(nodes: Sequence[RanNode], passes: Sequence[ProfiledPass]) -> tuple[
     )
 
 
-def _recording(
+def _make_recording(
     nodes: Sequence[RanNode], kernels: tuple[RecordedKernel, ...], passes: Sequence[ProfiledPass], level: str
 ) -> Recording:
     providers = sorted(
         {str(event["args"].get("provider", "")) for single in passes for event in single.nodes} - {"", "None"}
     )
     whole = tuple(single.seconds for single in passes)
-    remarks = {path: fused_remark(path, nodes) for node in nodes for path in (node.layer, *node.others) if path}
+    remarks = {path: write_fused_remark(path, nodes) for node in nodes for path in (node.layer, *node.others) if path}
     return Recording(
         kernels,
         whole,

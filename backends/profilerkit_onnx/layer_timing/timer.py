@@ -9,10 +9,10 @@ from onnx import ModelProto
 from profilerkit import ModelInputs
 from profilerkit.times.layer_times import LayerTime
 
-from ..model.scopes import scopes_of
-from ..operator_timing.passes import RanNode, ran_nodes
+from ..model.scopes import find_scopes
+from ..operator_timing.passes import RanNode, run_nodes
 
-__all__ = ["fused_remark", "layer_times"]
+__all__ = ["layer_times", "write_fused_remark"]
 
 
 def layer_times(model: ModelProto, inputs: ModelInputs, level: str, device: str, passes: int) -> tuple[LayerTime, ...]:
@@ -21,8 +21,8 @@ def layer_times(model: ModelProto, inputs: ModelInputs, level: str, device: str,
     An operator that the runtime has fused of several layers is timed in the layer that has the most of its arithmetic.
     Both that layer and the others say so.
     """
-    nodes, profiled = ran_nodes(model, inputs, level, device, passes)
-    scopes = scopes_of(model)
+    nodes, profiled = run_nodes(model, inputs, level, device, passes)
+    scopes = find_scopes(model)
     calls: dict[str, set[int]] = {}
     for chain in scopes.chains:
         for scope in chain:
@@ -31,24 +31,28 @@ def layer_times(model: ModelProto, inputs: ModelInputs, level: str, device: str,
     times = []
     for path, kind in scopes.types.items():
         parts = [node.seconds for node in nodes if node.layer == path] + ([] if path else [tuple(between)])
-        seconds = tuple(max(sum(each), 0.0) for each in zip(*parts, strict=True)) if parts else (0.0,) * len(profiled)
+        seconds = (
+            tuple(max(sum(values), 0.0) for values in zip(*parts, strict=True)) if parts else (0.0,) * len(profiled)
+        )
         times.append(
-            LayerTime(path, kind, len(calls.get(path, {0})), seconds, missing=fused_remark(path, nodes) if path else "")
+            LayerTime(
+                path, kind, len(calls.get(path, {0})), seconds, missing=write_fused_remark(path, nodes) if path else ""
+            )
         )
     return tuple(times)
 
 
-def fused_remark(path: str, nodes: Sequence[RanNode]) -> str:
+def write_fused_remark(path: str, nodes: Sequence[RanNode]) -> str:
     """Return what of a layer's time is another's, and what of its work is timed elsewhere; empty for neither."""
     guests = dict.fromkeys(other for node in nodes if node.layer == path for other in node.others)
     hosts = dict.fromkeys(node.layer for node in nodes if path in node.others)
     parts = []
     if guests:
-        parts.append(f"has the time of {_listed(guests)} too, which the runtime has fused with it")
+        parts.append(f"has the time of {_list_paths(guests)} too, which the runtime has fused with it")
     if hosts:
-        parts.append(f"is fused into {_listed(hosts)}, which has the time")
+        parts.append(f"is fused into {_list_paths(hosts)}, which has the time")
     return "; ".join(parts)
 
 
-def _listed(paths: dict[str, None]) -> str:
+def _list_paths(paths: dict[str, None]) -> str:
     return ", ".join(repr(path) if path else "the model itself" for path in paths)

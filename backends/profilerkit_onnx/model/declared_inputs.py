@@ -11,9 +11,9 @@ from profilerkit import InputError, ModelInputs
 from profilerkit.declared_inputs import DeclaredInput
 from profilerkit.error_text import shown
 
-from .types import dims_of, dtype_name
+from .types import dtype_name, read_dims
 
-__all__ = ["bound_inputs", "bound_sizes", "count_samples", "declared_inputs", "graph_inputs"]
+__all__ = ["bind_inputs", "bind_sizes", "count_samples", "graph_inputs", "read_declared_inputs"]
 
 
 def graph_inputs(model: ModelProto) -> list[ValueInfoProto]:
@@ -23,21 +23,21 @@ def graph_inputs(model: ModelProto) -> list[ValueInfoProto]:
     return [value for value in model.graph.input if value.name not in supplied]
 
 
-def declared_inputs(model: ModelProto) -> ModelInputs | None:
+def read_declared_inputs(model: ModelProto) -> ModelInputs | None:
     """Return the call that a model declares, by the names of its inputs; None where one of them is no tensor."""
     inputs = graph_inputs(model)
     if not inputs or any(value.type.WhichOneof("value") != "tensor_type" for value in inputs):
         return None
-    return ModelInputs(**{value.name: _declared(value) for value in inputs})
+    return ModelInputs(**{value.name: _read_declared(value) for value in inputs})
 
 
-def _declared(value: ValueInfoProto) -> DeclaredInput:
-    dims = dims_of(value.type)
+def _read_declared(value: ValueInfoProto) -> DeclaredInput:
+    dims = read_dims(value.type)
     shape = None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
     return DeclaredInput(value.name, shape, dtype_name(value.type.tensor_type.elem_type))
 
 
-def bound_inputs(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
+def bind_inputs(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
     """Return the tensors of a call by the names of the graph's inputs: positional ones in order, the others by name.
 
     Raises `InputError` for a number, a name, a shape or a dtype that the model does not declare.
@@ -69,7 +69,7 @@ def count_samples(model: ModelProto, inputs: ModelInputs) -> int | None:
     if first is None or not any(value.name == first.input[0] for value in graph_inputs(model)):
         return None
     try:
-        shape = bound_inputs(model, inputs)[first.input[0]].shape
+        shape = bind_inputs(model, inputs)[first.input[0]].shape
     except InputError:  # the trace says why
         return None
     layout = next((attribute.i for attribute in first.attribute if attribute.name == "layout"), 0)
@@ -82,15 +82,15 @@ def _require_fitting(value: ValueInfoProto, tensor: Any) -> None:
         return
     if not hasattr(tensor, "shape") or not hasattr(tensor, "dtype"):
         raise InputError(f"the input {value.name!r} is {shown(tensor)}; give an array for it")
-    dims, shape = dims_of(value.type), tuple(tensor.shape)
+    dims, shape = read_dims(value.type), tuple(tensor.shape)
     fits = dims is None or (
         len(dims) == len(shape)
         and all(dim == size for dim, size in zip(dims, shape, strict=True) if isinstance(dim, int))
     )
     if not fits:
         raise InputError(
-            f"the input {value.name!r} has the shape {shape}, and the model declares {_written(dims or ())}; give an "
-            "array of that shape"
+            f"the input {value.name!r} has the shape {shape}, and the model declares {_write_dims(dims or ())}; give "
+            "an array of that shape"
         )
     element = dtype_name(value.type.tensor_type.elem_type)
     if element != "string" and str(tensor.dtype) != element:
@@ -99,11 +99,11 @@ def _require_fitting(value: ValueInfoProto, tensor: Any) -> None:
         )
 
 
-def _written(dims: Iterable[int | str | None]) -> str:
+def _write_dims(dims: Iterable[int | str | None]) -> str:
     return f"({', '.join('any' if dim is None else str(dim) for dim in dims)})"
 
 
-def bound_sizes(declared: Iterable[ValueInfoProto], bound: Mapping[str, Any]) -> dict[str, int]:
+def bind_sizes(declared: Iterable[ValueInfoProto], bound: Mapping[str, Any]) -> dict[str, int]:
     """Return the open sizes of a model by name, as the shapes of a call's tensors tell them.
 
     Raises `InputError` where two inputs tell different sizes.
@@ -112,7 +112,7 @@ def bound_sizes(declared: Iterable[ValueInfoProto], bound: Mapping[str, Any]) ->
     origin: dict[str, str] = {}
     for value in declared:
         declared_type: TypeProto = value.type
-        for dim, size in zip(dims_of(declared_type) or (), getattr(bound[value.name], "shape", ()), strict=False):
+        for dim, size in zip(read_dims(declared_type) or (), getattr(bound[value.name], "shape", ()), strict=False):
             if isinstance(dim, str) and sizes.setdefault(dim, int(size)) != size:
                 raise InputError(
                     f"the size {dim!r} is {sizes[dim]} in the input {origin[dim]!r} and {size} in {value.name!r}; "

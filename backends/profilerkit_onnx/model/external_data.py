@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
-__all__ = ["LEFT", "external_files", "tensors_of"]
+__all__ = ["LEFT", "external_files", "list_tensors"]
 
 #: The location of elements that were left in the file of the model itself. No file can know this name.
 LEFT = f"profilerkit.left.{secrets.token_hex(16)}"
@@ -18,7 +18,7 @@ def external_files(model: ModelProto) -> list[str]:
 
     Where elements were left in the file of the model itself, `LEFT` is among them.
     """
-    return list(dict.fromkeys(name for tensor in tensors_of(model) if (name := _location(tensor)) is not None))
+    return list(dict.fromkeys(name for tensor in list_tensors(model) if (name := _location(tensor)) is not None))
 
 
 def _location(tensor: TensorProto) -> str | None:
@@ -27,7 +27,7 @@ def _location(tensor: TensorProto) -> str | None:
     return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
 
 
-def tensors_of(model: ModelProto) -> Iterator[TensorProto]:
+def list_tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Yield the tensors of a model: of its graph, of the graphs inside, and of its functions."""
     yield from _of_graph(model.graph)
     for function in model.functions:

@@ -147,7 +147,7 @@ def _with_neighbors(nodes: Sequence[NodeProto], named: Sequence[Parts | None]) -
     below = _nearest(reversed(range(len(nodes))), after, named)
     chains: list[Parts] = []
     for index, (node, parts) in enumerate(zip(nodes, named, strict=True)):
-        around = [each for each in (above[index], below[index]) if each is not None]
+        around = [item for item in (above[index], below[index]) if item is not None]
         inputs = [named[makers[name]] or above[makers[name]] if name in makers else None for name in node.input]
         state = inputs[_STATE] if node.op_type in _RECURRENT and len(inputs) > _STATE else None
         if parts is None and state is not None:
@@ -162,7 +162,7 @@ def _nearest(
     """Return for each node what the nearest nodes with a scope, on one side of it, have in common; None for none."""
     nearest: list[Parts | None] = [None] * len(named)
     for index in order:
-        around = [parts for each in neighbors[index] if (parts := named[each] or nearest[each]) is not None]
+        around = [parts for neighbor in neighbors[index] if (parts := named[neighbor] or nearest[neighbor]) is not None]
         nearest[index] = _common(around) if around else None
     return nearest
 

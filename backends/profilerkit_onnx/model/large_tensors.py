@@ -12,10 +12,10 @@ from typing import Any, BinaryIO, TypeAlias
 
 from onnx import ModelProto, TensorProto
 
-from .external_data import LEFT, tensors_of
+from .external_data import LEFT, list_tensors
 from .types import LARGEST
 
-__all__ = ["MalformedError", "copied", "fill", "with_elements", "without_elements"]
+__all__ = ["MalformedError", "copy_tensor", "fill", "with_elements", "without_elements"]
 
 #: The fields that hold the elements of a tensor, by the bytes of one of them. Of the others no length is wrong or
 #: right by itself; exporters write no large tensor into them.
@@ -55,12 +55,12 @@ def with_elements(model: ModelProto, file: BinaryIO) -> ModelProto:
     """Return a copy of a model with the elements that were left in its file; `MalformedError` if they are not there."""
     copy = ModelProto()
     copy.CopyFrom(model)
-    for tensor in tensors_of(copy):
+    for tensor in list_tensors(copy):
         fill(tensor, file)
     return copy
 
 
-def copied(tensor: TensorProto) -> TensorProto:
+def copy_tensor(tensor: TensorProto) -> TensorProto:
     """Return a copy of a tensor."""
     copy = TensorProto()
     copy.CopyFrom(tensor)
@@ -81,7 +81,7 @@ def fill(tensor: TensorProto, file: BinaryIO) -> None:
         tensor.raw_data = data
     else:
         number = TensorProto.DESCRIPTOR.fields_by_name[entries["field"]].number
-        tensor.MergeFromString(_key(number) + _written(len(data)) + data)
+        tensor.MergeFromString(_key(number) + _write_number(len(data)) + data)
     tensor.ClearField("data_location")
     tensor.ClearField("external_data")
 
@@ -157,7 +157,7 @@ class _Reader:
             pieces = [] if inner is None else list(self.pieces(inner, body, after, depth + 1))
             if len(pieces) > 1:
                 yield begun, key
-                yield _key(number) + _written(sum(map(_length, pieces)))
+                yield _key(number) + _write_number(sum(map(_length, pieces)))
                 yield from pieces
                 begun = after
         yield begun, end
@@ -166,12 +166,12 @@ class _Reader:
         """Yield what is kept of a tensor: all but its elements, and where they are; all of an unusual one."""
         names = {number: field.name for number, field in descriptor.fields_by_number.items()}
         fields = [(names.get(number, ""), *places) for number, *places in self.fields(start, end)]
-        large = [each for each in fields if each[0] in _ELEMENTS and each[3] - each[2] > _LARGE]
+        large = [field for field in fields if field[0] in _ELEMENTS and field[3] - field[2] > _LARGE]
         if len(large) != 1 or any(name in ("data_location", "external_data") for name, *_ in fields):
             yield start, end
             return
         [(name, key, body, after)] = large
-        if (after - body) % _ELEMENTS[name] or sum(each[0].endswith("_data") for each in fields) > 1:
+        if (after - body) % _ELEMENTS[name] or sum(field[0].endswith("_data") for field in fields) > 1:
             yield start, end
             return
         yield start, key
@@ -187,10 +187,10 @@ def _length(piece: _Piece) -> int:
 
 
 def _key(number: int) -> bytes:
-    return _written(number << 3 | _LENGTH)
+    return _write_number(number << 3 | _LENGTH)
 
 
-def _written(value: int) -> bytes:
+def _write_number(value: int) -> bytes:
     """Return a number as protobuf writes it: seven bits in each byte, the lowest first."""
     written = bytearray()
     while value > 127:

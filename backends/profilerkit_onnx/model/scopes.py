@@ -20,7 +20,7 @@ from profilerkit.backend_kit.scoped_calls import Scope
 
 from .keras_scopes import KerasNames, is_converted
 
-__all__ = ["Scope", "Scopes", "name_of", "scopes_of", "write_scope"]
+__all__ = ["Scope", "Scopes", "find_name", "find_scopes", "write_scope"]
 
 _PATHS, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
 #: What the type of a layer is called that only holds others, where the exporter does not tell.
@@ -40,7 +40,7 @@ class Scopes:
     types: dict[str, str] = field(default_factory=dict)
 
 
-def scopes_of(model: ModelProto) -> Scopes:
+def find_scopes(model: ModelProto) -> Scopes:
     """Return the layers of a model by the scopes of its nodes."""
     nodes = list(model.graph.node)
     if _has_metadata(nodes):
@@ -52,7 +52,7 @@ def scopes_of(model: ModelProto) -> Scopes:
     else:
         chains = _paths_of_names(model, nodes)
         types = _types_of_nodes(model, nodes, [paths for paths, _ in chains])
-    scopes = Scopes(types={"": name_of(model)})
+    scopes = Scopes(types={"": find_name(model)})
     calls = _Calls()
     for node, (paths, marks) in zip(nodes, chains, strict=True):
         for path in paths:
@@ -60,11 +60,11 @@ def scopes_of(model: ModelProto) -> Scopes:
                 continue
             for around in accumulate(path.split("."), lambda outer, inner: f"{outer}.{inner}"):
                 scopes.types.setdefault(around, types.get(around, CONTAINER))
-        scopes.chains.append(calls.entered(node, paths, marks))
+        scopes.chains.append(calls.enter(node, paths, marks))
     return scopes
 
 
-def name_of(model: ModelProto) -> str:
+def find_name(model: ModelProto) -> str:
     """Return the class of the model that was exported, the name of a Keras model, or that of the graph."""
     if is_converted(model):
         name = KerasNames(model).name
@@ -77,7 +77,7 @@ def name_of(model: ModelProto) -> str:
 def write_scope(node: NodeProto, layers: Sequence[tuple[str, str]]) -> None:
     """Write the layers of a node, paths and types from the outermost on, into its metadata as torch's exporter does."""
     del node.metadata_props[:]
-    paths, types = ([each[index] for each in layers] or [""] for index in (0, 1))
+    paths, types = ([layer[index] for layer in layers] or [""] for index in (0, 1))
     node.metadata_props.add(key=_PATHS, value=repr([*paths, node.name]))
     node.metadata_props.add(key=_CLASSES, value=repr([*types, node.op_type]))
 
@@ -90,14 +90,14 @@ def _layers_of_metadata(node: NodeProto) -> tuple[list[str], list[str]]:
     """Return the paths and the classes of the layers around a node; the last of each is the operator."""
     if not node.metadata_props:
         return [], []
-    return _listed(_metadata(node, _PATHS))[:-1], _listed(_metadata(node, _CLASSES))
+    return _read_list(_metadata(node, _PATHS))[:-1], _read_list(_metadata(node, _CLASSES))
 
 
 def _metadata(node: NodeProto, key: str) -> str:
     return next((entry.value for entry in node.metadata_props if entry.key == key), "")
 
 
-def _listed(text: str) -> list[str]:
+def _read_list(text: str) -> list[str]:
     """Return the list of texts that metadata holds; none for what is no such list."""
     try:
         names = ast.literal_eval(text) if text else []
@@ -111,7 +111,7 @@ Paths = tuple[tuple[str, ...], tuple[int, ...]]
 
 def _paths_of_metadata(node: NodeProto) -> Paths:
     """Return the paths of the layers around a node; the first entry is the model, the last the operator."""
-    paths = tuple(dict.fromkeys(path for path in _listed(_metadata(node, _PATHS))[:-1] if path and _is_path(path)))
+    paths = tuple(dict.fromkeys(path for path in _read_list(_metadata(node, _PATHS))[:-1] if path and _is_path(path)))
     return paths, ()
 
 
@@ -134,7 +134,7 @@ def _paths_of_names(model: ModelProto, nodes: Sequence[NodeProto]) -> list[Paths
     called so by its sibling ``/block/convolution``, and by the weights, which have the names of their layers.
     """
     texts = [node.name.lstrip("/").rpartition("/")[0] for node in nodes]
-    joined = {text: tuple(_joined(text.split("/"))) for text in dict.fromkeys(texts)}
+    joined = {text: tuple(_join(text.split("/"))) for text in dict.fromkeys(texts)}
     split = [joined[text] for text in texts]
     every = {path for paths in split for path in paths}
     owners = {tensor.name.rpartition(".")[0] for tensor in model.graph.initializer}
@@ -143,19 +143,19 @@ def _paths_of_names(model: ModelProto, nodes: Sequence[NodeProto]) -> list[Paths
         numbered = re.fullmatch(r"(.+)_(\d+)", path)
         repeats = numbered is not None and numbered[1] in every and not _owns(path, owners)
         renamed[path] = (numbered[1], int(numbered[2])) if numbered is not None and repeats else (path, 0)
-    return [_renamed(paths, renamed) for paths in split]
+    return [_rename(paths, renamed) for paths in split]
 
 
 def _owns(path: str, owners: Iterable[str]) -> bool:
     return any(owner == path or owner.startswith(f"{path}.") for owner in owners)
 
 
-def _renamed(paths: tuple[str, ...], renamed: dict[str, tuple[str, int]]) -> Paths:
+def _rename(paths: tuple[str, ...], renamed: dict[str, tuple[str, int]]) -> Paths:
     names = [renamed[path][0] for path in paths]
     return tuple(names), tuple(renamed[path][1] for path in paths)
 
 
-def _joined(parts: Sequence[str]) -> Iterator[str]:
+def _join(parts: Sequence[str]) -> Iterator[str]:
     """Yield the paths of nested scopes: ``features/features.0/conv`` is features, features.0, features.0.conv.
 
     A part may repeat the name of the container that it is in, whose scope is the one before.
@@ -203,7 +203,7 @@ class _Calls:
         self.open: tuple[str, ...] = ()
         self.last: tuple[tuple[str, ...], tuple[int, ...], tuple[Scope, ...]] | None = None
 
-    def entered(self, node: NodeProto, paths: tuple[str, ...], marks: tuple[int, ...]) -> tuple[Scope, ...]:
+    def enter(self, node: NodeProto, paths: tuple[str, ...], marks: tuple[int, ...]) -> tuple[Scope, ...]:
         """Return the calls of layers that a node is in."""
         if not paths and not _is_scoped(
             node
@@ -211,11 +211,11 @@ class _Calls:
             return (Scope(""),)
         if self.last is not None and self.last[:2] == (paths, marks):
             return self.last[2]
-        chain = self._entered(node, paths, marks)
+        chain = self._enter(node, paths, marks)
         self.last = (paths, marks, chain)
         return chain
 
-    def _entered(self, node: NodeProto, paths: tuple[str, ...], marks: tuple[int, ...]) -> tuple[Scope, ...]:
+    def _enter(self, node: NodeProto, paths: tuple[str, ...], marks: tuple[int, ...]) -> tuple[Scope, ...]:
         marks = marks or (0,) * len(paths)
         shared = 0
         while shared < min(len(paths), len(self.open)) and paths[shared] == self.open[shared]:

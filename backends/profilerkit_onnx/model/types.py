@@ -9,7 +9,7 @@ from onnx import TensorProto, TypeProto, helper
 
 from profilerkit.costs import Shape
 
-__all__ = ["LARGEST", "bytes_of", "common_type", "dims_of", "dtype_name", "shape_of", "tensor_type"]
+__all__ = ["LARGEST", "common_type", "count_bytes", "dtype_name", "read_dims", "read_shape", "tensor_type"]
 
 #: The most elements that a constant has which is read or computed: shapes, indices and scales have fewer.
 LARGEST = 4096
@@ -33,12 +33,12 @@ def _bits(element: int) -> int:
     return _PACKED.get(name) or 8 * helper.tensor_dtype_to_np_dtype(element).itemsize
 
 
-def bytes_of(elements: int, element: int) -> int:
+def count_bytes(elements: int, element: int) -> int:
     """Return the bytes that so many elements of a dtype take, packed ones rounded up; texts have no size."""
     return -(-elements * _bits(element) // 8)
 
 
-def dims_of(declared: TypeProto) -> tuple[int | str | None, ...] | None:
+def read_dims(declared: TypeProto) -> tuple[int | str | None, ...] | None:
     """Return the sizes of a tensor's type: numbers, names of open ones, None without either; None without a rank."""
     kind = declared.tensor_type
     if not kind.HasField("shape"):
@@ -46,9 +46,9 @@ def dims_of(declared: TypeProto) -> tuple[int | str | None, ...] | None:
     return tuple(dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in kind.shape.dim)
 
 
-def shape_of(declared: TypeProto, sizes: Mapping[str, int]) -> Shape | None:
+def read_shape(declared: TypeProto, sizes: Mapping[str, int]) -> Shape | None:
     """Return the shape of a tensor's type with the open sizes that are bound; None where some are not known."""
-    dims = dims_of(declared)
+    dims = read_dims(declared)
     if dims is None:
         return None
     bound = [sizes.get(dim) if isinstance(dim, str) else dim for dim in dims]
@@ -64,10 +64,10 @@ def common_type(first: TypeProto, second: TypeProto) -> TypeProto:
     """Return what two types have in common: a size only where both have it, no shape where their ranks differ."""
     if first == second:
         return first
-    kinds = [each.WhichOneof("value") for each in (first, second)]
+    kinds = [item.WhichOneof("value") for item in (first, second)]
     if kinds != ["tensor_type", "tensor_type"] or first.tensor_type.elem_type != second.tensor_type.elem_type:
         return TypeProto()
-    sizes, others = dims_of(first), dims_of(second)
+    sizes, others = read_dims(first), read_dims(second)
     if sizes is None or others is None or len(sizes) != len(others):
         return helper.make_tensor_type_proto(first.tensor_type.elem_type, None)
     shape = [one if one == other else None for one, other in zip(sizes, others, strict=True)]

@@ -19,9 +19,9 @@ from profilerkit.costs import Shape
 from profilerkit.trace.records import WeightRecord
 
 from .scopes import Scopes
-from .types import bytes_of, dtype_name
+from .types import count_bytes, dtype_name
 
-__all__ = ["Constant", "constants_of", "graphs_of", "weight_records"]
+__all__ = ["Constant", "list_constants", "list_graphs", "weight_records"]
 
 #: The inputs of operators that are parameters whatever their dtype, by their places.
 _PARAMETERS = {
@@ -87,25 +87,25 @@ class Constant:
     stored: int | None = None
 
 
-def constants_of(model: ModelProto) -> dict[str, Constant]:
+def list_constants(model: ModelProto) -> dict[str, Constant]:
     """Return the tensors that stand in the graph of a model, and in the graphs inside it, by name."""
-    return {constant.name: constant for graph in graphs_of(model.graph) for constant in _of_graph(graph)}
+    return {constant.name: constant for graph in list_graphs(model.graph) for constant in _of_graph(graph)}
 
 
-def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:
+def list_graphs(graph: GraphProto) -> Iterator[GraphProto]:
     """Yield a graph and the graphs inside it."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
             for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from graphs_of(inner)
+                yield from list_graphs(inner)
 
 
 def _of_graph(graph: GraphProto) -> Iterator[Constant]:
     for tensor in graph.initializer:
         yield Constant(tensor.name, Shape(tensor.dims), tensor.data_type)
     for sparse in graph.sparse_initializer:
-        stored = sum(bytes_of(math.prod(each.dims), each.data_type) for each in (sparse.values, sparse.indices))
+        stored = sum(count_bytes(math.prod(item.dims), item.data_type) for item in (sparse.values, sparse.indices))
         yield Constant(sparse.values.name, Shape(sparse.dims), sparse.values.data_type, stored=stored)
     for node in graph.node:
         if node.op_type == "Constant" and node.output:
@@ -129,7 +129,7 @@ def weight_records(
         is_parameter = _is_parameter(constant, [(node, index) for node, index, _ in users])
         if constant.shape.numel <= 1 and not is_parameter:
             continue  # a number in the graph, such as a bound or a scale
-        count, size = _counted(constant, users)
+        count, size = _count(constant, users)
         for path in dict.fromkeys(path for _, _, path in users) or [""]:
             label = name.removeprefix(f"{path}.") if path else name
             record = WeightRecord(
@@ -182,11 +182,11 @@ def _is_parameter(constant: Constant, users: Sequence[tuple[NodeProto, int]]) ->
     return name.startswith(("float", "bfloat", "complex"))
 
 
-def _counted(constant: Constant, users: Sequence[Use]) -> tuple[int, int]:
+def _count(constant: Constant, users: Sequence[Use]) -> tuple[int, int]:
     """Return the elements that a constant stands for, and the bytes that it takes: packed weights hold several."""
     stored = constant.stored
     if stored is None:
-        stored = bytes_of(constant.shape.numel, constant.element)
+        stored = count_bytes(constant.shape.numel, constant.element)
     for node, index, _ in users:
         if node.op_type == "MatMulNBits" and index == 1:
             sizes = {attribute.name: attribute.i for attribute in node.attribute}

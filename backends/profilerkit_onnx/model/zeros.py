@@ -8,9 +8,9 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto, TensorProto
 
-from .scopes import scopes_of
+from .scopes import find_scopes
 from .types import dtype_name
-from .weights import constants_of, graphs_of, weight_records
+from .weights import list_constants, list_graphs, weight_records
 
 __all__ = ["nonzero", "zero_weights"]
 
@@ -20,12 +20,12 @@ def zero_weights(model: ModelProto, read: Callable[[TensorProto], Any]) -> tuple
 
     ``read`` returns the values of a tensor; it is called for one after another, and none is kept.
     """
-    constants = constants_of(model)
+    constants = list_constants(model)
     names = list(constants)
-    records = weight_records(model, scopes_of(model), constants)
+    records = weight_records(model, find_scopes(model), constants)
     parameters = {names[int(record.identity)] for lists in records.values() for record in lists[0]}
     tensors: Mapping[str, tuple[TensorProto, int]] = {
-        name: (tensor, elements) for graph in graphs_of(model.graph) for name, tensor, elements in _tensors(graph)
+        name: (tensor, elements) for graph in list_graphs(model.graph) for name, tensor, elements in _tensors(graph)
     }
     zeros = total = 0
     for name in parameters:

@@ -13,17 +13,17 @@ from profilerkit import InputError, ModelInputs
 from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
 
-from ..model.scopes import Scopes, scopes_of
-from ..running.optimized import Rewritten, main_node, rewriting
+from ..model.scopes import Scopes, find_scopes
+from ..running.optimized import Rewritten, main_node, rewrite
 from ..running.origins import Origin
-from ..running.profiled import ProfiledPass, profiled_passes
-from ..running.runs import feeds_of
-from ..running.sessions import options_of
-from ..trace.pricing import name_of
+from ..running.profiled import ProfiledPass, profile_passes
+from ..running.runs import make_feeds
+from ..running.sessions import make_options
+from ..trace.pricing import name_operator
 from ..trace.tracing import operators_by_node
 from ..trace.values import Executed
 
-__all__ = ["RanNode", "operator_times", "ran_nodes", "written_nodes"]
+__all__ = ["RanNode", "operator_times", "rewrite_nodes", "run_nodes"]
 
 _FORWARD = "forward"
 
@@ -49,7 +49,7 @@ class RanNode:
     seconds: tuple[float, ...] = ()
 
 
-def ran_nodes(
+def run_nodes(
     model: ModelProto,
     inputs: ModelInputs,
     level: str,
@@ -58,32 +58,34 @@ def ran_nodes(
     export: str | PathLike[str] | None = None,
 ) -> tuple[list[RanNode], list[ProfiledPass]]:
     """Run so many passes under the profiler; return the nodes that ran in the order of the graph, and the passes."""
-    feeds = feeds_of(model, inputs)
-    options = options_of(level)
+    feeds = make_feeds(model, inputs)
+    options = make_options(level)
     rewritten: list[Rewritten] = []
 
     def session() -> object:
-        rewritten.append(rewriting(model, options, device, inputs))
+        rewritten.append(rewrite(model, options, device, inputs))
         return rewritten[0].session
 
-    profiled = profiled_passes(options, session, feeds, passes, device, inputs, export)
-    return _timed(_joined(model, inputs, rewritten[0]), profiled), profiled
+    profiled = profile_passes(options, session, feeds, passes, device, inputs, export)
+    return _add_seconds(_join(model, inputs, rewritten[0]), profiled), profiled
 
 
-def written_nodes(model: ModelProto, inputs: ModelInputs, level: str, device: str) -> list[RanNode]:
+def rewrite_nodes(model: ModelProto, inputs: ModelInputs, level: str, device: str) -> list[RanNode]:
     """Return the nodes of the graph as onnxruntime rewrites it by a level, without any seconds; nothing is run."""
-    return _joined(model, inputs, rewriting(model, options_of(level), device, inputs))
+    return _join(model, inputs, rewrite(model, make_options(level), device, inputs))
 
 
-def _joined(model: ModelProto, inputs: ModelInputs, rewritten: Rewritten) -> list[RanNode]:
-    executed, scopes = operators_by_node(model, inputs), scopes_of(model)
+def _join(model: ModelProto, inputs: ModelInputs, rewritten: Rewritten) -> list[RanNode]:
+    executed, scopes = operators_by_node(model, inputs), find_scopes(model)
     return [
-        _ran(node.name, name_of(node), origin, executed, scopes)
+        _join_node(node.name, name_operator(node), origin, executed, scopes)
         for node, origin in zip(rewritten.graph.graph.node, rewritten.origins, strict=True)
     ]
 
 
-def _ran(name: str, operator: str, origin: Origin, executed: dict[int, list[Executed]], scopes: Scopes) -> RanNode:
+def _join_node(
+    name: str, operator: str, origin: Origin, executed: dict[int, list[Executed]], scopes: Scopes
+) -> RanNode:
     """Join one node with the written graph; of several nodes the one with the most arithmetic has the time."""
     covered = [index for index in origin.covered if index in executed]
     main = max(covered, key=lambda index: _work(executed[index]), default=main_node(origin))
@@ -91,19 +93,17 @@ def _ran(name: str, operator: str, origin: Origin, executed: dict[int, list[Exec
     others = dict.fromkeys(scopes.chains[index][-1].path for index in covered)
     others.pop(layer, None)
     inside = tuple(
-        CalledOperator(each.operator, layer=scopes.chains[index][-1].path)
-        for index in covered
-        for each in executed[index]
+        CalledOperator(op.operator, layer=scopes.chains[index][-1].path) for index in covered for op in executed[index]
     )
     is_free = not inside and main is not None  # the runtime has added it, to copy or convert what that node makes
     return RanNode(name, operator, layer, tuple(others), CalledOperator("", inside, is_free))
 
 
 def _work(executed: Sequence[Executed]) -> int:
-    return sum(each.flops * each.times for each in executed)
+    return sum(op.flops * op.times for op in executed)
 
 
-def _timed(nodes: list[RanNode], passes: Sequence[ProfiledPass]) -> list[RanNode]:
+def _add_seconds(nodes: list[RanNode], passes: Sequence[ProfiledPass]) -> list[RanNode]:
     """Give each node its seconds in each pass; what ran under no name of the graph is a node of the model itself."""
     seconds: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(passes))
     operators: dict[str, str] = {}
@@ -133,7 +133,7 @@ def operator_times(
     wrong = None if export is None else obstacle(export)
     if wrong is not None:
         raise InputError(f"export={fspath(export or '')!r}: {wrong}")
-    nodes, profiled = ran_nodes(model, inputs, level, device, passes, export)
+    nodes, profiled = run_nodes(model, inputs, level, device, passes, export)
     groups: dict[tuple[str, str], list[tuple[int, RanNode]]] = {}
     for order, node in enumerate(nodes):
         groups.setdefault((node.operator, node.layer), []).append((order, node))
@@ -146,12 +146,12 @@ def operator_times(
     return OperatorTimes(
         tuple(operators),
         {_FORWARD: tuple(single.seconds for single in profiled)},
-        {_FORWARD: frozenset(scopes_of(model).types)},
-        remarks=tuple(fused_layers(nodes)),
+        {_FORWARD: frozenset(find_scopes(model).types)},
+        remarks=tuple(describe_fused_layers(nodes)),
     )
 
 
-def fused_layers(nodes: Sequence[RanNode]) -> list[str]:
+def describe_fused_layers(nodes: Sequence[RanNode]) -> list[str]:
     """Say in words which operators do the work of several layers."""
     return [
         f"{node.operator} of layer {node.layer!r} does the work of {', '.join(map(repr, node.others))} too: the "

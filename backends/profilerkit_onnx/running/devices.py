@@ -10,7 +10,7 @@ from profilerkit.backend import DEVICE, DeviceLike
 
 from .runtime import onnxruntime
 
-__all__ = ["providers_here", "providers_of", "resolve_device"]
+__all__ = ["choose_providers", "providers_here", "resolve_device"]
 
 _SUFFIX = "ExecutionProvider"
 _SHORT = {None: "cpu", Device.CPU: "cpu", Device.GPU: "cuda"}
@@ -52,7 +52,7 @@ def resolve_device(device: DeviceLike) -> str:
     return named[1].lower() + (f":{int(named[2])}" if named[2] is not None and named[1].lower() != "cpu" else "")
 
 
-def providers_of(device: str) -> list[Any]:
+def choose_providers(device: str) -> list[Any]:
     """Return the providers that a session is made with: the one of the device, then the CPU for what it lacks."""
     short, _, index = device.partition(":")
     here = providers_here()

@@ -8,33 +8,33 @@ from onnx import ModelProto
 
 from profilerkit import ModelInputs, NotOfferedError
 
-from .profiled import profiled_passes
-from .runs import feeds_of
-from .sessions import options_of, session_of
+from .profiled import profile_passes
+from .runs import make_feeds
+from .sessions import make_options, make_session
 
-__all__ = ["measured_memory"]
+__all__ = ["measure_memory"]
 
 _IN_USE, _ADDED = "mem_bytes_requested_in_use", "mem_requested_in_use_delta"
 
 
-def measured_memory(model: ModelProto, inputs: ModelInputs, level: str, device: str) -> int:
+def measure_memory(model: ModelProto, inputs: ModelInputs, level: str, device: str) -> int:
     """Return the most bytes in use after an operator: what the arena had given out, and the inputs of the caller.
 
     The weights, which the arena holds from the beginning, are taken off. What an operator requests and gives back
     inside is not seen. The arena plans nothing ahead here, which would give all of it out at once. Raises
     `NotOfferedError` where the profiler of the runtime does not tell what its arena has given out.
     """
-    feeds = feeds_of(model, inputs)
-    options = options_of(level)
+    feeds = make_feeds(model, inputs)
+    options = make_options(level)
     options.enable_mem_pattern = False
-    [single] = profiled_passes(options, lambda: session_of(model, options, device, inputs), feeds, 1, device, inputs)
+    [single] = profile_passes(options, lambda: make_session(model, options, device, inputs), feeds, 1, device, inputs)
     usage = [event["args"] for event in single.nodes]
-    if not usage or any(_IN_USE not in each or _ADDED not in each for each in usage):
+    if not usage or any(_IN_USE not in event or _ADDED not in event for event in usage):
         raise NotOfferedError(
             "the profiler of the installed onnxruntime does not tell what its arena has given out; a newer one does"
         )
     before = int(usage[0][_IN_USE]) - int(usage[0][_ADDED])
-    return max(int(each[_IN_USE]) for each in usage) - before + sum(map(_bytes, feeds.values()))
+    return max(int(event[_IN_USE]) for event in usage) - before + sum(map(_bytes, feeds.values()))
 
 
 def _bytes(array: Any) -> int:

@@ -14,13 +14,13 @@ from profilerkit import ArgumentError
 from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
 
-from ..loaders import opened, whole
-from ..model.scopes import scopes_of, write_scope
+from ..loaders import open_model, whole
+from ..model.scopes import find_scopes, write_scope
 from .devices import resolve_device
-from .origins import Origin, origins_of
-from .sessions import LEVELS, options_of, session_of
+from .origins import Origin, find_origins
+from .sessions import LEVELS, make_options, make_session
 
-__all__ = ["Rewritten", "main_node", "optimized", "rewriting"]
+__all__ = ["Rewritten", "main_node", "optimize", "rewrite"]
 
 #: From how many bytes on the weights of a rewritten graph go to a file beside it, where nobody reads them.
 _LARGE = 2**28
@@ -35,7 +35,7 @@ class Rewritten:
     origins: list[Origin]
 
 
-def optimized(model: Any, level: str = "all", device: DeviceLike = None) -> ModelProto:
+def optimize(model: Any, level: str = "all", device: DeviceLike = None) -> ModelProto:
     """Return the graph that onnxruntime runs in the place of a model's: to profile it, or to compare it with the model.
 
     Each node has the metadata of the layer that it comes from; a fused one, of the layer of its first node with most
@@ -50,9 +50,9 @@ def optimized(model: Any, level: str = "all", device: DeviceLike = None) -> Mode
     """
     if level not in LEVELS:
         raise ArgumentError(f"level={shown(level)}: give one of {', '.join(map(repr, LEVELS))}")
-    written = opened(model)
-    rewritten = rewriting(written, options_of(level), resolve_device(device))
-    scopes = scopes_of(written)
+    written = open_model(model)
+    rewritten = rewrite(written, make_options(level), resolve_device(device))
+    scopes = find_scopes(written)
     for node, origin in zip(rewritten.graph.graph.node, rewritten.origins, strict=True):
         index = main_node(origin)
         chain = () if index is None else scopes.chains[index]
@@ -66,20 +66,20 @@ def main_node(origin: Origin) -> int | None:
     return origin.covered[0] if origin.covered else origin.near
 
 
-def rewriting(model: ModelProto, options: Any, device: str, inputs: object = None) -> Rewritten:
+def rewrite(model: ModelProto, options: Any, device: str, inputs: object = None) -> Rewritten:
     """Return a session of a model, the graph that it runs, and the origin of each node of it."""
-    named = _numbered(model)
+    named = _number_nodes(model)
     with TemporaryDirectory(prefix="profilerkit-") as folder:
         path = Path(folder, "rewritten.onnx")
         options.optimized_model_filepath = str(path)
         if named.ByteSize() > _LARGE or any(tensor.external_data for tensor in named.graph.initializer):
             options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights.bin")
-        session = session_of(named, options, device, inputs)
+        session = make_session(named, options, device, inputs)
         graph = onnx.load(path, load_external_data=False)
-    return Rewritten(session, graph, origins_of(named, graph))
+    return Rewritten(session, graph, find_origins(named, graph))
 
 
-def _numbered(model: ModelProto) -> ModelProto:
+def _number_nodes(model: ModelProto) -> ModelProto:
     """Return a copy of a model whose nodes have names that differ, by which the runtime's profiler tells them."""
     copy = ModelProto()
     copy.CopyFrom(whole(model))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from onnx import ModelProto, NodeProto
 
-__all__ = ["Origin", "origins_of"]
+__all__ = ["Origin", "find_origins"]
 
 #: What the runtime adds to the name of the value that a convolution in its blocked layout makes.
 _BLOCKED = "_nchwc"
@@ -30,7 +30,7 @@ class Origin:
     near: int | None = None
 
 
-def origins_of(written: ModelProto, rewritten: ModelProto) -> list[Origin]:
+def find_origins(written: ModelProto, rewritten: ModelProto) -> list[Origin]:
     """Return the origin of each node of the rewritten graph, in its order."""
     search = _Search(written.graph.node)
     return [search.origin(node) for node in rewritten.graph.node]
@@ -47,14 +47,14 @@ class _Search:
         self.taken: set[int] = set()
 
     def origin(self, node: NodeProto) -> Origin:
-        read = {self._written(name) for name in node.input}
-        made = [self._written(name) for name in node.output if self._written(name) in self.makers]
+        read = {self._resolve(name) for name in node.input}
+        made = [self._resolve(name) for name in node.output if self._resolve(name) in self.makers]
         if not made:
             made = self._by_name(node)
             if made:
                 self.aliases.update(zip(node.output, made, strict=False))
         if not made:  # it hands on a value in another layout or dtype
-            source = next((name for name in map(self._written, node.input) if name in self.makers), None)
+            source = next((name for name in map(self._resolve, node.input) if name in self.makers), None)
             if source is not None:
                 self.aliases.update(dict.fromkeys(node.output[:1], source))
             return Origin((), None if source is None else self.makers[source])
@@ -62,7 +62,7 @@ class _Search:
         self.taken.update(covered)
         return Origin(tuple(sorted(covered)), self.makers[made[0]])
 
-    def _written(self, name: str) -> str:
+    def _resolve(self, name: str) -> str:
         return self.aliases.get(name, name)
 
     def _by_name(self, node: NodeProto) -> list[str]:

@@ -12,9 +12,9 @@ from typing import Any
 
 from profilerkit.process.files import write_bytes
 
-from .runs import call_of
+from .runs import make_call
 
-__all__ = ["ProfiledPass", "passes_in", "profiled_passes"]
+__all__ = ["ProfiledPass", "passes_in", "profile_passes"]
 
 Event = dict[str, Any]
 #: What the profiler adds to the name of a node.
@@ -34,7 +34,7 @@ class ProfiledPass:
     seconds: float = 0.0
 
 
-def profiled_passes(
+def profile_passes(
     options: Any,
     session_made: Callable[[], Any],
     feeds: Mapping[str, Any],
@@ -59,7 +59,7 @@ def profiled_passes(
         options.profile_file_prefix = str(Path(folder, "passes"))
         session = session_made()
         try:
-            call = call_of(session, feeds, device, inputs)
+            call = make_call(session, feeds, device, inputs)
             for _ in range(passes + 1):
                 call()
         finally:

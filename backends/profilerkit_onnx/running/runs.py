@@ -11,15 +11,15 @@ import numpy as np
 from onnx import ModelProto, helper
 
 from profilerkit import ModelInputs, Run
-from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.failures import explain_failure
 
 from ..data import as_tensor
 from ..loaders import whole
-from ..model.declared_inputs import bound_inputs
+from ..model.declared_inputs import bind_inputs
 from .runtime import onnxruntime
-from .sessions import options_of, session_of
+from .sessions import make_options, make_session
 
-__all__ = ["call_of", "feeds_of", "running"]
+__all__ = ["make_call", "make_feeds", "prepare_run"]
 
 Feeds = Mapping[str, Any]
 #: What onnxruntime takes an array of one of ml_dtypes for: the integers of the same width.
@@ -27,27 +27,27 @@ _BITS = {1: np.uint8, 2: np.uint16}
 
 
 @contextmanager
-def running(
+def prepare_run(
     model: ModelProto, inputs: ModelInputs, level: str, device: str, num_threads: int | None = None
 ) -> Iterator[Run]:
     """Yield the run of a model; the first call is the making of the session, which rewrites the graph, and one pass.
 
     Each call returns the outputs: one array, or several by their names.
     """
-    model, feeds = whole(model), feeds_of(model, inputs)
+    model, feeds = whole(model), make_feeds(model, inputs)
     start = time.perf_counter()
-    session = session_of(model, options_of(level, num_threads), device, inputs)
-    call = call_of(session, feeds, device, inputs)
+    session = make_session(model, make_options(level, num_threads), device, inputs)
+    call = make_call(session, feeds, device, inputs)
     call()
     yield Run(call, time.perf_counter() - start)
 
 
-def feeds_of(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
-    """Return the arrays of a call by the names of the graph's inputs; raises as `bound_inputs` does."""
-    return bound_inputs(model, inputs.own_call().map(as_tensor))
+def make_feeds(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
+    """Return the arrays of a call by the names of the graph's inputs; raises as `bind_inputs` does."""
+    return bind_inputs(model, inputs.own_call().map(as_tensor))
 
 
-def call_of(session: Any, feeds: Feeds, device: str, inputs: object) -> Callable[[], Any]:
+def make_call(session: Any, feeds: Feeds, device: str, inputs: object) -> Callable[[], Any]:
     """Return what runs one pass and returns when the device is done; the inputs are on the device already."""
     names = [output.name for output in session.get_outputs()]
     run = _on_device(session, feeds, device) if not device.startswith("cpu") else _on_cpu(session, feeds)
@@ -56,7 +56,7 @@ def call_of(session: Any, feeds: Feeds, device: str, inputs: object) -> Callable
         try:
             outputs = run()
         except Exception as error:  # its errors have no base class but Exception
-            raise failure_of(error, inputs, "onnx", __package__ or "") from error
+            raise explain_failure(error, inputs, "onnx", __package__ or "") from error
         return outputs[0] if len(outputs) == 1 else dict(zip(names, outputs, strict=True))
 
     return call

@@ -7,13 +7,13 @@ from typing import Any
 from onnx import ModelProto
 
 from profilerkit import NotOfferedError
-from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.failures import explain_failure
 
-from ..loaders import folder_of_weights, whole
-from .devices import providers_of
+from ..loaders import find_weight_folder, whole
+from .devices import choose_providers
 from .runtime import onnxruntime
 
-__all__ = ["LARGEST", "LEVELS", "options_of", "session_of"]
+__all__ = ["LARGEST", "LEVELS", "make_options", "make_session"]
 
 #: The execution modes: how far onnxruntime rewrites a graph, by its names of the levels.
 LEVELS = {
@@ -28,7 +28,7 @@ _FATAL = 4
 LARGEST = 2**31 - 1
 
 
-def options_of(level: str, num_threads: int | None = None) -> Any:
+def make_options(level: str, num_threads: int | None = None) -> Any:
     """Return the options of a session; ``level`` is one of `LEVELS`."""
     runtime = onnxruntime()
     options = runtime.SessionOptions()
@@ -40,7 +40,7 @@ def options_of(level: str, num_threads: int | None = None) -> Any:
     return options
 
 
-def session_of(model: ModelProto, options: Any, device: str, inputs: object = None) -> Any:
+def make_session(model: ModelProto, options: Any, device: str, inputs: object = None) -> Any:
     """Return a session of a model on a device.
 
     Raises `WithoutValuesError` where the file with the weights is missing, `InputError` for one that has changed since
@@ -48,7 +48,7 @@ def session_of(model: ModelProto, options: Any, device: str, inputs: object = No
     handed over, and `ModelFailedError` for one that onnxruntime refuses.
     """
     model = whole(model)
-    folder = folder_of_weights(model)
+    folder = find_weight_folder(model)
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     if model.ByteSize() > LARGEST:
@@ -57,6 +57,8 @@ def session_of(model: ModelProto, options: Any, device: str, inputs: object = No
             "save it with external data, and give its path"
         )
     try:
-        return onnxruntime().InferenceSession(model.SerializeToString(), options, providers=providers_of(device))
+        return onnxruntime().InferenceSession(model.SerializeToString(), options, providers=choose_providers(device))
     except Exception as error:  # its errors have no base class but Exception
-        raise failure_of(error, inputs, "onnx", __package__ or "", "does onnxruntime know its operators?") from error
+        raise explain_failure(
+            error, inputs, "onnx", __package__ or "", "does onnxruntime know its operators?"
+        ) from error

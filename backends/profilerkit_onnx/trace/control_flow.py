@@ -20,11 +20,11 @@ from profilerkit.backend_kit.branch_memory import Fork, Side
 from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
 
-from .folding import array_of
-from .trips import counted_trips
+from .folding import read_array
+from .trips import count_trips
 from .values import Executed, Value
 
-__all__ = ["SUBGRAPHS", "holds_conditions", "missing_of", "with_initializers"]
+__all__ = ["SUBGRAPHS", "count_missing", "holds_conditions", "with_initializers"]
 
 Values = dict[str, Value]
 #: The walk that goes over these nodes; `trace.walk` has its class, and calls what is here.
@@ -35,7 +35,7 @@ def with_initializers(walk: Walk, graph: GraphProto, values: Mapping[str, Value]
     """Return the values around a graph and those of its own constants."""
     inner = dict(values)
     for tensor in graph.initializer:
-        shape, array = Shape(tensor.dims), array_of(tensor)
+        shape, array = Shape(tensor.dims), read_array(tensor)
         inner[tensor.name] = Value.of(walk.number(), tensor.data_type, shape, constant=True, array=array)
         walk.origins[inner[tensor.name].number] = tensor
     for sparse in graph.sparse_initializer:
@@ -61,12 +61,12 @@ def holds_conditions(model: ModelProto) -> bool:
     return False
 
 
-def missing_of(executed: Iterable[Executed]) -> Counter[str]:
+def count_missing(executed: Iterable[Executed]) -> Counter[str]:
     """Return what is not counted of operators, with its calls."""
     missing: Counter[str] = Counter()
-    for each in executed:
-        if each.missing:
-            missing[each.missing] += max(each.times, 1)
+    for op in executed:
+        if op.missing:
+            missing[op.missing] += max(op.times, 1)
     return missing
 
 
@@ -84,13 +84,13 @@ class _Body:
     @property
     def price(self) -> tuple[int, int]:
         """The key by which branches are compared: FLOPs, then MACs."""
-        flops = sum(each.flops * each.times for each in self.executed)
-        return flops, sum(each.macs * each.times for each in self.executed)
+        flops = sum(op.flops * op.times for op in self.executed)
+        return flops, sum(op.macs * op.times for op in self.executed)
 
     @property
     def missing(self) -> Counter[str]:
         """What is not counted of it."""
-        return missing_of(self.executed) + self.missed
+        return count_missing(self.executed) + self.missed
 
     def side(self, *further: Executed) -> Side:
         """Return what it does to the bytes alive; ``further`` hand on what it returns."""
@@ -98,11 +98,11 @@ class _Body:
 
     def branch(self, path: str) -> Branch:
         """Return its work, all of it in one layer: that of the operator with the graph."""
-        work = ((path, each.macs * each.times, each.flops * each.times) for each in self.executed)
+        work = ((path, op.macs * op.times, op.flops * op.times) for op in self.executed)
         return Branch.of(work, self.choices)
 
 
-def _tried(walk: Walk, graph: GraphProto, inner: Values, times: int) -> _Body:
+def _try(walk: Walk, graph: GraphProto, inner: Values, times: int) -> _Body:
     """Go over a graph inside an operator, and return what that adds, without adding it."""
     kept = walk.executed, walk.spans, walk.choices, walk.forks, walk.missed
     walk.executed, walk.spans, walk.choices, walk.forks, walk.missed = [], [], [], [], Counter()
@@ -120,7 +120,7 @@ def _take(walk: Walk, body: _Body) -> None:
     walk.executed += body.executed
     walk.spans += [(start + before, end + before) for start, end in body.spans]
     walk.choices += body.choices
-    walk.forks += [fork.moved(before) for fork in body.forks]
+    walk.forks += [fork.shift(before) for fork in body.forks]
     walk.missed += body.missed
 
 
@@ -134,7 +134,7 @@ def _branches(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], value
     if condition is not None:
         names = (names[0],) if bool(condition.all()) else (names[1],)
     graphs = [_graph(node, name) for name in names]
-    tried = [_tried(walk, graph, with_initializers(walk, graph, values), times) for graph in graphs]
+    tried = [_try(walk, graph, with_initializers(walk, graph, values), times) for graph in graphs]
     counted = max(range(len(tried)), key=lambda index: tried[index].price)
     taken, others = tried[counted], [body for index, body in enumerate(tried) if index != counted]
     for other in others:
@@ -143,12 +143,12 @@ def _branches(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], value
     if any(side != sides[0] for side in sides):
         taken = replace(taken, choices=[Choice(sides, counted, _DEARER.format(node.name or node.output[0]))])
     if others:
-        instead = [other.side(*_handing_on(walk, other.outputs, taken.outputs)) for other in others]
+        instead = [other.side(*_hand_on(walk, other.outputs, taken.outputs)) for other in others]
         taken = replace(taken, forks=[Fork(0, taken.side(), instead, _DEARER.format(node.name or node.output[0]))])
     _take(walk, taken)
     outputs = taken.outputs
     if others:
-        outputs = [value.agreed(rest) for value, *rest in zip(outputs, *(o.outputs for o in others), strict=True)]
+        outputs = [value.agree(rest) for value, *rest in zip(outputs, *(o.outputs for o in others), strict=True)]
     elif inputs[0] is not None and inputs[0].from_inputs:
         outputs = _by_inputs(outputs)
     values.update(zip(node.output, outputs, strict=True))
@@ -159,7 +159,7 @@ _MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
 _MAY_NOT_RUN = "the Loop {!r}, whose number of trips is not known, may not run at all: it is counted once"
 
 
-def _handing_on(walk: Walk, values: Iterable[Value | None], results: Sequence[Value]) -> Iterator[Executed]:
+def _hand_on(walk: Walk, values: Iterable[Value | None], results: Sequence[Value]) -> Iterator[Executed]:
     """Yield what hands values on as results that operators would make which are not run."""
     for value, result in zip(values, results, strict=False):
         if value is not None and value is not result:
@@ -169,13 +169,13 @@ def _handing_on(walk: Walk, values: Iterable[Value | None], results: Sequence[Va
 def _loop(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
     graph, limit = _graph(node, "body"), _limit(inputs)
     begins, condition = inputs[2:], inputs[1]
-    counted = _counted(walk, graph, limit, inputs, values)
+    counted = _count_turns(walk, graph, limit, inputs, values)
     limit = limit if counted is None else counted
     turn = [Value.of(walk.number(), element, Shape(())) for element in (TensorProto.INT64, TensorProto.BOOL)]
     if condition is not None and condition.array is not None:
         turn[1].array = np.asarray(True)  # where it is false the body does not run
     walk.executed.append(Executed("Loop", walk.node, (), tuple(turn), times))
-    body = _iterated(walk, graph, turn, begins, values, times * (1 if limit is None else limit))
+    body = _iterate(walk, graph, turn, begins, values, times * (1 if limit is None else limit))
     may_stop = counted is None and condition is not None and limit != 0 and not _is_true(body.outputs[0])
     if limit is None or (limit and may_stop):
         body = _perhaps(walk, body, begins, (_MAY_NOT_RUN if limit is None else _MAY_STOP).format(_name(node)))
@@ -184,10 +184,10 @@ def _loop(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: V
     walk.spans.append((start, len(walk.executed)))
     trips, outputs = None if may_stop else limit, body.outputs[1:]
     carried = [
-        value if trips or before is None else before if trips == 0 else value.agreed([before])  # it may not run at all
+        value if trips or before is None else before if trips == 0 else value.agree([before])  # it may not run at all
         for value, before in zip(outputs[: len(begins)], begins, strict=True)
     ]
-    stacked = [_stacked(walk, value, 0, trips) for value in outputs[len(begins) :]]
+    stacked = [_stack(walk, value, 0, trips) for value in outputs[len(begins) :]]
     missing = "" if limit is not None else "Loop of an unknown number of trips"
     walk.executed.append(Executed("Loop", walk.node, tuple(outputs), tuple(stacked), times, missing=missing))
     if any(value.from_inputs for value in values.values()):
@@ -206,12 +206,12 @@ def _name(node: NodeProto) -> str:
 
 def _perhaps(walk: Walk, body: _Body, begins: Sequence[Value | None], reason: str) -> _Body:
     """Return the body of a loop as one side of a choice: it may not run, so that the first values are handed on."""
-    work, none = body.branch(_path(walk)), Side(tuple(_handing_on(walk, begins, body.outputs[1:])))
+    work, none = body.branch(_path(walk)), Side(tuple(_hand_on(walk, begins, body.outputs[1:])))
     choices = [Choice((work, Branch({})), 0, reason)] if work.work else []
     return replace(body, choices=choices, forks=[Fork(0, body.side(), [none], reason)])
 
 
-def _iterated(
+def _iterate(
     walk: Walk,
     graph: GraphProto,
     turn: Sequence[Value],
@@ -220,14 +220,14 @@ def _iterated(
     times: int,
 ) -> _Body:
     """Go over the body of a loop with what is known in every run: of its first values, what does not change."""
-    carried = [None if value is None else _unknown_array(value) for value in begins]
+    carried = [None if value is None else _forget_array(value) for value in begins]
     while True:
         inner = with_initializers(walk, graph, values)
         named = zip(graph.input, [*turn, *carried], strict=True)
         inner.update({formal.name: value for formal, value in named if value is not None})
-        body = _tried(walk, graph, inner, times)
+        body = _try(walk, graph, inner, times)
         after = [
-            before if before is None else _unknown_array(before.agreed([value]))
+            before if before is None else _forget_array(before.agree([value]))
             for before, value in zip(carried, body.outputs[1:], strict=False)
         ]
         if all(
@@ -241,7 +241,7 @@ def _is_true(value: Value) -> bool:
     return value.array is not None and bool(value.array.all())
 
 
-def _unknown_array(value: Value) -> Value:
+def _forget_array(value: Value) -> Value:
     """Return a carried value: of the same type and buffer, but its elements change from run to run."""
     return Value(value.number, value.type)
 
@@ -254,7 +254,7 @@ def _limit(inputs: Sequence[Value | None]) -> int | None:
     return None if trips is None or trips.array is None else max(int(trips.array), 0)
 
 
-def _counted(
+def _count_turns(
     walk: Walk, graph: GraphProto, limit: int | None, inputs: Sequence[Value | None], values: Values
 ) -> int | None:
     """Return how often a loop runs whose condition is known before the model runs; None for any other.
@@ -264,10 +264,10 @@ def _counted(
     condition = inputs[1]
     if limit == 0 or condition is None or condition.array is None:
         return None
-    return counted_trips(graph, limit, inputs[2:], with_initializers(walk, graph, values), walk.opsets)
+    return count_trips(graph, limit, inputs[2:], with_initializers(walk, graph, values), walk.opsets)
 
 
-def _stacked(walk: Walk, value: Value, axis: int, length: int | None) -> Value:
+def _stack(walk: Walk, value: Value, axis: int, length: int | None) -> Value:
     shape = value.shape
     if shape is None or length is None:
         return Value.of(walk.number(), value.element, None)
@@ -288,7 +288,7 @@ def _scan(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: V
         if value is None:
             continue
         if index < states:
-            inner[formal.name] = _unknown_array(value)
+            inner[formal.name] = _forget_array(value)
             continue
         shape, axis = value.shape, axes[index - states]
         if shape is None:
@@ -301,7 +301,7 @@ def _scan(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: V
     walk.spans.append((start, len(walk.executed)))
     outputs = [inner[value.name] for value in graph.output]
     stacked = [
-        _stacked(walk, value, axis, length)
+        _stack(walk, value, axis, length)
         for value, axis in zip(outputs[states:], _output_axes(settings, len(outputs) - states), strict=True)
     ]
     missing = "" if length is not None else "Scan of an unknown length"

@@ -12,13 +12,13 @@ from onnx.reference import ReferenceEvaluator
 from ..model.types import LARGEST
 from .values import Array, Value
 
-__all__ = ["array_of", "evaluated", "folded", "is_of_shape", "is_repeatable"]
+__all__ = ["evaluate", "fold", "is_of_shape", "is_repeatable", "read_array"]
 
 #: Operators whose results differ from run to run.
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 
 
-def array_of(tensor: TensorProto) -> Array | None:
+def read_array(tensor: TensorProto) -> Array | None:
     """Return the elements of a tensor that stands in the file; None for a large one, and for one in another file."""
     external = tensor.data_location == TensorProto.EXTERNAL
     if external or math.prod(tensor.dims) > LARGEST or tensor.data_type == TensorProto.STRING:
@@ -43,14 +43,14 @@ def is_of_shape(node: NodeProto) -> bool:
     return node.op_type in ("Shape", "Size") and not node.domain
 
 
-def folded(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[Array | None]:
+def fold(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[Array | None]:
     """Return the elements of a node's outputs where they are known before the model runs; None for each other."""
     nothing: list[Array | None] = [None] * len(node.output)
     if not is_repeatable(node):
         return nothing
     source = inputs[0] if inputs else None
     if is_of_shape(node) and source is not None:
-        return _measured(node, source)
+        return _measure_shape(node, source)
     arrays = [None if value is None else value.array for value in inputs]
     if any(array is None for value, array in zip(inputs, arrays, strict=True) if value is not None):
         return nothing
@@ -58,11 +58,11 @@ def folded(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str,
         return arrays
     if node.op_type in ("ConstantOfShape", "Expand", "Tile", "Range") and not _is_small(node, arrays):
         return nothing
-    made = evaluated(node, arrays, opsets)
+    made = evaluate(node, arrays, opsets)
     return nothing if made is None else [_small(array) for array in made]
 
 
-def _measured(node: NodeProto, source: Value) -> list[Array | None]:
+def _measure_shape(node: NodeProto, source: Value) -> list[Array | None]:
     if source.shape is None:
         return [None]
     if node.op_type == "Size":
@@ -86,7 +86,7 @@ def _small(array: object) -> Array | None:
     return array if isinstance(array, np.ndarray) and array.size <= LARGEST else None
 
 
-def evaluated(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[str, int]) -> list[Array | None] | None:
+def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[str, int]) -> list[Array | None] | None:
     """Return what a node of the standard makes of arrays, None for what is no array; None if that is not known."""
     copy = NodeProto()
     copy.CopyFrom(node)

@@ -7,17 +7,17 @@ from typing import Any
 
 from onnx import FunctionProto, NodeProto, OperatorSetIdProto
 
-from .inference import schema_of
+from .inference import find_schema
 from .values import Value
 
-__all__ = ["body_of", "function_key", "functions_by_key"]
+__all__ = ["find_body", "function_key", "functions_by_key"]
 
 Key = tuple[str, str, str]
 
 
 def functions_by_key(functions: Iterable[FunctionProto]) -> dict[Key, FunctionProto]:
     """Return the functions of a model by domain, name and overload."""
-    return {(each.domain, each.name, each.overload): each for each in functions}
+    return {(function.domain, function.name, function.overload): function for function in functions}
 
 
 def function_key(node: NodeProto) -> Key:
@@ -25,20 +25,26 @@ def function_key(node: NodeProto) -> Key:
     return node.domain, node.op_type, node.overload
 
 
-def body_of(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> FunctionProto | None:
+def find_body(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> FunctionProto | None:
     """Return the body by which the standard defines a node's operator; None for one that it does not define so."""
-    schema: Any = schema_of(node, opsets)  # onnx's stubs lack what it says of functions
+    schema: Any = find_schema(node, opsets)  # onnx's stubs lack what it says of functions
     if schema is None:
         return None
     version = opsets.get(node.domain, 1)
     if schema.has_context_dependent_function:
         types = [b"" if value is None else value.type.SerializeToString() for value in inputs]
-        versions = [each for each in schema.context_dependent_function_opset_versions if each <= version]
+        versions = [
+            one_version for one_version in schema.context_dependent_function_opset_versions if one_version <= version
+        ]
         if not versions:
             return None
         text = schema.get_context_dependent_function_with_opset_version(max(versions), node.SerializeToString(), types)
         return _whole(FunctionProto.FromString(text), max(versions), schema) if text else None
-    versions = [each for each in schema.function_opset_versions if each <= version] if schema.has_function else []
+    versions = (
+        [one_version for one_version in schema.function_opset_versions if one_version <= version]
+        if schema.has_function
+        else []
+    )
     if not versions:
         return None
     body = FunctionProto.FromString(schema.get_function_with_opset_version(max(versions)))

@@ -8,10 +8,10 @@ from onnx import NodeProto, TensorProto, TypeProto, defs, helper, numpy_helper
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
-from .runtime_shapes import inferred_for_runtime
+from .runtime_shapes import infer_for_runtime
 from .values import Array, Value
 
-__all__ = ["inferred", "schema_of"]
+__all__ = ["find_schema", "infer"]
 
 #: The names of the domain of the standard.
 _DEFAULT = ("", "ai.onnx")
@@ -37,7 +37,7 @@ def _may_tell_sizes(array: Array) -> bool:
     return array.ndim <= 1 and (array.dtype.kind in "iub" or array.size <= _MOST_DIMENSIONS)
 
 
-def schema_of(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema | None:
+def find_schema(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema | None:
     """Return the definition of a node's operator in the version that the model uses; None for one that has none.
 
     Without operator sets it is the newest definition.
@@ -51,7 +51,7 @@ def schema_of(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema | Non
         return None
 
 
-def inferred(
+def infer(
     node: NodeProto, schema: defs.OpSchema | None, inputs: Sequence[Value | None], opsets: Mapping[str, int]
 ) -> list[TypeProto | None]:
     """Return the types of a node's outputs; None for one that is not known.
@@ -60,7 +60,7 @@ def inferred(
     """
     nothing: list[TypeProto | None] = [None] * len(node.output)
     if schema is None:
-        return inferred_for_runtime(node, inputs) or nothing
+        return infer_for_runtime(node, inputs) or nothing
     if not schema.has_type_and_shape_inference_function:
         return nothing
     types, arrays = {}, {}
@@ -76,7 +76,7 @@ def inferred(
     try:
         outputs = infer_node_outputs(schema, node, types, data, opset_imports=imports)
     except ValidationError as error:  # exporters leave inputs out before the standard lets them: Resize in version 11
-        newest = schema_of(node, {})
+        newest = find_schema(node, {})
         if newest is None or newest.since_version == schema.since_version:
             raise InferenceError(str(error)) from None
         outputs = _by_newest(newest, node, types, data)

@@ -27,5 +27,5 @@ def layer_calls(
     scopes: Scopes, executed: Sequence[Executed], inputs: Iterable[Value], outputs: Sequence[Value]
 ) -> dict[str, list[LayerCall]]:
     """Return the calls of each layer, in order, also those whose nodes are all constants."""
-    operators = [_Placed(each.inputs, each.outputs, scopes.chains[each.node]) for each in executed]
+    operators = [_Placed(op.inputs, op.outputs, scopes.chains[op.node]) for op in executed]
     return scoped_calls.layer_calls(operators, inputs, outputs, scopes.chains)

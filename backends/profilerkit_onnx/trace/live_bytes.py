@@ -24,13 +24,13 @@ def bytes_along(
     input_sizes = {value.number: value.bytes for value in inputs.values()}
     tracked = set(input_sizes)
     steps = []
-    for each in executed:
-        reads = tuple(value.number for value in each.inputs if value.number in tracked)
-        made = [value for value in each.outputs if not value.constant and value.number not in tracked]
+    for op in executed:
+        reads = tuple(value.number for value in op.inputs if value.number in tracked)
+        made = [value for value in op.outputs if not value.constant and value.number not in tracked]
         aliases = {}
-        if each.operator in _VIEWS and reads and made:
-            source = each.inputs[0].number
-            if source in tracked and each.inputs[0].bytes == made[0].bytes:
+        if op.operator in _VIEWS and reads and made:
+            source = op.inputs[0].number
+            if source in tracked and op.inputs[0].bytes == made[0].bytes:
                 aliases = {made[0].number: source}
         steps.append(Step(reads, tuple((value.number, value.bytes) for value in made), aliases))
         tracked.update(value.number for value in made)

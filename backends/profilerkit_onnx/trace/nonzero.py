@@ -20,8 +20,8 @@ from profilerkit import InputError, ModelInputs, ModelTrace, NotOfferedError
 from profilerkit.costs import Cost
 
 from ..model.zeros import nonzero
-from .folding import evaluated
-from .pricing import name_of
+from .folding import evaluate
+from .pricing import name_operator
 from .tracing import trace_model
 from .values import Array, Made, Value
 from .walk import Walk
@@ -109,7 +109,7 @@ class _NonzeroWalk(Walk):
         super().note(node, inputs, outputs, times, macs - zero, flops - Cost.of_macs(zero).flops, missing)
 
     def _nonzero_macs(self, node: NodeProto, inputs: Sequence[Value | None], macs: int) -> int:
-        name = name_of(node)
+        name = name_operator(node)
         left = total = 0
         for factor in _FACTORS.get(name, tuple(map(_Factor, range(len(inputs))))):
             weight = inputs[factor.input] if factor.input < len(inputs) else None
@@ -142,7 +142,7 @@ class _NonzeroWalk(Walk):
                 continue
             if origin.node.op_type == "Constant":
                 return True
-            waiting += [each for each in origin.inputs if each is not None]
+            waiting += [tensor for tensor in origin.inputs if tensor is not None]
         return False
 
 
@@ -162,13 +162,13 @@ class _WeightValues:
         key = weight.number, None if zeros is None else zeros.number, axis
         if key not in self._counts:
             try:
-                self._counts[key] = self._counted(weight, zeros, axis, origins)
+                self._counts[key] = self._count(weight, zeros, axis, origins)
             except Exception as error:
-                self._failed.append(_explained(error, weight))
+                self._failed.append(_explain(error, weight))
                 raise
         return self._counts[key]
 
-    def _counted(self, weight: Value, zeros: Value | None, axis: int, origins: Mapping[int, Any]) -> tuple[int, int]:
+    def _count(self, weight: Value, zeros: Value | None, axis: int, origins: Mapping[int, Any]) -> tuple[int, int]:
         origin = origins.get(weight.number)
         if zeros is None and isinstance(origin, SparseTensorProto):
             return nonzero(self._read(origin.values)), math.prod(origin.dims)
@@ -194,8 +194,8 @@ class _WeightValues:
                 return np.asarray(self._read(attribute.t))
             if attribute.HasField("sparse_tensor"):
                 return self._dense(attribute.sparse_tensor)
-        arrays = [None if each is None else self._array(each, origins) for each in origin.inputs]
-        made = evaluated(_of_the_standard(node), arrays, origin.opsets) or []
+        arrays = [None if tensor is None else self._array(tensor, origins) for tensor in origin.inputs]
+        made = evaluate(_of_the_standard(node), arrays, origin.opsets) or []
         array: Array | None = made[origin.index] if origin.index < len(made) else None
         if array is None:
             raise _not_computed(node)
@@ -216,7 +216,7 @@ class _WeightValues:
         return dense
 
 
-def _explained(error: Exception, weight: Value) -> Exception:
+def _explain(error: Exception, weight: Value) -> Exception:
     """Return an error that says which weight does not fit, for one of numpy's."""
     if not isinstance(error, (IndexError, TypeError, ValueError)) or isinstance(error, InputError):
         return error
@@ -228,15 +228,16 @@ def _explained(error: Exception, weight: Value) -> Exception:
 
 def _not_computed(node: NodeProto) -> NotOfferedError:
     return NotOfferedError(
-        f"the operator {name_of(node)} of the node {node.name or node.output[0]!r}, which makes weights of others, "
+        f"the operator {name_operator(node)} of the node {node.name or node.output[0]!r}, which makes weights of "
+        "others, "
         "cannot be computed by onnx's reference: which of these weights are zero is not known; optimize the graph with "
-        "profilerkit_onnx.optimized(model) first"
+        "profilerkit_onnx.optimize(model) first"
     )
 
 
 def _of_the_standard(node: NodeProto) -> NodeProto:
     """Return a node of onnxruntime's that means the same as one of ONNX as that; any other node as it is."""
-    if name_of(node) not in ("com.microsoft::DequantizeLinear", "com.microsoft::QuantizeLinear"):
+    if name_operator(node) not in ("com.microsoft::DequantizeLinear", "com.microsoft::QuantizeLinear"):
         return node
     copy = NodeProto()
     copy.CopyFrom(node)

@@ -12,18 +12,18 @@ from profilerkit.costs import Cost
 from ..costs import NodeCall, Shapes, UnknownShapeError, node_cost
 from .values import Value
 
-__all__ = ["attributes_of", "has_unknown_lengths", "name_of", "price"]
+__all__ = ["has_unknown_lengths", "name_operator", "price", "read_attributes"]
 
 #: The attributes that are graphs or types: formulas have no use for them.
 _LEFT_OUT = (AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS)
 
 
-def name_of(node: NodeProto) -> str:
+def name_operator(node: NodeProto) -> str:
     """Return the name of a node's operator, with its domain unless that is ONNX's own."""
     return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}::{node.op_type}"
 
 
-def attributes_of(node: NodeProto) -> dict[str, Any]:
+def read_attributes(node: NodeProto) -> dict[str, Any]:
     """Return the attributes of a node by name: numbers, texts, lists of them, tensors."""
     return {
         attribute.name: _plain(helper.get_attribute_value(attribute))
@@ -41,7 +41,7 @@ def has_unknown_lengths(node: NodeProto, inputs: Sequence[Value | None]) -> bool
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def price(
@@ -51,7 +51,7 @@ def price(
     attributes: Mapping[str, Any],
 ) -> tuple[Cost, str]:
     """Return the cost of one run of a node, and what is not counted of it, in words; nothing where all is."""
-    name = name_of(node)
+    name = name_operator(node)
     call = NodeCall(
         name,
         Shapes([None if value is None else value.shape for value in inputs]),

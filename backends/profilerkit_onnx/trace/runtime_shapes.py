@@ -14,12 +14,12 @@ from onnx.shape_inference import infer_node_outputs
 
 from profilerkit.costs import Shape
 
-from ..costs.matmul import turned
+from ..costs.matmul import turn
 from ..model.types import tensor_type
-from .pricing import attributes_of, name_of
+from .pricing import name_operator, read_attributes
 from .values import Value
 
-__all__ = ["inferred_for_runtime"]
+__all__ = ["infer_for_runtime"]
 
 #: The types of a node's outputs; None for one that is not known.
 Types = list[TypeProto | None]
@@ -37,7 +37,7 @@ class _Node:
 
     def __init__(self, node: NodeProto, inputs: Sequence[Value | None]) -> None:
         self.node, self.inputs = node, inputs
-        self.attributes = attributes_of(node)
+        self.attributes = read_attributes(node)
 
     def shape(self, index: int) -> Shape:
         value = self.inputs[index] if index < len(self.inputs) else None
@@ -59,9 +59,9 @@ class _Node:
 Rule = Callable[[_Node], Types]
 
 
-def inferred_for_runtime(node: NodeProto, inputs: Sequence[Value | None]) -> Types | None:
+def infer_for_runtime(node: NodeProto, inputs: Sequence[Value | None]) -> Types | None:
     """Return the types of a node's outputs by the rules of this module; None for an operator that has none here."""
-    rule = _RULES.get(name_of(node))
+    rule = _RULES.get(name_operator(node))
     if rule is None:
         return None
     nothing: Types = [None] * len(node.output)
@@ -88,14 +88,14 @@ def _standard(op: str, *indices: int, element: int = 0, channels_last: bool = Fa
         last = channels_last or bool(node.get("channels_last", 0))
         shapes = [node.shape(index) for index in indices if node.has(index)]
         if last:
-            shapes[0] = _moved(shapes[0], 1)
-        outputs = [each if not last else _moved(each, -1) for each in _by_standard(op, node.node, shapes)]
+            shapes[0] = _move_channels(shapes[0], 1)
+        outputs = [item if not last else _move_channels(item, -1) for item in _by_standard(op, node.node, shapes)]
         return [tensor_type(node.element(element), shape) for shape in outputs]
 
     return rule
 
 
-def _moved(shape: Shape, to: int) -> Shape:
+def _move_channels(shape: Shape, to: int) -> Shape:
     """Return a shape with the channels moved: from the end to the second place, or back."""
     return Shape((shape[0], shape[-1], *shape[1:-1]) if to == 1 else (shape[0], *shape[2:], shape[1]))
 
@@ -104,7 +104,7 @@ def _by_standard(op: str, node: NodeProto, shapes: Sequence[Shape]) -> list[Shap
     schema: Any = defs.get_schema(op, _OPSET, "")
     names = [f"x{index}" for index in range(len(shapes))]
     copy = helper.make_node(op, names, ["y"])
-    copy.attribute.extend([each for each in node.attribute if each.name in schema.attributes])
+    copy.attribute.extend([attribute for attribute in node.attribute if attribute.name in schema.attributes])
     types: Mapping[str, TypeProto] = {
         name: tensor_type(TensorProto.FLOAT, shape) for name, shape in zip(names, shapes, strict=True)
     }
@@ -123,14 +123,14 @@ def _matrix_product(element: int, second: int = 1) -> Rule:
     """``(..., m, k) @ (..., k, n)``, either factor turned as the attributes say."""
 
     def rule(node: _Node) -> Types:
-        first = turned(node.shape(0), bool(node.get("transA", 0)), bool(node.get("transBatchA", 0)))
-        other = turned(node.shape(second), bool(node.get("transB", 0)), bool(node.get("transBatchB", 0)))
+        first = turn(node.shape(0), bool(node.get("transA", 0)), bool(node.get("transBatchA", 0)))
+        other = turn(node.shape(second), bool(node.get("transB", 0)), bool(node.get("transBatchB", 0)))
         return [tensor_type(node.element(element), _by_standard("MatMul", NodeProto(), [first, other])[0])]
 
     return rule
 
 
-def _packed_product(node: _Node) -> Types:
+def _multiply_packed(node: _Node) -> Types:
     return [tensor_type(node.element(), Shape((*node.shape(0)[:-1], int(node.get("N")))))]
 
 
@@ -142,7 +142,7 @@ def _attention(node: _Node, past_index: int = 4, element: int = 0) -> Types:
     return [tensor_type(node.element(element), shape) for shape in ((*x[:2], sizes[2]), present)]
 
 
-def _quantized_attention(node: _Node) -> Types:
+def _attend_quantized(node: _Node) -> Types:
     return _attention(node, past_index=8, element=3)
 
 
@@ -161,7 +161,7 @@ def _multi_head_attention(node: _Node) -> Types:
     widths = (query[2] // heads, width // heads)
     return [
         tensor_type(node.element(), (*query[:2], width)),
-        *(tensor_type(node.element(), (*present, each)) for each in widths),
+        *(tensor_type(node.element(), (*present, one_width)) for one_width in widths),
     ]
 
 
@@ -173,7 +173,7 @@ def _group_query_attention(node: _Node) -> Types:
     return [tensor_type(node.element(), (*query[:2], heads * width)), present, present]
 
 
-def _embedded(node: _Node) -> Types:
+def _embed(node: _Node) -> Types:
     words, table = node.shape(0), node.shape(2)
     made = tensor_type(node.element(2), (*words, table[1]))
     return [made, tensor_type(TensorProto.INT32, words[:1]), made]
@@ -185,39 +185,39 @@ def _recurrent(node: _Node) -> Types:
     return [tensor_type(node.element(), shape) for shape in ((x[0], states[0], x[1], states[1]), last, last)]
 
 
-def _normalized_sum(node: _Node) -> Types:
+def _normalize_sum(node: _Node) -> Types:
     [like] = _like(0)(node)
     return [like, None, None, like]
 
 
-def _unblocked(node: _Node) -> Types:
+def _unblock(node: _Node) -> Types:
     x, channels = node.shape(0), node.get("channels")
     shape = (x[0], *x[2:], channels) if node.get("channels_last", 0) else (x[0], channels, *x[2:])
     return [tensor_type(node.element(), shape)]
 
 
-def _blocked(node: _Node) -> Types:
+def _block(node: _Node) -> Types:
     x = node.shape(0)
-    return [tensor_type(node.element(), _moved(x, 1) if node.get("channels_last", 0) else x)]
+    return [tensor_type(node.element(), _move_channels(x, 1) if node.get("channels_last", 0) else x)]
 
 
-def _enlarged(node: _Node) -> Types:
+def _enlarge(node: _Node) -> Types:
     shape = [round(size * scale) for size, scale in zip(node.shape(0), node.get("scales"), strict=True)]
     return [tensor_type(node.element(), tuple(shape))]
 
 
-def _concatenated(node: _Node) -> Types:
+def _concatenate(node: _Node) -> Types:
     shapes = [node.shape(index) for index in range(2, len(node.inputs), 3)]
     axis, joined = node.get("axis"), list(shapes[0])
     joined[axis] = sum(shape[axis] for shape in shapes)
     return [tensor_type(node.element(2), tuple(joined))]
 
 
-def _dequantized(node: _Node) -> Types:
+def _dequantize(node: _Node) -> Types:
     return [tensor_type(node.element(1), node.shape(0))]
 
 
-def _quantized(node: _Node) -> Types:
+def _quantize(node: _Node) -> Types:
     return [tensor_type(node.element(2) if node.has(2) else TensorProto.UINT8, node.shape(0))]
 
 
@@ -229,37 +229,37 @@ _RULES: dict[str, Rule] = {
     **{_MICROSOFT + name: _like(0) for name in _LIKE_THE_FIRST.split()},
     "SimplifiedLayerNormalization": _like(0),
     _MICROSOFT + "Attention": _attention,
-    _MICROSOFT + "DequantizeLinear": _dequantized,
+    _MICROSOFT + "DequantizeLinear": _dequantize,
     _MICROSOFT + "DynamicQuantizeLSTM": _recurrent,
     _MICROSOFT + "DynamicQuantizeMatMul": _matrix_product(0),
-    _MICROSOFT + "EmbedLayerNormalization": _embedded,
+    _MICROSOFT + "EmbedLayerNormalization": _embed,
     _MICROSOFT + "FusedConv": _standard("Conv", 0, 1, 2),
     _MICROSOFT + "FusedGemm": _standard("Gemm", 0, 1, 2),
     _MICROSOFT + "FusedMatMul": _matrix_product(0),
     _MICROSOFT + "GroupQueryAttention": _group_query_attention,
     _MICROSOFT + "MatMulIntegerToFloat": _matrix_product(2),
-    _MICROSOFT + "MatMulNBits": _packed_product,
+    _MICROSOFT + "MatMulNBits": _multiply_packed,
     _MICROSOFT + "MultiHeadAttention": _multi_head_attention,
     _MICROSOFT + "NhwcConv": _standard("Conv", 0, 1, 2, channels_last=True),
     _MICROSOFT + "NhwcFusedConv": _standard("Conv", 0, 1, 2, channels_last=True),
     _MICROSOFT + "NhwcMaxPool": _standard("MaxPool", 0, channels_last=True),
-    _MICROSOFT + "QAttention": _quantized_attention,
+    _MICROSOFT + "QAttention": _attend_quantized,
     _MICROSOFT + "QGemm": _standard("Gemm", 0, 3),
     _MICROSOFT + "QLinearAdd": _broadcast(0, 3, element=0),
     _MICROSOFT + "QLinearAveragePool": _standard("AveragePool", 0),
-    _MICROSOFT + "QLinearConcat": _concatenated,
+    _MICROSOFT + "QLinearConcat": _concatenate,
     _MICROSOFT + "QLinearConv": _standard("Conv", 0, 3, element=7),
     _MICROSOFT + "QLinearGlobalAveragePool": _standard("GlobalAveragePool", 0),
     _MICROSOFT + "QLinearMul": _broadcast(0, 3, element=0),
-    _MICROSOFT + "QuantizeLinear": _quantized,
-    _MICROSOFT + "SkipLayerNormalization": _normalized_sum,
-    _MICROSOFT + "SkipSimplifiedLayerNormalization": _normalized_sum,
+    _MICROSOFT + "QuantizeLinear": _quantize,
+    _MICROSOFT + "SkipLayerNormalization": _normalize_sum,
+    _MICROSOFT + "SkipSimplifiedLayerNormalization": _normalize_sum,
     _BLOCKED + "AveragePool": _standard("AveragePool", 0),
     _BLOCKED + "Conv": _standard("Conv", 0, 1, 2),
     _BLOCKED + "GlobalAveragePool": _standard("GlobalAveragePool", 0),
     _BLOCKED + "GlobalMaxPool": _standard("GlobalMaxPool", 0),
     _BLOCKED + "MaxPool": _standard("MaxPool", 0),
-    _BLOCKED + "ReorderInput": _blocked,
-    _BLOCKED + "ReorderOutput": _unblocked,
-    _BLOCKED + "Upsample": _enlarged,
+    _BLOCKED + "ReorderInput": _block,
+    _BLOCKED + "ReorderOutput": _unblock,
+    _BLOCKED + "Upsample": _enlarge,
 }

@@ -12,22 +12,22 @@ from onnx import ModelProto, TypeProto, helper
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
-from profilerkit.backend_kit.failures import failure_of, note_layer
+from profilerkit.backend_kit.failures import explain_failure, note_layer
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.backend_kit.scoped_calls import Weights, layer_records
 from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
 
-from ..model.declared_inputs import bound_inputs, bound_sizes, graph_inputs
-from ..model.scopes import Scopes, scopes_of
+from ..model.declared_inputs import bind_inputs, bind_sizes, graph_inputs
+from ..model.scopes import Scopes, find_scopes
 from ..model.types import LARGEST
-from ..model.weights import constants_of, weight_records
-from .control_flow import holds_conditions, missing_of, with_initializers
+from ..model.weights import list_constants, weight_records
+from .control_flow import count_missing, holds_conditions, with_initializers
 from .functions import functions_by_key
 from .layers import layer_calls
 from .live_bytes import bytes_along
 from .values import Executed, Value
-from .walk import Walk, made_before
+from .walk import Walk, find_value
 
 __all__ = ["operators_by_node", "trace_model"]
 
@@ -39,17 +39,17 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, kind: Callable[..
 
     ``kind`` makes the walk over the graph: a subclass may count otherwise.
     """
-    scopes = scopes_of(model)
-    weights = weight_records(model, scopes, constants_of(model))
+    scopes = find_scopes(model)
+    weights = weight_records(model, scopes, list_constants(model))
     if inputs is None:
         return ModelTrace(layer_records(scopes.types, weights))
     walks: list[Walk] = []
     try:
-        return _traced(model, inputs, scopes, weights, walks, kind)
+        return _trace(model, inputs, scopes, weights, walks, kind)
     except Exception as error:  # whatever a damaged file leads to
         if walks and walks[0].node >= 0:
             note_layer(error, scopes.chains[walks[0].node][-1].path)
-        failure = failure_of(error, inputs, "onnx", __package__ or "")
+        failure = explain_failure(error, inputs, "onnx", __package__ or "")
         return ModelTrace(layer_records(scopes.types, weights, _calls_before(walks, scopes)), failure=failure)
 
 
@@ -64,12 +64,12 @@ def _calls_before(walks: list[Walk], scopes: Scopes) -> dict[str, list[LayerCall
 def operators_by_node(model: ModelProto, inputs: ModelInputs) -> dict[int, list[Executed]]:
     """Return what runs in one call, by the index of the node of the model's own graph that it comes from."""
     operators: dict[int, list[Executed]] = {}
-    for each in _walked(model, inputs)[0].executed:
-        operators.setdefault(each.node, []).append(each)
+    for op in _walk_graph(model, inputs)[0].executed:
+        operators.setdefault(op.node, []).append(op)
     return operators
 
 
-def _walked(
+def _walk_graph(
     model: ModelProto,
     inputs: ModelInputs,
     paths: Sequence[str] = (),
@@ -81,12 +81,12 @@ def _walked(
     ``paths`` are the layers of the model's own nodes, for those who ask what each layer may do. ``walks`` gets the
     walk, also one that ends with an error.
     """
-    bound = bound_inputs(model, inputs.own_call())
+    bound = bind_inputs(model, inputs.own_call())
     walk = kind(
         {("" if entry.domain == "ai.onnx" else entry.domain): entry.version for entry in model.opset_import},
         functions_by_key(model.functions),
         {value.name: value.type for value in (*model.graph.value_info, *model.graph.output)},
-        bound_sizes(graph_inputs(model), bound),
+        bind_sizes(graph_inputs(model), bound),
         paths=paths,
     )
     if walks is not None:
@@ -95,10 +95,10 @@ def _walked(
     input_values = {name: _input_value(walk.number(), tensor, kinds) for name, tensor in bound.items()}
     values = {**with_initializers(walk, model.graph, {}), **input_values}
     walk.over(model.graph.node, values, top=True)
-    return walk, input_values, [made_before(value.name, values) for value in model.graph.output]
+    return walk, input_values, [find_value(value.name, values) for value in model.graph.output]
 
 
-def _traced(
+def _trace(
     model: ModelProto,
     inputs: ModelInputs,
     scopes: Scopes,
@@ -106,13 +106,13 @@ def _traced(
     walks: list[Walk],
     kind: Callable[..., Walk],
 ) -> ModelTrace:
-    walk, input_values, outputs = _walked(model, inputs, [chain[-1].path for chain in scopes.chains], walks, kind)
+    walk, input_values, outputs = _walk_graph(model, inputs, [chain[-1].path for chain in scopes.chains], walks, kind)
     calls = layer_calls(scopes, walk.executed, input_values.values(), outputs)
     return ModelTrace(
         layer_records(scopes.types, weights, calls),
-        tuple(_record(each, scopes) for each in walk.executed),
+        tuple(_record(op, scopes) for op in walk.executed),
         _memory(walk, input_values, outputs, weights),
-        missing_of(walk.executed) + walk.missed,
+        count_missing(walk.executed) + walk.missed,
         METHOD,
         tuple(_notes(walk)),
         choices=tuple(walk.choices),
@@ -122,13 +122,13 @@ def _traced(
 
 def _input_value(number: int, tensor: Any, kinds: str) -> Value:
     """Return the value of an input, with its elements if these are few and of one of these kinds of numbers."""
-    kind = _type_of(tensor)
+    kind = _find_type(tensor)
     dtype = np.dtype(tensor.dtype) if kind.WhichOneof("value") else None
     is_known = dtype is not None and dtype.kind in kinds and math.prod(tensor.shape) <= LARGEST
     return Value(number, kind, array=np.asarray(tensor) if is_known else None, from_inputs=is_known)
 
 
-def _type_of(tensor: object) -> TypeProto:
+def _find_type(tensor: object) -> TypeProto:
     """Return the type of an array that is given; of anything else an unknown one."""
     if not hasattr(tensor, "dtype") or not hasattr(tensor, "shape"):
         return TypeProto()
@@ -136,24 +136,24 @@ def _type_of(tensor: object) -> TypeProto:
     return helper.make_tensor_type_proto(element, tuple(tensor.shape))
 
 
-def _record(each: Executed, scopes: Scopes) -> OpRecord:
-    scope = scopes.chains[each.node][-1]
+def _record(op: Executed, scopes: Scopes) -> OpRecord:
+    scope = scopes.chains[op.node][-1]
     return OpRecord(
-        each.operator,
+        op.operator,
         scope.path,
         scope.call,
-        each.macs * each.times,
-        each.flops * each.times,
-        sum(value.bytes for value in each.inputs) * each.times,
-        sum(value.bytes for value in each.outputs) * each.times,
-        tuple(value.info for value in each.outputs),
-        product_dtype=_multiplied(each) if each.macs else None,
+        op.macs * op.times,
+        op.flops * op.times,
+        sum(value.bytes for value in op.inputs) * op.times,
+        sum(value.bytes for value in op.outputs) * op.times,
+        tuple(value.info for value in op.outputs),
+        product_dtype=_find_product_dtype(op) if op.macs else None,
     )
 
 
-def _multiplied(each: Executed) -> str | None:
+def _find_product_dtype(op: Executed) -> str | None:
     """Return the dtype of what a product multiplies if that is narrower than what it writes; otherwise None."""
-    return product_dtype([value.info.dtype for value in each.inputs], each.outputs[0].info.dtype)
+    return product_dtype([value.info.dtype for value in op.inputs], op.outputs[0].info.dtype)
 
 
 def _peak_spread(walk: Walk, input_values: Mapping[str, Value], outputs: list[Value]) -> PeakSpread:
@@ -165,8 +165,8 @@ def _peak_spread(walk: Walk, input_values: Mapping[str, Value], outputs: list[Va
 
 
 def _memory(walk: Walk, input_values: Mapping[str, Value], outputs: list[Value], weights: Weights) -> MemoryTimeline:
-    every = {record.identity: record.bytes for lists in weights.values() for each in lists for record in each}
-    unsized = Counter(each.operator for each in walk.executed for value in each.outputs if value.shape is None)
+    every = {record.identity: record.bytes for lists in weights.values() for one_list in lists for record in one_list}
+    unsized = Counter(op.operator for op in walk.executed for value in op.outputs if value.shape is None)
     return MemoryTimeline(
         sum(every.values()),
         sum(value.bytes for value in input_values.values()),

@@ -11,13 +11,13 @@ from onnx.reference import ReferenceEvaluator
 from .folding import is_repeatable
 from .values import Array, Value
 
-__all__ = ["counted_trips"]
+__all__ = ["count_trips"]
 
 #: The most turns that are gone through; each computes the condition alone.
 _MOST = 1000
 
 
-def counted_trips(
+def count_trips(
     graph: GraphProto,
     limit: int | None,
     begins: Sequence[Value | None],
@@ -35,7 +35,7 @@ def counted_trips(
     """
     formals = [formal.name for formal in graph.input]
     results = [result.name for result in graph.output]
-    needed = _needed(graph, formals, results)
+    needed = _find_needed(graph, formals, results)
     if needed is None:
         return None
     nodes, carried, outer = needed
@@ -67,7 +67,7 @@ def _turns(
     return limit if limit is not None and limit <= _MOST else None
 
 
-def _needed(
+def _find_needed(
     graph: GraphProto, formals: Sequence[str], results: Sequence[str]
 ) -> tuple[list[NodeProto], list[int], set[str]] | None:
     """Return the nodes that make the condition, the carried values that these read, and the names from around.
@@ -85,7 +85,7 @@ def _needed(
         if name in makers:
             if not is_repeatable(makers[name]):
                 return None
-            names += [each for each in makers[name].input if each]
+            names += [item for item in makers[name].input if item]
         elif name in formals[2:]:
             index = formals.index(name) - 2
             carried.add(index)

@@ -14,7 +14,7 @@ from profilerkit.costs import Shape
 from profilerkit.process.cached import cached_property
 from profilerkit.trace.records import TensorInfo
 
-from ..model.types import bytes_of, common_type, dims_of, dtype_name, shape_of, tensor_type
+from ..model.types import common_type, count_bytes, dtype_name, read_dims, read_shape, tensor_type
 
 __all__ = ["Array", "Executed", "Made", "Origin", "Value"]
 
@@ -50,7 +50,7 @@ class Value:
         copy.__dict__.update(self.__dict__, number=number)  # with its shape, where that was read already
         return copy
 
-    def agreed(self, others: Collection[Value]) -> Value:
+    def agree(self, others: Collection[Value]) -> Value:
         """Return what is known of a value that may also be one of others: nothing follows from the file alone then.
 
         It has the buffer of this value; a size, or the elements, where all agree.
@@ -80,20 +80,20 @@ class Value:
     @cached_property
     def shape(self) -> Shape | None:
         """Its shape; None where a size is not known before the model runs."""
-        return shape_of(self.type, {}) if self.is_tensor else None
+        return read_shape(self.type, {}) if self.is_tensor else None
 
     @cached_property
     def bytes(self) -> int:
         """The bytes that it takes; 0 where its shape is not known."""
         shape = self.shape
-        return 0 if shape is None else bytes_of(shape.numel, self.element)
+        return 0 if shape is None else count_bytes(shape.numel, self.element)
 
     @cached_property
     def info(self) -> TensorInfo:
         """Shape and dtype for reports, with -1 for a size that is not known."""
         if self.shape is not None:
             return TensorInfo(tuple(self.shape), dtype_name(self.element))
-        dims = dims_of(self.type) if self.is_tensor else ()
+        dims = read_dims(self.type) if self.is_tensor else ()
         sizes = tuple(dim if isinstance(dim, int) else -1 for dim in dims or ())
         return TensorInfo(sizes, dtype_name(self.element))
 

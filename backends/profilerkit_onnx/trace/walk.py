@@ -16,16 +16,16 @@ from profilerkit.costs import Cost, Shape
 from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import is_known
-from ..model.types import shape_of, tensor_type
+from ..model.types import read_shape, tensor_type
 from .control_flow import SUBGRAPHS
-from .folding import array_of, folded, is_of_shape
-from .functions import body_of, function_key
-from .inference import inferred, schema_of
-from .pricing import attributes_of, has_unknown_lengths, name_of, price
+from .folding import fold, is_of_shape, read_array
+from .functions import find_body, function_key
+from .inference import find_schema, infer
+from .pricing import has_unknown_lengths, name_operator, price, read_attributes
 from .signatures import Known, signature
 from .values import Executed, Made, Origin, Value
 
-__all__ = ["Walk", "made_before"]
+__all__ = ["Walk", "find_value"]
 
 Values = dict[str, Value]
 #: Types of values that the file declares, for operators that onnx's inference does not know.
@@ -44,7 +44,7 @@ class UnfitError(Exception):
     """The shapes that reach a node do not fit its operator."""
 
 
-def made_before(name: str, values: Mapping[str, Value], node: NodeProto | None = None) -> Value:
+def find_value(name: str, values: Mapping[str, Value], node: NodeProto | None = None) -> Value:
     """Return a value by its name; raise `UnfitError` if nothing in the graph has made it, as in a damaged file."""
     if name in values:
         return values[name]
@@ -102,7 +102,7 @@ class Walk:
         for index, node in enumerate(nodes):
             if top:
                 self.node = index
-            inputs = [made_before(name, values, node) if name else None for name in node.input]
+            inputs = [find_value(name, values, node) if name else None for name in node.input]
             if node.op_type in SUBGRAPHS and not node.domain:
                 SUBGRAPHS[node.op_type](self, node, inputs, values, times)
             else:
@@ -121,12 +121,12 @@ class Walk:
             self._take(outcome, node, inputs, again, values, times)
             return
         outputs, inferred_alone = self._outputs(node, inputs)
-        if not is_known(name_of(node)) and not all(value.constant for value in outputs):
-            body = body_of(node, inputs, self.opsets)
+        if not is_known(name_operator(node)) and not all(value.constant for value in outputs):
+            body = find_body(node, inputs, self.opsets)
             if body is not None and self._by_definition(node, body, inputs, values, times):
                 return
         constant = bool(outputs) and all(value.constant for value in outputs)
-        cost, missing = (Cost(0, 0), "") if constant else price(node, inputs, outputs, attributes_of(node))
+        cost, missing = (Cost(0, 0), "") if constant else price(node, inputs, outputs, read_attributes(node))
         outcome = Known(outputs, constant, cost, missing)
         if key is not None and inferred_alone:
             self.seen[key] = outcome
@@ -167,7 +167,7 @@ class Walk:
             path = self.paths[self.node] if self.paths else ""
             every = Branch.of([(path, macs * times, flops * times)])
             self.choices.append(Choice((every, Branch({})), 0, _SHORTER.format(node.name or node.output[0])))
-        self.executed.append(Executed(name_of(node), self.node, read, made, times, macs, flops, missing))
+        self.executed.append(Executed(name_operator(node), self.node, read, made, times, macs, flops, missing))
 
     def _by_definition(
         self,
@@ -179,12 +179,12 @@ class Walk:
     ) -> bool:
         """Go over the body by which the standard defines an operator; say no where that leads nowhere."""
         lists: tuple[list[Any], ...] = (self.executed, self.spans, self.choices, self.forks)
-        lengths, missed = [len(each) for each in lists], self.missed.copy()
+        lengths, missed = [len(one_list) for one_list in lists], self.missed.copy()
         try:
             self._inside(node, body, inputs, values, times)
         except (UnfitError, KeyError):  # a body of the standard may lean on what onnx's own inference refuses
-            for each, length in zip(lists, lengths, strict=True):
-                del each[length:]
+            for one_list, length in zip(lists, lengths, strict=True):
+                del one_list[length:]
             self.missed = missed
             return False
         return True
@@ -211,7 +211,7 @@ class Walk:
         attributes = {**{attribute.name: attribute for attribute in function.attribute_proto}, **attributes}
         self.opsets, self.declared = {**outer, **opsets}, {}
         try:
-            body = [_filled(each, attributes, inner, set(function.input)) for each in function.node]
+            body = [_fill_attributes(item, attributes, inner, set(function.input)) for item in function.node]
             self.over(body, inner, times)
         finally:
             self.opsets, self.declared = outer, declared
@@ -227,15 +227,15 @@ class Walk:
         if node.op_type == "Constant" and not node.domain:
             return [self._constant(node)], False
         try:
-            types = inferred(node, schema_of(node, self.opsets), inputs, self.opsets)
+            types = infer(node, find_schema(node, self.opsets), inputs, self.opsets)
         except InferenceError as error:
             shapes = ", ".join("-" if value is None else str(value.info.shape) for value in inputs)
             words = " ".join(str(error).split())
             raise UnfitError(
-                f"the operator {name_of(node)} of the node {node.name or node.output[0]!r} does not fit inputs of the "
-                f"shapes {shapes}: {words}"
+                f"the operator {name_operator(node)} of the node {node.name or node.output[0]!r} does not fit inputs "
+                f"of the shapes {shapes}: {words}"
             ) from None
-        arrays = folded(node, inputs, self.opsets)
+        arrays = fold(node, inputs, self.opsets)
         values = [value for value in inputs if value is not None]
         constant = bool(values) and all(value.constant for value in values)
         from_inputs = not is_of_shape(node) and any(value.from_inputs for value in values)
@@ -258,8 +258,8 @@ class Walk:
         if array is not None and kind is not None:
             return tensor_type(kind.tensor_type.elem_type, tuple(getattr(array, "shape", ())))
         declared = self.declared.get(name)
-        if declared is not None and (kind is None or shape_of(kind, {}) is None):
-            shape = shape_of(declared, self.sizes)
+        if declared is not None and (kind is None or read_shape(kind, {}) is None):
+            shape = read_shape(declared, self.sizes)
             if shape is not None:
                 return tensor_type(declared.tensor_type.elem_type, shape)
         return declared or TypeProto() if kind is None else kind
@@ -270,10 +270,10 @@ class Walk:
             if attribute.name == "value" and attribute.HasField("t"):
                 tensor = attribute.t
                 return Value.of(
-                    self.number(), tensor.data_type, Shape(tensor.dims), constant=True, array=array_of(tensor)
+                    self.number(), tensor.data_type, Shape(tensor.dims), constant=True, array=read_array(tensor)
                 )
-        [array] = folded(node, [], self.opsets)
-        kinds = inferred(node, schema_of(node, self.opsets), [], self.opsets)
+        [array] = fold(node, [], self.opsets)
+        kinds = infer(node, find_schema(node, self.opsets), [], self.opsets)
         return Value(self.number(), kinds[0] or TypeProto(), constant=True, array=array)
 
 
@@ -284,7 +284,9 @@ def _is_settled(value: Value, kind: TypeProto | None) -> bool:
     return value.array is not None or (value.type is kind and (not value.is_tensor or value.shape is not None))
 
 
-def _filled(node: NodeProto, attributes: Mapping[str, AttributeProto], inner: Values, formal: set[str]) -> NodeProto:
+def _fill_attributes(
+    node: NodeProto, attributes: Mapping[str, AttributeProto], inner: Values, formal: set[str]
+) -> NodeProto:
     """Return a node of a function's body with the attributes of the call, without inputs that the call leaves out."""
     copy = NodeProto()
     copy.CopyFrom(node)

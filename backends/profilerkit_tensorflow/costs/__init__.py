@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profilerkit.process.modules import modules_of
+from profilerkit.process.modules import import_modules
 
 from .registry import (
     OpCall,
@@ -17,7 +17,7 @@ from .registry import (
 )
 
 #: The families of operators, each a module of adapters.
-FAMILIES = tuple(modules_of(__name__, __path__, but=("registry",)).values())
+FAMILIES = tuple(import_modules(__name__, __path__, but=("registry",)).values())
 
 __all__ = [
     "FAMILIES",

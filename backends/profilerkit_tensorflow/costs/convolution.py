@@ -41,7 +41,7 @@ def conv_with_bias(call: OpCall) -> Cost:
 
 
 @register_op_cost("FusedPadConv2D")
-def padded_conv(call: OpCall) -> Cost:
+def conv_with_padding(call: OpCall) -> Cost:
     """Cost of the convolution; its filter is the third input."""
     return convolution.convolution(call.outputs[0].numel, one_filter(call, call.inputs[2]))
 
@@ -74,8 +74,8 @@ def _register_gradient(name: str, filters: Filter, depthwise: bool) -> None:
     def gradient(call: OpCall) -> Cost:
         """As many multiply-accumulates as the convolution whose gradient it is; also a transposed convolution."""
         shape = filters(call)
-        each = kernel_elements(shape) if depthwise else one_filter(call, shape)
-        return convolution.convolution(call.inputs[2].numel, each)
+        number = kernel_elements(shape) if depthwise else one_filter(call, shape)
+        return convolution.convolution(call.inputs[2].numel, number)
 
 
 for _name in ("Conv2DBackpropInput", "Conv3DBackpropInput", "Conv3DBackpropInputV2", "Conv2DBackpropInputV2"):

@@ -19,7 +19,7 @@ def non_maximum_suppression(call: OpCall) -> Cost:
 
 
 @register_op_cost("CombinedNonMaxSuppression")
-def combined_non_maximum_suppression(call: OpCall) -> Cost:
+def non_maximum_suppression_by_class(call: OpCall) -> Cost:
     """The overlaps of the boxes of each image, once for each class."""
     batch, boxes, classes = call.inputs[1]
     return detection.non_maximum_suppression(boxes).times(batch * classes)

@@ -48,7 +48,7 @@ OPERATORS.register_unless_neutral("DIVIDE", 1, (1,), "Div", "RealDiv")
 @register_op_costs("AddN", "AccumulateNV2")
 def add_all(call: OpCall) -> Cost:
     """``n - 1`` additions for each element of n summands."""
-    return elementwise.sum_of(len(call.inputs), call.outputs[0].numel if call.has_floats else 0)
+    return elementwise.add_summands(len(call.inputs), call.outputs[0].numel if call.has_floats else 0)
 
 
 @register_op_cost("TridiagonalMatMul")

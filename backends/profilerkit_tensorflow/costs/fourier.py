@@ -14,7 +14,7 @@ def _transform(points: Shape, axes: Sequence[int], real: bool) -> Cost:
     return fourier.transform(points.numel, math.prod(points[axis] for axis in axes), real)
 
 
-def _padded(call: OpCall, axes: Sequence[int]) -> Shape:
+def _pad(call: OpCall, axes: Sequence[int]) -> Shape:
     """Return the shape of the real points: the input's, cut or padded to the lengths that the second input gives."""
     lengths = call.value(1)
     if lengths is None:
@@ -42,7 +42,7 @@ def _register(name: str, dimensions: int) -> None:
 
     def real_to_complex(call: OpCall) -> Cost:
         """Return the cost of transforms of real points."""
-        return _transform(_padded(call, axes), axes, real=True)
+        return _transform(_pad(call, axes), axes, real=True)
 
     def complex_to_real(call: OpCall) -> Cost:
         """Return the cost of transforms to real points."""
@@ -62,11 +62,11 @@ for _dimensions, _suffix in ((1, ""), (2, "2D"), (3, "3D")):
 def over_axes(call: OpCall) -> Cost:
     """Return the cost of transforms of complex points."""
     axes = _axes(call)
-    return _transform(_padded(call, axes), axes, real=False)
+    return _transform(_pad(call, axes), axes, real=False)
 
 
 @register_op_costs("RFFTND", "IRFFTND")
 def real_over_axes(call: OpCall) -> Cost:
     """Return the cost of transforms of, or to, real points."""
     axes = _axes(call)
-    return _transform(_padded(call, axes), axes, real=True)
+    return _transform(_pad(call, axes), axes, real=True)

@@ -46,7 +46,7 @@ _NAMES: dict[str, Callable[[OpCall], Cost]] = {
 
 def _register(name: str, product: Callable[[OpCall], Cost]) -> None:
     @register_op_cost(name)
-    def fused(call: OpCall) -> Cost:
+    def count(call: OpCall) -> Cost:
         """The product, and the operators in the attribute ``fused_ops`` for each output element."""
         formulas = [_FUSED.get(operator) for operator in call.attribute("fused_ops")]
         cost = product(call)

@@ -37,12 +37,12 @@ def einsum(call: OpCall) -> Cost:
     Dimensions under an ellipsis are labels, and broadcast. A gradient is by `profilerkit.costs.matmul.einsum_gradient`.
     """
     operands, _, result = call.attribute("equation").replace(" ", "").partition("->")
-    terms = [_sized(term, shape) for term, shape in zip(operands.split(","), call.inputs, strict=True)]
+    terms = [_read_sizes(term, shape) for term, shape in zip(operands.split(","), call.inputs, strict=True)]
     formula = matmul.einsum_gradient if call.is_gradient_of_einsum else matmul.einsum
-    return formula(terms, _sized(result, call.outputs[0]))
+    return formula(terms, _read_sizes(result, call.outputs[0]))
 
 
-def _sized(term: str, shape: Shape) -> dict[str, int]:
+def _read_sizes(term: str, shape: Shape) -> dict[str, int]:
     """Return the size of each label of a term; those under an ellipsis are numbered from the right."""
     before, ellipsis, after = term.partition("...")
     covered = len(shape) - len(before) - len(after) if ellipsis else 0

@@ -7,7 +7,7 @@ from profilerkit.costs import activation, elementwise, normalization
 from .registry import Cost, OpCall, register_elementwise, register_op_cost, register_op_costs
 
 
-def _normalized(call: OpCall) -> Cost:
+def _normalize(call: OpCall) -> Cost:
     elements = call.inputs[0].numel
     if call.attribute("is_training"):
         return normalization.normalize(elements)
@@ -26,17 +26,17 @@ def _is_activated(call: OpCall) -> bool:
     "_MklNativeFusedBatchNormV2",
     "_MklNativeFusedBatchNormV3",
 )
-def fused_batch_norm(call: OpCall) -> Cost:
+def batch_norm(call: OpCall) -> Cost:
     """Return the cost with known statistics, or in training with those of the batch."""
-    return _normalized(call)
+    return _normalize(call)
 
 
 @register_op_costs("_FusedBatchNormEx", "_MklNativeFusedBatchNormEx")
 def batch_norm_with_activation(call: OpCall) -> Cost:
     """As without; an addition for each element of a side input, and the activation (ReLU)."""
     elements = call.inputs[0].numel
-    cost = _normalized(call).plus(elementwise.sum_of(1 + (call.attribute("num_side_inputs") or 0), elements))
-    return activation.activated(cost, elements, "relu" if _is_activated(call) else None)
+    cost = _normalize(call).plus(elementwise.add_summands(1 + (call.attribute("num_side_inputs") or 0), elements))
+    return activation.add_activation(cost, elements, "relu" if _is_activated(call) else None)
 
 
 @register_op_costs(
@@ -48,7 +48,7 @@ def batch_norm_with_activation(call: OpCall) -> Cost:
     "_MklNativeFusedBatchNormGradV2",
     "_MklNativeFusedBatchNormGradV3",
 )
-def fused_batch_norm_gradient(call: OpCall) -> Cost:
+def batch_norm_gradient(call: OpCall) -> Cost:
     """Return the cost of all three gradients, and of that of the ReLU that is fused with it."""
     elements = call.inputs[0].numel
     cost = normalization.batch_norm_gradient(elements, training=bool(call.attribute("is_training")))

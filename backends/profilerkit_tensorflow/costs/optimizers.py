@@ -41,8 +41,8 @@ _RULES: dict[str, tuple[int, Rule]] = {
     "CenteredRMSProp": (8, _plain(partial(optimizers.rmsprop, centered=True))),
     "Ftrl": (3, _plain(optimizers.ftrl)),
     "FtrlV2": (3, _plain(partial(optimizers.ftrl, shrinkage=True))),
-    "AddSign": (6, _plain(optimizers.signed)),
-    "PowerSign": (6, _plain(partial(optimizers.signed, power=True))),
+    "AddSign": (6, _plain(optimizers.step_by_sign)),
+    "PowerSign": (6, _plain(partial(optimizers.step_by_sign, power=True))),
 }
 #: Rules that have no variant for sparse gradients.
 _DENSE_ONLY = ("GradientDescent", "Adam", "AdamWithAmsgrad", "AdaMax", "AddSign", "PowerSign")

@@ -49,7 +49,7 @@ _INTEGERS = """
 
 def _register(name: str, product: Callable[[OpCall], Cost]) -> None:
     @register_op_cost(name)
-    def quantized(call: OpCall) -> Cost:
+    def count(call: OpCall) -> Cost:
         """Return the multiply-accumulates of the product over floats."""
         return product(call)
 

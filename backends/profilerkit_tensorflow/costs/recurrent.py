@@ -43,7 +43,7 @@ def cudnn_rnn_gradient(call: OpCall) -> Cost:
 
 def _lstm_cells(call: OpCall, positions: int, weights: Shape) -> Cost:
     peepholes, forget_bias = bool(call.attribute("use_peephole")), bool(call.attribute("forget_bias"))
-    return recurrent.joined_lstm(positions, weights.numel, weights[1] // 4, peepholes, forget_bias)
+    return recurrent.lstm_with_joined_product(positions, weights.numel, weights[1] // 4, peepholes, forget_bias)
 
 
 @register_op_costs("BlockLSTM", "BlockLSTMV2")

@@ -23,20 +23,20 @@ def _register_over_axes(name: str, formula: Callable[[int], Cost]) -> None:
 
 _OVER_AXES: tuple[tuple[str, Callable[[int], Cost]], ...] = (
     *(("Sum", reduction.total), ("Mean", reduction.total), ("Max", reduction.extreme), ("Min", reduction.extreme)),
-    *(("Prod", reduction.multiplied), ("EuclideanNorm", reduction.norm)),
+    *(("Prod", reduction.multiply), ("EuclideanNorm", reduction.norm)),
 )
 for _name, _formula in _OVER_AXES:
     _register_over_axes(_name, _formula)
 
 register_reduction(reduction.total, "BiasAddGrad", "Cumsum")
-register_reduction(reduction.multiplied, "Cumprod")
+register_reduction(reduction.multiply, "Cumprod")
 register_reduction(reduction.total, "MirrorPadGrad", "TileGrad")  # the gradients of copies are summed
 register_reduction(reduction.norm, "L2Loss")
 register_reduction(reduction.log_sum_exp, "CumulativeLogsumexp")
 register_reduction(elementwise.adjust_contrast, "AdjustContrast", "AdjustContrastv2")
 _SEGMENT: dict[Callable[[int], Cost], str] = {
     reduction.extreme: "SegmentMax SegmentMaxV2 SegmentMin SegmentMinV2 UnsortedSegmentMax UnsortedSegmentMin",
-    reduction.multiplied: "SegmentProd SegmentProdV2 UnsortedSegmentProd",
+    reduction.multiply: "SegmentProd SegmentProdV2 UnsortedSegmentProd",
     reduction.total: "SegmentMean SegmentSum SegmentSumV2 UnsortedSegmentSum",
 }
 for _segment, _names in _SEGMENT.items():
@@ -57,9 +57,9 @@ _SCATTERED = """
 
 def _register_scattering(name: str, updates: int) -> None:
     @register_op_cost(name)
-    def scattering(call: OpCall) -> Cost:
+    def count(call: OpCall) -> Cost:
         """One addition, product or comparison for each element of the updates."""
-        return reduction.scattered(call.inputs[updates].numel if call.has_floats else 0)
+        return reduction.scatter(call.inputs[updates].numel if call.has_floats else 0)
 
 
 for _name in _SCATTERED.split():
@@ -80,7 +80,7 @@ def _register_segments(name: str) -> None:
     def segments(call: OpCall) -> Cost:
         """One addition for each element of each row that is looked up."""
         data, indices = call.inputs[0], call.inputs[1]
-        return reduction.scattered(indices.numel * Shape(data[1:]).numel)
+        return reduction.scatter(indices.numel * Shape(data[1:]).numel)
 
 
 for _name in ("SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum"):

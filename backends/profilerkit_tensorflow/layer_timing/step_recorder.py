@@ -14,7 +14,7 @@ from profilerkit.error_text import shown
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder
 
-from ..running.devices import device_of
+from ..running.devices import find_device
 
 __all__ = ["TFStepRecorder"]
 
@@ -43,7 +43,7 @@ class TFStepRecorder(StepRecorder):
 
     def begin(self) -> None:
         """Begin to measure a step."""
-        device = device_of(self._model)
+        device = find_device(self._model)
         self._gpu = device if device.startswith("/GPU") else None
         self._wait()
         self._began = time.perf_counter()

@@ -12,23 +12,23 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.call_stack import shown_layers
-from profilerkit.errors import training_step_failed
+from profilerkit.backend_kit.call_stack import list_shown_layers
+from profilerkit.errors import explain_failed_step
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.trace.cross_check import TimedLayers
 
 from ..model.kinds import type_name
 from ..operator_timing.events import PassTimes, op_seconds
 from ..operator_timing.node_owners import NodeOwners, Placed, runs_of_bodies
-from ..operator_timing.profiled_programs import failures_as, fresh_call, has_gradient, training_program
+from ..operator_timing.profiled_programs import failures_as, fresh_call, has_gradient, make_training_program
 from ..running.devices import resolve_device
 from ..running.runs import require_values
-from ..trace.messages import failed
+from ..trace.messages import explain_failed_pass
 from ..trace.ownership import Owner
-from ..trace.program import Program, traced_program
-from ..trace.reachable_operators import running_operators
-from ..trace.tracing import BOOKKEEPING, run_of
-from ..untouched.preservation import preserved
+from ..trace.program import Program, trace_program
+from ..trace.reachable_operators import list_running_operators
+from ..trace.tracing import BOOKKEEPING, observe_run
+from ..untouched.preservation import preserve
 
 __all__ = ["layer_times"]
 
@@ -75,19 +75,19 @@ def layer_times(
     require_values(model, inputs)
     target = resolve_device(model, device)
     placed = tf.device(target) if device is not None else nullcontext()
-    with preserved(model, variable_values=True), placed:
+    with preserve(model, variable_values=True), placed:
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         synchronized = not target.startswith("/CPU")
         reusable = device is None and earlier is not None and earlier.fits(model, fed)
-        with failures_as(lambda error: failed(model, error, inputs)):
-            program = earlier if reusable and earlier is not None else traced_program(model, fed, apart=True)
-            forward = _timed(NodeOwners(program, training=False), program, fed, passes, synchronized)
+        with failures_as(lambda error: explain_failed_pass(model, error, inputs)):
+            program = earlier if reusable and earlier is not None else trace_program(model, fed, apart=True)
+            forward = _time_nodes(NodeOwners(program, training=False), program, fed, passes, synchronized)
         gradients = None
         if backward and has_gradient(program):
-            with failures_as(training_step_failed):
-                step, owners = training_program(model, fed, program)
-                gradients = _timed(owners, step, fed, passes, synchronized)
-    runs = [] if reusable else run_of(program, "the function that is timed", earlier)
+            with failures_as(explain_failed_step):
+                step, owners = make_training_program(model, fed, program)
+                gradients = _time_nodes(owners, step, fed, passes, synchronized)
+    runs = [] if reusable else observe_run(program, "the function that is timed", earlier)
     return TimedLayers(_layer_times(program, forward, gradients, backward), runs)
 
 
@@ -104,14 +104,14 @@ class _Timed:
 
     def seconds(self, backward: bool) -> list[dict[str, float]]:
         """Return the seconds of each layer, pass by pass."""
-        each: list[dict[str, float]] = []
+        items: list[dict[str, float]] = []
         for times in self.passes:
             seconds: defaultdict[str, float] = defaultdict(float)
             for executed, node in times.nodes.items():
                 if self.placed[executed].backward == backward:
                     seconds[self.placed[executed].owner.path] += node.share_seconds
-            each.append(seconds)
-        return each
+            items.append(seconds)
+        return items
 
     def nodes(self, backward: bool) -> Iterable[Placed]:
         """Return the owners of the nodes of one direction."""
@@ -130,23 +130,23 @@ class _Timed:
         )
 
 
-def _timed(owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronized: bool) -> _Timed:
+def _time_nodes(owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronized: bool) -> _Timed:
     call = fresh_call(program, inputs, synchronized)
     timed = op_seconds(call, passes).passes
     placed: dict[str, Placed] = {}
     for times in timed:
-        placed.update(owners.placed(times))
-    return _Timed(timed, placed, owners.compiled())
+        placed.update(owners.locate(times))
+    return _Timed(timed, placed, owners.find_compiled())
 
 
 def _layer_times(program: Program, forward: _Timed, gradients: _Timed | None, backward: bool) -> Iterator[LayerTime]:
     own_forward = forward.seconds(backward=False)
     own_backward = gradients.seconds(backward=True) if gradients is not None else None
     calls = _calls(program, forward)
-    missing = _missing(program, forward, gradients, calls)
+    missing = _find_missing(program, forward, gradients, calls)
     if backward and gradients is None:
         missing.setdefault("", []).append("it has no backward pass: none of its outputs is of a floating-point type")
-    for path, layer in shown_layers(program.layers, program.calls.calls):
+    for path, layer in list_shown_layers(program.layers, program.calls.calls):
         yield LayerTime(
             path=path,
             type=type_name(layer),
@@ -168,7 +168,7 @@ def _calls(program: Program, forward: _Timed) -> Counter[str]:
     return +calls
 
 
-def _missing(
+def _find_missing(
     program: Program, forward: _Timed, gradients: _Timed | None, calls: Mapping[str, int]
 ) -> dict[str, list[str]]:
     """Return what the times of each layer leave out."""
@@ -176,7 +176,7 @@ def _missing(
     ran = {node.owner.path for node in forward.nodes(backward=False) if node.type not in BOOKKEEPING}
     hosts = _hosts(forward.nodes(backward=False))
     ran |= {path for path, _ in forward.compiled}
-    for path in sorted(_working(program) & calls.keys() - ran - hosts.keys()):
+    for path in sorted(_find_working_layers(program) & calls.keys() - ran - hosts.keys()):
         reasons.setdefault(path, []).append(
             "none of its operators ran: TensorFlow has merged them or computed them before"
         )
@@ -205,7 +205,7 @@ def _hosts(nodes: Iterable[Placed]) -> dict[str, str]:
     return {path: ", ".join(map(repr, sorted(kernels))) for path, kernels in hosts.items()}
 
 
-def _working(program: Program) -> set[str]:
+def _find_working_layers(program: Program) -> set[str]:
     """Return the layers that own operators which do any work."""
     ownership, live = program.calls.ownership, _Live()
     return {
@@ -224,7 +224,7 @@ class _Live:
 
     def operators(self, owner: Owner) -> list[Any]:
         """Return the operators of a layer's call that run, those of the layers inside included."""
-        return [operator for operator in _window(owner) if operator.name in self._of(owner.graph)]
+        return [operator for operator in _window(owner) if operator.name in self._find_live(owner.graph)]
 
     def runs(self, owner: Owner) -> bool:
         """Return whether a call of a layer runs; one without operators runs if the call around it does."""
@@ -232,11 +232,11 @@ class _Live:
         if not operators:
             return owner.outer is None or owner.outer.graph is None or self.runs(owner.outer)
         working = [operator for operator in operators if operator.type not in _UNINFORMATIVE]
-        return any(operator.name in self._of(owner.graph) for operator in working or operators)
+        return any(operator.name in self._find_live(owner.graph) for operator in working or operators)
 
-    def _of(self, graph: Any) -> set[str]:
+    def _find_live(self, graph: Any) -> set[str]:
         if id(graph) not in self._names:
-            self._names[id(graph)] = {operator.name for operator in running_operators(graph, graph.outputs)}
+            self._names[id(graph)] = {operator.name for operator in list_running_operators(graph, graph.outputs)}
         return self._names[id(graph)]
 
 

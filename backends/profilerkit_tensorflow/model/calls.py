@@ -1,4 +1,4 @@
-"""Calling a model of any kind once, in inference mode: its arguments, and the side effects; `preserved` undoes them.
+"""Calling a model of any kind once, in inference mode: its arguments, and the side effects; `preserve` undoes them.
 
 | kind | takes ``training`` | side effects of a call |
 |---|---|---|
@@ -25,17 +25,17 @@ from profilerkit.backend_kit.keras_layers import call_arguments, is_keras, is_le
 from profilerkit.unfinished import require_finished
 
 from ..compat import is_from_sigmoid
-from ..untouched.preservation import preserved
+from ..untouched.preservation import preserve
 
 __all__ = [
     "CompiledCall",
     "call_model",
-    "finished",
+    "check_outputs",
+    "compute_outputs",
     "is_keras",
     "is_legacy_keras",
-    "outputs_of",
-    "saved_for_inference",
-    "served_signature",
+    "is_saved_for_inference",
+    "read_served_signature",
     "takes_training",
 ]
 
@@ -66,21 +66,21 @@ def call_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     return model(*args, training=False, **kwargs)
 
 
-def outputs_of(model: Any, inputs: ModelInputs) -> Any:
+def compute_outputs(model: Any, inputs: ModelInputs) -> Any:
     """Return the outputs for the inputs: by `call_model`, or by the function that was given as ``call=``.
 
     Such a function may call the model in any way; Keras runs it in inference mode unless it says otherwise.
     """
     function = inputs.function
     if function is None:
-        return finished(call_model(model, inputs.args, inputs.kwargs))
+        return check_outputs(call_model(model, inputs.args, inputs.kwargs))
     if not is_keras(model):
-        return finished(inputs.run(model))
+        return check_outputs(inputs.run(model))
     _require_built(model)
-    return finished(_without_side_effects(model, inputs.args, inputs.kwargs, functools.partial(function, model)))
+    return check_outputs(_without_side_effects(model, inputs.args, inputs.kwargs, functools.partial(function, model)))
 
 
-def finished(outputs: Any) -> Any:
+def check_outputs(outputs: Any) -> Any:
     """Return the outputs of a model; raises `InputError` for a generator and the like, which has done no work yet."""
     for output in tf.nest.flatten(outputs):
         require_finished(output)
@@ -110,7 +110,7 @@ class CompiledCall:
         """Return the model's outputs in inference mode."""
         if self._function is not None:
             try:
-                with self._traced_apart(args, kwargs):
+                with self._trace_apart(args, kwargs):
                     return self._function(args, kwargs)
             except MemoryError:
                 raise
@@ -118,14 +118,14 @@ class CompiledCall:
                 self._function = None
         return self._call(args, kwargs)
 
-    def _traced_apart(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> AbstractContextManager[Any]:
+    def _trace_apart(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> AbstractContextManager[Any]:
         """Restore the model after a call that may trace it: a cache would keep tensors of the trace."""
         leaves = tf.nest.flatten((args, dict(kwargs)))
         kinds = tuple(tf.type_spec_from_value(leaf) if tf.is_tensor(leaf) else repr(leaf) for leaf in leaves)
         if kinds in self._traced:
             return nullcontext()
         self._traced.add(kinds)
-        return preserved(self.model)
+        return preserve(self.model)
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         outputs = call_model(self.model, args, kwargs)
@@ -169,7 +169,7 @@ def _call_signature(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     return signatures[chosen](**dict(zip(names, args, strict=False)), **kwargs)
 
 
-def served_signature(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def read_served_signature(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the types of the arguments of a saved model without ``__call__``; none where it serves nothing."""
     serve = getattr(model, "serve", None)
     if callable(serve):
@@ -185,7 +185,7 @@ def takes_training(model: Callable[..., Any]) -> bool:
     saved = getattr(model, "__call__", None)  # noqa: B004 - what a saved model restores there holds its signatures
     functions = getattr(saved, "concrete_functions", None) or getattr(model, "concrete_functions", None)
     if functions is not None:
-        return any(saved_for_inference(function) for function in functions)
+        return any(is_saved_for_inference(function) for function in functions)
     try:
         parameter = inspect.signature(model).parameters.get("training")
     except (TypeError, ValueError):  # a callable without a signature, such as one of C's
@@ -193,7 +193,7 @@ def takes_training(model: Callable[..., Any]) -> bool:
     return parameter is not None and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY
 
 
-def saved_for_inference(function: Any) -> bool:
+def is_saved_for_inference(function: Any) -> bool:
     """Return whether a saved function was saved with ``training=False``."""
     positional, keywords = function.structured_input_signature
     parameters = list(function.function_type.parameters) if hasattr(function, "function_type") else []

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.keras_layers import declared_call, is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, read_declared_call
 from profilerkit.declared_inputs import DeclaredInput
 
-from .calls import saved_for_inference, served_signature
+from .calls import is_saved_for_inference, read_served_signature
 from .kinds import is_saved_model
 
-__all__ = ["declared_inputs"]
+__all__ = ["read_declared_inputs"]
 
 
-def declared_inputs(model: Any) -> ModelInputs | None:
+def read_declared_inputs(model: Any) -> ModelInputs | None:
     """Return the call that a model declares, with a `DeclaredInput` for each tensor; None where it declares none."""
     if is_keras(model) or is_legacy_keras(model):
-        args, kwargs = declared_call(model)
+        args, kwargs = read_declared_call(model)
     elif is_saved_model(model):
-        args, kwargs = _saved_call(model)
+        args, kwargs = _read_saved_call(model)
     else:
         args, kwargs = tuple(getattr(model, "input_signature", None) or ()), {}
     if not all(hasattr(leaf, "shape") for leaf in (*args, *kwargs.values())):
@@ -27,11 +27,14 @@ def declared_inputs(model: Any) -> ModelInputs | None:
     return ModelInputs(*args, **kwargs).map(DeclaredInput.of) if args or kwargs else None
 
 
-def _saved_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _read_saved_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the declared arguments of the model's call, or of what it serves."""
     if not callable(model):
-        return served_signature(model)
+        return read_served_signature(model)
     functions = model.__call__.concrete_functions
-    function = next((each for each in functions if saved_for_inference(each)), next(iter(functions), None))
+    function = next(
+        (one_function for one_function in functions if is_saved_for_inference(one_function)),
+        next(iter(functions), None),
+    )
     positional, _ = ((), {}) if function is None else function.structured_input_signature
     return tuple(leaf for leaf in positional if not isinstance(leaf, (bool, type(None)))), {}

@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.plugging.trust import refused
+from profilerkit.plugging.trust import make_refusal
 
 from ..compat import new_saved_model
 
@@ -47,11 +47,11 @@ def require_harmless_keras_file(path: Path) -> None:
     for part in _parts(_configuration(path)):
         problem = _code_in(part)
         if problem:
-            raise refused(path, f"has {problem}")
+            raise make_refusal(path, f"has {problem}")
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             if any(name.endswith((".npz", ".pkl", ".pickle")) for name in archive.namelist()):
-                raise refused(path, "has weights that may be pickled")
+                raise make_refusal(path, "has weights that may be pickled")
 
 
 def _configuration(path: Path) -> Any:
@@ -89,7 +89,7 @@ def _code_in(part: dict[str, Any]) -> str:
     module = part.get("module")
     if "config" not in part or not isinstance(module, str) or module == "builtins" or _is_registered(part):
         return ""
-    package, *inner = [each for each in module.split(".") if each not in ("src", "api", "_tf_keras")]
+    package, *inner = [item for item in module.split(".") if item not in ("src", "api", "_tf_keras")]
     if package not in ("keras", "tf_keras") or (inner and inner[0] not in _MODEL_PACKAGES):
         called = part["config"] if name == "function" else name
         return f"{module}.{called}, which is not a layer or function of Keras"
@@ -124,6 +124,6 @@ def require_harmless_saved_model(folder: Path) -> None:
             for node in nodes:
                 prints_to_file = node.op == "PrintV2" and node.attr["output_stream"].s.startswith(b"file:")
                 if node.op in _UNSAFE_OPERATORS or prints_to_file:
-                    raise refused(
+                    raise make_refusal(
                         folder, f"runs {node.op} ({node.name}{f' of {function_name}' if function_name else ''})"
                     )

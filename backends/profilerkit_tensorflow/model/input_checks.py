@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs
-from profilerkit.backend_kit.keras_layers import declared_shapes, is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, read_declared_shapes
 
 __all__ = ["require_tensors", "wrong_ranks"]
 
@@ -27,7 +27,7 @@ def require_tensors(model: Any, inputs: ModelInputs) -> None:
         return
     leaves = list(inputs.leaves())
     for leaf in leaves:
-        problem = _refused(leaf)
+        problem = _find_problem(leaf)
         if problem is not None:
             raise InputError(f"inputs={_brief(leaf)} {problem}; {_WAYS}")
     if not leaves or not all(isinstance(leaf, (bool, int, float, complex)) for leaf in leaves):
@@ -44,7 +44,7 @@ def require_tensors(model: Any, inputs: ModelInputs) -> None:
 
 def wrong_ranks(model: Any, inputs: ModelInputs) -> Iterator[str]:
     """Yield a hint for each input that has one dimension more or less than the model declares."""
-    declared = declared_shapes(model) if is_keras(model) or is_legacy_keras(model) else []
+    declared = read_declared_shapes(model) if is_keras(model) or is_legacy_keras(model) else []
     if len(declared) != len(inputs.args) or inputs.function is not None:
         return
     for leaf, shape in zip(inputs.args, declared, strict=True):
@@ -56,7 +56,7 @@ def wrong_ranks(model: Any, inputs: ModelInputs) -> Iterator[str]:
             yield f"it takes {shape}, and got {tuple(leaf.shape)}: {wrong}"
 
 
-def _refused(leaf: Any) -> str | None:
+def _find_problem(leaf: Any) -> str | None:
     """Return what is wrong with an input that is no value; None if nothing is."""
     if type(leaf).__name__ == "KerasTensor" and type(leaf).__module__.partition(".")[0] in ("keras", "tf_keras"):
         return f"is a symbolic tensor without values; give input_shape={_sample_shape(leaf)}"

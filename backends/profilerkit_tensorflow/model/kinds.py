@@ -18,14 +18,14 @@ from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, vari
 from ..compat import is_saved_model, parts_of_module
 
 __all__ = [
-    "children_of",
     "holds_random_state",
     "is_function",
     "is_layer",
     "is_saved_model",
     "is_unbuilt",
     "is_variable",
-    "named_layers",
+    "list_children",
+    "list_layers",
     "own_states",
     "own_variables",
     "type_name",
@@ -68,18 +68,18 @@ def holds_random_state(variable: Any) -> bool:
     return variable_name(variable) in ("seed_generator_state", "StateVar")
 
 
-def named_layers(model: Any) -> list[tuple[str, Any]]:
+def list_layers(model: Any) -> list[tuple[str, Any]]:
     """Return every layer under every path it has, the model itself first, under the empty one."""
-    return call_stack.named_layers(model, children_of)
+    return call_stack.list_layers(model, list_children)
 
 
-def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
+def list_children(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the layers directly inside a layer, by name; one with several names under each of them.
 
-    See `profilerkit.backend_kit.keras_layers.children_of` for Keras; a ``tf.Module`` names them by its attributes.
+    See `profilerkit.backend_kit.keras_layers.list_children` for Keras; a ``tf.Module`` names them by its attributes.
     """
     if is_keras(layer) or is_legacy_keras(layer):
-        yield from keras_layers.children_of(layer)
+        yield from keras_layers.list_children(layer)
     elif isinstance(layer, tf.Module):
         for path, child in parts_of_module(layer, is_layer):
             yield _attribute_path(path), child
@@ -118,8 +118,8 @@ def _variables_of_saved(model: Any) -> list[Any]:
     if listed is not None and not callable(listed) and not is_variable(listed):
         return list(listed)
     functions = [getattr(model, "__call__", None), *dict(getattr(model, "signatures", {}) or {}).values()]  # noqa: B004
-    concrete = [each for function in functions for each in getattr(function, "concrete_functions", [function])]
-    captured = [v for each in concrete for v in getattr(getattr(each, "graph", None), "variables", ())]
+    concrete = [item for function in functions for item in getattr(function, "concrete_functions", [function])]
+    captured = [v for function in concrete for v in getattr(getattr(function, "graph", None), "variables", ())]
     return list({id(variable): variable for variable in (*captured, *_variables_in(model))}.values())
 
 

@@ -8,15 +8,15 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.keras_layers import declared_shapes, is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, read_declared_shapes
 from profilerkit.backend_kit.layouts import in_declared_layout
 
 from .input_checks import require_tensors
 
-__all__ = ["fitted"]
+__all__ = ["fit_inputs"]
 
 
-def fitted(model: Any, inputs: ModelInputs) -> ModelInputs:
+def fit_inputs(model: Any, inputs: ModelInputs) -> ModelInputs:
     """Return the inputs as a Keras model declares them, where their channels only need to be moved to the end.
 
     A batch of images ``(N, 3, 224, 224)``, as PyTorch has them, becomes ``(N, 224, 224, 3)`` for a model with an input
@@ -30,9 +30,9 @@ def fitted(model: Any, inputs: ModelInputs) -> ModelInputs:
     require_tensors(model, inputs)
     if inputs.kwargs or not (is_keras(model) or is_legacy_keras(model)):
         return inputs
-    args = in_declared_layout(inputs.args, declared_shapes(model), _shape_of, tf.transpose)
+    args = in_declared_layout(inputs.args, read_declared_shapes(model), _find_shape, tf.transpose)
     return inputs if args is inputs.args else ModelInputs(*args)
 
 
-def _shape_of(leaf: Any) -> Sequence[int | None] | None:
+def _find_shape(leaf: Any) -> Sequence[int | None] | None:
     return leaf.shape if tf.is_tensor(leaf) and leaf.shape.rank is not None else None

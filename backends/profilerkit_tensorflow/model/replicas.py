@@ -10,20 +10,20 @@ import tensorflow as tf
 
 from ..compat import require_whole
 from .kinds import is_function, own_variables
-from .variables import stored_variable, weights_of
+from .variables import find_stored_variable, list_weights
 
-__all__ = ["as_one_replica", "note_of_replicas", "strategy_of"]
+__all__ = ["as_one_replica", "find_strategy", "note_of_replicas"]
 
 
-def strategy_of(layers: Iterable[tuple[str, Any]]) -> Any:
+def find_strategy(layers: Iterable[tuple[str, Any]]) -> Any:
     """Return the distribution strategy that has made copies of the variables of layers, one for a replica, or None.
 
     Those of a function are the ones that it names, closes over, or captured when it was traced.
     """
     for _, layer in layers:
-        captured = [weight.variable for weight in weights_of(layer)] if is_function(layer) else []
+        captured = [weight.variable for weight in list_weights(layer)] if is_function(layer) else []
         for variable in (*captured, *(variable for _, variable in own_variables(layer))):
-            stored = stored_variable(variable)
+            stored = find_stored_variable(variable)
             strategy = getattr(stored, "distribute_strategy", None)
             if strategy is not None and hasattr(stored, "values"):  # a copy for each of its replicas here
                 require_whole(stored)

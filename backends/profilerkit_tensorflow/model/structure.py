@@ -17,7 +17,7 @@ from profilerkit.process.contents import Contents, Identity
 
 from ..untouched.held_state import HeldState
 
-__all__ = ["structure_of"]
+__all__ = ["read_structure"]
 
 #: Values that are compared by what they are.
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), tf.DType, tf.TensorShape)
@@ -30,7 +30,7 @@ _FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.C
 _WALKED = (tf.Module, tf.Variable, *_FUNCTIONS)
 
 
-def structure_of(model: Any) -> list[Any]:
+def read_structure(model: Any) -> list[Any]:
     """Return what changes when a model does, to be compared with ``==``: its objects, and the attributes of each.
 
     Layers, modules, trackers and what they lead to are written down by their identity, with the names and values of
@@ -62,8 +62,8 @@ def structure_of(model: Any) -> list[Any]:
 class _Structure(HeldState):
     """The state of a model without what its functions keep of being traced."""
 
-    def visit_of(self, kind: type) -> Any:
-        return None if issubclass(kind, (*_FUNCTIONS, tf.Variable)) else super().visit_of(kind)
+    def find_visit(self, kind: type) -> Any:
+        return None if issubclass(kind, (*_FUNCTIONS, tf.Variable)) else super().find_visit(kind)
 
 
 def _special(value: Any, contents: Contents) -> bool:
@@ -76,8 +76,8 @@ def _special(value: Any, contents: Contents) -> bool:
 
 def _add_all(values: Iterable[Any], contents: Contents) -> None:
     start = len(contents.written)
-    for each in values:
-        _add(each, contents)
+    for value in values:
+        _add(value, contents)
     contents.written.append(len(contents.written) - start)
 
 
@@ -88,8 +88,8 @@ def _add(value: Any, contents: Contents) -> None:
         contents.written.append(len(value))
     elif isinstance(value, tuple):
         contents.written.append(len(value))
-        for each in value:
-            _add(each, contents)
+        for item in value:
+            _add(item, contents)
     elif isinstance(value, _BY_CONTENTS):
         contents.add(value)
     else:

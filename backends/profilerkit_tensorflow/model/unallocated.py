@@ -9,20 +9,20 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..compat import keras_attribute, set_unallocated, unallocated_variable
+from ..compat import keras_attribute, make_unallocated_variable, set_unallocated
 
-__all__ = ["made_without_values", "unallocated_variables"]
+__all__ = ["collect_unallocated", "make_without_values"]
 
 #: Under which name Keras 3 lists the variables whose values it makes when the outermost stateless scope ends.
 _LISTED = "uninitialized_variables"
 
 
 @contextmanager
-def unallocated_variables() -> Iterator[list[Any]]:
+def collect_unallocated() -> Iterator[list[Any]]:
     """Yield a list to which every variable of TensorFlow's that is made in this context is added, without a value."""
     made: list[Any] = []
 
-    def unallocated(make: Callable[..., Any], **arguments: Any) -> Any:
+    def make_unallocated(make: Callable[..., Any], **arguments: Any) -> Any:
         value = arguments["initial_value"]
         shape, dtype = arguments.get("shape"), arguments.get("dtype")
         if shape is None or dtype is None:  # those of the value: in a graph that takes no memory
@@ -30,15 +30,15 @@ def unallocated_variables() -> Iterator[list[Any]]:
                 first = tf.convert_to_tensor(value() if callable(value) else value, dtype=dtype)
             shape, dtype = first.shape, first.dtype
         kept = {name: arguments.get(name) for name in ("trainable", "name", "synchronization", "aggregation")}
-        made.append(unallocated_variable(shape=shape, dtype=dtype, **kept))
+        made.append(make_unallocated_variable(shape=shape, dtype=dtype, **kept))
         return made[-1]
 
-    with tf.variable_creator_scope(unallocated):
+    with tf.variable_creator_scope(make_unallocated):
         yield made
 
 
 @contextmanager
-def made_without_values() -> Iterator[list[Any]]:
+def make_without_values() -> Iterator[list[Any]]:
     """Yield a list that has, at the end, the variables that layers of Keras 3 have made in this context.
 
     In a `keras.StatelessScope` they have no value. In its place each gets a variable of TensorFlow's without one, and

@@ -6,13 +6,13 @@ from typing import Any
 
 from profilerkit.backend_kit.keras_layers import flat_layers, is_keras, is_legacy_keras, own_variables
 
-from .kinds import is_function, named_layers
+from .kinds import is_function, list_layers
 from .variables import ModelParts
 
-__all__ = ["unmade_weights"]
+__all__ = ["describe_unmade_weights"]
 
 
-def unmade_weights(model: Any) -> str:
+def describe_unmade_weights(model: Any) -> str:
     """Return in words which Keras layers have no weights before the model's first call; empty if all have theirs."""
     inside = {id(layer): layer for outer in _keras_layers(model) for layer in flat_layers(outer)}
     names = [layer.name for layer in inside.values() if _lacks_weights(layer)]
@@ -28,7 +28,7 @@ def _keras_layers(model: Any) -> list[Any]:
         return [model]
     if is_function(model):
         return ModelParts(model).layers
-    return [layer for _, layer in named_layers(model) if is_keras(layer) or is_legacy_keras(layer)]
+    return [layer for _, layer in list_layers(model) if is_keras(layer) or is_legacy_keras(layer)]
 
 
 def _lacks_weights(layer: Any) -> bool:

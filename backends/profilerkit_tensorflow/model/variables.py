@@ -15,18 +15,18 @@ import tensorflow as tf
 
 from profilerkit.backend_kit.keras_layers import direct_layers, flat_layers, is_keras, is_layer_class
 
-from ..compat import is_saved_model, wrapped_variable
+from ..compat import is_saved_model, unwrap_variable
 from ..untouched.held_state import HeldState
 
 __all__ = [
     "ModelParts",
     "Weight",
+    "count_packed_elements",
+    "find_stored_variable",
     "fingerprint",
     "keras_variables",
-    "listed_weights",
-    "packed_elements",
-    "stored_variable",
-    "weights_of",
+    "list_weights",
+    "read_weight_list",
 ]
 
 #: Classes whose variables are no parameters, by their packages.
@@ -61,7 +61,7 @@ class Weight:
     bytes: int
 
 
-def weights_of(model: Any) -> list[Weight]:
+def list_weights(model: Any) -> list[Weight]:
     """Return the parameters of a model, each once.
 
     A Keras layer has its ``weights``, trainable where they are among its ``trainable_weights``; a module, the
@@ -72,15 +72,15 @@ def weights_of(model: Any) -> list[Weight]:
     parts = ModelParts(model)
     weights: dict[int, Weight] = {}
     for layer in parts.layers:
-        trainable = {id(stored_variable(variable)) for variable in listed_weights(layer, "trainable_weights")}
-        packed = dict(packed_elements(layer))
-        for variable in listed_weights(layer, "weights"):
-            key = id(stored_variable(variable))
+        trainable = {id(find_stored_variable(variable)) for variable in read_weight_list(layer, "trainable_weights")}
+        packed = dict(count_packed_elements(layer))
+        for variable in read_weight_list(layer, "weights"):
+            key = id(find_stored_variable(variable))
             weights.setdefault(key, _weight(variable, key in trainable, packed.get(key)))
-    others = {id(stored_variable(variable)) for holder in parts.others for variable in _own_variables(holder)}
-    trainable_here = _declared_trainable(model)
+    others = {id(find_stored_variable(variable)) for holder in parts.others for variable in _own_variables(holder)}
+    trainable_here = _read_declared_trainable(model)
     for variable in parts.plain:
-        key = id(stored_variable(variable))
+        key = id(find_stored_variable(variable))
         if key not in others and key not in weights and not _is_seed_state(variable):
             declared = variable.trainable if trainable_here is None else key in trainable_here
             weights[key] = _weight(variable, bool(declared))
@@ -96,13 +96,13 @@ def fingerprint(model: Any, values: bool = True) -> object:
     """
     return [
         (
-            id(stored_variable(weight.variable)),
+            id(find_stored_variable(weight.variable)),
             weight.shape,
             weight.dtype,
             weight.trainable,
             _checksum(weight.variable) if values else None,
         )
-        for weight in weights_of(model)
+        for weight in list_weights(model)
     ]
 
 
@@ -114,11 +114,11 @@ class ModelParts(HeldState):
         self.plain: list[Any] = []
         self.others: list[Any] = []
         self._root = model
-        self._no_parameters = tuple(_loaded_classes())
+        self._no_parameters = tuple(_list_loaded_classes())
         declared = getattr(model, "variables", None) if is_saved_model(model) else None
         super().__init__(*(declared if declared is not None else (model,)))
 
-    def visit_of(self, kind: type) -> tuple[Callable[[Any], Iterable[Any]], bool] | None:
+    def find_visit(self, kind: type) -> tuple[Callable[[Any], Iterable[Any]], bool] | None:
         if issubclass(kind, self._no_parameters):
             return self._end(self.others)
         if is_layer_class(kind):
@@ -128,7 +128,7 @@ class ModelParts(HeldState):
         # A module's functions may capture variables of others, such as the state of the optimizer of its training step.
         if issubclass(kind, _FUNCTIONS) and not isinstance(self._root, _FUNCTIONS):
             return None
-        return super().visit_of(kind)
+        return super().find_visit(kind)
 
     def _end(self, parts: list[Any]) -> tuple[Callable[[Any], Iterable[Any]], bool]:
         def note(value: Any) -> Iterable[Any]:
@@ -138,12 +138,12 @@ class ModelParts(HeldState):
         return note, True
 
 
-def listed_weights(layer: Any, which: str) -> list[Any]:
+def read_weight_list(layer: Any, which: str) -> list[Any]:
     """Return the weights that a Keras layer lists under a name, ``trainable_weights`` for instance."""
     try:
         return list(getattr(layer, which))
     except ValueError:  # tf_keras raises it for a model that is not built
-        return [variable for child in direct_layers(layer) for variable in listed_weights(child, which)]
+        return [variable for child in direct_layers(layer) for variable in read_weight_list(child, which)]
 
 
 def _own_variables(holder: Any) -> list[Any]:
@@ -151,22 +151,22 @@ def _own_variables(holder: Any) -> list[Any]:
     return list(variables() if callable(variables) else variables)
 
 
-def _declared_trainable(model: Any) -> set[int] | None:
+def _read_declared_trainable(model: Any) -> set[int] | None:
     declared = getattr(model, "trainable_variables", None) if is_saved_model(model) else None
-    return None if declared is None else {id(stored_variable(variable)) for variable in declared}
+    return None if declared is None else {id(find_stored_variable(variable)) for variable in declared}
 
 
 def _weight(variable: Any, trainable: bool, elements: int | None = None) -> Weight:
     shape = tuple(int(size) for size in variable.shape)
-    dtype = tf.as_dtype(stored_variable(variable).dtype)
+    dtype = tf.as_dtype(find_stored_variable(variable).dtype)
     stored = math.prod(shape)
     name = str(getattr(variable, "path", variable.name))
     return Weight(variable, name, shape, dtype.name, trainable, elements or stored, stored * dtype.size)
 
 
-def stored_variable(variable: Any) -> Any:
+def find_stored_variable(variable: Any) -> Any:
     """Return the TensorFlow variable of a Keras variable, or the Keras variable itself if it has none yet."""
-    inner = wrapped_variable(variable) if isinstance(variable, keras_variables()) else None
+    inner = unwrap_variable(variable) if isinstance(variable, keras_variables()) else None
     return variable if inner is None else inner
 
 
@@ -181,7 +181,7 @@ def _is_seed_state(variable: Any) -> bool:
     return str(variable.name).partition(":")[0].endswith("seed_generator_state")
 
 
-def packed_elements(layer: Any) -> Iterator[tuple[int, int]]:
+def count_packed_elements(layer: Any) -> Iterator[tuple[int, int]]:
     """Yield the variables of a layer that hold two 4-bit numbers in a byte, by id, with how many numbers they hold."""
     for part in flat_layers(layer) if is_keras(layer) else ():
         if getattr(part, "quantization_mode", None) not in _FOUR_BIT_MODES:
@@ -189,10 +189,10 @@ def packed_elements(layer: Any) -> Iterator[tuple[int, int]]:
         for name in _PACKED:
             variable = getattr(part, name, None)
             if isinstance(variable, keras_variables()):
-                yield id(stored_variable(variable)), _unpacked(part, name, tuple(variable.shape))
+                yield id(find_stored_variable(variable)), _count_unpacked(part, name, tuple(variable.shape))
 
 
-def _unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
+def _count_unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
     """Return how many numbers a packed variable stands for; the number stored where its layer does not record it."""
     attributes = vars(layer)
     candidates = [
@@ -209,7 +209,7 @@ def _unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
 
 
 def _checksum(variable: Any) -> int | None:
-    stored = stored_variable(variable)
+    stored = find_stored_variable(variable)
     if not hasattr(getattr(stored, "handle", None), "numpy"):  # in a graph, spread over devices, or not made yet
         return None
     try:
@@ -225,7 +225,7 @@ def _checksum(variable: Any) -> int | None:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-def _loaded_classes() -> Iterator[type]:
+def _list_loaded_classes() -> Iterator[type]:
     """Yield the classes of variables that are no parameters, of the packages that are imported."""
     for package, names in _NO_PARAMETERS.items():
         if package in sys.modules:

@@ -11,31 +11,31 @@ import tensorflow as tf
 from ..compat import whole_variable
 from .calls import is_keras, is_legacy_keras
 from .kinds import own_variables
-from .variables import listed_weights, stored_variable
+from .variables import find_stored_variable, read_weight_list
 
-__all__ = ["bytes_of", "elements_of", "identity_of", "trainable_variables_of"]
+__all__ = ["count_bytes", "count_elements", "identify", "list_trainable_variables"]
 
 
-def elements_of(variable: Any) -> int:
+def count_elements(variable: Any) -> int:
     """Return how many elements a variable stores; 0 for one without a size yet."""
     shape = tuple(variable.shape)
     return 0 if None in shape else math.prod(int(size) for size in shape)
 
 
-def bytes_of(variable: Any) -> int:
+def count_bytes(variable: Any) -> int:
     """Return the bytes that a variable stores."""
-    return elements_of(variable) * int(tf.as_dtype(variable.dtype).size)
+    return count_elements(variable) * int(tf.as_dtype(variable.dtype).size)
 
 
-def identity_of(variable: Any) -> int:
+def identify(variable: Any) -> int:
     """Return a number that is equal for a variable, the Keras variable around it, and its copy on each device.
 
     A mirrored variable (``tf.distribute.MirroredStrategy``) has a copy on each device, and those are what graphs know.
     """
-    return id(whole_variable(stored_variable(variable)))
+    return id(whole_variable(find_stored_variable(variable)))
 
 
-def trainable_variables_of(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> list[Any]:
+def list_trainable_variables(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> list[Any]:
     """Return the variables that training changes.
 
     A Keras model lists them; of the variables that modules and saved models hold and functions capture, they are those
@@ -44,15 +44,15 @@ def trainable_variables_of(layers: Iterable[tuple[str, Any]], captured: Iterable
     named = list(layers)
     model = named[0][1]
     if is_keras(model) or is_legacy_keras(model):
-        return listed_weights(model, "trainable_weights")
+        return read_weight_list(model, "trainable_weights")
     variables = [variable for _, layer in named for _, variable in own_variables(layer)]
-    frozen = {identity_of(v) for _, layer in named for v in _frozen(layer)}
-    distinct = {identity_of(variable): variable for variable in (*variables, *captured)}
+    frozen = {identify(v) for _, layer in named for v in _frozen(layer)}
+    distinct = {identify(variable): variable for variable in (*variables, *captured)}
     return [variable for key, variable in distinct.items() if variable.trainable and key not in frozen]
 
 
 def _frozen(layer: Any) -> Iterator[Any]:
     """Yield the variables that a Keras layer inside another kind of model lists as not trainable."""
     if is_keras(layer) or is_legacy_keras(layer):
-        trained = set(map(identity_of, listed_weights(layer, "trainable_weights")))
-        yield from (variable for variable in listed_weights(layer, "weights") if identity_of(variable) not in trained)
+        trained = set(map(identify, read_weight_list(layer, "trainable_weights")))
+        yield from (variable for variable in read_weight_list(layer, "weights") if identify(variable) not in trained)

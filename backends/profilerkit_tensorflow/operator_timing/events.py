@@ -179,8 +179,8 @@ def _passes(space: Any) -> tuple[PassTimes, ...]:
         if plane.name.startswith("/device:GPU"):
             device += _device_stretches(plane)
             continue
-        kernels = _named(plane, _KERNEL)
-        steps = _named(plane, _STEP_NAME)
+        kernels = _match_names(plane, _KERNEL)
+        steps = _match_names(plane, _STEP_NAME)
         for line in plane.lines:
             host += _host_stretches(_times(line, kernels))
             windows.update((int(step[1]), (start, end)) for start, end, step in _times(line, steps))
@@ -189,7 +189,7 @@ def _passes(space: Any) -> tuple[PassTimes, ...]:
     return tuple(_pass_times(*parts) for parts in dealt)
 
 
-def _named(plane: Any, pattern: re.Pattern[str]) -> dict[int, re.Match[str]]:
+def _match_names(plane: Any, pattern: re.Pattern[str]) -> dict[int, re.Match[str]]:
     matches = ((key, pattern.fullmatch(metadata.name)) for key, metadata in plane.event_metadata.items())
     return {key: matched for key, matched in matches if matched}
 

@@ -83,7 +83,7 @@ def node_path(executed_name: str) -> tuple[str, ...]:
     >>> node_path("encoder/PartitionedCall/while/body/_4/while/mul")
     ('encoder/PartitionedCall', 'while/body', 'while/mul')
     """
-    name = _unoptimized(executed_name)
+    name = _remove_optimizer_marks(executed_name)
     path = []
     start = 0
     for level in _LEVEL.finditer(name):
@@ -92,7 +92,7 @@ def node_path(executed_name: str) -> tuple[str, ...]:
     return (*path, name[start:])
 
 
-def _unoptimized(name: str) -> str:
+def _remove_optimizer_marks(name: str) -> str:
     name = _ADDED_SUFFIX.sub("", name)
     name = _ARITHMETIC.sub("", name)
     if _FOLDED_PREFIX.match(name):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..compat import forward_graph
-from ..trace.gradient_names import forward_names, is_gradient_name, traced_name
+from ..trace.gradient_names import find_traced_name, forward_names, is_gradient_name
 from ..trace.graph_access import find_body, forward_function, function_attributes
 from ..trace.ownership import Owner, Ownership
 from ..trace.program import Program
@@ -91,43 +91,43 @@ class NodeOwners:
         self._bodies: dict[tuple[str, ...], Body] = {(): self.main}
         graphs = [call.graph for call in self._ownership.calls]
         self._traced = set(map(id, graphs))
-        self._traced_by_name = {traced_name(traced): traced for traced in graphs}
+        self._traced_by_name = {find_traced_name(traced): traced for traced in graphs}
         self._scopes: dict[int, dict[str, set[Owner]]] = {}
         self._placed_operators: dict[tuple[int, str], Owner | None] = {}
 
-    def placed(self, times: PassTimes) -> dict[str, Placed]:
+    def locate(self, times: PassTimes) -> dict[str, Placed]:
         """Return where each node of a pass belongs, by the name under which it ran."""
         paths = {executed: node_path(executed)[1:] for executed in times.nodes}  # the first level is the call of it all
         ran: dict[tuple[str, ...], set[str]] = {}
         for path in paths.values():
             ran.setdefault(path[:-1], set()).update(path[-1:])
         return {
-            executed: self._placed(path, times.nodes[executed].op_type, ran[path[:-1]])
+            executed: self._locate(path, times.nodes[executed].op_type, ran[path[:-1]])
             for executed, path in paths.items()
         }
 
-    def _placed(self, path: tuple[str, ...], executed_type: str, ran: set[str]) -> Placed:
+    def _locate(self, path: tuple[str, ...], executed_type: str, ran: set[str]) -> Placed:
         body = self._body(path[:-1])
         name = path[-1] if path else ""
         operator = body.operators.get(name)
         if operator is None:
             owner = self._only_owner_in_scope(body, name.rpartition("/")[0]) or body.owner
-            return Placed(owner, body, _named_gradient(path), executed_type)
+            return Placed(owner, body, _is_named_gradient(path), executed_type)
         kernel = kernel_operation(operator, executed_type, ran)
-        owner = self.owner_of(kernel, body)
+        owner = self.find_owner(kernel, body)
         parts = [*_between(operator, kernel), *_padding(kernel, executed_type)]
-        paths = [self.owner_of(part, body).path for part in parts]
+        paths = [self.find_owner(part, body).path for part in parts]
         others = tuple(sorted(set(paths) - {owner.path}))
         part_types = tuple(part.type for part, path in zip(parts, paths, strict=True) if path == owner.path)
         return Placed(owner, body, body.is_gradient(kernel.name), kernel.type, others, part_types)
 
-    def compiled(self) -> set[tuple[str, bool]]:
+    def find_compiled(self) -> set[tuple[str, bool]]:
         """Return the layers that call a function compiled by XLA, whose nodes are not seen, and if for a gradient."""
         return {
-            (self.owner_of(operator, body).path, body.is_gradient(name))
+            (self.find_owner(operator, body).path, body.is_gradient(name))
             for body in list(self._bodies.values())
             for name, operator in body.operators.items()
-            if operator.type.endswith("PartitionedCall") and _is_compiled(body.graph, _called(operator, "f"))
+            if operator.type.endswith("PartitionedCall") and _is_compiled(body.graph, _find_called(operator, "f"))
         }
 
     # Bodies ------------------------------------------------------------------------------------------------------
@@ -136,17 +136,17 @@ class NodeOwners:
         """Return the body that a path of calls leads to, as far as the graphs have that path."""
         body = self._bodies.get(callers)
         if body is None:
-            body = self._bodies[callers] = self._entered(self._body(callers[:-1]), callers[-1])
+            body = self._bodies[callers] = self._enter(self._body(callers[:-1]), callers[-1])
         return body
 
-    def _entered(self, outer: Body, caller: str) -> Body:
+    def _enter(self, outer: Body, caller: str) -> Body:
         name, attribute = (caller, "f") if caller in outer.operators else _branch(caller)
         operator = outer.operators.get(name)
-        function = _called(operator, attribute) if operator is not None else None
+        function = _find_called(operator, attribute) if operator is not None else None
         graph = find_body(outer.graph, function)
         if operator is None or graph is None:
             return outer
-        owner = self.owner_of(operator, outer)
+        owner = self.find_owner(operator, outer)
         size = len(graph.get_operations())
         if not outer.is_gradient(name):
             return Body(graph, owner, size)
@@ -157,7 +157,7 @@ class NodeOwners:
 
     # Owners ------------------------------------------------------------------------------------------------------
 
-    def owner_of(self, operator: Any, body: Body) -> Owner:
+    def find_owner(self, operator: Any, body: Body) -> Owner:
         """Return the layer call that an operator of a body belongs to."""
         if not body.is_gradient(operator.name):
             return self._forward_owner(body, operator.name)
@@ -167,7 +167,7 @@ class NodeOwners:
         """Return the owner of a forward operator; in a copy of a branch's graph, that in the traced graph."""
         graph = body.graph
         if id(graph) not in self._traced:
-            graph = self._traced_by_name.get(traced_name(graph), graph)
+            graph = self._traced_by_name.get(find_traced_name(graph), graph)
         return self._ownership.of(graph, name, body.owner)
 
     def _of_gradient(self, operator: Any, body: Body) -> Owner | None:
@@ -198,18 +198,18 @@ class NodeOwners:
 
     def _by_forward_call(self, operator: Any, body: Body) -> Owner | None:
         """Return the owner of the function's call whose values this call of the function's gradient takes."""
-        function = _called(operator, "f")
+        function = _find_called(operator, "f")
         forward = forward_function(body.graph, function) if function is not None else ""
         for made in operator.inputs if forward else ():
-            if _called(made.op, "f") == forward:
-                return self.owner_of(made.op, body)
+            if _find_called(made.op, "f") == forward:
+                return self.find_owner(made.op, body)
         return None
 
     def _by_forward_values(self, operator: Any, body: Body) -> Owner | None:
         """Return the owner of the forward operator ``Relu`` whose value an operator such as ``ReluGrad`` takes."""
         for made in operator.inputs:
             if f"{made.op.type}Grad" == operator.type and not body.is_gradient(made.op.name):
-                return self.owner_of(made.op, body)
+                return self.find_owner(made.op, body)
         return None
 
     def _by_neighbors(self, outputs: Any, body: Body) -> Iterator[Owner | None]:
@@ -255,7 +255,7 @@ def _boundary(graph: Any, ownership: Ownership, forward_operators: int) -> int:
     start = min(max(whole, default=forward_operators), len(operators))
     for index in range(start, len(operators)):
         operator = operators[index]
-        function = _called(operator, "f")
+        function = _find_called(operator, "f")
         if operator.name.startswith("gradient_tape/"):
             return index
         if function is not None and forward_function(graph, function):
@@ -263,7 +263,7 @@ def _boundary(graph: Any, ownership: Ownership, forward_operators: int) -> int:
     return len(operators)
 
 
-def _named_gradient(path: tuple[str, ...]) -> bool:
+def _is_named_gradient(path: tuple[str, ...]) -> bool:
     return any(map(is_gradient_name, path))
 
 
@@ -288,7 +288,7 @@ def _branch(caller: str) -> tuple[str, str]:
     return name, _BRANCH_ATTRIBUTES.get(branch, branch)
 
 
-def _called(operator: Any, attribute: str) -> str | None:
+def _find_called(operator: Any, attribute: str) -> str | None:
     """Return the name of the function that an operator calls; None where it calls none."""
     try:
         if attribute.startswith("branch"):

@@ -11,20 +11,20 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs
-from profilerkit.errors import training_step_failed
+from profilerkit.errors import explain_failed_step
 from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
 from profilerkit.trace.cross_check import ObservedRun
 
 from ..running.devices import resolve_device
 from ..running.runs import require_values
-from ..trace.messages import failed
-from ..trace.program import Program, traced_program
+from ..trace.messages import explain_failed_pass
+from ..trace.program import Program, trace_program
 from ..trace.tracing import BOOKKEEPING, macs_of_program
-from ..untouched.preservation import preserved
+from ..untouched.preservation import preserve
 from .events import MAX_PASSES, PassTimes, op_seconds
 from .node_owners import NodeOwners, Placed
-from .profiled_programs import failures_as, fresh_call, has_gradient, training_program
+from .profiled_programs import failures_as, fresh_call, has_gradient, make_training_program
 
 __all__ = ["times_of_operators"]
 
@@ -53,37 +53,37 @@ def times_of_operators(
         raise InputError(f"export={str(export)!r}: {wrong}")
     require_values(model, inputs)
     target = resolve_device(model, device)
-    with preserved(model, variable_values=True), tf.device(target) if device is not None else nullcontext():
+    with preserve(model, variable_values=True), tf.device(target) if device is not None else nullcontext():
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         synchronized = not target.startswith("/CPU")
-        with failures_as(lambda error: failed(model, error, inputs)):
-            program = traced_program(model, fed, apart=True)
+        with failures_as(lambda error: explain_failed_pass(model, error, inputs)):
+            program = trace_program(model, fed, apart=True)
             owners = NodeOwners(program, training=False)
             forward = _Ledger("forward")
             forward.time(owners, program, fed, passes, synchronized, export)
-        unseen = list(_unseen(owners, "forward"))
+        unseen = list(_note_unseen(owners, "forward"))
         runs = (ObservedRun("the function that is profiled", macs_of_program(program)),)
         if not backward or not has_gradient(program):
             unseen += ["there is no backward pass: none of the outputs is of a floating-point type"] * backward
             return OperatorTimes(
                 tuple(forward.times()), {"forward": tuple(forward.whole)}, forward.layers, tuple(unseen), runs=runs
             )
-        with failures_as(training_step_failed):
-            step, owners = training_program(model, fed, program)
+        with failures_as(explain_failed_step):
+            step, owners = make_training_program(model, fed, program)
             gradients = _Ledger("backward")
             gradients.time(owners, step, fed, passes, synchronized, export)
     return OperatorTimes(
         (*forward.times(), *gradients.times()),
         {"forward": tuple(forward.whole), "backward": tuple(gradients.whole)},
         {**forward.layers, **gradients.layers},
-        (*unseen, *_unseen(owners, "backward")),
+        (*unseen, *_note_unseen(owners, "backward")),
         runs=runs,
     )
 
 
-def _unseen(owners: NodeOwners, phase: str) -> Iterator[str]:
+def _note_unseen(owners: NodeOwners, phase: str) -> Iterator[str]:
     """Yield a note if functions that XLA compiles run in a phase: each is one call, which the profiler leaves out."""
-    layers = sorted({path for path, of_gradient in owners.compiled() if of_gradient == (phase == "backward")})
+    layers = sorted({path for path, of_gradient in owners.find_compiled() if of_gradient == (phase == "backward")})
     if layers:
         named = ", ".join(repr(path) if path else "the model itself" for path in layers[:3])
         more = f" and {len(layers) - 3} more" if len(layers) > 3 else ""
@@ -112,7 +112,7 @@ class _Ledger:
         while len(self.whole) < passes:
             number = min(MAX_PASSES, passes - len(self.whole))
             for times in op_seconds(call, number, export=export).passes:
-                self._add(times, owners.placed(times))
+                self._add(times, owners.locate(times))
 
     @property
     def layers(self) -> dict[str, frozenset[str]]:
@@ -167,4 +167,4 @@ def _operator(node: Placed, kernel: str) -> CalledOperator:
 
 
 def _sums(kernels: Sequence[KernelTime]) -> Iterator[float]:
-    return (sum(each) for each in zip(*(kernel.seconds for kernel in kernels), strict=True))
+    return (sum(values) for values in zip(*(kernel.seconds for kernel in kernels), strict=True))

@@ -9,13 +9,13 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.failures import backend_failed, raised_by_backend
+from profilerkit.backend_kit.failures import backend_failed, find_raising_line
 from profilerkit.errors import ProfilerKitError
 
-from ..trace.program import Program, traced_program
+from ..trace.program import Program, trace_program
 from .node_owners import NodeOwners
 
-__all__ = ["failures_as", "fresh_call", "has_gradient", "training_program"]
+__all__ = ["failures_as", "fresh_call", "has_gradient", "make_training_program"]
 
 
 class failures_as:
@@ -28,7 +28,7 @@ class failures_as:
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if isinstance(error, Exception) and not isinstance(error, ProfilerKitError):
-            line = raised_by_backend(error, __package__)
+            line = find_raising_line(error, __package__)
             raise (self._failure(error) if line is None else backend_failed(error, "tensorflow", line)) from error
 
 
@@ -37,9 +37,9 @@ def has_gradient(program: Program) -> bool:
     return any(tensor.dtype.is_floating for tensor in program.graph.outputs)
 
 
-def training_program(model: Any, inputs: ModelInputs, forward: Program) -> tuple[Program, NodeOwners]:
+def make_training_program(model: Any, inputs: ModelInputs, forward: Program) -> tuple[Program, NodeOwners]:
     """Return the program of a training step, and the owners of its nodes; ``forward`` is that of the forward pass."""
-    step = traced_program(model, inputs, training=True)
+    step = trace_program(model, inputs, training=True)
     forward_operators = len(forward.graph.get_operations()) - len(forward.graph.outputs)
     return step, NodeOwners(step, training=True, forward_operators=forward_operators)
 
@@ -48,7 +48,7 @@ def fresh_call(program: Program, inputs: ModelInputs, synchronized: bool) -> Cal
     """Return a call of a program, all of whose kernels TensorFlow's profiler will record."""
     tensors = [leaf for leaf in inputs.leaves() if tf.is_tensor(leaf)]
     # A new function knows no cheap kernels yet, which would not be recorded; a partial is no retracing to TensorFlow.
-    function = tf.function(functools.partial(_called, program.concrete), autograph=False)
+    function = tf.function(functools.partial(_call, program.concrete), autograph=False)
 
     def call() -> None:
         function(*tensors)
@@ -59,5 +59,5 @@ def fresh_call(program: Program, inputs: ModelInputs, synchronized: bool) -> Cal
     return call
 
 
-def _called(concrete: Any, *tensors: Any) -> Any:
+def _call(concrete: Any, *tensors: Any) -> Any:
     return concrete(*tensors)

@@ -9,10 +9,10 @@ import tensorflow as tf
 
 from profilerkit import Device, DeviceNotAvailableError
 from profilerkit.backend import DEVICE, DeviceLike
-from profilerkit.devices.here import described, processor
+from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 
-__all__ = ["device_info", "device_of", "resolve_device"]
+__all__ = ["device_info", "find_device", "resolve_device"]
 
 #: "GPU", "gpu:1", "/GPU:1", "/device:GPU:1", and the full name of a device of this process.
 _NAME = re.compile(
@@ -20,7 +20,7 @@ _NAME = re.compile(
 )
 
 
-def device_of(model: Any) -> str:
+def find_device(model: Any) -> str:
     """Return the device of the model's first variable; the CPU if it has none."""
     for variable in [*(getattr(model, "weights", None) or ()), *(getattr(model, "variables", None) or ())]:
         native = variable if isinstance(variable, tf.Variable) else getattr(variable, "value", None)
@@ -38,7 +38,7 @@ def resolve_device(model: Any, device: DeviceLike) -> str:
     """
     device = DEVICE("device", device)
     if device is None:
-        return device_of(model)
+        return find_device(model)
     here = [_short(named) for logical in tf.config.list_logical_devices() if (named := _NAME.fullmatch(logical.name))]
     if device is Device.GPU and not any(name.startswith("/GPU:") for name in here):
         raise DeviceNotAvailableError(
@@ -70,4 +70,4 @@ def device_info(name: str) -> DeviceInfo:
         return processor()
     physical = tf.config.list_physical_devices(kind)
     details = tf.config.experimental.get_device_details(physical[int(index)]) if int(index) < len(physical) else {}
-    return described(str(details.get("device_name", name)), kind.lower())
+    return describe_device(str(details.get("device_name", name)), kind.lower())

@@ -20,19 +20,19 @@ from profilerkit import (
 from profilerkit.backend import RunOptions
 from profilerkit.backend_kit.passes import DevicePass
 
-from ..model.calls import outputs_of
-from ..model.kinds import is_unbuilt, named_layers
-from ..model.unmade_weights import unmade_weights
-from ..model.variables import weights_of
+from ..model.calls import compute_outputs
+from ..model.kinds import is_unbuilt, list_layers
+from ..model.unmade_weights import describe_unmade_weights
+from ..model.variables import list_weights
 from ..trace.first_call import as_before_the_call
-from ..trace.messages import failed
+from ..trace.messages import explain_failed_pass
 from ..trace.observation import Observation
-from ..trace.program import Program, built_symbolically, loss_and_gradients, quietly, traced_program
-from ..trace.tracing import run_of, trace_model
-from ..untouched.preservation import preserved
+from ..trace.program import Program, build_symbolically, loss_and_gradients, quietly, trace_program
+from ..trace.tracing import observe_run, trace_model
+from ..untouched.preservation import preserve
 from .devices import resolve_device
 
-__all__ = ["Pass", "build_weightless", "require_offered", "require_values", "running"]
+__all__ = ["Pass", "build_weightless", "prepare_run", "require_offered", "require_values"]
 
 
 class Pass(DevicePass):
@@ -73,7 +73,7 @@ class Pass(DevicePass):
 
 
 @contextmanager
-def running(
+def prepare_run(
     model: Any, inputs: ModelInputs, device: str | None, mode: str, earlier: Program | None, training: bool = False
 ) -> Iterator[Pass]:
     """Yield a `Run` of the model in inference mode; the values of all variables are restored at the end.
@@ -88,11 +88,11 @@ def running(
     placed = tf.device(target) if device is not None else nullcontext()
     # Keras' `predict` is traced anew for each profile, since the model is restored: TensorFlow would warn of it.
     without_warnings = quietly() if mode == "predict" else nullcontext()
-    with preserved(model, variable_values=True), placed, without_warnings:
+    with preserve(model, variable_values=True), placed, without_warnings:
         build_weightless(model, inputs)
         if is_unbuilt(model):  # a layer that was never called: this call makes its variables
             with as_before_the_call(model):
-                outputs_of(model, inputs)
+                compute_outputs(model, inputs)
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         start = time.perf_counter()
         before = 0.0
@@ -101,26 +101,26 @@ def running(
         observation = Observation() if is_seen else None
         try:
             if training:
-                run = _training_step(model, fed, mode)
+                run = _make_training_step(model, fed, mode)
             elif mode == "graph" and device is None and earlier is not None and earlier.fits(model, fed):
                 run, before = _of_program(earlier, fed), earlier.seconds
             elif mode in ("graph", "xla"):
-                program = traced_program(model, fed, compiled=mode == "xla")
+                program = trace_program(model, fed, compiled=mode == "xla")
                 run = _of_program(program, fed)
             else:
                 run = _RUNS[mode](model, fed)
-            with nullcontext() if observation is None else observation.watching():
+            with nullcontext() if observation is None else observation.watch():
                 run()
         except InputError:
             raise
         except Exception as error:  # whatever the model raises
-            raise failed(model, error, inputs) from error
+            raise explain_failed_pass(model, error, inputs) from error
         first_call_seconds = before + time.perf_counter() - start
         timed = Pass(run, first_call_seconds, not target.startswith("/CPU"), mode if training else None)
         if observation is not None:
             timed.runs.append(observation.run("its first run"))
         elif program is not None and not training:
-            timed.runs.extend(run_of(program, "the function that is timed", earlier))
+            timed.runs.extend(observe_run(program, "the function that is timed", earlier))
         yield timed
 
 
@@ -152,10 +152,10 @@ def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
     if not _never_called(model):
         return
     if inputs is None:
-        lacking = bool(unmade_weights(model))
+        lacking = bool(describe_unmade_weights(model))
     else:
         try:
-            with preserved(model, variable_values=True):
+            with preserve(model, variable_values=True):
                 lacking = _makes_weights(model, inputs)
         except MemoryError:
             raise
@@ -163,7 +163,7 @@ def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
             failure = trace_model(model, inputs).failure
             if isinstance(failure, (ModelFailedError, BackendFailedError)):
                 raise failure from failure.__cause__
-            lacking = bool(unmade_weights(model))  # the model runs, but cannot be built symbolically
+            lacking = bool(describe_unmade_weights(model))  # the model runs, but cannot be built symbolically
     if lacking:
         raise WithoutValuesError(
             f"the model {model.name!r} is not built: its weights have no values yet, so it cannot be run, only its "
@@ -172,9 +172,9 @@ def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
 
 
 def build_weightless(model: Any, inputs: ModelInputs) -> None:
-    """Build a model that `require_values` has accepted, and that has not been called. Use inside `preserved`."""
+    """Build a model that `require_values` has accepted, and that has not been called. Use inside `preserve`."""
     if _never_called(model):
-        built_symbolically(model, inputs)
+        build_symbolically(model, inputs)
 
 
 def _never_called(model: Any) -> bool:
@@ -182,8 +182,8 @@ def _never_called(model: Any) -> bool:
 
 
 def _makes_weights(model: Any, inputs: ModelInputs) -> bool:
-    before = len(weights_of(model))
-    return bool(built_symbolically(model, inputs)) or len(weights_of(model)) > before
+    before = len(list_weights(model))
+    return bool(build_symbolically(model, inputs)) or len(list_weights(model)) > before
 
 
 def _of_program(program: Program, inputs: ModelInputs) -> Callable[[], Any]:
@@ -192,15 +192,15 @@ def _of_program(program: Program, inputs: ModelInputs) -> Callable[[], Any]:
 
 
 def _eagerly(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
-    return lambda: outputs_of(model, inputs)
+    return lambda: compute_outputs(model, inputs)
 
 
-def _training_step(model: Any, inputs: ModelInputs, mode: str) -> Callable[..., Any]:
+def _make_training_step(model: Any, inputs: ModelInputs, mode: str) -> Callable[..., Any]:
     if mode not in ("graph", "eager", "xla"):
         raise InputError(f"training=True: mode={mode!r} has no training steps; use 'graph', 'eager' or 'xla'")
     if mode == "eager":
-        return lambda *between: loss_and_gradients(named_layers(model), inputs, *between)
-    return _of_program(traced_program(model, inputs, training=True, compiled=mode == "xla"), inputs)
+        return lambda *between: loss_and_gradients(list_layers(model), inputs, *between)
+    return _of_program(trace_program(model, inputs, training=True, compiled=mode == "xla"), inputs)
 
 
 def _by_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:

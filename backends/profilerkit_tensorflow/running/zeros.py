@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from profilerkit import WithoutValuesError
 
-from ..model.variables import stored_variable, weights_of
+from ..model.variables import find_stored_variable, list_weights
 from .runs import require_values
 
 __all__ = ["zero_weights"]
@@ -18,7 +18,7 @@ def zero_weights(model: Any) -> tuple[int, int]:
     """Return how many elements of the floating-point weights are zero, and how many there are; each weight once."""
     require_values(model)
     nonzero = elements = 0
-    for weight in weights_of(model):
+    for weight in list_weights(model):
         dtype = tf.as_dtype(weight.dtype)
         if dtype.is_floating or dtype.is_complex:
             elements += weight.elements
@@ -29,6 +29,6 @@ def zero_weights(model: Any) -> tuple[int, int]:
 def _nonzero(variable: Any, name: str) -> int:
     try:
         with tf.init_scope():
-            return int(tf.math.count_nonzero(stored_variable(variable).read_value()))
+            return int(tf.math.count_nonzero(find_stored_variable(variable).read_value()))
     except (AttributeError, tf.errors.OpError) as error:
         raise WithoutValuesError(f"the weight {name!r} has no value yet; initialise it first") from error

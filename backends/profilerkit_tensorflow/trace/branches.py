@@ -23,11 +23,11 @@ from .values import Executed, Value
 
 __all__ = [
     "Tried",
-    "agreed",
-    "agreed_constant",
+    "agree",
+    "agree_on_constant",
     "branch_names",
-    "choice_of",
-    "fork_of",
+    "make_choice",
+    "make_fork",
     "may_stop_choice",
     "may_stop_fork",
     "most_expensive",
@@ -65,7 +65,7 @@ class Tried:
     @property
     def price(self) -> tuple[int, int, int]:
         """The key by which branches are compared: MACs, then FLOPs, then the number of operators."""
-        return sum(each.macs for each in self.executed), sum(each.flops for each in self.executed), len(self.executed)
+        return sum(op.macs for op in self.executed), sum(op.flops for op in self.executed), len(self.executed)
 
 
 def branch_names(operator: Any, chosen: Any) -> list[str]:
@@ -85,31 +85,31 @@ def most_expensive(tried: Sequence[Tried]) -> Tried:
     return replace(max(tried, key=lambda branch: branch.price), uncounted=uncounted)
 
 
-def fork_of(tried: Sequence[Tried], taken: Tried, used: Sequence[int]) -> tuple[Fork, ...]:
+def make_fork(tried: Sequence[Tried], taken: Tried, used: Sequence[int]) -> tuple[Fork, ...]:
     """Return the fork between branches one of which is counted; the forks of that one where there are no others.
 
     Each of the others hands its results on as those of the counted one, of which those at the indices ``used`` are
     read.
     """
-    others = [each for each in tried if each.executed is not taken.executed]
+    others = [branch for branch in tried if branch.executed is not taken.executed]
     if not others:
         return tuple(taken.forks)
     results = [taken.results[index] for index in used]
-    instead = [[each.results[index] for index in used] for each in others]
+    instead = [[other.results[index] for index in used] for other in others]
     sides = [
-        each.side(*_handing_on(taken.executed, values, results)) for each, values in zip(others, instead, strict=True)
+        other.side(*_hand_on(taken.executed, values, results)) for other, values in zip(others, instead, strict=True)
     ]
     return (Fork(0, taken.side(), sides, _DEAREST),)
 
 
 def may_stop_fork(start: int, every: Side, first: Sequence[Value], results: Sequence[Value], has_limit: bool) -> Fork:
     """Return the fork between the counted runs of a loop and none, which leaves its variables their first values."""
-    return Fork(start, every, (Side(tuple(_handing_on(every.operators, first, results))),), _MAY_STOP[has_limit])
+    return Fork(start, every, (Side(tuple(_hand_on(every.operators, first, results))),), _MAY_STOP[has_limit])
 
 
-def _handing_on(counted: Sequence[Executed], values: Sequence[Value], results: Sequence[Value]) -> Iterator[Executed]:
+def _hand_on(counted: Sequence[Executed], values: Sequence[Value], results: Sequence[Value]) -> Iterator[Executed]:
     """Yield what hands values on as results that operators would make which are not run."""
-    made = {value for each in counted for value, _, _ in each.outputs}
+    made = {value for op in counted for value, _, _ in op.outputs}
     for value, result in zip(values, results, strict=True):
         if result.key in made:
             made.discard(result.key)
@@ -117,12 +117,12 @@ def _handing_on(counted: Sequence[Executed], values: Sequence[Value], results: S
             yield Executed("Identity", "", (value.key,), outputs, 1, counted[0].owner, silent=True)
 
 
-def choice_of(tried: Sequence[Tried], taken: Tried) -> tuple[Choice, ...]:
+def make_choice(tried: Sequence[Tried], taken: Tried) -> tuple[Choice, ...]:
     """Return the choice between branches one of which is counted; nothing where all of them do the same work."""
-    branches = tuple(each.work for each in tried)
+    branches = tuple(branch.work for branch in tried)
     if all(branch == branches[0] for branch in branches):
         return ()
-    counted = next(index for index, each in enumerate(tried) if each.executed is taken.executed)
+    counted = next(index for index, branch in enumerate(tried) if branch.executed is taken.executed)
     return (Choice(branches, counted, _DEAREST),)
 
 
@@ -133,20 +133,20 @@ def may_stop_choice(executed: Sequence[Executed], choices: Sequence[Choice], has
 
 
 def _branch(executed: Sequence[Executed], choices: Sequence[Choice]) -> Branch:
-    return Branch.of(((each.owner.path, each.macs, each.flops) for each in executed), choices)
+    return Branch.of(((op.owner.path, op.macs, op.flops) for op in executed), choices)
 
 
-def agreed(folding: Folding, value: Value, others: Sequence[Value]) -> Value:
+def agree(folding: Folding, value: Value, others: Sequence[Value]) -> Value:
     """Return what is known about a value that may also be one of others; the value itself if they all agree."""
     common = reduce(Value.common, others, value)
-    constant = agreed_constant(folding, [value, *others])
+    constant = agree_on_constant(folding, [value, *others])
     if value.is_known_as(common) and (folding.constant(value) is None or constant is not None):
         return value
     common.constant = constant
     return common
 
 
-def agreed_constant(folding: Folding, values: Sequence[Value]) -> Any:
+def agree_on_constant(folding: Folding, values: Sequence[Value]) -> Any:
     """Return the array if all values are known to be the same one, else None."""
     first, *others = (folding.constant(value) for value in values)
     if first is None or any(other is None or not np.array_equal(first, other) for other in others):

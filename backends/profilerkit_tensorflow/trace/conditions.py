@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit.backend_kit.keras_layers import flat_layers, is_keras, is_legacy_keras
-from profilerkit.backend_kit.settings import switched
+from profilerkit.backend_kit.settings import list_changes
 
 from ..compat import is_compiled
 from ..untouched.settings import SETTINGS
@@ -24,8 +24,8 @@ def conditions(model: Any) -> Iterator[str]:
             policy = _policy(sys.modules[name])
             if "mixed" in policy:
                 yield f"the policy {policy} of {name} for new layers"
-    policies = {str(getattr(getattr(each, "dtype_policy", None), "name", "")) for each in _layers(model)}
-    for policy in sorted(each for each in policies if "mixed" in each):
+    policies = {str(getattr(getattr(layer, "dtype_policy", None), "name", "")) for layer in _layers(model)}
+    for policy in sorted(one_policy for one_policy in policies if "mixed" in one_policy):
         yield f"layers of the policy {policy}"
     if tf.config.optimizer.get_jit():
         yield "XLA for all functions (tf.config.optimizer.set_jit)"
@@ -36,7 +36,7 @@ def conditions(model: Any) -> Iterator[str]:
         yield "functions that run eagerly (tf.config.run_functions_eagerly)"
     if getattr(model, "run_eagerly", False) is True:
         yield "run_eagerly of the model"
-    yield from switched(SETTINGS, counts=True)
+    yield from list_changes(SETTINGS, counts=True)
 
 
 def _policy(keras: Any) -> str:

@@ -8,14 +8,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..compat import convert, twin_of
+from ..compat import convert, make_twin
 from ..model.calls import is_keras, is_legacy_keras
-from .questions import replaced
+from .questions import replace_attribute
 
-__all__ = ["converted", "functions_traced_anew"]
+__all__ = ["convert_callable", "functions_traced_anew"]
 
 
-def converted(call: Callable[..., Any]) -> Callable[..., Any]:
+def convert_callable(call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a callable as ``tf.function`` would run it: its Python code converted.
 
     A ``tf.function`` is returned unchanged, and so are layers: Keras does not convert them, ``tf_keras`` does itself.
@@ -41,11 +41,11 @@ def functions_traced_anew() -> Iterator[None]:
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         if type(self) is not function or id(self) in fresh or tf.executing_eagerly():
             return original(self, *args, **kwargs)
-        twin = twin_of(self)
+        twin = make_twin(self)
         if twin is None:
             return original(self, *args, **kwargs)
         fresh[id(twin)] = twin
         return original(twin, *args, **kwargs)
 
-    with replaced(function, "__call__", __call__):
+    with replace_attribute(function, "__call__", __call__):
         yield

@@ -18,7 +18,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..compat import EAGER_TENSOR, EXECUTORS, GIVE_VALUES, RUNTIME, shows_departures
-from .questions import outside_of_libraries, replaced
+from .questions import outside_of_libraries, replace_attribute
 
 __all__ = ["Departures"]
 
@@ -29,7 +29,7 @@ _SILENT = ("Identity", "ReadVariableOp", "NoOp", "EagerConst")
 
 
 class Departures:
-    """Notes, inside of `watching`, where values leave TensorFlow and which operators run in other threads.
+    """Notes, inside of `watch`, where values leave TensorFlow and which operators run in other threads.
 
     Attributes:
         missing: What is not counted, in words, by how often.
@@ -41,17 +41,17 @@ class Departures:
         self._thread = threading.get_ident()
 
     @contextmanager
-    def watching(self, values: bool = True) -> Iterator[None]:
+    def watch(self, values: bool = True) -> Iterator[None]:
         """Notice operators in other threads and, with ``values``, values that leave."""
         if values and not shows_departures(tf.constant(0)):
             self.missing["work on values that leave TensorFlow and in threads, which this release does not show"] += 1
         with ExitStack() as patches:
             for name in EXECUTORS:
-                patches.enter_context(replaced(RUNTIME, name, self._executing(getattr(RUNTIME, name))))
+                patches.enter_context(replace_attribute(RUNTIME, name, self._note_executing(getattr(RUNTIME, name))))
             if values:
                 for owner, name in ((EAGER_TENSOR, GIVE_VALUES), (RUNTIME, "TFE_ToDlpackCapsule")):
                     if hasattr(owner, name):
-                        patches.enter_context(replaced(owner, name, self._leaving(getattr(owner, name))))
+                        patches.enter_context(replace_attribute(owner, name, self._note_leaving(getattr(owner, name))))
             yield
 
     def check_operands(self, kind: str, tensors: Iterable[Any], is_of_operator: Callable[[Any], bool]) -> None:
@@ -59,7 +59,7 @@ class Departures:
 
         It may be a constant that is made in each call: then the lower bound is exact.
         """
-        if not self.missing and any(_is_work(each) and not is_of_operator(each) for each in tensors):
+        if not self.missing and any(_is_work(tensor) and not is_of_operator(tensor) for tensor in tensors):
             frame = outside_of_libraries(sys._getframe(1))
             self.missing[
                 f"work that led to an operand of {kind} that TensorFlow did not compute{self._where(frame)}"
@@ -73,7 +73,7 @@ class Departures:
             if is_foreign and _is_work(leaf) and not self.missing:
                 self.missing[f"a result of the model that TensorFlow did not compute{self._where(None)}"] += 1
 
-    def _leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _note_leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def leave(tensor: Any, *args: Any) -> Any:
             if tf.executing_eagerly() and _is_work(tensor):  # a graph that is built takes constants in
                 frame = sys._getframe(1)
@@ -84,10 +84,10 @@ class Departures:
 
         return leave
 
-    def _executing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _note_executing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def execute(*args: Any) -> Any:
             if threading.get_ident() != self._thread:
-                kind = next((each for each in args[1:3] if isinstance(each, str) and each.isidentifier()), "operators")
+                kind = next((arg for arg in args[1:3] if isinstance(arg, str) and arg.isidentifier()), "operators")
                 if kind not in _SILENT:
                     self.missing[f"{kind} in another thread{self._where(outside_of_libraries(sys._getframe(1)))}"] += 1
             return original(*args)

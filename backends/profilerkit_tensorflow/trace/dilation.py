@@ -12,7 +12,7 @@ from typing import Any
 from .folding import Folding
 from .values import Scope
 
-__all__ = ["CONVOLUTIONS", "TO_SPACE", "cropped_share", "spread_share"]
+__all__ = ["CONVOLUTIONS", "TO_SPACE", "find_cropped_share", "find_spread_share"]
 
 _TO_BATCH = ("SpaceToBatchND", "SpaceToBatch")
 TO_SPACE = ("BatchToSpaceND", "BatchToSpace")
@@ -31,7 +31,7 @@ _BY_THIRD_INPUT = tuple(
 )
 
 
-def spread_share(folding: Folding, operator: Any, scope: Scope) -> Fraction | None:
+def find_spread_share(folding: Folding, operator: Any, scope: Scope) -> Fraction | None:
     """Return the share of a gradient's elements that is no padding; None where its input was not spread."""
     if operator.type not in _BY_THIRD_INPUT:
         return None
@@ -41,7 +41,7 @@ def spread_share(folding: Folding, operator: Any, scope: Scope) -> Fraction | No
     return _share(folding, spreading.op.inputs[0], spreading, scope)
 
 
-def cropped_share(folding: Folding, operator: Any, scope: Scope) -> tuple[str, Fraction] | None:
+def find_cropped_share(folding: Folding, operator: Any, scope: Scope) -> tuple[str, Fraction] | None:
     """Return the name of the convolution whose output an operator puts together, and the share that is not cropped.
 
     None if anything else uses what is cropped.
@@ -67,5 +67,5 @@ def _is_used_once(tensor: Any) -> bool:
 
 
 def _share(folding: Folding, kept: Any, padded: Any, scope: Scope) -> Fraction | None:
-    one, other = (folding.value_of(tensor, scope).known_shape for tensor in (kept, padded))
+    one, other = (folding.find_value(tensor, scope).known_shape for tensor in (kept, padded))
     return Fraction(one.numel, other.numel) if one is not None and other is not None and other.numel else None

@@ -23,7 +23,7 @@ from .pricing import layer_work, price
 from .sparse_products import GATHERS, HANDING_ON, SUMS, as_product
 from .values import Executed, static_shape
 
-__all__ = ["VIEWS", "EagerOperators", "is_small", "watched"]
+__all__ = ["VIEWS", "EagerOperators", "is_small", "watch_operators"]
 
 #: Operators whose output is their first input under another name or shape.
 VIEWS = ("Identity", "Reshape", "Squeeze", "ExpandDims", "ReadVariableOp", "StopGradient", "Bitcast", "EnsureShape")
@@ -59,7 +59,7 @@ class EagerOperators:
             )
         )
         self._note_makers(kind, ins, outs)
-        self._prices.append(_call_of(kind, ins, attrs, outs))
+        self._prices.append(_make_call(kind, ins, attrs, outs))
         self.live_bytes.append(alive)
 
     def _note_makers(self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -70,7 +70,7 @@ class EagerOperators:
             self._left.append((maker, Fraction(left, whole)))
         latest = self.executed[-1]
         makers = [self._makers.get(id(tensor)) for tensor in inputs]
-        if kind == "Mul" and any(each is not None and each.type in GATHERS for each in makers):
+        if kind == "Mul" and any(one_maker is not None and one_maker.type in GATHERS for one_maker in makers):
             self._weighted.add(id(latest))
         elif kind in SUMS and maker is not None and id(maker) in self._weighted:
             self._products.append((maker, latest))
@@ -99,14 +99,14 @@ class EagerOperators:
 
 
 @contextmanager
-def watched(callback: Any) -> Iterator[None]:
+def watch_operators(callback: Any) -> Iterator[None]:
     """Have TensorFlow call a function after each operator that this thread runs."""
     with restored(partial(remove_callback, callback), in_child=False):
         add_callback(callback)
         yield
 
 
-def _call_of(kind: str, ins: Sequence[Any], attrs: Any, outs: Sequence[Any]) -> OpCall:
+def _make_call(kind: str, ins: Sequence[Any], attrs: Any, outs: Sequence[Any]) -> OpCall:
     small = [tensor.numpy() if is_small(tensor) else None for tensor in ins]
     return OpCall(
         type=kind,

@@ -18,11 +18,11 @@ import tensorflow as tf
 from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.process.restoring import restored
 
-from ..compat import number_of, shows_operators
-from ..model.calls import outputs_of
-from ..model.kinds import is_unbuilt, named_layers, own_variables
+from ..compat import read_number, shows_operators
+from ..model.calls import compute_outputs
+from ..model.kinds import is_unbuilt, list_layers, own_variables
 from .departures import Departures
-from .eager_operators import VIEWS, EagerOperators, watched
+from .eager_operators import VIEWS, EagerOperators, watch_operators
 from .first_call import as_before_the_call
 from .layers import LayerCalls
 from .live_bytes import tensor_bytes
@@ -47,21 +47,26 @@ class EagerRun(EagerOperators):
         if is_unbuilt(model):
             with as_before_the_call(model):
                 inputs.run(model)
-        self.layers = named_layers(model)
+        self.layers = list_layers(model)
         self.calls = LayerCalls(self.layers, training=False)
         if followed is not None:
             followed.append(self.calls)
         self._live = _LiveBytes()
         self._live.hold(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
         self.input_bytes = self._live.total
-        self._first = number_of(tf.constant(0))
+        self._first = read_number(tf.constant(0))
         self._made: set[int] = set()
         #: The handles of the variables that were read.
         self.handles: dict[int, Any] = {}
         self._departures = Departures(lambda: self.calls.owner.path)
         self._is_traceable = is_traceable
-        with _functions_run_eagerly(), self._departures.watching(), watched(self._seen), self.calls.following():
-            outputs = outputs_of(model, inputs)
+        with (
+            _functions_run_eagerly(),
+            self._departures.watch(),
+            watch_operators(self._record_operator),
+            self.calls.follow(),
+        ):
+            outputs = compute_outputs(model, inputs)
         if not is_traceable:
             self._departures.check_results(outputs, self._is_of_operator)
         self.uncounted.update(self._departures.missing)
@@ -77,10 +82,10 @@ class EagerRun(EagerOperators):
 
     def _is_of_operator(self, tensor: Any) -> bool:
         """Return whether a tensor was there before the run, or an operator that was seen has made it."""
-        number = number_of(tensor)
+        number = read_number(tensor)
         return number <= self._first or number in self._made
 
-    def _seen(
+    def _record_operator(
         self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
     ) -> None:
         """Record one operator; TensorFlow calls this after it ran."""
@@ -93,7 +98,7 @@ class EagerRun(EagerOperators):
         self._live.note(kind, ins, outs)
         if not self._is_traceable:
             self._departures.check_operands(kind, ins, self._is_of_operator)
-        self._made.update(map(number_of, outs))
+        self._made.update(map(read_number, outs))
         self.ran(kind, ins, attrs, outs, self.calls.owner, self._live.total)
 
 

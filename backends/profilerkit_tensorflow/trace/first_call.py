@@ -17,7 +17,7 @@ from typing import Any
 from profilerkit.backend_kit.keras_layers import direct_layers, is_keras, is_legacy_keras
 from profilerkit.process.restoring import restored
 
-from ..model.kinds import is_layer, named_layers, own_variables
+from ..model.kinds import is_layer, list_layers, own_variables
 
 __all__ = ["FirstTrace", "as_before_the_call"]
 
@@ -33,11 +33,11 @@ def as_before_the_call(model: Any) -> Iterator[None]:
     The call in this block builds the model. What Keras runs to build a layer comes before that layer's ``call``, and
     happens in a user's first call too: it stays. So does all that a layer has noted which made a layer or a variable.
     """
-    layers = [layer for _, layer in named_layers(model) if is_layer(layer)]
+    layers = [layer for _, layer in list_layers(model) if is_layer(layer)]
     states: dict[int, _State] = {}
     with ExitStack() as patches:
         for cls in {kind for layer in layers if (kind := _users_class(layer)) is not None}:
-            patches.enter_context(_patched(cls, states))
+            patches.enter_context(_patch(cls, states))
         yield
     for state in states.values():
         state.put_back()
@@ -50,7 +50,7 @@ def _users_class(layer: Any) -> type | None:
 
 
 @contextmanager
-def _patched(cls: type, states: dict[int, _State]) -> Iterator[None]:
+def _patch(cls: type, states: dict[int, _State]) -> Iterator[None]:
     original = cls.__dict__["call"]
 
     def call(layer: Any, *args: Any, **kwargs: Any) -> Any:

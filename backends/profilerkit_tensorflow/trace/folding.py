@@ -49,16 +49,16 @@ class Folding:
             scope.values.clear()
         self._scopes.clear()
 
-    def value_of(self, tensor: Any, scope: Scope) -> Value:
+    def find_value(self, tensor: Any, scope: Scope) -> Value:
         """Return the value of a graph's tensor in a scope; one that no walked operator made is made from the graph."""
         value = scope.values.get(tensor.name)
         if value is None:
             value = scope.values[tensor.name] = self.new_value(static_shape(tensor), tensor.dtype.name, tensor, scope)
         return value
 
-    def constant_of(self, tensor: Any) -> Any:
+    def find_constant(self, tensor: Any) -> Any:
         """Return the numpy array of a tensor that is a constant of its graph, else None."""
-        return self.constant(self.value_of(tensor, Scope(tensor.graph, [], None, Owner("", 0))))
+        return self.constant(self.find_value(tensor, Scope(tensor.graph, [], None, Owner("", 0))))
 
     def constant(self, value: Value) -> Any:
         """Return a value's numpy array where it is known, else None."""
@@ -82,7 +82,7 @@ class Folding:
         rule = _RULES.get(kind)
         if rule is None:
             return None
-        inputs = [self.constant(self.value_of(tensor, value.scope)) for tensor in operator.inputs]
+        inputs = [self.constant(self.find_value(tensor, value.scope)) for tensor in operator.inputs]
         if any(constant is None for constant in inputs):
             return None
         try:
@@ -92,7 +92,7 @@ class Folding:
             return None  # the model itself will say so when it runs
 
     def _of_shape(self, operator: Any, scope: Scope) -> Any:
-        shape = self.value_of(operator.inputs[0], scope).shape
+        shape = self.find_value(operator.inputs[0], scope).shape
         if shape is None:
             return None
         if operator.type == "Rank":
@@ -112,7 +112,7 @@ def _of_inputs(function: Callable[..., Any]) -> Rule:
     return lambda operator, inputs: function(*inputs)
 
 
-def _reduced(function: Callable[..., Any]) -> Rule:
+def _make_reduction(function: Callable[..., Any]) -> Rule:
     def rule(operator: Any, inputs: Sequence[Any]) -> Any:
         axes = tuple(int(axis) for axis in np.atleast_1d(inputs[1]))
         return function(inputs[0], axis=axes, keepdims=bool(operator.get_attr("keep_dims")))
@@ -120,7 +120,7 @@ def _reduced(function: Callable[..., Any]) -> Rule:
     return rule
 
 
-def _strided_slice(operator: Any, inputs: Sequence[Any]) -> Any:
+def _slice_with_strides(operator: Any, inputs: Sequence[Any]) -> Any:
     sliced, begin, end, strides = inputs
     masks = {
         name: operator.get_attr(f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
@@ -177,15 +177,15 @@ _RULES: dict[str, Rule] = {
     "ConcatV2": _of_inputs(lambda *parts: np.concatenate(parts[:-1], axis=int(parts[-1]))),
     "Pack": lambda operator, inputs: np.stack(inputs, axis=operator.get_attr("axis")),
     "Squeeze": lambda operator, inputs: np.squeeze(inputs[0], axis=tuple(operator.get_attr("squeeze_dims")) or None),
-    "StridedSlice": _strided_slice,
+    "StridedSlice": _slice_with_strides,
     "Cast": _cast,
-    "Max": _reduced(np.max),
-    "Min": _reduced(np.min),
-    "Sum": _reduced(np.sum),
-    "Prod": _reduced(np.prod),
-    "Mean": _reduced(np.mean),
-    "All": _reduced(np.all),
-    "Any": _reduced(np.any),
+    "Max": _make_reduction(np.max),
+    "Min": _make_reduction(np.min),
+    "Sum": _make_reduction(np.sum),
+    "Prod": _make_reduction(np.prod),
+    "Mean": _make_reduction(np.mean),
+    "All": _make_reduction(np.all),
+    "Any": _make_reduction(np.any),
     "Square": _of_inputs(np.square),
     "Sqrt": _of_inputs(np.sqrt),
     "Sign": _of_inputs(np.sign),

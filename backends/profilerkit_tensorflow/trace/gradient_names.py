@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["forward_names", "is_gradient_name", "traced_name"]
+__all__ = ["find_traced_name", "forward_names", "is_gradient_name"]
 
 _OF_TAPE = re.compile(r"(?:.*/)?gradient_tape/(.+)")
 _OF_FUNCTION = re.compile(r"(?:.*/)?gradients/(.+)")
@@ -15,7 +15,7 @@ _GRADIENT_PART = re.compile(r"_grad(?:_\d+)?$")
 _REWRITTEN = "_rewritten"
 
 
-def traced_name(graph: Any) -> str:
+def find_traced_name(graph: Any) -> str:
     """Return the name of a function's graph as it was traced, without what a gradient's copy of it adds."""
     return str(graph.name).removesuffix(_REWRITTEN)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..compat import function_named, graph_of
+from ..compat import find_graph, function_named
 
-__all__ = ["attribute_of", "body_named", "find_body", "forward_function", "function_attributes"]
+__all__ = ["body_named", "find_body", "forward_function", "function_attributes", "read_attribute"]
 
 
 def find_body(graph: Any, name: str | None) -> Any:
     """Return the graph of a function that a graph's operators call by name; None where there is no such function."""
     function = function_named(graph, name) if name else None
-    return None if function is None else graph_of(function, graph)
+    return None if function is None else find_graph(function, graph)
 
 
 def body_named(graph: Any, name: str) -> Any:
@@ -35,7 +35,7 @@ def forward_function(graph: Any, name: str) -> str:
     return attributes["forward_function_name"].s.decode() if "forward_function_name" in attributes else ""
 
 
-def attribute_of(operator: Any, name: str) -> Any:
+def read_attribute(operator: Any, name: str) -> Any:
     """Return an attribute of an operator in Python's terms: text as str, dtypes by name; None for one it lacks."""
     try:
         value = operator.get_attr(name)

@@ -11,13 +11,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.call_stack import CallStack, shown_layers, tensors_in
+from profilerkit.backend_kit.call_stack import CallStack, list_shown_layers, tensors_in
 from profilerkit.backend_kit.failures import note_layer
 from profilerkit.backend_kit.keras_layers import quantization_data
-from profilerkit.costs import Cost, Shape, evaluated
+from profilerkit.costs import Cost, Shape, evaluate_formula
 from profilerkit.process.restoring import restored
 from profilerkit.trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
-from profilerkit.trace.rows import depth_of
+from profilerkit.trace.rows import count_depth
 
 from ..costs import layer_cost
 from ..model.kinds import (
@@ -27,9 +27,9 @@ from ..model.kinds import (
     own_variables,
     type_name,
 )
-from ..model.variables import packed_elements
-from ..model.weights import bytes_of, elements_of, identity_of
-from .conversion import converted
+from ..model.variables import count_packed_elements
+from ..model.weights import count_bytes, count_elements, identify
+from .conversion import convert_callable
 from .ownership import Owner, Ownership
 
 __all__ = ["LayerCalls", "infos_in", "layer_records"]
@@ -60,20 +60,20 @@ class LayerCalls(CallStack):
         return self._owners[-1]
 
     @contextmanager
-    def following(self) -> Iterator[None]:
+    def follow(self) -> Iterator[None]:
         """Record the calls of the model's layers in this thread, by replacing ``__call__`` of their classes."""
         with ExitStack() as patches:
-            for cls in _calling_classes(layer for _, layer in self._layers):
-                patches.enter_context(self._patched(cls))
+            for cls in _find_calling_classes(layer for _, layer in self._layers):
+                patches.enter_context(self._patch(cls))
             yield
 
     @contextmanager
-    def _patched(self, cls: type) -> Iterator[None]:
+    def _patch(self, cls: type) -> Iterator[None]:
         original = cls.__dict__["__call__"]
         follow = self._follow
 
         def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
-            return follow(converted(original.__get__(layer, type(layer))), layer, args, kwargs)
+            return follow(convert_callable(original.__get__(layer, type(layer))), layer, args, kwargs)
 
         __call__.__wrapped__ = original  # type: ignore[attr-defined]
         with restored(partial(type.__setattr__, cls, "__call__", original)):
@@ -121,14 +121,14 @@ class LayerCalls(CallStack):
         training = self.training
         if formula(layer, inputs, outputs, training) is None:
             return None
-        return lambda: evaluated(
+        return lambda: evaluate_formula(
             f"layer {type(layer).__name__}",
             lambda: formula(layer, inputs, outputs, training),
             lambda: f"inputs={inputs!r} and outputs={outputs!r}",
         )
 
 
-def _calling_classes(layers: Iterable[Any]) -> set[type]:
+def _find_calling_classes(layers: Iterable[Any]) -> set[type]:
     """Return the classes that define ``__call__`` for the layers."""
     return {
         next(cls for cls in type(layer).__mro__ if "__call__" in cls.__dict__)
@@ -137,7 +137,7 @@ def _calling_classes(layers: Iterable[Any]) -> set[type]:
     }
 
 
-def _shape_of(leaf: Any) -> tuple[Any, ...]:
+def _find_shape(leaf: Any) -> tuple[Any, ...]:
     """Return the shape of a tensor, or of a variable of Keras' that is passed as one."""
     shape = tf.TensorShape(leaf.shape)
     return () if shape.rank is None else tuple(shape.as_list())
@@ -146,7 +146,7 @@ def _shape_of(leaf: Any) -> tuple[Any, ...]:
 def infos_in(structure: Any) -> tuple[TensorInfo, ...]:
     """Return shape and dtype of every tensor in a nested structure; an unknown dimension is None."""
     return tuple(
-        TensorInfo(_shape_of(leaf), tf.as_dtype(leaf.dtype).name) for leaf in tensors_in(structure, tf.is_tensor)
+        TensorInfo(_find_shape(leaf), tf.as_dtype(leaf.dtype).name) for leaf in tensors_in(structure, tf.is_tensor)
     )
 
 
@@ -162,15 +162,15 @@ def layer_records(
     belong to no layer and are added to the root.
     """
     identities: dict[int, int] = {}
-    packed = dict(packed_elements(layers[0][1]))
-    trained = {identity_of(variable) for variable in trainable}
+    packed = dict(count_packed_elements(layers[0][1]))
+    trained = {identify(variable) for variable in trainable}
     records = []
-    for path, layer in shown_layers(layers, calls):
+    for path, layer in list_shown_layers(layers, calls):
         variables, states = list(own_variables(layer)), list(own_states(layer))
         if not path:
-            owned = [v for _, each in layers for _, v, *_ in (*own_variables(each), *own_states(each))]
-            of_layers = set(map(identity_of, owned))
-            others = [v for v in further if identity_of(v) not in of_layers and not holds_random_state(v)]
+            owned = [v for _, one_layer in layers for _, v, *_ in (*own_variables(one_layer), *own_states(one_layer))]
+            of_layers = set(map(identify, owned))
+            others = [v for v in further if identify(v) not in of_layers and not holds_random_state(v)]
             scales = set(map(id, quantization_data(others)))
             variables += [(_short(v.name), v) for v in others if id(v) not in scales]
             states += [(_short(v.name), v, True) for v in others if id(v) in scales]
@@ -178,7 +178,7 @@ def layer_records(
             LayerRecord(
                 path=path,
                 type=type_name(layer),
-                depth=depth_of(path),
+                depth=count_depth(path),
                 parameters=tuple(_record(name, v, identities, trained, packed) for name, v in variables),
                 buffers=tuple(
                     replace(_record(name, state, identities, trained, packed), trainable=False, persistent=is_saved)
@@ -193,12 +193,12 @@ def layer_records(
 def _record(
     name: str, variable: Any, identities: dict[int, int], trained: Container[int], packed: Mapping[int, int]
 ) -> WeightRecord:
-    key = identity_of(variable)
+    key = identify(variable)
     return WeightRecord(
         name=name,
         identity=identities.setdefault(key, len(identities)),
-        count=packed.get(key) or elements_of(variable),
-        bytes=bytes_of(variable),
+        count=packed.get(key) or count_elements(variable),
+        bytes=count_bytes(variable),
         dtype=tf.as_dtype(variable.dtype).name,
         trainable=key in trained,
         shape=tuple(variable.shape.as_list()) if hasattr(variable.shape, "as_list") else tuple(variable.shape),

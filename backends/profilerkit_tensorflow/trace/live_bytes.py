@@ -4,7 +4,7 @@ Each rule was observed in the allocations of TensorFlow 2.21 (oneDNN on, as is t
 time. What grappler fuses needs no rule: a bias, an addition or an activation after a convolution or a product works in
 the buffer of the operator before it, fused or not. The one exception is a batch normalization, which does so only where
 it is fused into the convolution before it. Sizes are lower bounds where a shape is not known: such a tensor counts
-nothing, and `unsized_tensors` lists it.
+nothing, and `find_unsized_tensors` lists it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from profilerkit.backend_kit.live_bytes import Step
 
-__all__ = ["Operator", "constant_bytes", "steps_of", "tensor_bytes", "unsized_tensors"]
+__all__ = ["Operator", "constant_bytes", "find_unsized_tensors", "tensor_bytes", "write_steps"]
 
 #: The number of a value, its shape (None where unknown, also for one dimension), and the name of its dtype.
 Tensor: TypeAlias = "tuple[int, tuple[int | None, ...] | None, str]"
@@ -101,7 +101,7 @@ _AXES = ("BroadcastGradientArgs",)
 _LIST_WRITES = {"TensorListSetItem": 2, "TensorListPushBack": 1}
 
 
-def steps_of(
+def write_steps(
     operators: Sequence[Ran], inputs: Iterable[Tensor] = (), equation_of: Callable[[Ran], str] = lambda operator: ""
 ) -> tuple[Step, ...]:
     """Return a step for each operator, for `profilerkit.backend_kit.live_bytes.live_bytes`.
@@ -126,7 +126,7 @@ def constant_bytes(operators: Iterable[Operator]) -> int:
     )
 
 
-def unsized_tensors(operators: Iterable[Operator], inputs: Iterable[Tensor] = ()) -> dict[str, int]:
+def find_unsized_tensors(operators: Iterable[Operator], inputs: Iterable[Tensor] = ()) -> dict[str, int]:
     """Return the operators that make tensors of unknown size, with their calls; those of the caller are ``input``.
 
     Handles, variants and strings have no size; what shares an input's buffer takes none of its own; lists of
@@ -139,7 +139,7 @@ def unsized_tensors(operators: Iterable[Operator], inputs: Iterable[Tensor] = ()
         made = [
             output
             for index, output in enumerate(operator.outputs)
-            if _shared_input(operator.type, index, sources, output) is None
+            if _find_shared_input(operator.type, index, sources, output) is None
             and not (operator.type in _BATCH_NORMS and index >= _STATISTICS)
         ]
         if operator.type not in _AXES and any(map(_is_unsized, made)):
@@ -183,7 +183,7 @@ class _StepWriter:
         makes = []
         for index, output in enumerate(outputs):
             value = output[0]
-            shared = _shared_input(kind, index, sources, output)
+            shared = _find_shared_input(kind, index, sources, output)
             source = sources[shared] if shared is not None else None
             if source is not None:
                 aliases[value] = source[0]
@@ -191,7 +191,11 @@ class _StepWriter:
             self._remember(operator, output, sources[0] if kind in _LIST_WRITES else source)
         reads = tuple(source[0] for source in sources if source is not None)
         return Step(
-            reads, tuple(makes), aliases, self._reused(kind, sources), scratch_bytes(kind, sources, outputs, equation)
+            reads,
+            tuple(makes),
+            aliases,
+            self._find_reused(kind, sources),
+            scratch_bytes(kind, sources, outputs, equation),
         )
 
     def _remember(self, operator: Operator, output: Tensor, source: Tensor | None) -> None:
@@ -234,7 +238,7 @@ class _StepWriter:
         self._listed.add(origin)
         return size + operator.times // self._runs[before[0]] * tensor_bytes(*item[1:])
 
-    def _reused(self, kind: str, sources: Sequence[Tensor | None]) -> tuple[int, ...]:
+    def _find_reused(self, kind: str, sources: Sequence[Tensor | None]) -> tuple[int, ...]:
         if kind in _IN_PLACE_OF_FIRST:
             candidates = sources[:1]
         elif kind in _IN_PLACE_OF_TWO:
@@ -250,12 +254,12 @@ class _StepWriter:
         return tuple(source[0] for source in candidates if source is not None)
 
 
-def _shared_input(kind: str, index: int, sources: Sequence[Tensor | None], output: Tensor) -> int | None:
+def _find_shared_input(kind: str, index: int, sources: Sequence[Tensor | None], output: Tensor) -> int | None:
     """Return the index of the input whose buffer an output shares; None where it has one of its own."""
     if kind in _SAME_BUFFER and sources:
         return index if kind == "IdentityN" else 0
     first = sources[0] if sources else None
-    if kind in _SAME_IF_UNCHANGED and first is not None and _unchanged(kind, first, output):
+    if kind in _SAME_IF_UNCHANGED and first is not None and _is_unchanged(kind, first, output):
         return 0
     if kind == "Transpose" and first is not None and _moves_nothing(first[1], output[1]):
         return 0
@@ -265,7 +269,7 @@ def _shared_input(kind: str, index: int, sources: Sequence[Tensor | None], outpu
     return None
 
 
-def _unchanged(kind: str, source: Tensor, output: Tensor) -> bool:
+def _is_unchanged(kind: str, source: Tensor, output: Tensor) -> bool:
     """Return whether an operator had nothing to do: a reduction of dimensions of one, a cast to the same dtype."""
     if source[1] is None or output[1] is None or source[2] != output[2]:
         return False

@@ -80,7 +80,7 @@ def _step(folding: Folding, body: Any, position: int, unchanged: Mapping[str, Va
         left, right = right, left
     if left.name != placeholder.name:
         return None
-    added = folding.constant(unchanged[right.name]) if right.name in unchanged else folding.constant_of(right)
+    added = folding.constant(unchanged[right.name]) if right.name in unchanged else folding.find_constant(right)
     return None if added is None or added.size != 1 else sign * added.item()
 
 
@@ -116,9 +116,11 @@ def _parts_of_choice(
         yield None
         return
     operands = list(operator.inputs)[1:]
-    inside = Scope(holds, [folding.value_of(each, scope) for each in operands], scope, scope.owner)
-    inside.values.update({each.name: value for each, value in zip(holds.inputs, inside.arguments, strict=True)})
-    moves = [_move(_through(each), scope.graph, steps) for each in operands]
+    inside = Scope(holds, [folding.find_value(operand, scope) for operand in operands], scope, scope.owner)
+    inside.values.update(
+        {one_tensor.name: value for one_tensor, value in zip(holds.inputs, inside.arguments, strict=True)}
+    )
+    moves = [_move(_through(operand), scope.graph, steps) for operand in operands]
     yield from _parts(folding, holds.outputs[tensor.value_index], inside, moves)
 
 
@@ -140,7 +142,7 @@ def _runs(folding: Folding, comparison: Any, condition: Scope, steps: Sequence[f
         kind = _MIRRORED.get(kind, kind)
     if not moves[0] or moves[1] != 0:
         return None
-    start, end = (folding.constant(folding.value_of(side, condition)) for side in sides)
+    start, end = (folding.constant(folding.find_value(side, condition)) for side in sides)
     if start is None or end is None or start.size != 1 or end.size != 1:
         return None
     return _rounds(kind, start, end, moves[0])

@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from profilerkit import ModelFailedError, ModelInputs
-from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.errors import BackendFailedError
 
 from ..model.input_checks import wrong_ranks
 
-__all__ = ["failed", "only_in_graphs"]
+__all__ = ["explain_failed_pass", "only_in_graphs"]
 
 #: Parts of TensorFlow's messages where Python code reads the value of a symbolic tensor: the model must run eagerly.
 _SYMBOLIC_VALUE_MESSAGES = ("ymbolic", "in a graph", "as a Python bool")
 
 
-def failed(model: Any, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
+def explain_failed_pass(model: Any, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
     """Return the error that is reported for a pass that raised: the model's, or this package's where it is at fault.
 
     Where a model declares the rank of its inputs and got another one, the message names both.
     """
     hints = list(wrong_ranks(model, inputs))[:1]
-    return failure_of(error, inputs, "tensorflow", __package__, *hints)
+    return explain_failure(error, inputs, "tensorflow", __package__, *hints)
 
 
 def only_in_graphs(error: BaseException | None) -> bool:

@@ -17,21 +17,21 @@ from profilerkit.trace.cross_check import ObservedRun
 from ..compat import CALL_FLAT, FUNCTION_CLASS, shows_operators
 from ..costs.registry import COSTS
 from .departures import Departures
-from .eager_operators import EagerOperators, is_small, watched
+from .eager_operators import EagerOperators, is_small, watch_operators
 from .layers import LayerCalls
 from .ownership import Ownership
-from .questions import replaced
+from .questions import replace_attribute
 from .values import Executed, static_shape
 from .walk import Walk
 
-__all__ = ["Observation", "Work", "operator_macs", "work_of"]
+__all__ = ["Observation", "Work", "operator_macs", "sum_work"]
 
 #: Multiply-accumulates and floating-point operations; None where not all of them are known.
 Work = tuple[int, int] | None
 
 
 class Observation(EagerOperators):
-    """While `watching` is active, keeps each operator that this thread runs, and each function that it calls.
+    """While `watch` is active, keeps each operator that this thread runs, and each function that it calls.
 
     With ``calls``, which have to follow the layers meanwhile, the formulas of layers count for these.
     """
@@ -46,16 +46,16 @@ class Observation(EagerOperators):
         self._departures = Departures(lambda: self._root.path if self._calls is None else self._calls.owner.path)
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watch(self) -> Iterator[None]:
         """Keep what runs inside."""
-        with _called_functions(self._functions), self._departures.watching(), watched(self._seen):
+        with _note_functions(self._functions), self._departures.watch(), watch_operators(self._record_operator):
             yield
 
     def work(self) -> Work:
-        """Return what was done; to be called once, after `watching`."""
+        """Return what was done; to be called once, after `watch`."""
         try:
             self.price_all()
-            walked = [_walked(graph, arguments) for graph, arguments in self._called]
+            walked = [_walk(graph, arguments) for graph, arguments in self._called]
         except MemoryError:
             raise
         except Exception:  # whatever a formula of the user's raises here: the trace has said it
@@ -63,15 +63,15 @@ class Observation(EagerOperators):
         if self.uncounted or self._departures.missing or None in walked or not shows_operators():
             return None
         functions = [work for work in walked if work is not None]
-        macs = sum(each.macs for each in self.executed) + sum(macs for macs, _ in functions)
-        return macs, sum(each.flops for each in self.executed) + sum(flops for _, flops in functions)
+        macs = sum(op.macs for op in self.executed) + sum(macs for macs, _ in functions)
+        return macs, sum(op.flops for op in self.executed) + sum(flops for _, flops in functions)
 
     def run(self, name: str) -> ObservedRun:
         """Return what was seen, as the run of that name."""
         work = self.work()
         return ObservedRun(name, None if work is None else work[0])
 
-    def _seen(
+    def _record_operator(
         self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
     ) -> None:
         if graph is not None:  # an operator that is added to a graph, and does not run now
@@ -82,25 +82,25 @@ class Observation(EagerOperators):
             owner = self._root if self._calls is None else self._calls.owner
             self.ran(kind, list(inputs), attrs, list(outputs), owner)
         else:
-            facts = ((static_shape(each), each.numpy() if is_small(each) else None) for each in inputs)
+            facts = ((static_shape(tensor), tensor.numpy() if is_small(tensor) else None) for tensor in inputs)
             self._called.append((function.graph, tuple(facts)))
 
 
 def operator_macs(executed: Iterable[Executed]) -> int | None:
     """Return the multiply-accumulates of all operators; None where formulas of the user's stand for whole layers."""
-    if any(hasattr(key, "layer") for key in COSTS.added()):
+    if any(hasattr(key, "layer") for key in COSTS.list_added()):
         return None
-    return sum(each.macs for each in executed)
+    return sum(op.macs for op in executed)
 
 
-def work_of(executed: Walk) -> Work:
+def sum_work(executed: Walk) -> Work:
     """Return the work of a walk: None where something is not counted, or depends on what the graph does not tell."""
     if executed.uncounted or executed.choices:
         return None
-    return sum(each.macs for each in executed.executed), sum(each.flops for each in executed.executed)
+    return sum(op.macs for op in executed.executed), sum(op.flops for op in executed.executed)
 
 
-def _walked(graph: Any, arguments: Sequence[tuple[Any, Any]]) -> Work:
+def _walk(graph: Any, arguments: Sequence[tuple[Any, Any]]) -> Work:
     """Return the work of a function's graph for arguments of these shapes and, where they are small, values."""
     if len(graph.inputs) != len(arguments):
         return None
@@ -112,13 +112,13 @@ def _walked(graph: Any, arguments: Sequence[tuple[Any, Any]]) -> Work:
         values.append(value)
     try:
         walk.run(graph, values)
-        return work_of(walk)
+        return sum_work(walk)
     finally:
         walk.folding.release()
 
 
 @contextmanager
-def _called_functions(functions: dict[str, Any]) -> Iterator[None]:
+def _note_functions(functions: dict[str, Any]) -> Iterator[None]:
     """Note the functions that are called, by the names that TensorFlow has for them."""
     original = getattr(FUNCTION_CLASS, CALL_FLAT, None)
     if original is None:  # then the names of functions are those of operators that nobody knows
@@ -130,5 +130,5 @@ def _called_functions(functions: dict[str, Any]) -> Iterator[None]:
             functions[self.name.decode()] = self
         return original(self, *args)
 
-    with replaced(FUNCTION_CLASS, CALL_FLAT, call_flat):
+    with replace_attribute(FUNCTION_CLASS, CALL_FLAT, call_flat):
         yield

@@ -12,19 +12,19 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit.trace.cross_check import contradicted
+from profilerkit.trace.cross_check import add_contradiction
 from profilerkit.trace.records import ModelTrace
 
-from ..model.calls import outputs_of
-from ..model.kinds import is_saved_model, is_unbuilt, named_layers
-from ..untouched.preservation import preserved
+from ..model.calls import compute_outputs
+from ..model.kinds import is_saved_model, is_unbuilt, list_layers
+from ..untouched.preservation import preserve
 from .layers import LayerCalls
 from .observation import Observation
 
-__all__ = ["compared_with_a_run"]
+__all__ = ["compare_with_a_run"]
 
 
-def compared_with_a_run(model: Any, inputs: ModelInputs, trace: ModelTrace, asked: Sequence[str]) -> ModelTrace:
+def compare_with_a_run(model: Any, inputs: ModelInputs, trace: ModelTrace, asked: Sequence[str]) -> ModelTrace:
     """Return the trace of the graph of a model that has asked something; contradicted where an eager run does more.
 
     The model is run once. One that has no values to run with, and one that raises in such a run, may do anything.
@@ -33,23 +33,23 @@ def compared_with_a_run(model: Any, inputs: ModelInputs, trace: ModelTrace, aske
         return trace
     question = f"the model asks what a graph and an eager run answer differently ({asked[0]})"
     if is_unbuilt(model):
-        return contradicted(trace, f"{question}, and has no values to be run eagerly with; its graph is counted")
-    calls = LayerCalls(named_layers(model), training=False)
+        return add_contradiction(trace, f"{question}, and has no values to be run eagerly with; its graph is counted")
+    calls = LayerCalls(list_layers(model), training=False)
     observation = Observation(calls)
-    with preserved(model, variable_values=True):
+    with preserve(model, variable_values=True):
         try:
-            with observation.watching(), calls.following():
-                outputs_of(model, inputs)
+            with observation.watch(), calls.follow():
+                compute_outputs(model, inputs)
         except MemoryError:
             raise
         except Exception as error:  # whatever the model raises in a run of this kind
-            return contradicted(trace, f"{question}, and raises {type(error).__name__} in an eager run")
+            return add_contradiction(trace, f"{question}, and raises {type(error).__name__} in an eager run")
         work = observation.work()
     if work is None:
-        return contradicted(trace, f"{question}, and not all work of an eager run is known; its graph is counted")
+        return add_contradiction(trace, f"{question}, and not all work of an eager run is known; its graph is counted")
     if work == (trace.macs, trace.flops):
         return trace
-    return contradicted(
+    return add_contradiction(
         trace,
         f"{question}: run eagerly it has {work[0]:,} MACs and {work[1]:,} FLOPs, as a graph, which is counted, "
         f"{trace.macs:,} and {trace.flops:,}",

@@ -14,7 +14,7 @@ from profilerkit.costs import Cost
 from profilerkit.process.cached import cached_property
 
 from ..compat import forward_graph
-from .gradient_names import forward_names, traced_name
+from .gradient_names import find_traced_name, forward_names
 
 __all__ = ["Owner", "Ownership"]
 
@@ -64,26 +64,26 @@ class Ownership:
 
     def of(self, graph: Any, name: str, caller: Owner) -> Owner:
         """Return the owner of an operator of a graph, by its name: the caller of the graph unless a layer made it."""
-        claimed = self._claims_of(graph).get(name)
+        claimed = self._find_claims(graph).get(name)
         return claimed if claimed is not None else self._of_gradient(graph, name) or caller
 
     def note_gradient(self, graph: Any, forward: Any) -> None:
         """Note that a graph computes the gradients of another."""
         self._forward_graphs[id(graph)] = forward
 
-    def _claims_of(self, graph: Any) -> dict[str, Owner]:
+    def _find_claims(self, graph: Any) -> dict[str, Owner]:
         claims = self._claims.get(id(graph))
         if claims is None:
-            claims = self._claims[id(graph)] = self._claimed(self._traced(graph))
+            claims = self._claims[id(graph)] = self._claim(self._find_traced(graph))
         return claims
 
-    def _traced(self, graph: Any) -> Any:
+    def _find_traced(self, graph: Any) -> Any:
         """Return the traced graph: this one, unless it is a copy with the further outputs that a gradient needs."""
-        name = traced_name(graph)
-        copies = [owner.graph for owner in self.calls if traced_name(owner.graph) == name]
-        return graph if not copies or any(each is graph for each in copies) else copies[0]
+        name = find_traced_name(graph)
+        copies = [owner.graph for owner in self.calls if find_traced_name(owner.graph) == name]
+        return graph if not copies or any(copy is graph for copy in copies) else copies[0]
 
-    def _claimed(self, graph: Any) -> dict[str, Owner]:
+    def _claim(self, graph: Any) -> dict[str, Owner]:
         operators = graph.get_operations()
         owners: list[Owner | None] = [None] * len(operators)
         for owner in reversed(self.calls):  # outer calls first, so that inner ones take theirs from them
@@ -94,7 +94,7 @@ class Ownership:
     def _of_gradient(self, graph: Any, name: str) -> Owner | None:
         """Return the owner of the forward operator whose gradient an operator computes, found by its name."""
         forward = self._forward_graphs.get(id(graph)) or forward_graph(graph) or graph
-        claims = self._claims_of(forward)
+        claims = self._find_claims(forward)
         for candidate in forward_names(name):
             owner = claims.get(candidate)
             if owner is not None:

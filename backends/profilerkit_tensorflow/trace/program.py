@@ -18,19 +18,19 @@ from profilerkit.backend_kit.keras_layers import call_arguments
 from profilerkit.process.restoring import restored
 
 from ..compat import FuncGraph, makes_unallocated
-from ..model.calls import call_model, finished, is_keras, is_legacy_keras, takes_training
-from ..model.kinds import is_function, is_unbuilt, named_layers
-from ..model.replicas import as_one_replica, strategy_of
-from ..model.unallocated import made_without_values, unallocated_variables
-from ..model.weights import trainable_variables_of
-from ..untouched.preservation import preserved
-from .conversion import converted, functions_traced_anew
+from ..model.calls import call_model, check_outputs, is_keras, is_legacy_keras, takes_training
+from ..model.kinds import is_function, is_unbuilt, list_layers
+from ..model.replicas import as_one_replica, find_strategy
+from ..model.unallocated import collect_unallocated, make_without_values
+from ..model.weights import list_trainable_variables
+from ..untouched.preservation import preserve
+from .conversion import convert_callable, functions_traced_anew
 from .first_call import FirstTrace, as_before_the_call
 from .folding import small_value
 from .layers import LayerCalls
 from .values import PartialShape, static_shape
 
-__all__ = ["Program", "built_symbolically", "loss_and_gradients", "quietly", "traced_program"]
+__all__ = ["Program", "build_symbolically", "loss_and_gradients", "quietly", "trace_program"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _kind(operator: Any) -> tuple[str, tuple[PartialShape, ...]]:
     return operator.type, tuple(map(static_shape, operator.outputs))
 
 
-def traced_program(
+def trace_program(
     model: Any,
     inputs: ModelInputs,
     *,
@@ -95,37 +95,37 @@ def traced_program(
     makes it one for XLA. With ``anew`` the model's own ``tf.function``s are traced anew, so that their layers and
     shapes are seen. ``apart`` hands the model back right after the trace: one that is traced again would find in its
     caches what this trace has put there. ``followed`` gets the calls of layers, also those before an error. Use inside
-    `preserved`: a model that is not built is built until the end of that block, without values.
+    `preserve`: a model that is not built is built until the end of that block, without values.
     """
     start = time.perf_counter()
     unbuilt = is_unbuilt(model)
-    unvalued = built_symbolically(model, inputs) if unbuilt else []
-    layers = named_layers(model)
+    unvalued = build_symbolically(model, inputs) if unbuilt else []
+    layers = list_layers(model)
     calls = LayerCalls(layers, training)
     if followed is not None:
         followed.append(calls)
     key = None if training or compiled or unvalued or is_function(model) else _key(layers, inputs)
-    specs, rebuild = _flattened(inputs)
-    strategy = strategy_of(layers)
+    specs, rebuild = _flatten(inputs)
+    strategy = find_strategy(layers)
     first = FirstTrace(layers)
 
     def program(*leaves: Any) -> Any:
         calls.restart()
         first.begin()
         model_inputs = rebuild(leaves)
-        with as_one_replica(strategy), calls.following(), functions_traced_anew() if anew else nullcontext():
+        with as_one_replica(strategy), calls.follow(), functions_traced_anew() if anew else nullcontext():
             if training:
                 return loss_and_gradients(layers, model_inputs)
-            return finished(_forward(model, model_inputs))
+            return check_outputs(_forward(model, model_inputs))
 
     function = tf.function(program, autograph=False, jit_compile=True if compiled else None)
-    with preserved(model) if apart and not unbuilt else nullcontext(), quietly():
+    with preserve(model) if apart and not unbuilt else nullcontext(), quietly():
         concrete = function.get_concrete_function(*specs)
         variables = tuple(concrete.graph.variables)
-    return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_shapes_of(inputs)), variables)
+    return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_list_shapes(inputs)), variables)
 
 
-def _shapes_of(inputs: ModelInputs) -> Iterator[tuple[PartialShape, Any]]:
+def _list_shapes(inputs: ModelInputs) -> Iterator[tuple[PartialShape, Any]]:
     for leaf in filter(_is_fed, inputs.leaves()):
         dense_shape = leaf.dense_shape if isinstance(leaf, tf.SparseTensor) else None
         for part in tf.nest.flatten(leaf, expand_composites=True):
@@ -136,18 +136,18 @@ def _shapes_of(inputs: ModelInputs) -> Iterator[tuple[PartialShape, Any]]:
 def _key(layers: Sequence[tuple[str, Any]], inputs: ModelInputs) -> Any:
     """Return what a trace depends on: the settings of all layers and the shapes of the inputs."""
     settings = tuple(
-        (path, id(layer), tuple((name, _setting(value)) for name, value in vars(layer).items()))
+        (path, id(layer), tuple((name, _write_setting(value)) for name, value in vars(layer).items()))
         for path, layer in layers
     )
     kinds = tuple(tf.type_spec_from_value(leaf) if _is_fed(leaf) else repr(leaf) for leaf in inputs.leaves())
     return settings, inputs.function, kinds
 
 
-def _setting(value: Any) -> Any:
+def _write_setting(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str, bytes, type(None))) else id(value)
 
 
-def _flattened(inputs: ModelInputs) -> tuple[list[Any], Callable[[Sequence[Any]], ModelInputs]]:
+def _flatten(inputs: ModelInputs) -> tuple[list[Any], Callable[[Sequence[Any]], ModelInputs]]:
     """Return the types of the tensors among the inputs, and a function that puts tensors back at their positions."""
     leaves = list(inputs.leaves())
     tensors = [leaf for leaf in leaves if _is_fed(leaf)]
@@ -163,7 +163,7 @@ def _is_fed(leaf: Any) -> bool:
     return tf.is_tensor(leaf) or isinstance(leaf, tf.Variable)
 
 
-def built_symbolically(model: Any, inputs: ModelInputs) -> list[Any]:
+def build_symbolically(model: Any, inputs: ModelInputs) -> list[Any]:
     """Build a Keras model without allocating its weights; return the variables that were made without a value.
 
     Where this release of TensorFlow or Keras has no such variables, the model is called, and its weights get values.
@@ -175,8 +175,8 @@ def built_symbolically(model: Any, inputs: ModelInputs) -> list[Any]:
         with as_before_the_call(model):
             inputs.run(model)
         return []
-    specs, rebuild = _flattened(inputs)
-    making = unallocated_variables() if is_legacy_keras(model) else made_without_values()
+    specs, rebuild = _flatten(inputs)
+    making = collect_unallocated() if is_legacy_keras(model) else make_without_values()
     with making as made, FuncGraph("build").as_default():  # it may read variables of the layers it builds
         model_inputs = rebuild([_placeholder(spec) for spec in specs])
         if inputs.function is None and is_keras(model):
@@ -197,7 +197,7 @@ def _placeholder(spec: Any) -> Any:
 
 def _forward(model: Any, inputs: ModelInputs) -> Any:
     with _stateless(model):
-        return _called(model, inputs, training=False)
+        return _call_model(model, inputs, training=False)
 
 
 def loss_and_gradients(
@@ -210,10 +210,10 @@ def loss_and_gradients(
     """
     model = layers[0][1]
     with _stateless(model) as scope, tf.GradientTape() as tape:
-        outputs = _called(model, inputs, training=True)
+        outputs = _call_model(model, inputs, training=True)
         floats = [leaf for leaf in tf.nest.flatten(outputs) if tf.is_tensor(leaf) and leaf.dtype.is_floating]
         loss = tf.add_n([tf.reduce_sum(tf.cast(leaf, tf.float32)) for leaf in floats])
-        watched = [_current(variable, scope) for variable in trainable_variables_of(layers, tape.watched_variables())]
+        watched = [_current(variable, scope) for variable in list_trainable_variables(layers, tape.watched_variables())]
     updates = [] if scope is None else [_current(v, scope) for v in model.non_trainable_variables]
     between()
     return loss, tape.gradient(loss, watched), updates
@@ -235,13 +235,15 @@ def _stateless(model: Any) -> AbstractContextManager[Any]:
     return scope
 
 
-def _called(model: Any, inputs: ModelInputs, training: bool) -> Any:
+def _call_model(model: Any, inputs: ModelInputs, training: bool) -> Any:
     if inputs.function is not None:
-        target = converted(model) if is_function(model) else model
-        return converted(inputs.function)(target, *inputs.args, **inputs.kwargs)
+        target = convert_callable(model) if is_function(model) else model
+        return convert_callable(inputs.function)(target, *inputs.args, **inputs.kwargs)
     if not is_keras(model):
         named = {"training": True} if training and takes_training(model) else {}
-        return call_model(converted(model) if is_function(model) else model, inputs.args, {**named, **inputs.kwargs})
+        return call_model(
+            convert_callable(model) if is_function(model) else model, inputs.args, {**named, **inputs.kwargs}
+        )
     args, kwargs = call_arguments(model, inputs.args, inputs.kwargs)
     return model(*args, **{"training": training, **kwargs})
 

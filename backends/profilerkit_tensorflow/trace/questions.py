@@ -22,7 +22,7 @@ from profilerkit.process.restoring import restored
 
 from ..compat import DISALLOW, Context, SymbolicTensor
 
-__all__ = ["Questions", "outside_of_libraries", "replaced"]
+__all__ = ["Questions", "outside_of_libraries", "replace_attribute"]
 
 #: This package, whose frames are around those of the model.
 _OWN = __name__.partition(".")[0]
@@ -35,7 +35,7 @@ _ABSENT = object()
 
 
 class Questions:
-    """Notes, while it is `listening`, what a model asks in a graph.
+    """Notes, while it is `listen`, what a model asks in a graph.
 
     Attributes:
         asked: Each question in words, with the file and line of the code that asks.
@@ -46,15 +46,15 @@ class Questions:
         self._thread = threading.get_ident()
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
+    def listen(self) -> Iterator[None]:
         """Notice what is asked of symbolic tensors and of the context in this thread."""
         symbolic, tensor = SymbolicTensor, tf.Tensor
         ways: list[tuple[Any, str, Callable[[Any], Any]]] = [
-            (Context, "executing_eagerly", self._executing_eagerly),
-            (tensor, "__getattr__", self._missing),
-            (tensor, DISALLOW, partial(self._raising, "bool() or iter() of a tensor")),
-            (tensor, "__len__", partial(self._raising, "len() of a tensor")),
-            (tensor, "__array__", partial(self._raising, "the values of a tensor")),
+            (Context, "executing_eagerly", self._answer_executing_eagerly),
+            (tensor, "__getattr__", self._note_missing),
+            (tensor, DISALLOW, partial(self._note_raising, "bool() or iter() of a tensor")),
+            (tensor, "__len__", partial(self._note_raising, "len() of a tensor")),
+            (tensor, "__array__", partial(self._note_raising, "the values of a tensor")),
             (symbolic, "device", self._device),
             (tf, "get_static_value", partial(self._public, "tf.get_static_value()", None)),
             (tf, "inside_function", partial(self._public, "tf.inside_function()", True)),
@@ -65,7 +65,7 @@ class Questions:
             for owner, name, method in ways:
                 original = getattr(owner, name, None)
                 if owner is not None and (original is None) == (name in _CONVERSIONS):
-                    patches.enter_context(replaced(owner, name, method(original)))
+                    patches.enter_context(replace_attribute(owner, name, method(original)))
             yield
 
     def _note(self, question: str, frame: FrameType | None) -> None:
@@ -78,7 +78,7 @@ class Questions:
         if asked not in self.asked:
             self.asked.append(asked)
 
-    def _executing_eagerly(self, original: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    def _answer_executing_eagerly(self, original: Callable[[Any], bool]) -> Callable[[Any], bool]:
         public = tf.executing_eagerly.__code__
 
         def executing_eagerly(this: Any) -> bool:
@@ -86,14 +86,14 @@ class Questions:
             if not answer:
                 frame = sys._getframe(1)
                 if frame.f_code is public:
-                    asking = _asking(frame.f_back)
+                    asking = _find_asking(frame.f_back)
                     if not _is_of_a_library(asking):
                         self._note("tf.executing_eagerly()", asking)
             return answer
 
         return executing_eagerly
 
-    def _missing(self, original: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    def _note_missing(self, original: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
         def __getattr__(this: Any, name: str) -> Any:
             if hasattr(_EAGER, name) and (name.startswith("__") or not name.startswith("_")):
                 self._note(f".{name} of a tensor", outside_of_libraries(sys._getframe(1)))
@@ -101,7 +101,7 @@ class Questions:
 
         return __getattr__
 
-    def _raising(self, question: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _note_raising(self, question: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def method(this: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 return original(this, *args, **kwargs)
@@ -122,7 +122,7 @@ class Questions:
 
     def _device(self, original: Any) -> property:
         def device(this: Any) -> Any:
-            asking = _asking(sys._getframe(1))
+            asking = _find_asking(sys._getframe(1))
             if not _is_of_a_library(asking):
                 self._note(".device of a tensor", asking)
             return original.__get__(this, type(this))
@@ -133,7 +133,7 @@ class Questions:
         def function(*args: Any, **kwargs: Any) -> Any:
             answer = original(*args, **kwargs)
             if answer is in_graph:
-                asking = _asking(sys._getframe(1))
+                asking = _find_asking(sys._getframe(1))
                 if not _is_of_a_library(asking):
                     self._note(question, asking)
             return answer
@@ -143,7 +143,7 @@ class Questions:
 
 
 @contextmanager
-def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+def replace_attribute(owner: Any, name: str, value: Any) -> Iterator[None]:
     """Have an attribute of a class or module another value meanwhile."""
     before = vars(owner).get(name, _ABSENT)
 
@@ -159,7 +159,7 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
         yield
 
 
-def _asking(frame: FrameType | None) -> FrameType | None:
+def _find_asking(frame: FrameType | None) -> FrameType | None:
     """Return the frame that asks: autograph calls functions for the code that it has converted."""
     while frame is not None and _module(frame).startswith("tensorflow.python.autograph."):
         frame = frame.f_back

@@ -6,17 +6,17 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-__all__ = ["needed_variables", "running_operators"]
+__all__ = ["find_needed_variables", "list_running_operators"]
 
 
-def running_operators(graph: Any, outputs: Sequence[Any] | None = None) -> Iterator[Any]:
+def list_running_operators(graph: Any, outputs: Sequence[Any] | None = None) -> Iterator[Any]:
     """Yield the operators that these outputs of a function graph (all, if none are given) or a side effect need.
 
     In the order of their making where that is possible: the inputs of a loop may be made after it, for its gradient.
     """
     operators = graph.get_operations()
     position = {operator.name: index for index, operator in enumerate(operators)}
-    needed = _needed(graph, graph.outputs if outputs is None else outputs, position)
+    needed = _find_needed(graph, graph.outputs if outputs is None else outputs, position)
     waiting: dict[int, int] = {}
     followers: dict[int, list[int]] = {}
     ready: list[int] = []
@@ -36,28 +36,28 @@ def running_operators(graph: Any, outputs: Sequence[Any] | None = None) -> Itera
                 heapq.heappush(ready, later)
 
 
-def needed_variables(condition: Any, body: Any, used: Iterable[int]) -> set[int]:
+def find_needed_variables(condition: Any, body: Any, used: Iterable[int]) -> set[int]:
     """Return the indices of the variables of a loop that are needed, where those of ``used`` are used after it.
 
     Also needed are the variables that the condition reads, and those that the next values of needed ones are made of.
     The gradient of a loop computes gradients of all that the loop takes, also of weights that are not trained.
     """
-    needed = set(used) | _reached_inputs(condition, condition.outputs)
+    needed = set(used) | _find_reached_inputs(condition, condition.outputs)
     while True:
-        further = _reached_inputs(body, [body.outputs[index] for index in sorted(needed)]) - needed
+        further = _find_reached_inputs(body, [body.outputs[index] for index in sorted(needed)]) - needed
         if not further:
             return needed
         needed |= further
 
 
-def _reached_inputs(graph: Any, outputs: Sequence[Any]) -> set[int]:
+def _find_reached_inputs(graph: Any, outputs: Sequence[Any]) -> set[int]:
     operators = graph.get_operations()
     position = {operator.name: index for index, operator in enumerate(operators)}
-    needed = _needed(graph, outputs, position)
+    needed = _find_needed(graph, outputs, position)
     return {number for number, tensor in enumerate(graph.inputs) if position[tensor.op.name] in needed}
 
 
-def _needed(graph: Any, outputs: Sequence[Any], position: dict[str, int]) -> dict[int, set[int]]:
+def _find_needed(graph: Any, outputs: Sequence[Any], position: dict[str, int]) -> dict[int, set[int]]:
     """Return the operators that are reached back from the outputs, each with those it needs itself."""
     needed: dict[int, set[int]] = {}
     passed_on: set[str] = set()
@@ -76,7 +76,7 @@ def _needed(graph: Any, outputs: Sequence[Any], position: dict[str, int]) -> dic
         needed.setdefault(index, set())
         controls = list(operator.control_inputs)
         reached += [(earlier.op, earlier) for earlier in before] + [(earlier, None) for earlier in controls]
-        needed[index].update(position[each.op.name] for each in before if not _closes_a_loop(operator, each.op))
+        needed[index].update(position[name.op.name] for name in before if not _closes_a_loop(operator, name.op))
         needed[index].update(position[earlier.name] for earlier in controls)
     return needed
 

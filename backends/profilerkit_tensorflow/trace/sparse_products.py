@@ -11,7 +11,7 @@ from typing import Any
 
 from .values import Executed
 
-__all__ = ["GATHERS", "HANDING_ON", "SUMS", "as_product", "weighted_rows"]
+__all__ = ["GATHERS", "HANDING_ON", "SUMS", "as_product", "find_weighted_rows"]
 
 GATHERS = ("Gather", "GatherV2", "ResourceGather")
 SUMS = ("SegmentSum", "SegmentSumV2", "UnsortedSegmentSum")
@@ -19,7 +19,7 @@ SUMS = ("SegmentSum", "SegmentSumV2", "UnsortedSegmentSum")
 HANDING_ON = ("Cast", "ExpandDims", "Identity", "Reshape", "Squeeze")
 
 
-def weighted_rows(operator: Any) -> str:
+def find_weighted_rows(operator: Any) -> str:
     """Return the name of the multiplication whose weighted rows an operator sums up; nothing for any other operator."""
     if operator.type not in SUMS:
         return ""

@@ -25,7 +25,7 @@ class Specialized:
         self._graph = FuncGraph("specialized") if FuncGraph is not None else tf.Graph()
         self._twins: dict[int, Any] = {}
 
-    def outputs_of(self, operator: Any, inputs: Sequence[Value]) -> Sequence[Any]:
+    def find_outputs(self, operator: Any, inputs: Sequence[Value]) -> Sequence[Any]:
         """Return the outputs of an operator on inputs of the shapes that are known by now."""
         attributes = {name: value for name, value in operator.node_def.attr.items() if name not in _OUTDATED}
         try:

@@ -15,36 +15,36 @@ from profilerkit.backend_kit.live_bytes import live_bytes
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.errors import error_summary
 from profilerkit.process.collector import collector_paused
-from profilerkit.times.wording import counted
+from profilerkit.times.wording import format_count
 from profilerkit.trace.bounds import PeakSpread
-from profilerkit.trace.conditions import formulas_used, noted
+from profilerkit.trace.conditions import formulas_used, write_notes
 from profilerkit.trace.cross_check import ObservedRun
 from profilerkit.trace.records import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
-from ..compat import converts, notes, traces_of, unheard
+from ..compat import converts, list_traces, notes, unheard
 from ..costs.registry import COSTS
-from ..model.kinds import is_function, is_saved_model, is_unbuilt, is_variable, named_layers
-from ..model.replicas import note_of_replicas, strategy_of
-from ..model.unmade_weights import unmade_weights
-from ..model.variables import packed_elements, weights_of
-from ..model.weights import bytes_of, identity_of, trainable_variables_of
+from ..model.kinds import is_function, is_saved_model, is_unbuilt, is_variable, list_layers
+from ..model.replicas import find_strategy, note_of_replicas
+from ..model.unmade_weights import describe_unmade_weights
+from ..model.variables import count_packed_elements, list_weights
+from ..model.weights import count_bytes, identify, list_trainable_variables
 from ..untouched.held_state import HeldState
-from ..untouched.preservation import preserved
+from ..untouched.preservation import preserve
 from .conditions import conditions
 from .departures import Departures
 from .eager_run import EagerRun
 from .layers import LayerCalls, layer_records
-from .live_bytes import constant_bytes, steps_of, tensor_bytes, unsized_tensors
-from .messages import failed, only_in_graphs
-from .observation import operator_macs, work_of
-from .otherwise_eagerly import compared_with_a_run
+from .live_bytes import constant_bytes, find_unsized_tensors, tensor_bytes, write_steps
+from .messages import explain_failed_pass, only_in_graphs
+from .observation import operator_macs, sum_work
+from .otherwise_eagerly import compare_with_a_run
 from .pricing import UNKNOWN_SHAPE
-from .program import Program, traced_program
+from .program import Program, trace_program
 from .questions import Questions
 from .values import Executed, PartialShape, Value, static_shape
 from .walk import Walk
 
-__all__ = ["BOOKKEEPING", "captured_by", "macs_of_program", "run_of", "trace_model", "trace_of_program"]
+__all__ = ["BOOKKEEPING", "list_captured", "macs_of_program", "observe_run", "trace_model", "trace_of_program"]
 
 #: Operators that hand data on, read a weight or only keep the graph going: they do no work and get no record.
 BOOKKEEPING = frozenset(
@@ -69,7 +69,7 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
     trace = _trace(model, inputs, training)
     if trace.failure is not None or inputs is None:
         return trace
-    further = (*noted((*conditions(model), *formulas_used(trace, COSTS.added()))), *notes())
+    further = (*write_notes((*conditions(model), *formulas_used(trace, COSTS.list_added()))), *notes())
     return replace(trace, notes=(*trace.notes, *further)) if further else trace
 
 
@@ -80,14 +80,14 @@ def _trace(model: Any, inputs: ModelInputs | None, training: bool) -> ModelTrace
     trace: ModelTrace | None = None
     followed: list[LayerCalls] = []
     questions, departures = Questions(), Departures(lambda: followed[-1].owner.path if followed else "")
-    with collector_paused(), preserved(model):
+    with collector_paused(), preserve(model):
         try:
-            with questions.listening(), departures.watching(values=False):
-                program = traced_program(model, inputs, training=training, followed=followed)
+            with questions.listen(), departures.watch(values=False):
+                program = trace_program(model, inputs, training=training, followed=followed)
         except NotOfferedError as error:
             return _layers_alone(model, error)
         except Exception as error:  # whatever the model raises while it is traced
-            refusal = failed(model, error, inputs)
+            refusal = explain_failed_pass(model, error, inputs)
             if only_in_graphs(error) and not converts():
                 hidden = "this release of TensorFlow does not show how it converts code with conditions on tensors"
                 return _layers_alone(model, NotOfferedError(f"{hidden} ({error})"), followed)
@@ -99,9 +99,9 @@ def _trace(model: Any, inputs: ModelInputs | None, training: bool) -> ModelTrace
     if trace is not None:
         if training:
             return trace
-        trace = _completed_eagerly(model, inputs, trace)
+        trace = _complete_eagerly(model, inputs, trace)
         asked = [*questions.asked, *departures.missing, *unheard()]
-        return compared_with_a_run(model, inputs, trace, asked) if asked else trace
+        return compare_with_a_run(model, inputs, trace, asked) if asked else trace
     return _layers_alone(model, refusal, followed) if training else _run_eagerly(model, inputs, refusal, followed)
 
 
@@ -109,7 +109,7 @@ def _run_eagerly(
     model: Any, inputs: ModelInputs, refusal: ModelFailedError | BackendFailedError, followed: list[LayerCalls]
 ) -> ModelTrace:
     """Watch one eager pass of a model that cannot be traced; if that raises too, the model has failed."""
-    with preserved(model, variable_values=True):
+    with preserve(model, variable_values=True):
         try:
             run = EagerRun(model, inputs, followed)
         except (CostFormulaError, NotOfferedError) as error:
@@ -118,7 +118,7 @@ def _run_eagerly(
             raise
         except Exception as error:  # whatever the model raises
             # What kept it from being traced is the clearer message, unless it is just that it cannot be traced.
-            failure = failed(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
+            failure = explain_failed_pass(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
         else:
             if not run.did_nothing:
                 return _of_eager_run(model, run, _why_eagerly(refusal))
@@ -126,17 +126,19 @@ def _run_eagerly(
     return _layers_alone(model, failure, followed)
 
 
-def _completed_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> ModelTrace:
+def _complete_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> ModelTrace:
     """Return the trace; where sizes depend on values, such as the length of texts, one of an eager run that knows them.
 
     The trace of the graph is returned where an eager run leaves out as much: where the model raises then, or where it
     would have to make many weights first.
     """
     unsized = sorted(name for name in trace.uncounted if name.endswith(UNKNOWN_SHAPE))
-    lacking = sum(each.bytes for layer in trace.layers for each in layer.parameters) if is_unbuilt(model) else 0
+    lacking = (
+        sum(parameter.bytes for layer in trace.layers for parameter in layer.parameters) if is_unbuilt(model) else 0
+    )
     if not unsized or lacking > _MOST_BYTES_MADE:
         return trace
-    with preserved(model, variable_values=True):
+    with preserve(model, variable_values=True):
         try:
             run = EagerRun(model, inputs, is_traceable=True)
         except MemoryError:
@@ -160,12 +162,12 @@ def _why_eagerly(refusal: ModelFailedError | BackendFailedError) -> str:
 
 def _of_eager_run(model: Any, run: EagerRun, why: str) -> ModelTrace:
     read, hidden = _read_by_function(model, run) if is_function(model) else ([], 0)
-    records = layer_records(run.layers, run.calls.calls, trainable_variables_of(run.layers, read), read)
+    records = layer_records(run.layers, run.calls.calls, list_trainable_variables(run.layers, read), read)
     weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
-    shown = [(each, live) for each, live in zip(run.executed, run.live_bytes, strict=True) if _is_record(each)]
+    shown = [(op, live) for op, live in zip(run.executed, run.live_bytes, strict=True) if _is_record(op)]
     return ModelTrace(
         layers=records,
-        operators=tuple(_record(each) for each, _ in shown),
+        operators=tuple(_record(op) for op, _ in shown),
         memory=MemoryTimeline(
             sum(weight.bytes for weight in weights),
             run.input_bytes,
@@ -175,7 +177,9 @@ def _of_eager_run(model: Any, run: EagerRun, why: str) -> ModelTrace:
         uncounted=dict(run.uncounted),
         method="an eager run",
         operator_macs=operator_macs(run.executed),
-        unmade_weights=f"{counted(hidden, 'variable')} to which the function's code does not lead" if hidden else "",
+        unmade_weights=f"{format_count(hidden, 'variable')} to which the function's code does not lead"
+        if hidden
+        else "",
         notes=(
             "counted in one eager run, for the values of these inputs and with the memory of eager execution: " + why,
         ),
@@ -190,20 +194,20 @@ def _read_by_function(function: Any, run: EagerRun) -> tuple[list[Any], int]:
 
 def _layers_alone(model: Any, failure: Exception | None = None, followed: Sequence[LayerCalls] = ()) -> ModelTrace:
     """Return the layers of a model that did not run to its end, with the calls of the last pass that made any."""
-    layers, captured = named_layers(model), captured_by(model)
+    layers, captured = list_layers(model), list_captured(model)
     if failure is not None and not captured and is_function(model):  # its traces failed: what its code leads to
-        captured = [weight.variable for weight in weights_of(model)]
-    calls = next((each.calls for each in reversed(followed) if each.calls), {})
-    records = layer_records(layers, calls, trainable_variables_of(layers, captured), captured)
-    return ModelTrace(layers=records, failure=failure, unmade_weights=unmade_weights(model))
+        captured = [weight.variable for weight in list_weights(model)]
+    calls = next((call.calls for call in reversed(followed) if call.calls), {})
+    records = layer_records(layers, calls, list_trainable_variables(layers, captured), captured)
+    return ModelTrace(layers=records, failure=failure, unmade_weights=describe_unmade_weights(model))
 
 
-def captured_by(model: Any) -> list[Any]:
+def list_captured(model: Any) -> list[Any]:
     """Return the variables that a function holds by having been traced before."""
-    concrete = [model] if hasattr(model, "captured_inputs") else traces_of(model)
+    concrete = [model] if hasattr(model, "captured_inputs") else list_traces(model)
     if concrete is None:
         is_traced = isinstance(model, tf.types.experimental.PolymorphicFunction)
-        return [weight.variable for weight in weights_of(model)] if is_traced else []
+        return [weight.variable for weight in list_weights(model)] if is_traced else []
     variables = {id(variable): variable for function in concrete for variable in function.graph.variables}
     return list(variables.values())
 
@@ -213,8 +217,8 @@ def _parameters_among(captured: Iterable[Any], model: Any) -> list[Any]:
     listed = getattr(model, "variables", None) if is_saved_model(model) else None
     if listed is None or callable(listed) or is_variable(listed):
         return list(captured)
-    declared = set(map(identity_of, listed))
-    return [variable for variable in captured if identity_of(variable) in declared]
+    declared = set(map(identify, listed))
+    return [variable for variable in captured if identify(variable) in declared]
 
 
 def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
@@ -223,25 +227,25 @@ def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
     call_values = _CallValues(walk, program)
     results = walk.run(program.graph, call_values.arguments)
     captured = _parameters_among(program.graph.variables, program.layers[0][1])
-    trained = trainable_variables_of(program.layers, captured)
+    trained = list_trainable_variables(program.layers, captured)
     records = layer_records(program.layers, program.calls.calls, trained, captured)
     live = _live_bytes(walk.executed, walk.spans, call_values, results)
-    unsized = unsized_tensors(walk.executed, call_values.tensors)
+    unsized = find_unsized_tensors(walk.executed, call_values.tensors)
     walk.folding.release()
-    shown = [(each, alive) for each, alive in zip(walk.executed, live, strict=True) if _is_record(each)]
+    shown = [(op, alive) for op, alive in zip(walk.executed, live, strict=True) if _is_record(op)]
     weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
     held_bytes = sum(weight.bytes for weight in weights) + call_values.held_bytes + constant_bytes(walk.executed)
-    kept = set(map(identity_of, captured))
-    held_bytes += sum(bytes_of(state) for state in program.graph.variables if identity_of(state) not in kept)
+    kept = set(map(identify, captured))
+    held_bytes += sum(count_bytes(state) for state in program.graph.variables if identify(state) not in kept)
     return ModelTrace(
         layers=records,
-        operators=tuple(_record(each, training) for each, _ in shown),
+        operators=tuple(_record(op, training) for op, _ in shown),
         memory=MemoryTimeline(
             held_bytes, call_values.input_bytes, tuple(alive for _, alive in shown), _AS_A_GRAPH, unsized
         ),
         uncounted=dict(walk.uncounted),
         method="a traced graph",
-        notes=(*_notes(walk, program), *_packed(program)),
+        notes=(*_notes(walk, program), *_note_packed(program)),
         program=program,
         choices=tuple(walk.choices),
         operator_macs=operator_macs(walk.executed),
@@ -249,7 +253,7 @@ def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
     )
 
 
-def run_of(program: Program, name: str, earlier: Program | None) -> list[ObservedRun]:
+def observe_run(program: Program, name: str, earlier: Program | None) -> list[ObservedRun]:
     """Return what the runs of a program do, under a name; nothing where the program of the trace is known and alike.
 
     ``earlier`` is the program of the last trace. That of another model, and none, are not compared.
@@ -264,7 +268,7 @@ def macs_of_program(program: Program) -> int | None:
     walk = Walk(program.calls.ownership)
     try:
         walk.run(program.graph, _CallValues(walk, program).arguments)
-        return None if work_of(walk) is None else operator_macs(walk.executed)
+        return None if sum_work(walk) is None else operator_macs(walk.executed)
     except CostFormulaError:  # the trace has said it
         return None
     finally:
@@ -314,7 +318,7 @@ def _live_bytes(
     executed: Sequence[Executed], spans: Sequence[tuple[int, int]], call_values: _CallValues, results: Sequence[Value]
 ) -> Sequence[int]:
     """Return the bytes alive while each operator runs as a graph, in which a value is freed after its last use."""
-    steps = steps_of(executed, call_values.tensors, lambda operator: operator.equation)
+    steps = write_steps(executed, call_values.tensors, lambda operator: operator.equation)
     made = {value for step in steps for value, _ in step.makes} | call_values.sizes.keys()
     kept = [value.key for value in results if value.key in made]
     return live_bytes(steps, call_values.sizes, kept, spans)
@@ -331,24 +335,24 @@ def _peak_spread(walk: Walk, call_values: _CallValues, results: Sequence[Value])
 _GRADIENT = re.compile(r"gradient_tape/|AddN(_\d+)?$")
 
 
-def _is_record(each: Executed) -> bool:
-    return not each.silent and each.type not in BOOKKEEPING
+def _is_record(op: Executed) -> bool:
+    return not op.silent and op.type not in BOOKKEEPING
 
 
-def _record(each: Executed, training: bool = False) -> OpRecord:
-    outputs = tuple(TensorInfo(_shown(shape), dtype) for _, shape, dtype in each.outputs)
-    written = sum(tensor_bytes(shape, dtype) for _, shape, dtype in each.outputs) * each.times
+def _record(op: Executed, training: bool = False) -> OpRecord:
+    outputs = tuple(TensorInfo(_shown(shape), dtype) for _, shape, dtype in op.outputs)
+    written = sum(tensor_bytes(shape, dtype) for _, shape, dtype in op.outputs) * op.times
     return OpRecord(
-        operator=each.type,
-        layer=each.owner.path,
-        call=each.owner.call,
-        macs=each.macs,
-        flops=each.flops,
-        bytes_read=each.input_bytes * each.times,
+        operator=op.type,
+        layer=op.owner.path,
+        call=op.owner.call,
+        macs=op.macs,
+        flops=op.flops,
+        bytes_read=op.input_bytes * op.times,
         bytes_written=written,
         outputs=outputs,
-        phase="backward" if training and _GRADIENT.match(each.name) else "forward",
-        product_dtype=product_dtype(each.input_dtypes, outputs[0].dtype) if each.macs and outputs else None,
+        phase="backward" if training and _GRADIENT.match(op.name) else "forward",
+        product_dtype=product_dtype(op.input_dtypes, outputs[0].dtype) if op.macs and outputs else None,
     )
 
 
@@ -356,9 +360,9 @@ def _shown(shape: PartialShape) -> tuple[int, ...]:
     return () if shape is None else tuple(-1 if size is None else size for size in shape)
 
 
-def _packed(program: Program) -> Iterator[str]:
+def _note_packed(program: Program) -> Iterator[str]:
     """Yield a note if weights keep several numbers in one element."""
-    packed = dict(packed_elements(program.layers[0][1]))
+    packed = dict(count_packed_elements(program.layers[0][1]))
     if packed:
         which = f"{len(packed)} weights are" if len(packed) > 1 else "a weight is"
         yield f"{which} quantised to 4 bits, two numbers to a byte: parameters count the numbers, the size the bytes"
@@ -366,7 +370,7 @@ def _packed(program: Program) -> Iterator[str]:
 
 def _notes(walk: Walk, program: Program) -> Iterator[str]:
     yield from sorted(walk.notes)
-    yield from note_of_replicas(strategy_of(program.layers))
+    yield from note_of_replicas(find_strategy(program.layers))
     made = ", ".join(sorted(set(program.calls.strangers)))
     if made:
         yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"

@@ -87,7 +87,7 @@ class Scope:
         """Return whether the caller uses an output."""
         return self.needed_outputs is None or index in self.needed_outputs
 
-    def used_outputs(self, operator: Any) -> set[int]:
+    def find_used_outputs(self, operator: Any) -> set[int]:
         """Return the indices of the outputs of one of its operators that are used."""
         return {index for index, tensor in enumerate(operator.outputs) if tensor.name in self.used}
 

@@ -21,26 +21,26 @@ from profilerkit.trace.bounds import Choice
 from ..costs import OpCall, Shapes
 from .branches import (
     Tried,
-    agreed,
-    agreed_constant,
+    agree,
+    agree_on_constant,
     branch_names,
-    choice_of,
-    fork_of,
+    make_choice,
+    make_fork,
     may_stop_choice,
     may_stop_fork,
     most_expensive,
 )
-from .dilation import cropped_share, spread_share
+from .dilation import find_cropped_share, find_spread_share
 from .einsum_gradients import EinsumGradients
 from .folding import Folding
-from .graph_access import attribute_of, body_named, forward_function
+from .graph_access import body_named, forward_function, read_attribute
 from .lists import note_elements, read_shape
 from .live_bytes import tensor_bytes
 from .loops import counter_after, counter_steps, counts_runs, trip_count
 from .ownership import Owner, Ownership
 from .pricing import layer_work, price
-from .reachable_operators import needed_variables, running_operators
-from .sparse_products import as_product, weighted_rows
+from .reachable_operators import find_needed_variables, list_running_operators
+from .sparse_products import as_product, find_weighted_rows
 from .specialization import Specialized
 from .values import Executed, PartialShape, Scope, Value, static_shape
 
@@ -81,7 +81,7 @@ class Walk:
             scope.values[tensor.name] = value
             self._learn(scope, tensor, value)
         outputs = [tensor for index, tensor in enumerate(scope.graph.outputs) if scope.needs(index)]
-        running = list(running_operators(scope.graph, outputs))
+        running = list(list_running_operators(scope.graph, outputs))
         scope.used = {tensor.name for tensor in outputs}
         scope.used.update(tensor.name for operator in running for tensor in operator.inputs)
         for operator in running:
@@ -98,7 +98,7 @@ class Walk:
                 )
             elif kind not in _SILENT:
                 self._operator(operator, scope)
-        return [self.folding.value_of(tensor, scope) for tensor in scope.graph.outputs]
+        return [self.folding.find_value(tensor, scope) for tensor in scope.graph.outputs]
 
     def _learn(self, scope: Scope, tensor: Any, value: Value) -> None:
         """Have the scope's further operators made anew if more is known about a value's shape than the graph has."""
@@ -108,9 +108,9 @@ class Walk:
     # One operator ------------------------------------------------------------------------------------------------
 
     def _operator(self, operator: Any, scope: Scope) -> None:
-        inputs = [self.folding.value_of(tensor, scope) for tensor in operator.inputs]
+        inputs = [self.folding.find_value(tensor, scope) for tensor in operator.inputs]
         specialized = self._specialized.get(id(scope))
-        tensors = operator.outputs if specialized is None else specialized.outputs_of(operator, inputs)
+        tensors = operator.outputs if specialized is None else specialized.find_outputs(operator, inputs)
         made = []
         for index, (tensor, declared) in enumerate(zip(tensors, operator.outputs, strict=True)):
             inferred = static_shape(tensor)
@@ -139,10 +139,10 @@ class Walk:
         )
         self.executed.append(done)
         scope.executed[operator.name] = done
-        if not self._covered(owner, scope):
+        if not self._cover(owner, scope):
             self._price(done, operator, inputs, made)
             self._without_padding(done, operator, scope)
-            multiplied = scope.executed.get(weighted_rows(operator))
+            multiplied = scope.executed.get(find_weighted_rows(operator))
             if multiplied is not None:
                 as_product(multiplied, done)
 
@@ -153,7 +153,7 @@ class Walk:
             outputs=Shapes([value.known_shape for value in made]),
             input_dtypes=tuple(value.dtype for value in inputs),
             output_dtypes=tuple(value.dtype for value in made),
-            attribute=lambda name: attribute_of(operator, name),
+            attribute=lambda name: read_attribute(operator, name),
             value=lambda index: self.folding.constant(inputs[index]),
             is_gradient_of_einsum=bool(done.equation) and self._einsums.is_gradient(operator, done.equation),
         )
@@ -161,14 +161,14 @@ class Walk:
 
     def _without_padding(self, done: Executed, operator: Any, scope: Scope) -> None:
         """Subtract what a convolution computes on padding that only serves its dilation."""
-        of_gradient = spread_share(self.folding, operator, scope)
-        cropped = cropped_share(self.folding, operator, scope)
+        of_gradient = find_spread_share(self.folding, operator, scope)
+        cropped = find_cropped_share(self.folding, operator, scope)
         if of_gradient is not None:
             done.scale(of_gradient)
         elif cropped is not None and cropped[0] in scope.executed:
             scope.executed[cropped[0]].scale(cropped[1])
 
-    def _covered(self, owner: Owner, scope: Scope) -> bool:
+    def _cover(self, owner: Owner, scope: Scope) -> bool:
         """Return whether a layer's formula covers an operator; add the formula's cost once for each call."""
         covering = owner.covered_by
         if covering is None or covering.cost is None:
@@ -181,7 +181,7 @@ class Walk:
             cost = covering.cost()
             if cost is None:
                 covering.cost = None
-                return self._covered(owner, scope)
+                return self._cover(owner, scope)
             self._formulas_used.add(key)
             self.executed.append(layer_work(covering, cost, where.times if where is not None else scope.times))
         return True
@@ -189,12 +189,12 @@ class Walk:
     # Operators that call further bodies ---------------------------------------------------------------------------
 
     def _call(self, operator: Any, scope: Scope) -> None:
-        if attribute_of(operator, "_XlaMustCompile"):
+        if read_attribute(operator, "_XlaMustCompile"):
             self.notes.add("what functions compiled by XLA allocate inside is not in the memory footprint")
         graph = body_named(scope.graph, operator.get_attr("f").name)
-        arguments = [self.folding.value_of(tensor, scope) for tensor in operator.inputs]
+        arguments = [self.folding.find_value(tensor, scope) for tensor in operator.inputs]
         owner = self._owner_of_call(operator, graph, scope)
-        results = self._body(Scope(graph, arguments, scope, owner, scope.times, scope.used_outputs(operator)))
+        results = self._body(Scope(graph, arguments, scope, owner, scope.times, scope.find_used_outputs(operator)))
         self._bind(operator, results, scope)
 
     def _owner_of_call(self, operator: Any, graph: Any, scope: Scope) -> Owner:
@@ -216,7 +216,7 @@ class Walk:
     def _loop(self, operator: Any, scope: Scope) -> None:
         body = body_named(scope.graph, operator.get_attr("body").name)
         condition = body_named(scope.graph, operator.get_attr("cond").name)
-        first = [self.folding.value_of(tensor, scope) for tensor in operator.inputs]
+        first = [self.folding.find_value(tensor, scope) for tensor in operator.inputs]
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
         tests = Scope(condition, first, scope, owner)
         for tensor, value in zip(condition.inputs, tests.arguments, strict=True):
@@ -228,9 +228,9 @@ class Walk:
         if runs == 0:
             self._bind(operator, first, scope)
             return
-        start, choices, forks, spans = (len(each) for each in (self.executed, self.choices, self.forks, self.spans))
-        needed = needed_variables(condition, body, scope.used_outputs(operator))
-        results = self._iterated(body, first, steps, Scope(body, [], scope, owner, scope.times * (runs or 1), needed))
+        start, choices, forks, spans = (len(item) for item in (self.executed, self.choices, self.forks, self.spans))
+        needed = find_needed_variables(condition, body, scope.find_used_outputs(operator))
+        results = self._iterate(body, first, steps, Scope(body, [], scope, owner, scope.times * (runs or 1), needed))
         self._condition(
             Scope(condition, [], scope, owner, scope.times * (1 if runs is None else runs + 1)), first, results
         )
@@ -239,19 +239,19 @@ class Walk:
             has_limit = runs is not None
             self.choices[choices:] = may_stop_choice(self.executed[start:], self.choices[choices:], has_limit)
             inside = [(begin - start, end - start) for begin, end in self.spans[spans:]]
-            every = Side(self.executed[start:], inside, [fork.moved(-start) for fork in self.forks[forks:]])
+            every = Side(self.executed[start:], inside, [fork.shift(-start) for fork in self.forks[forks:]])
             self.forks[forks:] = [may_stop_fork(start, every, first, results, has_limit)]
         runs_of = [None if may_stop and not counts_runs(tensor) else runs for tensor in body.inputs]
         self._bind(operator, self._after(first, steps, results, runs_of, owner), scope)
 
-    def _iterated(self, body: Any, first: Sequence[Value], steps: Sequence[float | None], scope: Scope) -> list[Value]:
+    def _iterate(self, body: Any, first: Sequence[Value], steps: Sequence[float | None], scope: Scope) -> list[Value]:
         """Walk a loop's body with what is known in every run: of the first values, only those that do not change."""
         begins = list(first)
         while True:
             start, formulas = len(self.executed), set(self._formulas_used)
             for value, step, begin in zip(first, steps, begins, strict=True):
-                scope.arguments.append(value if step == 0 else self._handed_on(value, begin, scope.owner))
-            tried = self._tried(scope)
+                scope.arguments.append(value if step == 0 else self._hand_on(value, begin, scope.owner))
+            tried = self._try(scope)
             results = list(tried.results[: len(first)])
             common = [
                 begin.common(value) if scope.needs(index) else begin
@@ -268,8 +268,8 @@ class Walk:
     def _condition(self, scope: Scope, first: Sequence[Value], results: Sequence[Value]) -> None:
         """Walk a loop's condition, which runs once more than the body, and keep it if it costs anything."""
         for before, after in zip(first, results, strict=True):
-            scope.arguments.append(self._handed_on(before, before.common(after), scope.owner))
-        tried = self._tried(scope)
+            scope.arguments.append(self._hand_on(before, before.common(after), scope.owner))
+        tried = self._try(scope)
         if tried.uncounted or any(tried.price[:2]):
             self._take(tried)
 
@@ -283,7 +283,7 @@ class Walk:
     ) -> list[Value]:
         """Return the loop's outputs: the values of the last run, and the last number of each counter where it is known.
 
-        ``runs_of`` is how often each of its variables has changed, None where that is not certain.
+        ``observe_runs`` is how often each of its variables has changed, None where that is not certain.
         """
         final = []
         for before, step, value, runs in zip(first, steps, results, runs_of, strict=True):
@@ -291,16 +291,16 @@ class Walk:
             if step == 0:
                 value = before
             elif runs is None and self.folding.constant(value) is not None:  # it may not have run at all
-                constant = agreed_constant(self.folding, [before, value])
-                value = self._handed_on(value, value, owner)
+                constant = agree_on_constant(self.folding, [before, value])
+                value = self._hand_on(value, value, owner)
                 value.constant = constant
             elif start is not None and start.size == 1 and step is not None and runs is not None:
-                value = self._handed_on(value, value, owner)
+                value = self._hand_on(value, value, owner)
                 value.constant = counter_after(start, step, runs)
             final.append(value)
         return final
 
-    def _handed_on(self, value: Value, description: Value, owner: Owner) -> Value:
+    def _hand_on(self, value: Value, description: Value, owner: Owner) -> Value:
         """Return a loop's variable: a new value with the bytes of ``value`` and the shape of ``description``."""
         twin = self.folding.new_value(description.shape, value.dtype, value.tensor)
         twin.elements, twin.length = description.elements, description.length
@@ -310,25 +310,25 @@ class Walk:
 
     def _branches(self, operator: Any, scope: Scope) -> None:
         """Walk every branch that may be taken and keep the most expensive one."""
-        arguments = [self.folding.value_of(tensor, scope) for tensor in list(operator.inputs)[1:]]
+        arguments = [self.folding.find_value(tensor, scope) for tensor in list(operator.inputs)[1:]]
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
-        names = branch_names(operator, self.folding.constant(self.folding.value_of(operator.inputs[0], scope)))
-        used = scope.used_outputs(operator)
+        names = branch_names(operator, self.folding.constant(self.folding.find_value(operator.inputs[0], scope)))
+        used = scope.find_used_outputs(operator)
         tried = [
-            self._tried(Scope(body_named(scope.graph, name), arguments, scope, owner, scope.times, used))
+            self._try(Scope(body_named(scope.graph, name), arguments, scope, owner, scope.times, used))
             for name in names
         ]
         taken = most_expensive(tried)
-        self._take(replace(taken, choices=choice_of(tried, taken), forks=fork_of(tried, taken, sorted(used))))
+        self._take(replace(taken, choices=make_choice(tried, taken), forks=make_fork(tried, taken, sorted(used))))
         results = list(taken.results)
         for index in sorted(used) if len(tried) > 1 else ():
-            common = agreed(self.folding, results[index], [branch.results[index] for branch in tried])
+            common = agree(self.folding, results[index], [branch.results[index] for branch in tried])
             if common is not results[index]:
-                results[index] = self._handed_on(results[index], common, owner)
+                results[index] = self._hand_on(results[index], common, owner)
                 results[index].constant = common.constant
         self._bind(operator, results, scope)
 
-    def _tried(self, scope: Scope) -> Tried:
+    def _try(self, scope: Scope) -> Tried:
         """Walk a body and return what that adds, without adding it."""
         kept = self.executed, self.spans, self.uncounted, self.choices, self.forks
         self.executed, self.spans, self.uncounted, self.choices, self.forks = [], [], Counter(), [], []
@@ -344,7 +344,7 @@ class Walk:
         self.spans += [(start + before, end + before) for start, end in tried.spans]
         self.uncounted += tried.uncounted
         self.choices += tried.choices
-        self.forks += [fork.moved(before) for fork in tried.forks]
+        self.forks += [fork.shift(before) for fork in tried.forks]
 
 
 def _knows_more(shape: PartialShape, declared: PartialShape) -> bool:

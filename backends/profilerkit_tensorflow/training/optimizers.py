@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..model.calls import is_keras, is_legacy_keras
-from ..model.weights import bytes_of, elements_of
+from ..model.weights import count_bytes, count_elements
 
 __all__ = ["optimizer_state_bytes"]
 
@@ -30,15 +30,15 @@ def optimizer_state_bytes(model: Any) -> int | str:
     name = type(inner).__name__
     weights = model.trainable_variables
     if name == "Adafactor":
-        return sum(_factored(tuple(v.shape)) * bytes_of(v) // max(1, elements_of(v)) for v in weights)
+        return sum(_count_factored(tuple(v.shape)) * count_bytes(v) // max(1, count_elements(v)) for v in weights)
     if name not in _SLOTS:
         names = ", ".join([*_SLOTS, "Adafactor"])
         return f"the state of the optimizer {name} (the known ones are: {names})"
     slots = _SLOTS[name] + sum(bool(getattr(inner, setting, False)) for setting in _EXTRA_SLOT_SETTINGS)
-    return slots * sum(map(bytes_of, weights))
+    return slots * sum(map(count_bytes, weights))
 
 
-def _factored(shape: tuple[int, ...]) -> int:
+def _count_factored(shape: tuple[int, ...]) -> int:
     """Return how many values Adafactor keeps for a weight."""
     if len(shape) < 2:
         return shape[0] if shape else 1

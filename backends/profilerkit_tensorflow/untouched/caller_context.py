@@ -19,7 +19,7 @@ __all__ = ["require_plain_context"]
 
 def require_plain_context() -> None:
     """Raise `TracingError` in a context where a call of the model would not just run it."""
-    refused = _keras_scope() or _graph() or _recording()
+    refused = _keras_scope() or _graph() or _find_recording()
     if refused is not None:
         where, instead = refused
         raise TracingError(f"profilerkit was called {where}; {instead}")
@@ -53,7 +53,7 @@ def _graph() -> tuple[str, str] | None:
     )
 
 
-def _recording() -> tuple[str, str] | None:
+def _find_recording() -> tuple[str, str] | None:
     if is_recording_stopped():
         return (
             "inside tf.init_scope(), or where something else has stopped the recording of gradients",

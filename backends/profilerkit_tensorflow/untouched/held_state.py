@@ -25,7 +25,7 @@ import numpy as np
 import tensorflow as tf
 
 from profilerkit.process.cached import once_for_each
-from profilerkit.process.contents import slots_of
+from profilerkit.process.contents import list_slots
 
 from ..compat import MethodTarget, ResourceVariable
 
@@ -114,7 +114,7 @@ class HeldState:
                 try:
                     visit = visits[kind]
                 except KeyError:
-                    visit = visits[kind] = self.visit_of(kind)
+                    visit = visits[kind] = self.find_visit(kind)
                 if visit is None or id(child) in met:
                     continue
                 met.add(id(child))
@@ -124,7 +124,7 @@ class HeldState:
                 elif depth > 1:
                     waiting.append((further, depth - 1))
 
-    def visit_of(self, kind: type) -> tuple[Callable[[Any], _Children], bool] | None:
+    def find_visit(self, kind: type) -> tuple[Callable[[Any], _Children], bool] | None:
         for above, visit in self._by_base():
             if issubclass(kind, above):
                 return visit, _is_of_a_framework(kind)
@@ -134,13 +134,13 @@ class HeldState:
             return self._class, False
         if issubclass(kind, _NOT_FOLLOWED) or (kind.__name__ in _NEVER_CHANGE and _package(kind) in _FRAMEWORKS):
             return None
-        slots = tuple(slot.__name__ for slot in slots_of(kind))
+        slots = tuple(slot.__name__ for slot in list_slots(kind))
         if not (kind.__dictoffset__ or slots or issubclass(kind, threading.local)):
             return None
         part_of_model = _is_of_a_framework(kind)
         if part_of_model or _is_users_own(kind.__module__):
             self._note_classes(kind)
-        return (functools.partial(self._slotted, slots) if slots else self._object), part_of_model
+        return (functools.partial(self._visit_slots, slots) if slots else self._object), part_of_model
 
     def _by_base(self) -> Iterable[tuple[type, Callable[[Any], _Children]]]:
         return (
@@ -172,7 +172,7 @@ class HeldState:
         self.objects.append((value, kind, names, values))
         return (*wrapped, *values)
 
-    def _slotted(self, slots: tuple[str, ...], value: Any) -> _Children:
+    def _visit_slots(self, slots: tuple[str, ...], value: Any) -> _Children:
         attributes = {name: getattr(value, name) if _can_be_read(value, name) else MISSING for name in slots}
         self.slotted.append((value, attributes))
         others = self._object(value) if hasattr(value, "__dict__") else ()
@@ -191,19 +191,19 @@ class HeldState:
     def _dict(self, container: dict[Any, Any]) -> _Children:
         keys, values = contents(container)
         self.dicts.append((container, keys, values))
-        return self._children_of(container, values)
+        return self._list_children(container, values)
 
     def _sequence(self, kind: Any, container: Any) -> _Children:
         items = tuple(kind.__iter__(container))
         self.sequences.append((container, items))
-        return self._children_of(container, items)
+        return self._list_children(container, items)
 
     def _set(self, container: set[Any]) -> _Children:
         items = frozenset(set.__iter__(container))
         self.sets.append((container, items))
-        return self._children_of(container, tuple(items))
+        return self._list_children(container, tuple(items))
 
-    def _children_of(self, container: Any, items: tuple[Any, ...]) -> _Children:
+    def _list_children(self, container: Any, items: tuple[Any, ...]) -> _Children:
         """Return the items to follow, and the attributes of a derived class; those of Keras hold only a tracker."""
         if len(items) > _LONGEST_FOLLOWED and not _is_of_a_framework(type(items[0])):
             items = ()
@@ -224,7 +224,7 @@ class HeldState:
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         scope = function.__globals__
         self.globals += [(scope, name, scope.get(name, MISSING)) for name in _names(function.__code__).written]
-        return (*(function.__closure__ or ()), *self._object(function), *defaults, *_named_globals(function))
+        return (*(function.__closure__ or ()), *self._object(function), *defaults, *_list_globals(function))
 
     def _concrete_function(self, function: Any) -> _Children:
         return (*self._object(function), *function.variables)
@@ -289,7 +289,7 @@ def _names(code: types.CodeType) -> _Names:
     return _Names(frozenset(read), frozenset(written), frozenset(attributes))
 
 
-def _named_globals(function: types.FunctionType) -> Iterator[Any]:
+def _list_globals(function: types.FunctionType) -> Iterator[Any]:
     """Yield the globals, and the content of the user's modules, that a function's code names and may hold state."""
     names, scope = _names(function.__code__), function.__globals__
     for name in names.read | names.written:

@@ -56,14 +56,14 @@ def graphs_made() -> Iterator[list[weakref.ref[Any]]]:
     """Yield a list of the function graphs that this thread makes in the block, except those of a nested block."""
     made: list[weakref.ref[Any]] = []
     stack = [*_noting.stack]
-    patched = nullcontext() if stack or FuncGraph is None else _patched(FuncGraph.__init__)
+    patched = nullcontext() if stack or FuncGraph is None else _patch(FuncGraph.__init__)
     with patched, restored(partial(setattr, _noting, "stack", stack), in_child=False):
         _noting.stack = [*stack, made]
         yield made
 
 
 @contextmanager
-def _patched(original: Any) -> Iterator[None]:
+def _patch(original: Any) -> Iterator[None]:
     @functools.wraps(original)
     def note(graph: Any, *args: Any, **kwargs: Any) -> None:
         original(graph, *args, **kwargs)

@@ -1,6 +1,6 @@
 """Restoring the user's model and the process to exactly their earlier state, without copying the model.
 
-`preserved` records what every layer, module, tracker, metric and optimizer holds, and the state of the process, and
+`preserve` records what every layer, module, tracker, metric and optimizer holds, and the state of the process, and
 restores what changed.
 """
 
@@ -26,7 +26,7 @@ from .held_state import MISSING, HeldState, contents
 from .leftovers import forget_tensors, graphs_made
 from .process_state import process_roots, process_state
 
-__all__ = ["preserved"]
+__all__ = ["preserve"]
 
 #: Variables of at most so many elements that are not trained are counters and states of random generators.
 _SMALL_ELEMENTS = 16
@@ -34,7 +34,7 @@ _CONTAINERS = (list, OrderedDict, dict, set, deque)
 
 
 @contextmanager
-def preserved(model: Any, variable_values: bool = False) -> Iterator[None]:
+def preserve(model: Any, variable_values: bool = False) -> Iterator[None]:
     """Restore the structure of the model and the state of the process at the end of the block, after errors too.
 
     With ``variable_values`` every variable is restored as well: weights, statistics, states, metrics, those of the
@@ -68,10 +68,10 @@ def preserved(model: Any, variable_values: bool = False) -> Iterator[None]:
             change_process()
             yield
     if left:
-        warnings.warn(_warning(left), ProfilerKitWarning, stacklevel=3)
+        warnings.warn(_write_warning(left), ProfilerKitWarning, stacklevel=3)
 
 
-def _warning(names: list[str]) -> str:
+def _write_warning(names: list[str]) -> str:
     """Return what is said of objects that still hold tensors of a trace."""
     return (
         f"the model has put tensors that it made while it was traced into {', '.join(names)}; they have no values, and "

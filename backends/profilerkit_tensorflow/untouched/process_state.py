@@ -32,7 +32,7 @@ def process_state() -> tuple[Step, list[Step]]:
     """Record the settings and random states of the process; return what changes its seed, and what restores all."""
     python_rng, numpy_rng = random.getstate(), np.random.get_state()
     settings = [*state_of_modules(), *((module, name, getattr(module, name)) for module, name in _HOOKS)]
-    change_seed, restore_seed = _seed()
+    change_seed, restore_seed = _record_seed()
 
     def restore() -> None:
         for module, name, value in settings:
@@ -44,7 +44,7 @@ def process_state() -> tuple[Step, list[Step]]:
     return change_seed, [restore_seed, note_switches(), restore]
 
 
-def _seed() -> tuple[Step, Step]:
+def _record_seed() -> tuple[Step, Step]:
     """Record TensorFlow's global seed and the generator of the operators' seeds.
 
     Until they are restored, another global seed is set. The kernel of a random operator is cached by its two seeds and

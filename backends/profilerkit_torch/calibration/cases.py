@@ -15,8 +15,8 @@ from profilerkit import ModelInputs
 from profilerkit_predict.prediction.cases import CalibrationCase, OperatorCall
 
 from ..running.passes import synchronize
-from .gradients import LARGE_RECURRENT, RECURRENT, gradient_of, gradients, gru, lstm, recurrences, recurrent_inputs
-from .operands import Described, Operands, indices, maker_of, positive, random
+from .gradients import LARGE_RECURRENT, RECURRENT, gradients, gru, lstm, make_gradient, recurrences, recurrent_inputs
+from .operands import Described, Operands, choose_maker, indices, positive, random
 from .queued_calls import Busy, QueuedCall
 
 __all__ = ["cases"]
@@ -118,35 +118,35 @@ class _Function(nn.Module):
 
 def cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
     """Yield the operators to measure; their tensors are made when each is measured."""
-    make = maker_of(device, getattr(torch, dtype))
+    make = choose_maker(device, getattr(torch, dtype))
     wait = partial(synchronize, device) if device.type != "cpu" else None
     busy = Busy(device) if device.type == "cuda" else None
 
-    def prepared(function: Callable[..., Any], operands: Operands, gradient: bool) -> OperatorCall:
+    def prepare(function: Callable[..., Any], operands: Operands, gradient: bool) -> OperatorCall:
         tensors = make(operands)
-        call = gradient_of(function, tensors) if gradient else partial(function, *tensors)
-        timed = _synchronized(call, wait) if busy is None else QueuedCall(call, busy)
+        call = make_gradient(function, tensors) if gradient else partial(function, *tensors)
+        timed = _synchronize(call, wait) if busy is None else QueuedCall(call, busy)
         return OperatorCall(timed, _Function(function), ModelInputs(*tensors))
 
     is_large = device.type != "cpu"
     makers = (_products, _convolutions, _attention, _recurrent, _traffic, _images, gradients)
-    for name, function, operands in (each for maker in makers for each in maker(is_large)):
-        yield CalibrationCase(f"{name} in {dtype}", partial(prepared, function, operands, False))
+    for name, function, operands in (item for maker in makers for item in maker(is_large)):
+        yield CalibrationCase(f"{name} in {dtype}", partial(prepare, function, operands, False))
     for name, function, operands in recurrences(is_large):
-        yield CalibrationCase(f"{name} in {dtype}", partial(prepared, function, operands, True), is_gradient=True)
+        yield CalibrationCase(f"{name} in {dtype}", partial(prepare, function, operands, True), is_gradient=True)
 
 
-def _synchronized(call: Callable[[], object], synchronize: Callable[[], Any] | None) -> Callable[[], object]:
+def _synchronize(call: Callable[[], object], synchronize: Callable[[], Any] | None) -> Callable[[], object]:
     """Return a call that returns when the device is done."""
     if synchronize is None:
         return call
 
-    def synchronized() -> object:
+    def run() -> object:
         result = call()
         synchronize()
         return result
 
-    return synchronized
+    return run
 
 
 def _products(is_large: bool) -> Described:
@@ -240,11 +240,11 @@ def _random_bits(x: torch.Tensor) -> torch.Tensor:
 
 def _images(is_large: bool) -> Described:
     for samples, channels, size in _IMAGES + _LARGE_IMAGES * is_large:
-        x, each = random(samples, channels, size, size), random(channels)
-        yield f"batch norm {x.shape}", _batch_norm, (x, each, positive(channels), each, each)
+        x, number = random(samples, channels, size, size), random(channels)
+        yield f"batch norm {x.shape}", _batch_norm, (x, number, positive(channels), number, number)
         yield f"max pool {x.shape}", _max_pool, (x,)
         yield f"average pool {x.shape}", _average_pool, (x,)
-        yield f"upsampling {x.shape}", _upsampling, (x,)
+        yield f"upsampling {x.shape}", _upsample, (x,)
     for rows, width in ((64, 16), (1024, 64), (8192, 256)):
         yield f"embedding {rows} x {width}", functional.embedding, (indices(rows, rows // 4), random(rows, width))
 
@@ -263,5 +263,5 @@ def _average_pool(x: torch.Tensor) -> Any:
     return functional.avg_pool2d(x, 2)
 
 
-def _upsampling(x: torch.Tensor) -> Any:
+def _upsample(x: torch.Tensor) -> Any:
     return torch.ops.aten.upsample_nearest2d.vec(x, None, [2.0, 2.0])

@@ -9,9 +9,18 @@ import torch
 from torch.backends import cudnn
 
 from ..compat import operator
-from .operands import Described, Operands, indices, positive, random, saved
+from .operands import Described, Operands, indices, positive, random, statistic
 
-__all__ = ["LARGE_RECURRENT", "RECURRENT", "gradient_of", "gradients", "gru", "lstm", "recurrences", "recurrent_inputs"]
+__all__ = [
+    "LARGE_RECURRENT",
+    "RECURRENT",
+    "gradients",
+    "gru",
+    "lstm",
+    "make_gradient",
+    "recurrences",
+    "recurrent_inputs",
+]
 
 _ATEN = torch.ops.aten
 #: Puts the weights of a recurrent layer into one piece of memory.
@@ -37,19 +46,19 @@ def gradients(is_large: bool) -> Described:
     """
     for elements in _ELEMENTS + _LARGE_ELEMENTS * is_large:
         rows, width = max(1, elements // 64), min(elements, 64)
-        x, y, scale, row = random(rows, width), random(rows, width), random(width), saved(rows, 1)
+        x, y, scale, row = random(rows, width), random(rows, width), random(width), statistic(rows, 1)
         yield f"gradient of gelu {elements}", _ATEN.gelu_backward, (y, x)
         yield f"gradient of layer norm {elements}", _layer_norm, (y, x, row, row, scale, scale)
         yield f"gradient of softmax {elements}", _softmax, (y, x)
     for samples, channels, size in _IMAGES + _LARGE_IMAGES * is_large:
         x, y = random(samples, channels, size, size), random(samples, channels, size, size)
-        each, variance, kept = random(channels), positive(channels), saved(channels)
+        number, variance, kept = random(channels), positive(channels), statistic(channels)
         halved = random(samples, channels, size // 2, size // 2)
         corners = indices(1, *halved.shape)
-        yield f"statistics {x.shape}", _statistics, (x, each, each, each, variance)
-        yield f"gradient of batch norm {x.shape}", _batch_norm, (y, x, each, each, variance, kept, kept)
+        yield f"statistics {x.shape}", _statistics, (x, number, number, number, variance)
+        yield f"gradient of batch norm {x.shape}", _batch_norm, (y, x, number, number, variance, kept, kept)
         yield f"gradient of max pool {x.shape}", _max_pool, (halved, x, corners)
-        yield f"gradient of upsampling {x.shape}", _upsampling, (x,)
+        yield f"gradient of upsampling {x.shape}", _upsample, (x,)
 
 
 def _layer_norm(y: Any, x: Any, mean: Any, deviation: Any, weight: Any, bias: Any) -> Any:
@@ -75,7 +84,7 @@ def _max_pool(y: torch.Tensor, x: torch.Tensor, indices: torch.Tensor) -> Any:
     return _ATEN.max_pool2d_with_indices_backward(y, x, [2, 2], [2, 2], [0, 0], [1, 1], False, indices)
 
 
-def _upsampling(y: torch.Tensor) -> Any:
+def _upsample(y: torch.Tensor) -> Any:
     samples, channels, height, width = y.shape
     return _ATEN.upsample_nearest2d_backward(y, [height, width], [samples, channels, height // 2, width // 2], 2.0, 2.0)
 
@@ -99,13 +108,13 @@ def recurrent_inputs(gates: int, batch: int, steps: int, features: int, width: i
     return (random(batch, steps, features), *states, *weights)
 
 
-def gradient_of(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> Callable[[], object]:
+def make_gradient(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> Callable[[], object]:
     """Return a call that computes the gradients of the first output by the inputs and the weights.
 
     The forward pass runs once, and its graph is kept.
     """
     kept: list[Any] = []
-    leaves = [each.detach().requires_grad_() for each in inputs]
+    leaves = [tensor.detach().requires_grad_() for tensor in inputs]
     sources = [leaves[0], *leaves[-4:]]
 
     def call() -> object:

@@ -15,10 +15,10 @@ from torch.nn import functional
 from profilerkit.errors import BackendFailedError
 from profilerkit_predict.prediction.cases import CompiledSeconds, HostSeconds
 
-from ..running.compiling import compiled as compiled_model
+from ..running.compiling import use_compiled as compiled_model
 from ..running.passes import synchronize
 
-__all__ = ["gradients_of", "host_seconds"]
+__all__ = ["host_seconds", "split_gradient_seconds"]
 
 #: The lengths of two chains, whose difference tells what a link takes.
 _SHORT, _LONG = 4, 20
@@ -76,7 +76,7 @@ def host_seconds(device: torch.device, compiled: bool, seconds: float) -> HostSe
             "measured with them than without; calibrate again while nothing else runs on this machine"
         )
     x = torch.ones(_SIZE, _SIZE, device=device)
-    of_graphs = _compiled_seconds(x, device, shortest) if compiled else None
+    of_graphs = _measure_compiled(x, device, shortest) if compiled else None
     return HostSeconds(layer_call, view, *gradients, of_graphs, operator_call=product)
 
 
@@ -89,10 +89,10 @@ def _eager_seconds(device: torch.device, shortest: _Shortest) -> tuple[float, fl
         passes = shortest(lambda: short(x)), shortest(lambda: long(x))
         product = shortest(partial(functional.linear, x, short.weights[0])) if device.type == "cuda" else 0.0
     steps = [shortest(partial(_step, chain, x, tuple(chain.parameters()))) for chain in (short, long)]
-    return _layer_call(x, shortest), view, product, gradients_of(view, passes, (steps[0], steps[1]))
+    return _layer_call(x, shortest), view, product, split_gradient_seconds(view, passes, (steps[0], steps[1]))
 
 
-def gradients_of(view: float, passes: tuple[float, float], steps: tuple[float, float]) -> tuple[float, float]:
+def split_gradient_seconds(view: float, passes: tuple[float, float], steps: tuple[float, float]) -> tuple[float, float]:
     """Return what differentiation takes for an operator of the backward pass, and what that takes to start.
 
     A link of a chain of products, forward and backward, takes what three products take (one forward, two for the
@@ -126,7 +126,7 @@ def _positive(difference: float) -> float:
     return difference
 
 
-def _compiled_seconds(x: torch.Tensor, device: torch.device, shortest: _Shortest) -> CompiledSeconds:
+def _measure_compiled(x: torch.Tensor, device: torch.device, shortest: _Shortest) -> CompiledSeconds:
     """Return what the host takes for compiled graphs.
 
     A graph of n products, each with a weight, takes ``graph_call + n * (product + graph_weight)``; with a kernel after
@@ -137,16 +137,16 @@ def _compiled_seconds(x: torch.Tensor, device: torch.device, shortest: _Shortest
     chains = _Chain(_SHORT, False, device), _Chain(_LONG, False, device)
     with torch.no_grad():
         product = shortest(partial(functional.linear, x, chains[0].weights[0]))
-        passes = [_compiled(chain, x, shortest, is_step=False) for chain in chains]
-        with_kernels = _compiled(_Chain(_LONG, True, device), x, shortest, is_step=False)
-    steps = [_compiled(chain, x, shortest, is_step=True) for chain in chains]
+        passes = [_time_compiled(chain, x, shortest, is_step=False) for chain in chains]
+        with_kernels = _time_compiled(_Chain(_LONG, True, device), x, shortest, is_step=False)
+    steps = [_time_compiled(chain, x, shortest, is_step=True) for chain in chains]
     (link, graph), (step_link, step) = _line(*passes), _line(*steps)
     weights = max(0.0, link - product), max(0.0, step_link - 3 * product)
     of_kernel = max(0.0, (with_kernels - passes[1]) / _LONG)
     return CompiledSeconds(max(0.0, graph), weights[0], max(0.0, step), weights[1], of_kernel)
 
 
-def _compiled(model: _Chain, x: torch.Tensor, shortest: _Shortest, is_step: bool) -> float:
+def _time_compiled(model: _Chain, x: torch.Tensor, shortest: _Shortest, is_step: bool) -> float:
     """Return the seconds of a pass or a training step of a compiled model."""
     with compiled_model(model, True) as call:
         timed = partial(_step, call, x, tuple(model.parameters())) if is_step else partial(call, x)

@@ -19,11 +19,11 @@ def networks(device: torch.device) -> Iterator[CalibrationNetwork]:
     """Yield the networks, with inputs on the device; larger ones as well for a device of its own."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        for name, family, model, inputs in chain(_made(), _large() if device.type != "cpu" else ()):
+        for name, family, model, inputs in chain(_make_networks(), _large() if device.type != "cpu" else ()):
             yield CalibrationNetwork(name, family, model.to(device), ModelInputs(inputs.to(device)))
 
 
-def _made() -> Iterator[tuple[str, str, nn.Module, torch.Tensor]]:
+def _make_networks() -> Iterator[tuple[str, str, nn.Module, torch.Tensor]]:
     yield "narrow layers", "dense", _dense(64, 6), torch.randn(4, 64)
     yield "wide layers", "dense", _dense(768, 3), torch.randn(32, 768)
     yield "plain convolutions", "convolutional", _plain(16, 4), torch.randn(4, 3, 32, 32)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["Described", "Operand", "Operands", "indices", "maker_of", "positive", "random", "saved"]
+__all__ = ["Described", "Operand", "Operands", "choose_maker", "indices", "positive", "random", "statistic"]
 
 #: How many elements are drawn; larger tensors repeat them, which is many times faster than to draw all.
 _BLOCK = 2**16
@@ -47,7 +47,7 @@ def positive(*sizes: int) -> Operand:
     return Operand(sizes, is_positive=True)
 
 
-def saved(*sizes: int) -> Operand:
+def statistic(*sizes: int) -> Operand:
     """Return a tensor of means, or of inverse deviations, that a layer of normalization has saved."""
     return Operand(sizes, is_positive=True, is_saved=True)
 
@@ -57,11 +57,11 @@ def indices(below: int, *sizes: int) -> Operand:
     return Operand(sizes, below=below)
 
 
-def maker_of(device: torch.device, dtype: torch.dtype) -> Callable[[Operands], tuple[torch.Tensor, ...]]:
+def choose_maker(device: torch.device, dtype: torch.dtype) -> Callable[[Operands], tuple[torch.Tensor, ...]]:
     """Return what makes the tensors of one operator."""
     block = torch.randn(_BLOCK, device=device, dtype=dtype)
 
-    def made(operand: Operand) -> torch.Tensor:
+    def make_operand(operand: Operand) -> torch.Tensor:
         if operand.below is not None:
             return torch.randint(0, operand.below, operand.shape, device=device)
         elements = math.prod(operand.shape)
@@ -71,7 +71,7 @@ def maker_of(device: torch.device, dtype: torch.dtype) -> Callable[[Operands], t
         return values.float() if is_wider else values
 
     def make(operands: Operands) -> tuple[torch.Tensor, ...]:
-        tensors = {operand: made(operand) for operand in dict.fromkeys(operands)}
+        tensors = {operand: make_operand(operand) for operand in dict.fromkeys(operands)}
         return tuple(tensors[operand] for operand in operands)
 
     return make

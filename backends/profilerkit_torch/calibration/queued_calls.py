@@ -44,15 +44,15 @@ class Busy:
         self._factor = torch.ones(_SIZE, _SIZE, device=device)
         self._product = torch.empty_like(self._factor)
         self._multiply(2)
-        self._seconds = self.timed(lambda: self._multiply(_TIMED)) / _TIMED
+        self._seconds = self.time(lambda: self._multiply(_TIMED)) / _TIMED
         #: The host's seconds for handing over one product.
-        self.dispatch = min(self.handed_over(partial(self._multiply, 1), clock) for _ in range(_TIMED))
+        self.dispatch = min(self.hand_over(partial(self._multiply, 1), clock) for _ in range(_TIMED))
 
     def for_seconds(self, seconds: float) -> None:
         """Give the device work for at least so long."""
         self._multiply(math.ceil(seconds / self._seconds))
 
-    def timed(self, work: Callable[[], object]) -> float:
+    def time(self, work: Callable[[], object]) -> float:
         """Return the device's seconds for what a function hands to it, when all of it is done."""
         start, end = (self.event(enable_timing=True) for _ in range(2))
         start.record()
@@ -61,7 +61,7 @@ class Busy:
         torch.accelerator.synchronize(self.device)
         return float(start.elapsed_time(end)) / 1000  # events are in milliseconds
 
-    def handed_over(self, work: Callable[[], object], clock: Callable[[], float]) -> float:
+    def hand_over(self, work: Callable[[], object], clock: Callable[[], float]) -> float:
         """Return the host's seconds for handing work to the device, which is done with it then."""
         began = clock()
         work()
@@ -99,7 +99,7 @@ class QueuedCall(Run):
         """Return the seconds for one call; the first time it also finds out how many to hand over at once."""
         if not self._host_seconds:
             self()  # what is made at the first call: plans, workspaces
-            self._host_seconds = max(min(self.busy.handed_over(self.call, clock) for _ in range(3)), 1e-9)
+            self._host_seconds = max(min(self.busy.hand_over(self.call, clock) for _ in range(3)), 1e-9)
             taken = self._device_seconds()
             self._calls = max(1, min(_CALLS, math.ceil(_SECONDS / max(taken, 1e-9))))
         return max(self._device_seconds(), self._host_seconds - self.busy.dispatch)
@@ -111,4 +111,4 @@ class QueuedCall(Run):
             for _ in range(self._calls):
                 self.call()
 
-        return self.busy.timed(several) / self._calls
+        return self.busy.time(several) / self._calls

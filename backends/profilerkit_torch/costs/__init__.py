@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profilerkit.process.modules import modules_of
+from profilerkit.process.modules import import_modules
 
 from .classification import Kind, classify
 from .pricing import op_cost
@@ -18,13 +18,13 @@ from .registry import (
     register_op_cost,
     scoped_costs,
 )
-from .shapes import SparseShape, is_plain, require_plain, shapes_of
+from .shapes import SparseShape, is_plain, replace_by_shapes, require_plain
 
 #: The modules here that are no families of operators.
 _NO_FAMILIES = ("classification", "pricing", "registry", "shapes")
 
 #: The families of operators, each a module of adapters: found, not listed.
-FAMILIES = tuple(modules_of(__name__, __path__, but=_NO_FAMILIES).values())
+FAMILIES = tuple(import_modules(__name__, __path__, but=_NO_FAMILIES).values())
 
 #: The formulas for torch's own operators as they come with this package.
 _SHIPPED = {key: COSTS.get(key) for key in COSTS if isinstance(key, str) and key.startswith("aten::")}
@@ -61,7 +61,7 @@ __all__ = [
     "override",
     "register_module_cost",
     "register_op_cost",
+    "replace_by_shapes",
     "require_plain",
     "scoped_costs",
-    "shapes_of",
 ]

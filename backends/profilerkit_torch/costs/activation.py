@@ -77,15 +77,15 @@ def _register_sparse_softmax(name: str, log: bool) -> None:
     @register_op_cost(f"aten::_sparse_{name}")
     def sparse_softmax(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
         """As the dense one, for each stored element."""
-        return activation.softmax(stored(x), log=log)
+        return activation.softmax(count_stored(x), log=log)
 
     @register_op_cost(f"aten::_sparse_{name}_backward_data")
     def sparse_softmax_gradient(dy: Shape, y: Shape, *_: Any, out: Any) -> Cost:
         """As the dense one's, for each stored element."""
-        return activation.softmax_gradient(stored(y), log=log)
+        return activation.softmax_gradient(count_stored(y), log=log)
 
 
-def stored(x: Shape) -> int:
+def count_stored(x: Shape) -> int:
     """Return the elements that a tensor keeps: all of them unless it is sparse."""
     return x.stored if isinstance(x, SparseShape) else x.numel
 

@@ -16,7 +16,7 @@ from .shapes import BooleanShape
 
 
 @register_op_cost("aten::scaled_dot_product_attention")
-def scaled_dot_product_attention(
+def dot_product_attention(
     query: Shape, key: Shape, value: Shape, attn_mask: Shape | None = None, *_: Any, out: Shape, **__: Any
 ) -> Cost:
     """``softmax(q @ k.T * scale + mask) @ v``: batch * heads * L * S scores. A mask of booleans chooses among them."""
@@ -48,7 +48,7 @@ def attention_kernel(
     query: Shape, key: Shape, value: Shape, mask: Shape | None = None, *_: Any, out: Any, **__: Any
 ) -> Cost:
     """Cost as above; it returns more than the output."""
-    return scaled_dot_product_attention(query, key, value, mask, out=out[0])
+    return dot_product_attention(query, key, value, mask, out=out[0])
 
 
 @register_op_costs(
@@ -59,7 +59,7 @@ def flash_attention(
     query: Shape, key: Shape, value: Shape, *_: Any, attn_mask: Shape | None = None, out: Any, **__: Any
 ) -> Cost:
     """Cost as above; the mask is no positional argument here, and it may return more than the output."""
-    return scaled_dot_product_attention(query, key, value, attn_mask, out=out if isinstance(out, Shape) else out[0])
+    return dot_product_attention(query, key, value, attn_mask, out=out if isinstance(out, Shape) else out[0])
 
 
 @register_op_costs(
@@ -134,7 +134,7 @@ def cudnn_attention_forward(
 ) -> Cost:
     """Cost as of ``_flash_attention_forward``, with a mask; dense, the heads come before the length."""
     if query_starts is None:
-        return scaled_dot_product_attention(query, key, value, bias, out=query)
+        return dot_product_attention(query, key, value, bias, out=query)
     return _heads_last(query, key, value, query_starts, longest_query, longest_key, _is_added(bias))
 
 
@@ -202,7 +202,7 @@ def transformer_encoder_layer(
 @register_op_cost("aten::_transform_bias_rescale_qkv")
 def transform_bias_rescale_qkv(qkv: Shape, bias: Shape, heads: int, *, out: Any) -> Cost:
     """An addition for each element of the three projections, and the scale of the queries."""
-    return attention.projected_queries(qkv.numel)
+    return attention.project_queries(qkv.numel)
 
 
 register_free("aten::_fused_sdp_choice", "aten::_fill_mem_eff_dropout_mask_")

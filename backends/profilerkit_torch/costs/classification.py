@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..compat import OpOverloadPacket, is_composite, schema_of, tag
-from .registry import COSTS, formula_of, is_free
+from .registry import COSTS, find_formula, is_free
 from .untagged import POINTWISE, REDUCTIONS
 
 __all__ = ["Kind", "classify", "schema_name"]
@@ -52,7 +52,7 @@ def classify(func: Any) -> Kind:
         _version[0] = version
     kind = _kinds.get(func)
     if kind is None:
-        kind = _kinds[func] = _classified(func)
+        kind = _kinds[func] = _classify(func)
     return kind
 
 
@@ -61,11 +61,11 @@ def schema_name(func: Any) -> str:
     return str(schema_of(func).name)
 
 
-def _classified(func: Any) -> Kind:
+def _classify(func: Any) -> Kind:
     schema = schema_of(func)
     if func.namespace == "prim":  # a question: fake tensors answer one for their device
         return Kind.VIEW
-    if formula_of(func) is not None:
+    if find_formula(func) is not None:
         return Kind.FORMULA
     if is_free(schema.name):
         return Kind.FREE

@@ -58,7 +58,7 @@ def _constant(name: str) -> str:
     return "SPECIAL" if plain.startswith("special_") else "ELEMENTWISE"
 
 
-def operations_of(name: str) -> int:
+def count_operations(name: str) -> int:
     """Return what each element takes of an operator that torch tags as element-wise, or as a reduction."""
     return int(getattr(constants, _constant(name)))
 
@@ -88,7 +88,7 @@ def _register_lists(name: str, operations: Any) -> None:
 
 
 for _name in _LISTS.split():
-    _register_lists(_name, lambda name=_name: operations_of(f"aten::{name}"))
+    _register_lists(_name, lambda name=_name: count_operations(f"aten::{name}"))
 for _name, _operations in _LISTS_OF_SEVERAL.items():
     _register_lists(_name, _operations)
 
@@ -119,9 +119,9 @@ def polar(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
 
 def _register_untagged(name: str) -> None:
     @register_op_cost(name)
-    def untagged(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    def count(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
         """One elementary function for each element."""
-        return Cost(0, out.numel * operations_of(name))
+        return Cost(0, out.numel * count_operations(name))
 
 
 #: Elementary functions that torch does not tag.

@@ -21,13 +21,15 @@ def int_mm(a: Shape, b: Shape, *, out: Shape) -> Cost:
 
 
 @register_op_cost("aten::_scaled_mm")
-def scaled_mm(a: Shape, b: Shape, scale_a: Any, scale_b: Any, bias: Shape | None = None, *_: Any, **__: Any) -> Cost:
+def mm_with_scales(
+    a: Shape, b: Shape, scale_a: Any, scale_b: Any, bias: Shape | None = None, *_: Any, **__: Any
+) -> Cost:
     """``(m, k) @ (k, n) + bias``: m * k * n, and an addition for each output element where there is a bias."""
-    return _biased(a, b, bias)
+    return _multiply_with_bias(a, b, bias)
 
 
 @register_op_cost("aten::_scaled_mm_v2")
-def scaled_mm_v2(
+def mm_with_scales_v2(
     a: Shape,
     b: Shape,
     scale_a: Any,
@@ -41,21 +43,21 @@ def scaled_mm_v2(
     **__: Any,
 ) -> Cost:
     """``(m, k) @ (k, n) + bias``: m * k * n, and an addition for each output element where there is a bias."""
-    return _biased(a, b, bias)
+    return _multiply_with_bias(a, b, bias)
 
 
 @register_op_cost("aten::_scaled_addmm")
-def scaled_addmm(bias: Shape, a: Shape, b: Shape, *_: Any, **__: Any) -> Cost:
+def addmm_with_scales(bias: Shape, a: Shape, b: Shape, *_: Any, **__: Any) -> Cost:
     """``bias + (m, k) @ (k, n)``: m * k * n, and an addition for each output element."""
-    return _biased(a, b, bias)
+    return _multiply_with_bias(a, b, bias)
 
 
-def _biased(a: Shape, b: Shape, bias: Shape | None) -> Cost:
+def _multiply_with_bias(a: Shape, b: Shape, bias: Shape | None) -> Cost:
     return matmul.product(a.numel * b[-1], a[0] * b[-1] if bias is not None else 0)
 
 
 @register_op_costs("aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_grouped_mm_v2")
-def grouped_mm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+def mm_by_group(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """A product for each group: every row of a meets the columns of one group's matrix.
 
     ``(m, k)`` rows with ``(g, k, n)``: m * k * n; ``(g, m, k)`` with n columns in groups: as many; a batch of each:
@@ -85,7 +87,7 @@ def weight_int4pack_mm(x: Shape, packed: Any, *_: Any, out: Shape) -> Cost:
 
 
 @register_op_cost("aten::_mixed_dtypes_linear")
-def mixed_dtypes_linear(
+def linear_of_mixed_dtypes(
     x: Shape,
     weight: Any,
     scale: Any,
@@ -96,4 +98,4 @@ def mixed_dtypes_linear(
 ) -> Cost:
     """``activation(x @ weight + bias)``: out * in_features, and an addition for each output where there is a bias."""
     cost = matmul.product(x.numel * out[-1], out.numel if bias is not None else 0)
-    return activations.activated(cost, out.numel, None if activation in (None, "none") else activation)
+    return activations.add_activation(cost, out.numel, None if activation in (None, "none") else activation)

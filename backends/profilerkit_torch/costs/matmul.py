@@ -9,25 +9,25 @@ from profilerkit.costs import activation, matmul
 
 from .registry import Cost, Shape, register_op_cost, register_op_costs
 from .shapes import SparseShape
-from .sparse import stored_product
+from .sparse import multiply_stored
 
 
 @register_op_cost("aten::mm")
 def mm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``(m, k) @ (k, n)``: m * k * n."""
-    return stored_product(a, b)
+    return multiply_stored(a, b)
 
 
 @register_op_cost("aten::bmm")
 def bmm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``(b, m, k) @ (b, k, n)``: b * m * k * n."""
-    return stored_product(a, b)
+    return multiply_stored(a, b)
 
 
 @register_op_cost("aten::addmm")
 def addmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ b``: m * k * n, and an addition for each output element."""
-    return stored_product(a, b).plus(matmul.product(0, out.numel))
+    return multiply_stored(a, b).plus(matmul.product(0, out.numel))
 
 
 @register_op_cost("aten::baddbmm")
@@ -45,7 +45,7 @@ def addbmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> C
 @register_op_cost("aten::_foreach_mm")
 def foreach_mm(firsts: tuple[Shape, ...], seconds: tuple[Shape, ...], *, out: Any) -> Cost:
     """One product for each pair of matrices."""
-    costs = [stored_product(a, b) for a, b in zip(firsts, seconds, strict=True)]
+    costs = [multiply_stored(a, b) for a, b in zip(firsts, seconds, strict=True)]
     return Cost(sum(cost.macs for cost in costs), sum(cost.flops for cost in costs))
 
 
@@ -67,7 +67,7 @@ def linear(x: Shape, weight: Shape, bias: Shape | None = None, *, out: Shape) ->
 @register_op_cost("aten::mv")
 def mv(a: Shape, x: Shape, *, out: Shape) -> Cost:
     """``(m, k) @ (k,)``: m * k."""
-    return stored_product(a, Shape((*x, 1)))
+    return multiply_stored(a, Shape((*x, 1)))
 
 
 @register_op_cost("aten::dot")

@@ -9,7 +9,7 @@ from profilerkit.costs import normalization
 from .registry import Cost, Shape, register_op_cost, register_op_costs
 
 
-def _normalized(x: Shape, weight: Shape | None, bias: Shape | None) -> Cost:
+def _normalize(x: Shape, weight: Shape | None, bias: Shape | None) -> Cost:
     return normalization.normalize(x.numel, weight is not None, bias is not None)
 
 
@@ -29,7 +29,7 @@ def batch_norm(
     **__: Any,
 ) -> Cost:
     """Return the cost with known statistics, or in training with those of the batch."""
-    return _normalized(x, weight, bias) if training else normalization.normalize_with_known_statistics(x.numel)
+    return _normalize(x, weight, bias) if training else normalization.normalize_with_known_statistics(x.numel)
 
 
 @register_op_costs(
@@ -47,7 +47,7 @@ def batch_norm_no_training(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
 )
 def batch_norm_of_batch(x: Shape, weight: Shape | None, bias: Shape | None, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost with the batch's own statistics."""
-    return _normalized(x, weight, bias)
+    return _normalize(x, weight, bias)
 
 
 @register_op_costs("aten::batch_norm_stats", "aten::batch_norm_update_stats")
@@ -73,13 +73,13 @@ def layer_norm(
     x: Shape, shape_or_groups: Any, weight: Shape | None = None, bias: Shape | None = None, *_: Any, out: Any, **__: Any
 ) -> Cost:
     """Return the cost of the whole normalization."""
-    return _normalized(x, weight, bias)
+    return _normalize(x, weight, bias)
 
 
 @register_op_cost("aten::native_group_norm")
 def native_group_norm(x: Shape, weight: Shape | None, bias: Shape | None, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost of the whole normalization."""
-    return _normalized(x, weight, bias)
+    return _normalize(x, weight, bias)
 
 
 @register_op_cost("aten::_weight_norm_interface")

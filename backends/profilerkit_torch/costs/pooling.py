@@ -25,7 +25,7 @@ def _first(out: Any) -> Shape:
     return first
 
 
-def _covered(x: Shape, pooled: Shape, dimensions: int) -> int:
+def _count_covered(x: Shape, pooled: Shape, dimensions: int) -> int:
     """Return the elements of all windows of an adaptive pooling."""
     lengths = zip(x[-dimensions:], pooled[-dimensions:], strict=True)
     return Shape(x[:-dimensions]).numel * pooling.adaptive_windows(lengths)
@@ -40,7 +40,7 @@ def _register_pooling(kind: str, dimensions: int) -> None:
 
     def adaptive_pool(x: Shape, size: Any, *_: Any, out: Any, **__: Any) -> Cost:
         """One comparison or addition for each element of each window."""
-        return pooling.pool(_covered(x, _first(out), dimensions), 1, average)
+        return pooling.pool(_count_covered(x, _first(out), dimensions), 1, average)
 
     suffix = f"{kind}_pool{dimensions}d"
     names = [suffix]
@@ -103,7 +103,7 @@ for _name, _reach in _REACH.items():
 _SAMPLED = {0: 2, 1: 1, 2: 4}
 
 
-def _sampling_gradient(dy: Shape, dimensions: int, mode: int, by_input: bool, by_grid: bool) -> Cost:
+def _grid_gradient(dy: Shape, dimensions: int, mode: int, by_input: bool, by_grid: bool) -> Cost:
     return pooling.grid_sample_gradient(dy.numel, _SAMPLED[mode] ** dimensions, dimensions, by_input, by_grid)
 
 
@@ -118,7 +118,7 @@ def _register_sampling(dimensions: int) -> None:
         dy: Shape, x: Shape, grid: Shape, mode: int, padding: Any, corners: Any, output_mask: Any, *, out: Any
     ) -> Cost:
         """Return the cost of the gradients in ``output_mask``."""
-        return _sampling_gradient(dy, dimensions, mode, *output_mask)
+        return _grid_gradient(dy, dimensions, mode, *output_mask)
 
 
 for _dimensions in (2, 3):
@@ -134,13 +134,13 @@ def grid_sampler_of_images(x: Shape, grid: Shape, mode: int = 0, *_: Any, out: S
 @register_op_cost("aten::_grid_sampler_2d_cpu_fallback_backward")
 def grid_sampler_fallback_gradient(dy: Shape, x: Shape, grid: Shape, mode: int, *_: Any, out: Any) -> Cost:
     """As the others; it returns both gradients always."""
-    return _sampling_gradient(dy, 2, mode, True, True)
+    return _grid_gradient(dy, 2, mode, True, True)
 
 
 @register_op_cost("aten::cudnn_grid_sampler_backward")
 def cudnn_grid_sampler_gradient(x: Shape, grid: Shape, dy: Shape, *, out: Any) -> Cost:
     """As the others; it is bilinear, and returns both gradients always."""
-    return _sampling_gradient(dy, 2, 0, True, True)
+    return _grid_gradient(dy, 2, 0, True, True)
 
 
 @register_op_costs("aten::cudnn_affine_grid_generator", "aten::affine_grid_generator")

@@ -10,7 +10,7 @@ from typing import Any
 
 from profilerkit.costs import pooling, quantization, reduction
 
-from .pooling import _covered, _window
+from .pooling import _count_covered, _window
 from .registry import Cost, Shape, register_free, register_op_cost
 
 register_free(
@@ -51,7 +51,7 @@ def _register_average_gradient(dimensions: int) -> None:
 
     def adaptive_average(dy: Shape, x: Shape, *, out: Shape) -> Cost:
         """One addition for each element of each window."""
-        return pooling.pool_gradient(_covered(x, dy, dimensions))
+        return pooling.pool_gradient(_count_covered(x, dy, dimensions))
 
     register_op_cost(f"aten::_adaptive_avg_pool{dimensions}d_backward", adaptive_average)
     if dimensions == 2:
@@ -118,7 +118,7 @@ def _bag(dy: Shape, indices: Shape, scaled: bool, mode: int, weights: Shape | No
 @register_op_cost("aten::_segment_reduce_backward")
 def segments_gradient(dy: Shape, y: Shape, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """One operation for each element that was reduced: a division, comparison or product."""
-    return reduction.scattered(x.numel)
+    return reduction.scatter(x.numel)
 
 
 @register_op_cost("aten::_embedding_bag_per_sample_weights_backward")

@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from profilerkit.costs import Cost, Formula, Shape, counted, evaluated, matmul
+from profilerkit.costs import Cost, Formula, Shape, apply_formula, evaluate_formula, matmul
 
 from ..compat import operator
 from .classification import Kind, schema_name
-from .elementwise import operations_of
-from .registry import UNCOUNTED, formula_of
-from .shapes import has_floats, numbers_of, parts_of, shapes_of, stored_elements
+from .elementwise import count_operations
+from .registry import UNCOUNTED, find_formula
+from .shapes import count_stored_elements, find_numbers, has_floats, replace_by_shapes, split_samples
 
 __all__ = ["is_product_of_gradient", "op_cost", "product_of_gradient"]
 
@@ -22,7 +22,7 @@ def _matmul(a: Shape, b: Shape, *, out: Shape) -> Cost:
     return Cost.of_macs(out.numel * a[-1])
 
 
-def _nothing(*_: Any, out: Any, **__: Any) -> Cost:
+def _cost_nothing(*_: Any, out: Any, **__: Any) -> Cost:
     """Moving and choosing data costs nothing."""
     return Cost(0, 0)
 
@@ -30,7 +30,9 @@ def _nothing(*_: Any, out: Any, **__: Any) -> Cost:
 #: Operators that are made of others, but for nested tensors: these have kernels of their own for them.
 _OF_NESTED: dict[str, Formula] = {
     "aten::matmul": _matmul,
-    **dict.fromkeys(("aten::reshape", "aten::contiguous", "aten::to", "aten::reshape_as", "aten::flatten"), _nothing),
+    **dict.fromkeys(
+        ("aten::reshape", "aten::contiguous", "aten::to", "aten::reshape_as", "aten::flatten"), _cost_nothing
+    ),
 }
 
 
@@ -40,18 +42,24 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
         return Cost(0, 0)
     if kind is Kind.POINTWISE:
         first = result[0] if isinstance(result, (tuple, list)) else result
-        return _each(func, stored_elements(first), args, kwargs, result) if has_floats(first) else Cost(0, 0)
+        return (
+            _price_elements(func, count_stored_elements(first), args, kwargs, result)
+            if has_floats(first)
+            else Cost(0, 0)
+        )
     if kind is Kind.REDUCTION:
         of_floats = has_floats(args[0]) or has_floats(result)
-        return _each(func, stored_elements(args[0]), args, kwargs, result) if of_floats else Cost(0, 0)
-    formula = formula_of(func) or (_OF_NESTED.get(schema_name(func)) if kind is Kind.UNKNOWN else None)
+        return _price_elements(func, count_stored_elements(args[0]), args, kwargs, result) if of_floats else Cost(0, 0)
+    formula = find_formula(func) or (_OF_NESTED.get(schema_name(func)) if kind is Kind.UNKNOWN else None)
     if formula is None:
         return None
     named = {name: value for name, value in kwargs.items() if name != "out"}
-    numbers = numbers_of(args, kwargs, result)
+    numbers = find_numbers(args, kwargs, result)
     macs = flops = 0
-    for shapes, names, out in parts_of(shapes_of(args), shapes_of(named), shapes_of(result)):
-        cost = evaluated(
+    for shapes, names, out in split_samples(
+        replace_by_shapes(args), replace_by_shapes(named), replace_by_shapes(result)
+    ):
+        cost = evaluate_formula(
             schema_name(func),
             lambda: formula(*shapes, **names, out=out),  # noqa: B023
             lambda: f"{shapes!r}, {names!r} and out={out!r}",  # noqa: B023
@@ -79,9 +87,9 @@ def product_of_gradient(args: Any, result: Any) -> Cost:
 
     So the gradient by each factor of a product takes as many as the product, with vectors as with matrices.
     """
-    return counted(matmul.product, numbers_of(args, {}, result), stored_elements(result))
+    return apply_formula(matmul.product, find_numbers(args, {}, result), count_stored_elements(result))
 
 
-def _each(func: Any, elements: int, args: Any, kwargs: Any, result: Any) -> Cost:
+def _price_elements(func: Any, elements: int, args: Any, kwargs: Any, result: Any) -> Cost:
     name = schema_name(func)
-    return counted(lambda: Cost(0, elements * operations_of(name)), numbers_of(args, kwargs, result))
+    return apply_formula(lambda: Cost(0, elements * count_operations(name)), find_numbers(args, kwargs, result))

@@ -16,7 +16,7 @@ from .convolution import cost_of_convolution
 from .registry import UNCOUNTED, Cost, Shape, register_free, register_op_cost, register_op_costs
 
 
-def unpacked(package: Any) -> tuple[Shape, Shape | None]:
+def unpack(package: Any) -> tuple[Shape, Shape | None]:
     """Return the shapes of a packed weight and of its bias."""
     with disable_dispatch_modes():
         weight, bias = package.unpack()
@@ -34,12 +34,12 @@ _LINEAR_RELU = (
     *(f"quantized::{name}" for name in (*_LINEAR, *_LINEAR_RELU, "linear_leaky_relu", "linear_tanh")),
     *("_quantized::linear", "_quantized::linear_dynamic"),
 )
-def packed_linear(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
+def linear_with_packed_weight(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
     """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias.
 
     What follows it in the same operator works on integers.
     """
-    _, bias = unpacked(_package(arguments))
+    _, bias = unpack(_package(arguments))
     return matmul.product(x.numel * out[-1], out.numel if bias is not None else 0)
 
 
@@ -54,9 +54,9 @@ def _package(arguments: tuple[Any, ...]) -> Any:
 
 def _register_convolution(name: str, transposed: bool) -> None:
     @register_op_cost(name)
-    def packed_convolution(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
+    def count(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
         """Cost of the convolution with the weight and bias that are packed."""
-        weight, bias = unpacked(_package(arguments))
+        weight, bias = unpack(_package(arguments))
         return cost_of_convolution(x, weight, bias, out, transposed)
 
 
@@ -74,7 +74,7 @@ for _name in ("_quantized::conv_transpose1d", "_quantized::conv_transpose2d"):
 
 
 @register_op_cost("quantized::matmul")
-def quantized_matmul(a: Shape, b: Shape, *_: Any, out: Shape) -> Cost:
+def matmul_on_integers(a: Shape, b: Shape, *_: Any, out: Shape) -> Cost:
     """``(..., m, k) @ (..., k, n)``: out * k."""
     return matmul.product(out.numel * a[-1])
 
@@ -84,7 +84,7 @@ def _register_cell(kind: str) -> None:
     def cell(x: Shape, hx: Any, input_weight: Any, hidden_weight: Any, *biases: Shape, out: Any) -> Cost:
         """One step: both products with their biases, and the gates."""
         state = hx if isinstance(hx, Shape) else hx[0]
-        rows, positions = unpacked(input_weight)[0][0], Shape(x[:-1]).numel
+        rows, positions = unpack(input_weight)[0][0], Shape(x[:-1]).numel
         matrices = rows * (x[-1] + state[-1])
         return recurrent.layers(kind, positions, matrices, 2 * rows, state[-1], cell=True)
 
@@ -97,7 +97,7 @@ def _register_layers(kind: str) -> None:
     def cost(positions: int, cells: Any) -> Cost:
         total = Cost(0, 0)
         for cell in cells:
-            weights = [unpacked(weight)[0] for weight in cell.__getstate__()[0][4]]
+            weights = [unpack(weight)[0] for weight in cell.__getstate__()[0][4]]
             rows, hidden = weights[0][0], weights[1][1]
             elements = sum(weight.numel for weight in weights)
             total = total.plus(recurrent.layers(kind, positions, elements, 2 * rows, hidden))
@@ -109,7 +109,7 @@ def _register_layers(kind: str) -> None:
         return cost(Shape(x[:-1]).numel, cells)
 
     @register_op_cost(f"aten::quantized_{kind}.data")
-    def packed_layers(x: Shape, sizes: Any, hx: Any, cells: Any, *_: Any, out: Any, **__: Any) -> Cost:
+    def count(x: Shape, sizes: Any, hx: Any, cells: Any, *_: Any, out: Any, **__: Any) -> Cost:
         """A packed sequence has one row for each step of each sample."""
         return cost(x[0], cells)
 
@@ -122,13 +122,13 @@ _register_layers("gru")
     *(f"quantized::embedding_bag_{kind}" for kind in ("byte", "4bit")),
     *(f"quantized::embedding_bag_{kind}_rowwise_offsets" for kind in ("byte", "4bit", "2bit")),
 )
-def packed_embedding_bag(weight: Any, indices: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+def bag_with_packed_weight(weight: Any, indices: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """Going back to floats, and an addition, for each element of each row that is looked up."""
     return quantization.dequantize_and_add(indices.numel * out[-1])
 
 
 @register_op_costs("sparse::qlinear", "sparse::qlinear_dynamic", "sparse::qlinear_relu", "sparse::qlinear_relu_dynamic")
-def packed_sparse_linear(*_: Any, out: Any, **__: Any) -> Cost:
+def sparse_linear_with_packed_weight(*_: Any, out: Any, **__: Any) -> Cost:
     """Unknown from shapes: the blocks of the weight that are stored are packed away."""
     return UNCOUNTED
 
@@ -143,7 +143,7 @@ def pointwise_linear(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
     *("_quantized::wrapped_quantized_linear", "_quantized::_wrapped_quantized_linear_prepacked"),
     *("_quantized::wrapped_fbgemm_linear_fp16_weight", "quantized::linear_dynamic_fp16_unpacked_weight"),
 )
-def wrapped_linear(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+def linear_on_floats(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``x @ weight.T + bias``: out * in_features, and an addition for each output element."""
     return matmul.product(x.numel * out[-1], out.numel)
 
@@ -164,7 +164,7 @@ def convolution_and_sum(x: Shape, y: Shape, weight: Shape, bias: Shape | None, *
     *(f"onednn::qconv{d}d_pointwise" for d in (1, 2, 3)),
     "onednn::qconv_pointwise",
 )
-def quantized_pointwise_convolution(
+def pointwise_convolution_on_integers(
     x: Shape, scale: Any, zero: Any, weight: Shape, *further: Any, out: Shape, **__: Any
 ) -> Cost:
     """Cost of the convolution and its bias; what follows it in the same operator works on integers."""

@@ -31,7 +31,7 @@ def _input_formula(kind: str) -> Formula:
     return formula
 
 
-def _packed_formula(kind: str) -> Formula:
+def _make_packed_formula(kind: str) -> Formula:
     def formula(x: Shape, sizes: Shape, hx: Any, parameters: tuple[Shape, ...], *_: Any, out: Any, **__: Any) -> Cost:
         """A packed sequence has one row for each step of each sample."""
         return _recurrent(parameters, x[0], kind)
@@ -41,7 +41,7 @@ def _packed_formula(kind: str) -> Formula:
 
 for _name in recurrent.GATES:
     register_op_cost(f"aten::{_name}.input", _input_formula(_name))
-    register_op_cost(f"aten::{_name}.data", _packed_formula(_name))
+    register_op_cost(f"aten::{_name}.data", _make_packed_formula(_name))
 
 #: What cuDNN, MIOpen and oneDNN call them.
 _MODES = ("rnn_relu", "rnn_tanh", "lstm", "gru")
@@ -100,19 +100,19 @@ def lstm_mps(x: Shape, hx: Any, parameters: tuple[Shape, ...], *_: Any, out: Any
 
 
 @register_op_cost("aten::_thnn_fused_lstm_cell")
-def fused_lstm_cell(gates: Shape, hidden: Shape, cx: Shape, *biases: Shape | None, out: Any) -> Cost:
+def lstm_cell_after_products(gates: Shape, hidden: Shape, cx: Shape, *biases: Shape | None, out: Any) -> Cost:
     """Return the cost of one step after its products."""
     return _cell(gates, cx, biases, "lstm")
 
 
 @register_op_cost("aten::_thnn_fused_gru_cell")
-def fused_gru_cell(gates: Shape, hidden: Shape, hx: Shape, *biases: Shape | None, out: Any) -> Cost:
+def gru_cell_after_products(gates: Shape, hidden: Shape, hx: Shape, *biases: Shape | None, out: Any) -> Cost:
     """Return the cost of one step after its products."""
     return _cell(gates, hx, biases, "gru")
 
 
 def _cell(gates: Shape, state: Shape, biases: tuple[Shape | None, ...], kind: str) -> Cost:
-    return recurrent.fused_cell(kind, state.numel, gates.numel * sum(bias is not None for bias in biases))
+    return recurrent.cell_after_products(kind, state.numel, gates.numel * sum(bias is not None for bias in biases))
 
 
 # Gradients ------------------------------------------------------------------------------------------------------------

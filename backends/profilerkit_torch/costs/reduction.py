@@ -20,7 +20,7 @@ _BY_INPUT: dict[str, Callable[[int], Cost]] = {
     **dict.fromkeys(("cumsum", "segment_reduce", "col2im"), reduction.total),  # overlapping patches are added up
     **dict.fromkeys(("cummax", "cummin", "_cummax_helper", "_cummin_helper"), reduction.extreme),
     "_aminmax": partial(reduction.extreme, ends=2),
-    "cumprod": reduction.multiplied,
+    "cumprod": reduction.multiply,
     "dist": reduction.distance,
     "allclose": reduction.all_close,
 }
@@ -49,9 +49,9 @@ def _register_scattering(name: str) -> None:
     for variant in (name.replace("scatter", "scatter_", 1) if "." in name else f"{name}_", name):
 
         @register_op_cost(f"aten::{variant}")
-        def scattering(x: Shape, dim: int, index: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+        def count(x: Shape, dim: int, index: Shape, *_: Any, out: Any, **__: Any) -> Cost:
             """One addition, product or comparison for each index: a source may be larger, what is beyond is left."""
-            return reduction.scattered(index.numel)
+            return reduction.scatter(index.numel)
 
 
 for _name in ("scatter_add", "scatter_reduce", "scatter.reduce", "scatter.value_reduce"):
@@ -64,7 +64,7 @@ def _register_accumulation(name: str) -> None:
         @register_op_cost(f"aten::{variant}")
         def accumulation(x: Shape, dim: int, index: Any, source: Shape, *_: Any, out: Any, **__: Any) -> Cost:
             """One addition (or comparison) for each element that is brought in."""
-            return reduction.scattered(source.numel)
+            return reduction.scatter(source.numel)
 
 
 for _name in ("index_add", "index_reduce"):
@@ -74,10 +74,10 @@ for _name in ("index_add", "index_reduce"):
 @register_op_costs("aten::index_put", "aten::put", "aten::_unsafe_index_put", "aten::_index_put_impl")
 def index_put(x: Shape, indices: Any, values: Shape, accumulate: bool = False, *_: Any, out: Any, **__: Any) -> Cost:
     """One addition for each value where they accumulate, else nothing."""
-    return reduction.scattered(values.numel, bool(accumulate))
+    return reduction.scatter(values.numel, bool(accumulate))
 
 
 @register_op_cost("aten::bincount")
 def bincount(x: Shape, weights: Shape | None = None, *_: Any, out: Any) -> Cost:
     """One addition for each weight; without them it counts in integers."""
-    return reduction.scattered(0 if weights is None else weights.numel)
+    return reduction.scatter(0 if weights is None else weights.numel)

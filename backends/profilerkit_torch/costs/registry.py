@@ -27,7 +27,7 @@ __all__ = [
     "Cost",
     "Formula",
     "Shape",
-    "formula_of",
+    "find_formula",
     "is_free",
     "module_cost",
     "override",
@@ -155,7 +155,7 @@ def is_free(name: str) -> bool:
     return name in _free
 
 
-def formula_of(func: Any) -> Formula | None:
+def find_formula(func: Any) -> Formula | None:
     """Return the formula for an operator: that of the overload before that of them all.
 
     An operator of torch's own that writes in place, ``aten::mul_``, has that of ``aten::mul`` where it has none.

@@ -15,13 +15,13 @@ __all__ = [
     "BooleanShape",
     "NestedShape",
     "SparseShape",
+    "count_stored_elements",
+    "find_numbers",
     "has_floats",
     "is_plain",
-    "numbers_of",
-    "parts_of",
+    "replace_by_shapes",
     "require_plain",
-    "shapes_of",
-    "stored_elements",
+    "split_samples",
 ]
 
 
@@ -51,14 +51,14 @@ class NestedShape(Shape):
         return sum(part.numel for part in self.parts)
 
 
-def shapes_of(value: Any) -> Any:
+def replace_by_shapes(value: Any) -> Any:
     """Replace every tensor by its shape, in lists, tuples and dictionaries too."""
     if isinstance(value, torch.Tensor):
         return _shape(value)
     if isinstance(value, (list, tuple)):
-        return tuple(map(shapes_of, value))
+        return tuple(map(replace_by_shapes, value))
     if isinstance(value, dict):
-        return {name: shapes_of(item) for name, item in value.items()}
+        return {name: replace_by_shapes(item) for name, item in value.items()}
     return value
 
 
@@ -71,7 +71,7 @@ def _shape(tensor: torch.Tensor) -> Shape:
         return nested
     if tensor.layout is not torch.strided and not tensor.is_mkldnn:
         sparse = SparseShape(tensor.shape)
-        sparse.stored = _stored(tensor)
+        sparse.stored = _count_stored(tensor)
         return sparse
     if tensor.dtype is FLOAT4:  # two numbers in each element
         return Shape(size * (1 + (stride == 1)) for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
@@ -93,7 +93,7 @@ def _sample_sizes(tensor: torch.Tensor) -> list[tuple[int, ...]]:
         ]
 
 
-def _stored(tensor: torch.Tensor) -> int:
+def _count_stored(tensor: torch.Tensor) -> int:
     """Return the elements that a sparse tensor keeps; raises RuntimeError where that depends on its values."""
     values = tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()
     stored = values.numel()
@@ -115,11 +115,11 @@ def require_plain(tensor: torch.Tensor) -> None:
         raise RuntimeError(_UNKNOWN_STORED)
 
 
-def stored_elements(tensor: torch.Tensor) -> int:
+def count_stored_elements(tensor: torch.Tensor) -> int:
     """Return the elements that a tensor keeps: of a sparse one its values alone, of a nested one without padding."""
     if tensor.is_nested:
         return _shape(tensor).numel
-    return tensor.numel() if tensor.layout is torch.strided or tensor.is_mkldnn else _stored(tensor)
+    return tensor.numel() if tensor.layout is torch.strided or tensor.is_mkldnn else _count_stored(tensor)
 
 
 def has_floats(value: Any) -> bool:
@@ -129,7 +129,7 @@ def has_floats(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
-def numbers_of(args: Any, kwargs: Any, result: Any = None) -> Numbers:
+def find_numbers(args: Any, kwargs: Any, result: Any = None) -> Numbers:
     """Return what numbers an operator works on: complex ones where an argument is complex."""
     if _has_complex(args) or (kwargs and _has_complex(tuple(kwargs.values()))):
         return Numbers.COMPLEX
@@ -143,10 +143,10 @@ def _has_complex(value: Any) -> bool:
     return value.is_complex() if isinstance(value, torch.Tensor) else isinstance(value, complex)
 
 
-def parts_of(args: Any, kwargs: Any, out: Any) -> Iterator[tuple[Any, Any, Any]]:
+def split_samples(args: Any, kwargs: Any, out: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Yield the shapes of a call; of one with nested tensors, those of a call for each sample, a batch of one."""
     values = (args, tuple(kwargs.values()), out)
-    samples = max(map(len, _nested_parts(values))) if _has_nested(values) else 0
+    samples = max(map(len, _list_nested_parts(values))) if _has_nested(values) else 0
     if not samples:
         yield args, kwargs, out
     for index in range(samples):
@@ -157,12 +157,12 @@ def _has_nested(value: Any) -> bool:
     return isinstance(value, NestedShape) or (type(value) is tuple and any(map(_has_nested, value)))
 
 
-def _nested_parts(value: Any) -> Iterator[tuple[Shape, ...]]:
+def _list_nested_parts(value: Any) -> Iterator[tuple[Shape, ...]]:
     if isinstance(value, NestedShape):
         yield value.parts
     elif isinstance(value, tuple) and not isinstance(value, Shape):
         for item in value:
-            yield from _nested_parts(item)
+            yield from _list_nested_parts(item)
 
 
 def _sample(value: Any, index: int) -> Any:

@@ -15,7 +15,7 @@ from .registry import UNCOUNTED, Cost, Shape, register_free, register_op_cost, r
 from .shapes import SparseShape
 
 
-def stored_product(a: Shape, b: Shape) -> Cost:
+def multiply_stored(a: Shape, b: Shape) -> Cost:
     """Return the cost of ``a @ b`` where one of them is sparse: its stored elements, times what each one meets.
 
     For two sparse matrices it is an average: each stored element of a meets a row of b.
@@ -30,17 +30,17 @@ def stored_product(a: Shape, b: Shape) -> Cost:
 @register_op_costs("aten::_sparse_sparse_matmul", "aten::hspmm", "aten::_sparse_mm_reduce_impl")
 def sparse_mm(a: Shape, b: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """``a @ b``: the stored elements of a, times the columns of b."""
-    return stored_product(a, b)
+    return multiply_stored(a, b)
 
 
 @register_op_costs("aten::_sparse_addmm", "aten::sspaddmm")
 def sparse_addmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ b``: as the product, and an addition for each output element."""
-    return stored_product(a, b).plus(matmul.product(0, out.numel))
+    return multiply_stored(a, b).plus(matmul.product(0, out.numel))
 
 
 @register_op_cost("aten::sparse_sampled_addmm")
-def sampled_addmm(mask: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+def addmm_at_samples(mask: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``mask + (a @ b)`` where the mask has elements: for each of them a product of k, and an addition."""
     stored = mask.stored if isinstance(mask, SparseShape) else mask.numel
     return matmul.product(stored * a[-1], stored)
@@ -71,7 +71,7 @@ def semi_structured_linear(
 ) -> Cost:
     """``activation(x @ weight.T + bias)``, half of the weight being kept: its stored elements for each row of x."""
     cost = matmul.product(Shape(x[:-1]).numel * weight.numel, out.numel if bias is not None else 0)
-    return activations.activated(cost, out.numel, None if activation in (None, "none") else activation)
+    return activations.add_activation(cost, out.numel, None if activation in (None, "none") else activation)
 
 
 @register_op_costs("aten::_cslt_sparse_mm", "aten::_spsolve")

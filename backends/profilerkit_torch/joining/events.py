@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from profilerkit_predict.joining.reading import ProfileFile
 
-__all__ = ["LAYER_RANGE", "PASS_RANGE", "DeviceEvent", "Frame", "HostEvent", "Kind", "frames_of", "split_events"]
+__all__ = ["LAYER_RANGE", "PASS_RANGE", "DeviceEvent", "Frame", "HostEvent", "Kind", "make_frames", "split_events"]
 
 #: What ranges are called that the script of ``profilerkit trace-script`` opens.
 LAYER_RANGE, PASS_RANGE = "profilerkit layer: ", "profilerkit pass"
@@ -110,7 +110,7 @@ class Frame:
 def split_events(profile: ProfileFile, paths: frozenset[str]) -> tuple[list[HostEvent], list[DeviceEvent]]:
     """Return the events of the host and of devices, each in order of time; ranges named as ``paths`` are layers."""
     host, device = list[HostEvent](), list[DeviceEvent]()
-    timed = list(profile.timed())
+    timed = list(profile.list_timed())
     origin = min((event["ts"] for event in timed), default=0.0)  # seconds since the start of a machine lose digits
     for event in timed:
         category, args = event.get("cat"), event.get("args")
@@ -147,7 +147,7 @@ def _kind(category: str, name: str, paths: frozenset[str]) -> tuple[Kind | None,
     return (Kind.RANGE if category == "user_annotation" else Kind.OPERATOR), name
 
 
-def frames_of(events: Sequence[HostEvent]) -> list[Frame]:
+def make_frames(events: Sequence[HostEvent]) -> list[Frame]:
     """Return a frame for each event, in order of time: an event is inside of those of its thread that lie around it."""
     stacks: dict[tuple[Any, Any], list[Frame]] = {}
     frames = []
@@ -160,7 +160,7 @@ def frames_of(events: Sequence[HostEvent]) -> list[Frame]:
         if frame.outer is not None:
             frame.outer.children.append(frame)
         if frame.is_work:
-            owner = next((each for each in frame.around if each is not frame and each.is_work), None)
+            owner = next((outer for outer in frame.around if outer is not frame and outer.is_work), None)
             if owner is not None:
                 owner.inside += event.end - event.start
         stack.append(frame)

@@ -43,10 +43,10 @@ def as_profiled(trace: ModelTrace, frames: Sequence[Frame]) -> ModelTrace:
     operators: Sequence[OpRecord] = trace.operators
     for name, kind in _WHOLE_LAYERS.items():
         if profiled[name] and not any(_is_named(operator, name) for operator in operators):
-            joined = list(_joined(operators, name, [layer.path for layer in trace.layers if layer.type == kind]))
+            joined = list(_join(operators, name, [layer.path for layer in trace.layers if layer.type == kind]))
             whole = sum(operator.operator == name for operator in joined)
             operators = joined if whole and _outermost(frames, name) % whole == 0 else operators
-    return replace(trace, operators=tuple(_compiled(operator, profiled) for operator in operators))
+    return replace(trace, operators=tuple(_name_as_compiled(operator, profiled) for operator in operators))
 
 
 def notes_of_whole_layers(frames: Iterable[Frame]) -> Iterator[str]:
@@ -67,19 +67,19 @@ def _outermost(frames: Iterable[Frame], name: str) -> int:
     """Return how many operators of a name run in no other operator that runs a whole layer."""
     return sum(
         frame.event.name == name
-        and not any(each.event.name in _WHOLE_LAYERS for each in frame.around if each is not frame)
+        and not any(outer.event.name in _WHOLE_LAYERS for outer in frame.around if outer is not frame)
         for frame in frames
     )
 
 
-def _joined(operators: Sequence[OpRecord], name: str, paths: Sequence[str]) -> Iterator[OpRecord]:
+def _join(operators: Sequence[OpRecord], name: str, paths: Sequence[str]) -> Iterator[OpRecord]:
     """Yield the operators, those of one call of one of these layers as one."""
     inside = {path: path for path in paths}
 
     def layer_around(operator: OpRecord) -> str | None:
         path = operator.layer
         if path not in inside:
-            inside[path] = next((each for each in paths if path.startswith(f"{each}.")), "")
+            inside[path] = next((one_path for one_path in paths if path.startswith(f"{one_path}.")), "")
         return (inside[path] or None) if operator.phase == "forward" else None
 
     for path, group in groupby(operators, key=layer_around):
@@ -87,12 +87,12 @@ def _joined(operators: Sequence[OpRecord], name: str, paths: Sequence[str]) -> I
         if path is None:
             yield from parts
         else:
-            macs, flops = sum(each.macs for each in parts), sum(each.flops for each in parts)
-            moved = sum(each.bytes_read for each in parts), sum(each.bytes_written for each in parts)
+            macs, flops = sum(part.macs for part in parts), sum(part.flops for part in parts)
+            moved = sum(part.bytes_read for part in parts), sum(part.bytes_written for part in parts)
             yield OpRecord(name, path, parts[0].call, macs, flops, *moved, parts[-1].outputs)
 
 
-def _compiled(operator: OpRecord, profiled: Mapping[str, int]) -> OpRecord:
+def _name_as_compiled(operator: OpRecord, profiled: Mapping[str, int]) -> OpRecord:
     space, _, name = operator.operator.replace("::", ".").partition(".")
     name = name.partition(".")[0]
     if not operator.macs or name not in _COMPILED or f"{space}::{name}" in profiled:
@@ -100,5 +100,5 @@ def _compiled(operator: OpRecord, profiled: Mapping[str, int]) -> OpRecord:
     names = _COMPILED[name]
     if name == "linear" and operator.flops == 2 * operator.macs:  # without a bias
         names = ("aten::mm", *names[1:])
-    counted = next((each for each in names if each in profiled), None)
+    counted = next((one_name for one_name in names if one_name in profiled), None)
     return operator if counted is None else replace(operator, operator=counted)

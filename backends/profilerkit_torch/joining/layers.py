@@ -17,15 +17,15 @@ from profilerkit.trace.records import OpRecord
 from .events import Frame, Kind
 from .fused import as_profiled
 from .modules import name_layers_by_modules
-from .sequence import common_name, name_layers_by_operators, profiled_name
+from .sequence import common_name, find_profiled_name, name_layers_by_operators
 from .shapes import require_equal_shapes
 
-__all__ = ["name_layers", "passes_of"]
+__all__ = ["find_passes", "name_layers"]
 
 Window = tuple[float, float]
 
 
-def passes_of(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window], int]:
+def find_passes(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window], int]:
     """Return the windows of passes, and how many passes the last one holds: more than 1 if they cannot be told apart.
 
     A pass is what a range of a step has around it, or from one call of the model to the next.
@@ -50,18 +50,18 @@ def _without_outer(windows: list[Window]) -> list[Window]:
 
 
 def _is_inside_model(frame: Frame) -> bool:
-    return any(each.layer == "" for each in frame.around if each is not frame)
+    return any(outer.layer == "" for outer in frame.around if outer is not frame)
 
 
 def _tiles(frames: Sequence[Frame], trace: ModelTrace) -> int:
     """Return how often the products of the trace stand in the profile one after the other."""
-    products = [_name(each) for each in trace.operators if each.macs and each.phase == "forward"]
+    products = [_name(op) for op in trace.operators if op.macs and op.phase == "forward"]
     profiled = len(_outer_operators(frames, frozenset(products)))
     return max(1, round(profiled / len(products))) if products else 1
 
 
 def _name(operator: OpRecord) -> str:
-    return common_name(profiled_name(operator.operator))
+    return common_name(find_profiled_name(operator.operator))
 
 
 def _outer_operators(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
@@ -72,7 +72,7 @@ def _outer_operators(frames: Sequence[Frame], names: frozenset[str]) -> list[Fra
         if frame.event.kind is Kind.OPERATOR
         and common_name(frame.event.name) in names
         and not frame.is_backward
-        and not any(common_name(each.event.name) in names for each in frame.around if each is not frame)
+        and not any(common_name(outer.event.name) in names for outer in frame.around if outer is not frame)
     ]
 
 
@@ -91,9 +91,9 @@ def name_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window
     else:
         by = "the names and order of operators"
     trace = as_profiled(trace, frames)
-    windows, tiles = passes_of(frames, trace)
+    windows, tiles = find_passes(frames, trace)
     if by.startswith("the names"):
-        windows = _repeated(windows, tiles, frames, trace)
+        windows = _split_windows(windows, tiles, frames, trace)
         pairs = name_layers_by_operators(frames, windows, trace)
         begin = _begin(pairs[0][0])
         if begin < windows[0][1] and not any(frame.event.kind is Kind.PASS for frame in frames):
@@ -111,11 +111,11 @@ def name_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window
     return windows, by
 
 
-def _repeated(windows: list[Window], tiles: int, frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
+def _split_windows(windows: list[Window], tiles: int, frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     """Return windows of one pass each, of one that holds several: they begin where their first products do."""
     if tiles < 2:
         return windows
-    name = next(_name(each) for each in trace.operators if each.macs and each.phase == "forward")
+    name = next(_name(op) for op in trace.operators if op.macs and op.phase == "forward")
     starts = [frame.event.start for frame in _outer_operators(frames, frozenset((name,)))]
     each_has = len(starts) // tiles
     if not each_has:  # the profile has not even the first product of the model so often

@@ -29,7 +29,9 @@ def name_layers_by_modules(frames: Sequence[Frame], trace: ModelTrace) -> int:
         if frame.event.kind is not Kind.MODULE:
             continue
         kind = frame.event.name.rpartition("_")[0]
-        outer = next((each for each in frame.around if each is not frame and each.layer is not None), None)
+        outer = next(
+            (one_outer for one_outer in frame.around if one_outer is not frame and one_outer.layer is not None), None
+        )
         if outer is None:
             frame.layer = "" if kind == root.type else None
             continue
@@ -61,7 +63,7 @@ def _children(trace: ModelTrace) -> dict[tuple[str, str], list[str]]:
             path = path.rpartition(".")[0]
     by_caller: dict[tuple[str, str], list[str]] = defaultdict(list)
     order = {layer.path: index for index, layer in enumerate(trace.layers)}
-    for layer in sorted(trace.layers, key=lambda each: (first.get(each.path, len(trace.operators)), order[each.path])):
+    for layer in sorted(trace.layers, key=lambda item: (first.get(item.path, len(trace.operators)), order[item.path])):
         for caller in dict.fromkeys(call.caller[0] for call in layer.calls if call.caller is not None):
             by_caller[caller, layer.type].append(layer.path)
     return by_caller

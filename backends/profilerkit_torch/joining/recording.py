@@ -13,16 +13,16 @@ from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit_predict.joining.reading import ProfileFile
 from profilerkit_predict.joining.records import RecordedKernel, Recording
 
-from .events import DeviceEvent, Frame, Kind, frames_of, split_events
+from .events import DeviceEvent, Frame, Kind, make_frames, split_events
 from .fused import notes_of_whole_layers
 from .layers import name_layers
 
-__all__ = ["recording_in"]
+__all__ = ["read_recording"]
 
 _Key = tuple[str, str | None, str, str]
 
 
-def recording_in(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Recording:
+def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Recording:
     """Return the passes in a profile of torch's, with the layer that each kernel worked for.
 
     Raises `ProfileFileError` for another profiler's file, one without operators, and one of another model.
@@ -40,7 +40,7 @@ def recording_in(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Reco
             f"{profile.path} has no operator, and {what}; profile with activities=[ProfilerActivity.CPU, ...], for it "
             "is the operators that start kernels which are joined with layers"
         )
-    frames = frames_of(host)
+    frames = make_frames(host)
     windows, by = name_layers(frames, trace)
     if skip >= len(windows):
         raise ProfileFileError(f"skip={skip}: the profile has {len(windows)} passes; leave out fewer")
@@ -66,7 +66,7 @@ class _Sums:
         for frame in frames:
             if frame.is_work:
                 self._add(frame.event.start, frame.event.end, frame.seconds, frame.event.name, frame)
-        return self._recording(on_device=False)
+        return self._make_recording(on_device=False)
 
     def of_device(self, events: Sequence[DeviceEvent], launches: Mapping[Any, Frame], name: str) -> Recording:
         """Return the recording of kernels on a device, each in the layer whose operator has started it."""
@@ -77,7 +77,7 @@ class _Sums:
             started = event.start if frame is None else frame.event.start
             self._add(started, event.end, event.end - event.start, event.name, frame, event.start)
         notes = [f"{unlinked} kernels have no operator that has started them"] if unlinked else []
-        return self._recording(on_device=True, device=name, notes=notes)
+        return self._make_recording(on_device=True, device=name, notes=notes)
 
     def _add(
         self, at: float, end: float, seconds: float, name: str, frame: Frame | None, begin: float | None = None
@@ -97,7 +97,7 @@ class _Sums:
         self._calls[key] += 1
         self._spans[index].append((at if begin is None else begin, end))
 
-    def _recording(self, on_device: bool, device: str = "", notes: Iterable[str] = ()) -> Recording:
+    def _make_recording(self, on_device: bool, device: str = "", notes: Iterable[str] = ()) -> Recording:
         if not self._seconds:
             raise ProfileFileError("the passes of the profile have no operator in them")
         count = len(self._windows) - self._skip
@@ -110,7 +110,7 @@ class _Sums:
             for (name, layer, phase, around), seconds in self._seconds.items()
         )
         passes = tuple(_extent(self._spans[self._skip + index]) for index in range(count))
-        busy = sum(_covered(spans) for spans in self._spans.values()) / count
+        busy = sum(_sum_covered(spans) for spans in self._spans.values()) / count
         return Recording(
             kernels, passes, max(mean(passes) - busy, 0.0), device, on_device, self._by, notes=(*self._notes, *notes)
         )
@@ -150,7 +150,7 @@ def _around(frame: Frame | None) -> str:
     """Return the outermost range, else operator, that a kernel without a layer ran in."""
     if frame is None:
         return "no operator"
-    around = [each.event for each in frame.around if each.event.kind is not Kind.PASS]
+    around = [outer.event for outer in frame.around if outer.event.kind is not Kind.PASS]
     ranges = [event.name for event in around if event.kind is Kind.RANGE]
     return ranges[-1] if ranges else around[-1].name
 
@@ -159,7 +159,7 @@ def _extent(spans: Sequence[tuple[float, float]]) -> float:
     return max(end for _, end in spans) - min(start for start, _ in spans) if spans else 0.0
 
 
-def _covered(spans: Iterable[tuple[float, float]]) -> float:
+def _sum_covered(spans: Iterable[tuple[float, float]]) -> float:
     """Return the seconds in which at least one of the spans runs."""
     total, until = 0.0, float("-inf")
     for start, end in sorted(spans):
@@ -171,7 +171,7 @@ def _covered(spans: Iterable[tuple[float, float]]) -> float:
 def _device_name(header: Mapping[str, Any], events: Sequence[DeviceEvent]) -> str:
     """Return the name of the device, if the profile has one of its properties."""
     properties = header.get("deviceProperties")
-    for each in properties if isinstance(properties, list) else ():
-        if isinstance(each, dict) and isinstance(each.get("name"), str):
-            return str(each["name"])
+    for device in properties if isinstance(properties, list) else ():
+        if isinstance(device, dict) and isinstance(device.get("name"), str):
+            return str(device["name"])
     return ""

@@ -27,7 +27,7 @@ LAYER, PASS = "profilerkit layer: ", "profilerkit pass"
 
 
 @contextlib.contextmanager
-def named_layers(model: torch.nn.Module) -> Iterator[None]:
+def mark_layers(model: torch.nn.Module) -> Iterator[None]:
     """Mark each call of a layer by a range with its path, through hooks that are taken away again."""
     open_ranges: List[Any] = []  # noqa: UP006
     handles = []
@@ -58,11 +58,11 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, dict):
-        for each in value.values():
-            yield from tensors_in(each)
+        for one_value in value.values():
+            yield from tensors_in(one_value)
     elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from tensors_in(each)
+        for item in value:
+            yield from tensors_in(item)
 
 
 def one_pass(model: torch.nn.Module, inputs: Tuple[Any, ...], named: Dict[str, Any], training: bool) -> None:  # noqa: UP006
@@ -73,7 +73,7 @@ def one_pass(model: torch.nn.Module, inputs: Tuple[Any, ...], named: Dict[str, A
         return
     model.zero_grad(set_to_none=True)
     outputs = model(*inputs, **named)
-    losses = [each.sum() for each in tensors_in(outputs) if each.requires_grad]
+    losses = [item.sum() for item in tensors_in(outputs) if item.requires_grad]
     torch.stack([loss.reshape(()).float() for loss in losses]).sum().backward()
 
 
@@ -120,7 +120,7 @@ def profile_model(
         for _ in range(warm_up):
             one_pass(model, inputs, named, training)
         wait(device)
-        with named_layers(model), profile(activities=activities, record_shapes=shapes) as profiler:
+        with mark_layers(model), profile(activities=activities, record_shapes=shapes) as profiler:
             for _ in range(steps):
                 with record_function(PASS):
                     one_pass(model, inputs, named, training)
@@ -141,13 +141,13 @@ def facts(
     training: bool,
 ) -> Dict[str, Any]:  # noqa: UP006
     """Return what was run, and where."""
-    each = [(None, value) for value in inputs] + list(named.items())
+    number = [(None, value) for value in inputs] + list(named.items())
     is_gpu = device.startswith("cuda")
     return {
         "model": type(model).__name__,
         "inputs": [
             {"name": name, "shape": list(value.shape), "dtype": str(value.dtype).replace("torch.", "")}
-            for name, value in each
+            for name, value in number
             if isinstance(value, torch.Tensor)
         ],
         "training": training,
@@ -198,7 +198,7 @@ def load(spec: str) -> torch.nn.Module:
     return model
 
 
-def made_input(text: str, batch: int, device: str, dtype: torch.dtype) -> Tuple[str, torch.Tensor]:  # noqa: UP006
+def make_input(text: str, batch: int, device: str, dtype: torch.dtype) -> Tuple[str, torch.Tensor]:  # noqa: UP006
     """Return the name and tensor of an input such as ``3,224,224`` or ``ids=128:int64``."""
     name, _, rest = text.rpartition("=")
     sizes, _, kind = rest.partition(":")
@@ -223,7 +223,7 @@ def main() -> None:
     options = parser.parse_args()
     dtype = getattr(torch, options.dtype)
     model = load(options.model).to(device=options.device, dtype=dtype)
-    made = [made_input(text, options.batch_size, options.device, dtype) for text in options.input]
+    made = [make_input(text, options.batch_size, options.device, dtype) for text in options.input]
     inputs = tuple(tensor for name, tensor in made if not name)
     named = {name: tensor for name, tensor in made if name}
     profile_model(model, inputs, named, options.output, options.steps, options.warm_up, options.training)

@@ -14,7 +14,7 @@ from profilerkit.trace.records import OpRecord
 
 from .events import Frame, Kind
 
-__all__ = ["common_name", "name_layers_by_operators", "profiled_name"]
+__all__ = ["common_name", "find_profiled_name", "name_layers_by_operators"]
 
 #: A profile of the same model has more than this share of the trace's products.
 _LEAST = 0.5
@@ -25,10 +25,10 @@ _VARIANTS = re.compile(r"_legit(?:_functional|_no_training)?$|_overrideable$|_wi
 _ATTENTION = re.compile(r"^_scaled_dot_product_\w*attention\w*$")
 
 
-def profiled_name(traced: str) -> str:
+def find_profiled_name(traced: str) -> str:
     """Return what the profiler calls an operator of the trace.
 
-    >>> profiled_name("aten.mm.default"), profiled_name("aten::mm")
+    >>> find_profiled_name("aten.mm.default"), find_profiled_name("aten::mm")
     ('aten::mm', 'aten::mm')
     """
     space, _, rest = traced.partition(".")
@@ -67,16 +67,16 @@ def name_layers_by_operators(
     layer is that layer's too. Raises `ProfileFileError` if too few of the trace's products are in the profile.
     """
     traced = [
-        _Traced(common_name(profiled_name(operator.operator)), operator)
+        _Traced(common_name(find_profiled_name(operator.operator)), operator)
         for operator in trace.operators
         if operator.phase == "forward"
     ]
-    names = frozenset(each.name for each in traced)
+    names = frozenset(op.name for op in traced)
     pairs: list[tuple[Frame, OpRecord]] = []
     for start, end in windows:
         inside = [frame for frame in frames if start <= frame.event.start < end]
-        pairs += _aligned(_outermost(inside, names), traced, names)
-    products = sum(each.operator.macs > 0 for each in traced) * len(windows)
+        pairs += _align(_outermost(inside, names), traced, names)
+    products = sum(op.operator.macs > 0 for op in traced) * len(windows)
     matched = sum(operator.macs > 0 for _, operator in pairs)
     if (products and matched <= _LEAST * products) or not pairs:
         raise ProfileFileError(
@@ -92,16 +92,16 @@ def _outermost(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
     kept: list[Frame] = []
     taken: set[int] = set()
     holders = {
-        id(each)
+        id(outer)
         for frame in frames
         if common_name(frame.event.name) in names
-        for each in frame.around
-        if each is not frame
+        for outer in frame.around
+        if outer is not frame
     }
     for frame in frames:
         if frame.event.kind is not Kind.OPERATOR or frame.is_backward:
             continue
-        if any(id(each) in taken for each in frame.around):
+        if any(id(outer) in taken for outer in frame.around):
             continue
         if common_name(frame.event.name) in names or id(frame) not in holders:
             kept.append(frame)
@@ -109,15 +109,15 @@ def _outermost(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
     return kept
 
 
-def _aligned(frames: Sequence[Frame], traced: Sequence[_Traced], names: frozenset[str]) -> list[tuple[Frame, OpRecord]]:
+def _align(frames: Sequence[Frame], traced: Sequence[_Traced], names: frozenset[str]) -> list[tuple[Frame, OpRecord]]:
     """Return pairs of one pass and name their layers: the products first, then what lies between two of them.
 
     A version of torch that has one operator more beside every product would otherwise move the pairs of products.
     """
     anchors = [frame for frame in frames if common_name(frame.event.name) in names]
-    products = frozenset(each.name for each in traced if each.operator.macs)
+    products = frozenset(op.name for op in traced if op.operator.macs)
     at = [index for index, frame in enumerate(anchors) if common_name(frame.event.name) in products]
-    of = [index for index, each in enumerate(traced) if each.name in products]
+    of = [index for index, op in enumerate(traced) if op.name in products]
     matched = [
         (at[first], of[second])
         for first, second in _equal_names(
@@ -128,7 +128,7 @@ def _aligned(frames: Sequence[Frame], traced: Sequence[_Traced], names: frozense
     edges = [(-1, -1), *matched, (len(anchors), len(traced))]
     for (begin, first), (end, last) in pairwise(edges):
         between = [common_name(frame.event.name) for frame in anchors[begin + 1 : end]]
-        of_trace = [each.name for each in traced[first + 1 : last]]
+        of_trace = [op.name for op in traced[first + 1 : last]]
         places += [(begin + 1 + one, first + 1 + other) for one, other in _equal_names(between, of_trace)]
         places += [(end, last)] if end < len(anchors) else []
     pairs = [(anchors[one], traced[other].operator) for one, other in places]
@@ -144,10 +144,10 @@ def _name_holders(pairs: Sequence[tuple[Frame, OpRecord]]) -> None:
     holders: dict[int, Frame] = {}
     layers: defaultdict[int, set[str]] = defaultdict(set)
     for frame, operator in pairs:
-        for each in frame.around:
-            if each.event.kind is Kind.OPERATOR and each.layer is None:
-                holders[id(each)] = each
-                layers[id(each)].add(operator.layer)
+        for outer in frame.around:
+            if outer.event.kind is Kind.OPERATOR and outer.layer is None:
+                holders[id(outer)] = outer
+                layers[id(outer)].add(operator.layer)
     for key, holder in holders.items():
         if len(layers[key]) == 1:
             holder.layer = next(iter(layers[key]))
@@ -170,6 +170,6 @@ def _fill(frames: Sequence[Frame], paired: set[int]) -> None:
             waiting.append(frame)
             continue
         if before is not None and before == frame.layer:
-            for each in waiting:
-                each.layer = before
+            for one_frame in waiting:
+                one_frame.layer = before
         waiting, before = [], frame.layer

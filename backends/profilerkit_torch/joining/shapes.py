@@ -35,7 +35,7 @@ def require_equal_shapes(pairs: Iterable[tuple[Frame, OpRecord]]) -> None:
 
 def _output(name: str, dims: Sequence[Any]) -> list[int] | None:
     """Return the first sizes of what a product makes, by those of its inputs; None if they do not tell."""
-    sizes = [each if isinstance(each, list) and all(isinstance(size, int) for size in each) else [] for each in dims]
+    sizes = [dim if isinstance(dim, list) and all(isinstance(size, int) for size in dim) else [] for dim in dims]
     if name == "addmm" and len(sizes) > 2 and len(sizes[1]) == len(sizes[2]) == 2:
         return [sizes[1][0], sizes[2][1]]
     if len(sizes) < 2 or not sizes[0] or not sizes[1]:

@@ -12,13 +12,13 @@ from profilerkit_predict.language_models.records import CacheContents, CacheTens
 from ..compat import unseen_by_functions
 from ..model.tensors import storage_key
 
-__all__ = ["contents_of", "layer_windows"]
+__all__ = ["layer_windows", "list_contents"]
 
 #: How deep a cache may be nested.
 _DEPTH = 8
 
 
-def contents_of(cache: Any, context: int, batch: int, source: int | None = None) -> CacheContents:
+def list_contents(cache: Any, context: int, batch: int, source: int | None = None) -> CacheContents:
     """Return the tensors of a cache that a model returned; single numbers are left out.
 
     A storage that several tensors share is counted once.

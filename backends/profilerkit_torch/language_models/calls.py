@@ -11,7 +11,7 @@ import torch
 from profilerkit import InputError
 from profilerkit_predict.language_models.records import CacheContents
 
-from .caches import contents_of, layer_windows
+from .caches import layer_windows, list_contents
 from .models import require_decoder
 
 __all__ = ["Calls", "cache_in", "decode", "prefill"]
@@ -42,11 +42,11 @@ class Calls:
             return outputs.logits
         seen, source = (1, length) if is_encoder_decoder else (length, None)
         self.windows = layer_windows(cache)
-        self.contents.append(contents_of(cache, seen, batch, source))
+        self.contents.append(list_contents(cache, seen, batch, source))
         for step in range(self.steps):
             later = decode(model, tokens[:, :1], name, cache, outputs)
             cache = cache_in(model, later)[1]
-            self.contents.append(contents_of(cache, seen + step + 1, batch, source))
+            self.contents.append(list_contents(cache, seen + step + 1, batch, source))
         return outputs.logits
 
 

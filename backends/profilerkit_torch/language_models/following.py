@@ -13,30 +13,30 @@ from torch import nn
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
 from profilerkit.trace.records import OpRecord
-from profilerkit_predict.language_models.checkpoints import keeps_dtype, stored_format
-from profilerkit_predict.language_models.growth import growth_of, needs_third_length
-from profilerkit_predict.language_models.laws import phases_of, terms_of
+from profilerkit_predict.language_models.checkpoints import keeps_dtype, read_format
+from profilerkit_predict.language_models.growth import find_growth, needs_third_length
+from profilerkit_predict.language_models.laws import find_terms, split_phases
 from profilerkit_predict.language_models.records import CacheContents, CacheLayer, ModelFacts, PassCounts
-from profilerkit_predict.language_models.shapes import shapes_of
-from profilerkit_predict.language_models.weights import unrouted_macs, weight_parts
+from profilerkit_predict.language_models.shapes import find_shapes
+from profilerkit_predict.language_models.weights import count_unrouted_macs, weight_parts
 
 from ..trace.tracing import trace_model
 from .calls import Calls
 from .models import (
     cache_repeats,
-    dtype_of,
-    execution_of,
+    describe_execution,
+    find_dtype,
+    find_quantization,
+    find_routing,
+    find_windows,
     language_model,
     latent_attention,
     longest_context,
-    quantization_of,
     require_decoder,
-    routing_of,
     text_configuration,
-    windows_of,
 )
 
-__all__ = ["cache_after", "facts_of"]
+__all__ = ["cache_after", "find_facts"]
 
 #: The fewest tokens of a prompt that tell one law from another, and those that recurrent layers are traced with: their
 #: reference code runs a loop over the tokens.
@@ -48,20 +48,22 @@ _THIRD, _THIRD_RECURRENT = 32, 2 * _RECURRENT + 1
 _RECURRENT_SIZES = ("state_size", "ssm_state_size", "mamba_d_state", "attention_hidden_size")
 
 
-def facts_of(model: Any, prompt: int, dtype: str | None = None, name: str | None = None, batch: int = 1) -> ModelFacts:
+def find_facts(
+    model: Any, prompt: int, dtype: str | None = None, name: str | None = None, batch: int = 1
+) -> ModelFacts:
     """Return what is found out about a language model by one pass over a prompt and one token after it."""
     followed = language_model(model, dtype)
     require_decoder(followed)
-    length, notes = _traced_length(followed, prompt)
-    trace, calls = _traced(followed, length, batch, 1)
-    first, second = phases_of(trace)[:2]
+    length, notes = _choose_length(followed, prompt)
+    trace, calls = _trace(followed, length, batch, 1)
+    first, second = split_phases(trace)[:2]
     operators = [[trace.operators[index] for index in phase] for phase in (first, second)]
-    windows = windows_of(followed, calls.windows)
-    terms, strangers = terms_of(*operators, batch=batch, prompt=length, windows=windows)
-    config, routing = followed.config, routing_of(followed.config)
-    quantization = quantization_of(config)
+    windows = find_windows(followed, calls.windows)
+    terms, strangers = find_terms(*operators, batch=batch, prompt=length, windows=windows)
+    config, routing = followed.config, find_routing(followed.config)
+    quantization = find_quantization(config)
     weights = weight_parts(trace, operators[1], batch, _head(followed, trace), routing, keeps_dtype(quantization))
-    unrouted = unrouted_macs(trace, operators[1], batch, routing)
+    unrouted = count_unrouted_macs(trace, operators[1], batch, routing)
     cache_layers = _cache_layers(followed, calls.contents)
     has_experts = any(part.kind == "experts" for part in weights)
     is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
@@ -69,10 +71,10 @@ def facts_of(model: Any, prompt: int, dtype: str | None = None, name: str | None
     cached = 1 if is_encoder_decoder else length
     return ModelFacts(
         name=name or type(followed).__name__,
-        execution=execution_of(followed, has_experts),
+        execution=describe_execution(followed, has_experts),
         parameters=trace.total_params,
         weights=weights,
-        dtype=dtype_of(followed),
+        dtype=find_dtype(followed),
         vocabulary=int(getattr(text_configuration(config), "vocab_size", 0)),
         longest_context=longest_context(config),
         traced_prompt=length,
@@ -85,12 +87,12 @@ def facts_of(model: Any, prompt: int, dtype: str | None = None, name: str | None
         is_encoder_decoder=is_encoder_decoder,
         notes=(*notes, *trace.notes),
         unrouted_macs=unrouted,
-        stored=stored_format(quantization),
+        stored=read_format(quantization),
         cache_repeats=cache_repeats(followed, calls.contents[0]),
         shapes_by=None
         if is_encoder_decoder or unrouted
-        else partial(shapes_of, *operators, batch=batch, prompt=length, windows=windows),
-        passes_by=partial(_passes_of, trace, operators),
+        else partial(find_shapes, *operators, batch=batch, prompt=length, windows=windows),
+        passes_by=partial(_split_passes, trace, operators),
     )
 
 
@@ -114,17 +116,17 @@ def _cache_layers(model: nn.Module, contents: Sequence[CacheContents]) -> tuple[
     if needs_third_length(before, after):
         length = _THIRD_RECURRENT if _is_recurrent(model) else _THIRD * before.context - 1
         limit = longest_context(model.config)
-        calls = _traced(model, min(length, limit or length), before.batch, 0)[1]
+        calls = _trace(model, min(length, limit or length), before.batch, 0)[1]
         later = calls.contents[0]
-    return growth_of(before, after, later, chosen)
+    return find_growth(before, after, later, chosen)
 
 
-def _passes_of(trace: ModelTrace, operators: Sequence[Sequence[OpRecord]]) -> tuple[ModelTrace, ...]:
+def _split_passes(trace: ModelTrace, operators: Sequence[Sequence[OpRecord]]) -> tuple[ModelTrace, ...]:
     """Return the traces of both passes."""
-    return tuple(_pass_of(trace, phase, index) for index, phase in enumerate(operators))
+    return tuple(_take_pass(trace, phase, index) for index, phase in enumerate(operators))
 
 
-def _pass_of(trace: ModelTrace, operators: Sequence[OpRecord], index: int) -> ModelTrace:
+def _take_pass(trace: ModelTrace, operators: Sequence[OpRecord], index: int) -> ModelTrace:
     """Return the trace of one of both passes: its operators, and of the calls of each layer its half."""
     layers = []
     for layer in trace.layers:
@@ -152,11 +154,11 @@ def cache_after(model: Any, context: int, batch: int, dtype: str | None) -> tupl
     """Return the contents of the cache that a model returns after so many tokens, and after one more."""
     followed = language_model(model, dtype)
     require_decoder(followed)
-    before, after = _traced(followed, context, batch, 1)[1].contents
+    before, after = _trace(followed, context, batch, 1)[1].contents
     return before, after
 
 
-def _traced_length(model: Any, prompt: int) -> tuple[int, list[str]]:
+def _choose_length(model: Any, prompt: int) -> tuple[int, list[str]]:
     """Return the tokens of the prompt to trace, and a note if they are not those that were requested."""
     if _is_recurrent(model) and prompt > _RECURRENT:
         return _RECURRENT, [
@@ -187,7 +189,7 @@ def _is_recurrent(model: Any) -> bool:
     return any(isinstance(layer, recurrent) for layer in layers)
 
 
-def _traced(model: nn.Module, length: int, batch: int, steps: int) -> tuple[ModelTrace, Calls]:
+def _trace(model: nn.Module, length: int, batch: int, steps: int) -> tuple[ModelTrace, Calls]:
     calls = Calls(steps)
     tokens = torch.empty(batch, length, dtype=torch.int64, device="meta")
     trace = trace_model(model, ModelInputs(tokens).given_to(calls.run))

@@ -13,19 +13,19 @@ from profilerkit import InputError
 from profilerkit_predict.language_models.records import GeneratedTokens
 
 from ..compat import VERSION
-from ..model.modules import device_of, modules_of, set_inference_flags
+from ..model.modules import find_device, list_modules, set_inference_flags
 from ..running.passes import synchronize
 from ..running.runs import accelerators, require_values
 from ..untouched.caller_context import apart, as_caller
-from ..untouched.preservation import preserved
-from .caches import contents_of
+from ..untouched.preservation import preserve
+from .caches import list_contents
 from .calls import cache_in, decode, prefill
-from .models import dtype_of, is_configuration, longest_context, require_decoder, text_configuration
+from .models import find_dtype, is_configuration, longest_context, require_decoder, text_configuration
 
-__all__ = ["generated"]
+__all__ = ["generate"]
 
 
-def generated(
+def generate(
     model: Any,
     prompt: int,
     new: int,
@@ -42,13 +42,13 @@ def generated(
         raise InputError("measure=True: a model of transformers with values is needed; give one that was loaded")
     require_decoder(model)
     with apart():
-        device = device_of(model)
+        device = find_device(model)
         require_values(model, device)
         limit = longest_context(model.config)
         if limit is not None and prompt + new > limit:
             raise InputError(f"prompt={prompt} and new={new}: {type(model).__name__} takes {limit:,} tokens")
-        with preserved(model, tensor_values=True), torch.no_grad():
-            set_inference_flags(modules_of(model))
+        with preserve(model, tensor_values=True), torch.no_grad():
+            set_inference_flags(list_modules(model))
             vocabulary = int(text_configuration(model.config).vocab_size)
             generator = torch.Generator().manual_seed(0)
             tokens = torch.randint(vocabulary, (batch, prompt), generator=generator).to(device)
@@ -60,7 +60,7 @@ def generated(
         batch,
         tuple(seconds for seconds, _ in results),
         str(device),
-        dtype_of(model),
+        find_dtype(model),
         results[-1][1],
         {"torch": VERSION, "threads": str(torch.get_num_threads()), **accelerators()},
     )
@@ -85,4 +85,4 @@ def _generation(
         if len(seconds) == new:
             break
         outputs = decode(model, token, name, cache, states)
-    return tuple(seconds), contents_of(cache, tokens.shape[1] + new - 1, tokens.shape[0]).logical_bytes
+    return tuple(seconds), list_contents(cache, tokens.shape[1] + new - 1, tokens.shape[0]).logical_bytes

@@ -11,27 +11,27 @@ import torch
 from torch import nn
 
 from profilerkit import ArgumentError, InputError
-from profilerkit.backend_kit.installed import installed_version
+from profilerkit.backend_kit.installed import find_version
 from profilerkit_predict.language_models.records import CacheContents, CacheLayer, ExecutionModel, LatentAttention
 
-from ..compat import attention_of, experts_of
-from ..model.modules import modules_of, parameters_of
+from ..compat import read_attention, read_experts
+from ..model.modules import list_modules, list_parameters
 
 __all__ = [
     "cache_repeats",
     "default_dtype",
-    "dtype_of",
-    "execution_of",
+    "describe_execution",
+    "find_dtype",
+    "find_quantization",
+    "find_routing",
+    "find_windows",
     "is_configuration",
     "language_model",
     "latent_attention",
     "longest_context",
     "own_dtype",
-    "quantization_of",
     "require_decoder",
-    "routing_of",
     "text_configuration",
-    "windows_of",
     "with_head",
 ]
 
@@ -57,7 +57,7 @@ def language_model(model: Any, dtype: str | None) -> nn.Module:
     if dtype is not None and dtype not in _DTYPES:
         raise ArgumentError(f"dtype={dtype!r}: give {', '.join(_DTYPES)}, the dtype of activations and cache")
     if is_configuration(model):
-        return _built(model, None, dtype)
+        return _build(model, None, dtype)
     if not isinstance(model, nn.Module):
         raise InputError(
             f"{type(model).__name__} is not a model that generates text; give a language model of transformers or its "
@@ -69,10 +69,10 @@ def language_model(model: Any, dtype: str | None) -> nn.Module:
             f"{type(model).__name__} is not a model of transformers, whose cache and configuration llm reads; give a "
             "language model of transformers, its configuration or hf:NAME, or use profile() for this one"
         )
-    if any(parameter.is_meta for parameter in parameters_of(model)) and not _has_head(model):
-        return _built(config, None, dtype)
-    if dtype is not None and dtype_of(model) != dtype:
-        return _built(config, type(model), dtype)
+    if any(parameter.is_meta for parameter in list_parameters(model)) and not _has_head(model):
+        return _build(config, None, dtype)
+    if dtype is not None and find_dtype(model) != dtype:
+        return _build(config, type(model), dtype)
     return model
 
 
@@ -89,11 +89,11 @@ def with_head(model: Any) -> Any:
     config = getattr(model, "config", None)
     if not isinstance(model, nn.Module) or not is_configuration(config) or _has_head(model):
         return model
-    on_meta = any(parameter.is_meta for parameter in parameters_of(model))
-    return _built(config, None, dtype_of(model), "meta" if on_meta else "cpu")
+    on_meta = any(parameter.is_meta for parameter in list_parameters(model))
+    return _build(config, None, find_dtype(model), "meta" if on_meta else "cpu")
 
 
-def _built(config: Any, kind: type | None, dtype: str | None, device: str = "meta") -> nn.Module:
+def _build(config: Any, kind: type | None, dtype: str | None, device: str = "meta") -> nn.Module:
     """Return a model of a configuration on a device; with a head for language unless a class is given."""
     import transformers
 
@@ -144,10 +144,10 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(previous)
 
 
-def dtype_of(model: nn.Module) -> str:
+def find_dtype(model: nn.Module) -> str:
     """Return the dtype that most elements of floating-point parameters have."""
     elements: dict[str, int] = {}
-    for parameter in parameters_of(model):
+    for parameter in list_parameters(model):
         if parameter.is_floating_point():
             name = str(parameter.dtype).removeprefix("torch.")
             elements[name] = elements.get(name, 0) + parameter.numel()
@@ -218,18 +218,18 @@ def longest_context(config: Any) -> int | None:
     return None
 
 
-def execution_of(model: Any, has_experts: bool) -> ExecutionModel:
+def describe_execution(model: Any, has_experts: bool) -> ExecutionModel:
     """Return how the model's own code runs: the library, and its implementations of attention and experts."""
     config = text_configuration(model.config)
     return ExecutionModel(
         "as written",
-        f"transformers {installed_version('transformers')}",
-        attention_of(config),
-        experts_of(config) if has_experts else "",
+        f"transformers {find_version('transformers')}",
+        read_attention(config),
+        read_experts(config) if has_experts else "",
     )
 
 
-def windows_of(model: nn.Module, cache_windows: dict[int, int]) -> dict[str, int | None]:
+def find_windows(model: nn.Module, cache_windows: dict[int, int]) -> dict[str, int | None]:
     """Return the tokens that each attention attends to by its path, from the windows of the layers of the cache."""
     windows: dict[str, int | None] = {}
     for path, module in model.named_modules():
@@ -255,7 +255,7 @@ def cache_repeats(model: nn.Module, cache: CacheContents) -> int:
     if heads % groups or any(shape[1] != heads for shape in shapes):
         return 1
     width = widths.pop()
-    made = {parameter.shape[0] for parameter in parameters_of(model) if parameter.dim() == 2}
+    made = {parameter.shape[0] for parameter in list_parameters(model) if parameter.dim() == 2}
     is_grouped = made & {groups * width, (heads + 2 * groups) * width} and 3 * heads * width not in made
     return heads // groups if is_grouped else 1
 
@@ -279,14 +279,14 @@ _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_exp
 _CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "num_selected_experts", "moe_topk", "moe_k", "top_k_experts")
 
 
-def routing_of(config: Any) -> tuple[int, int] | None:
+def find_routing(config: Any) -> tuple[int, int] | None:
     """Return how many experts the layers of a configuration have, and to how many a token is sent; None for none."""
     text = text_configuration(config)
     experts, chosen = _number(text, *_EXPERTS), _number(text, *_CHOSEN)
     return (experts, chosen) if experts and chosen and chosen < experts else None
 
 
-def quantization_of(config: Any) -> dict[str, Any] | None:
+def find_quantization(config: Any) -> dict[str, Any] | None:
     """Return the quantization that a configuration names, as a dict; None without one."""
     for part in (config, text_configuration(config)):
         value = getattr(part, "quantization_config", None)
@@ -304,7 +304,7 @@ def latent_attention(model: nn.Module, cache: Sequence[CacheLayer]) -> LatentAtt
     names = ("num_heads", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
     sizes = [
         tuple(getattr(module, name) for name in names)
-        for module in modules_of(model)
+        for module in list_modules(model)
         if hasattr(module, "kv_b_proj") and all(isinstance(getattr(module, name, None), int) for name in names)
     ]
     if not sizes or len(set(sizes)) != 1:
@@ -313,7 +313,7 @@ def latent_attention(model: nn.Module, cache: Sequence[CacheLayer]) -> LatentAtt
     heads, rank, rope, nope, value = sizes[0]
     latent = LatentAttention(len(sizes), heads, rank, rope, nope, value, chosen)
     seen = round(sum(layer.bytes_per_token for layer in cache))
-    item = _DTYPES[dtype_of(model)].itemsize if dtype_of(model) in _DTYPES else 4
+    item = _DTYPES[find_dtype(model)].itemsize if find_dtype(model) in _DTYPES else 4
     latents = latent.layers * (latent.rank + latent.rope) * item
     expanded = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value) * item
     rest = seen - (expanded if seen >= expanded else latents)

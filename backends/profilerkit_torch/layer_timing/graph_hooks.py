@@ -83,7 +83,7 @@ class GraphHooks:
     def _hook(self, node: Any, owner: Node | Accumulation | None, last: bool = False) -> None:
         self._handles.append(node.register_prehook(partial(self._begins, owner)))
         if last:
-            self._handles.append(node.register_hook(self._ended))
+            self._handles.append(node.register_hook(self._end))
 
     def _hook_accumulation(self, node: Any) -> None:
         """Hook the node that adds to a gradient, which several graphs share for as long as one of them is alive."""
@@ -100,7 +100,7 @@ class GraphHooks:
             call_after_backward(partial(self._over, task))
         self._note((Kind.STARTS, owner, self._clock(), task))
 
-    def _ended(self, gradients: Any, incoming: Any) -> None:
+    def _end(self, gradients: Any, incoming: Any) -> None:
         self._note((Kind.ENDS, None, self._clock(), current_task()))
 
     def _over(self, task: int) -> None:

@@ -8,13 +8,13 @@ from torch import nn
 
 from profilerkit import InputError, ModelFailedError, ModelInputs
 from profilerkit.backend import DeviceLike, RunOptions
-from profilerkit.errors import training_step_failed
+from profilerkit.errors import explain_failed_step
 from profilerkit.process.collector import collector_paused
 from profilerkit.times.layer_times import LayerTime
 
-from ..running.runs import running
+from ..running.runs import prepare_run
 from ..untouched.caller_context import apart
-from .results import layer_times_of
+from .results import sum_layer_times
 from .timer import TorchLayerTimer
 
 __all__ = ["times_of_layers"]
@@ -35,26 +35,26 @@ def times_of_layers(
     """
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
-    timer = _timed(model, inputs, passes, RunOptions(device=device))
-    forward = timer.checked_runs()
+    timer = _time(model, inputs, passes, RunOptions(device=device))
+    forward = timer.check_runs()
     gradients: list[Any] = [None] * passes
     reasons = []
     if backward:
         try:
-            gradients = _timed(model, inputs, passes, RunOptions(training=True, device=device)).checked_runs()
+            gradients = _time(model, inputs, passes, RunOptions(training=True, device=device)).check_runs()
         except InputError:  # a step of training refuses where nothing is to be trained
             reasons = ["it has no backward pass: none of its outputs needs a gradient"]
         except ModelFailedError as error:
             cause = error.__cause__ or error
-            raise training_step_failed(cause) from cause
+            raise explain_failed_step(cause) from cause
     remarks = timer.remarks(forward, gradients)
     remarks[""] += reasons
-    return layer_times_of(timer.layers, forward, gradients, remarks, timer.overhead_is_known)
+    return sum_layer_times(timer.layers, forward, gradients, remarks, timer.overhead_is_known)
 
 
-def _timed(model: nn.Module, inputs: ModelInputs, passes: int, options: RunOptions) -> TorchLayerTimer:
+def _time(model: nn.Module, inputs: ModelInputs, passes: int, options: RunOptions) -> TorchLayerTimer:
     """Run the model a few times, after a pass that is not timed, and return the timer that followed it."""
-    with apart(), running(model, inputs, options) as call, collector_paused():
+    with apart(), prepare_run(model, inputs, options) as call, collector_paused():
         timer = TorchLayerTimer(model, keep=passes)
         call()
         with timer:

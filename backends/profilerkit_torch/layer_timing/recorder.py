@@ -21,7 +21,7 @@ from .clocks import EventClock, HostClock
 from .overhead import Overhead
 from .timeline import Event, Kind
 
-__all__ = ["CallRecorder", "TimedCall", "measured_overhead"]
+__all__ = ["CallRecorder", "TimedCall", "measure_overhead"]
 
 _ENTER, _LEAVE = Kind.ENTER, Kind.LEAVE
 _thread = threading.get_ident
@@ -45,7 +45,7 @@ class CallRecorder:
         self._busy = Lock(reentrant=False)
 
     @contextmanager
-    def noting(self, modules: Sequence[tuple[int, nn.Module]]) -> Iterator[None]:
+    def note_calls(self, modules: Sequence[tuple[int, nn.Module]]) -> Iterator[None]:
         """Note the calls of these modules, pairs of its index and itself; each gets a stand-in for what calls it."""
         replaced: list[tuple[nn.Module, str, Any]] = []
 
@@ -111,7 +111,7 @@ class TimedCall:
         return getattr, (self.module, self.name)
 
 
-def measured_overhead(clock: HostClock | EventClock, rounds: int = 4) -> Overhead | None:
+def measure_overhead(clock: HostClock | EventClock, rounds: int = 4) -> Overhead | None:
     """Return what one noted call and one hook cost by the clock, measured on ones that do nothing; takes milliseconds.
 
     Each figure is the middle one of three, so that one disturbed calibration decides nothing. None for a clock of the
@@ -132,7 +132,7 @@ def _overhead_of_calls(clock: HostClock, rounds: int, calls: int = 300) -> tuple
         plain.append(_seconds(clock, empty, calls))
         bare.append(_seconds(clock, getattr(empty, name_of_call(empty)), calls))
         recorder.events.clear()
-        with recorder.noting([(0, empty)]):
+        with recorder.note_calls([(0, empty)]):
             noted.append(_seconds(clock, empty, calls))
         moments = [moment for _, _, moment, _ in recorder.events]
         within.append(median(end - start for start, end in zip(moments[::2], moments[1::2], strict=True)))

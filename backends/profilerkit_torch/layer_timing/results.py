@@ -9,18 +9,18 @@ from typing import Any
 
 from torch import nn
 
-from profilerkit.backend_kit.call_stack import shown_layers
+from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.times.layer_times import CallTime, LayerTime
-from profilerkit.times.wording import counted
+from profilerkit.times.wording import format_count
 
 from .timeline import TimedRun, inclusive
 
-__all__ = ["layer_times_of"]
+__all__ = ["sum_layer_times"]
 
 _DOUBT = "{}, what measuring adds is still in the time of {}: the calibration says more than was measured in all"
 
 
-def layer_times_of(
+def sum_layer_times(
     layers: Iterable[tuple[str, nn.Module]],
     forward: Sequence[TimedRun],
     backward: Sequence[TimedRun | None],
@@ -55,7 +55,7 @@ def layer_times_of(
             overhead=_overhead(path, forward, timed_backward) if overhead_is_known else None,
             each_call=tuple(each_call.get(path, ())),
         )
-        for path, module in shown_layers(layers, calls)
+        for path, module in list_shown_layers(layers, calls)
     ]
 
 
@@ -65,7 +65,7 @@ def _doubts(forward: Sequence[TimedRun], backward: Sequence[TimedRun]) -> dict[s
     for direction, runs in (("forward", forward), ("backward", backward)):
         paths = Counter(call.path for run in runs for call in run.calls if getattr(call, direction).is_doubtful)
         for path, number in paths.items():
-            doubts.setdefault(path, []).append(_DOUBT.format(direction, counted(number, "call")))
+            doubts.setdefault(path, []).append(_DOUBT.format(direction, format_count(number, "call")))
         inner = [path for path in paths if path]
         if inner:
             where = (

@@ -17,7 +17,7 @@ from profilerkit.error_text import shown
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder
 
-from ..model.modules import tensors_of
+from ..model.modules import list_tensors
 from ..running.passes import memory_reader, synchronize
 from ..untouched.global_hooks import hook_after_calls
 from .clocks import EventClock, HostClock, clock_for
@@ -59,7 +59,7 @@ class TorchStepRecorder(StepRecorder):
 
     def begin(self) -> None:
         """Begin to measure a step."""
-        used = {tensor.device for tensor in tensors_of(self._model)}
+        used = {tensor.device for tensor in list_tensors(self._model)}
         if self._timer is None:
             self._clock = self._given_clock or clock_for(used)
             self._timer = TorchLayerTimer(self._model, _KEPT, clock=self._given_clock)
@@ -156,21 +156,21 @@ class TorchStepRecorder(StepRecorder):
     def _follow_calls(self, stack: ExitStack) -> None:
         """Have the calls of the model noted until the stack is closed."""
         if isinstance(self._model, torch.jit.ScriptModule):  # which takes no hooks of its own
-            stack.callback(hook_after_calls(self._ended, always=False))
+            stack.callback(hook_after_calls(self._end_call, always=False))
             return
-        stack.callback(self._model.register_forward_pre_hook(self._called, with_kwargs=True).remove)
+        stack.callback(self._model.register_forward_pre_hook(self._begin_call, with_kwargs=True).remove)
         if self._device is not None:
-            stack.callback(self._model.register_forward_hook(self._returned).remove)
+            stack.callback(self._model.register_forward_hook(self._end_forward).remove)
 
-    def _ended(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    def _end_call(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if module is self._model:
-            self._called(module, args, kwargs)
-            self._returned(module, args, output)
+            self._begin_call(module, args, kwargs)
+            self._end_forward(module, args, output)
 
-    def _called(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+    def _begin_call(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         self._inputs = ModelInputs(*args, **kwargs)
 
-    def _returned(self, module: nn.Module, args: Any, output: Any) -> None:
+    def _end_forward(self, module: nn.Module, args: Any, output: Any) -> None:
         self._note_memory("forward")
 
     def _update_begins(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
@@ -183,15 +183,15 @@ class TorchStepRecorder(StepRecorder):
         del self._updates[len(self._updates) // 2 * 2 :]  # one that began and raised
         self._updates.append(self._now())
         if callable(kwargs.get("closure")):
-            return args, {**kwargs, "closure": self._timed(kwargs["closure"])}
+            return args, {**kwargs, "closure": self._time(kwargs["closure"])}
         if len(args) > 1 and callable(args[1]):  # behind the optimizer itself
-            return (args[0], self._timed(args[1]), *args[2:]), kwargs
+            return (args[0], self._time(args[1]), *args[2:]), kwargs
         return None
 
-    def _timed(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+    def _time(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         """Return a closure for an optimizer's step, which computes the loss and its gradients, with its times noted."""
 
-        def timed() -> Any:
+        def run() -> Any:
             began = self._now()
             try:
                 return closure()
@@ -199,7 +199,7 @@ class TorchStepRecorder(StepRecorder):
                 self._closures += (began, self._now())
                 self._note_memory("backward")
 
-        return timed
+        return run
 
     def _update_ends(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if sys._getframe(1) is not self._update:

@@ -213,7 +213,7 @@ class Timeline:
     def _enter(self, index: int, number: int) -> None:
         again = self._is_backward()
         outer = self._frames[-1].call if self._frames else None
-        call = self._called_again(index) if again else self._called(index, outer, number)
+        call = self._find_repeated_call(index) if again else self._begin_call(index, outer, number)
         if call is not None:
             _direction(call, again).inside += 1
         if outer is not None:
@@ -223,7 +223,7 @@ class Timeline:
         self._frames.append(_Frame(call))
         self._mark(number)
 
-    def _called(self, index: int, outer: Call | None, number: int) -> Call:
+    def _begin_call(self, index: int, outer: Call | None, number: int) -> Call:
         layer = self._layers[index]
         self._stack.begin(layer)
         whole = self._stack.current == ""
@@ -232,7 +232,7 @@ class Timeline:
             self._numbers += 1
         return self.runs[-1].add(self._stack.current, outer, number)
 
-    def _called_again(self, index: int) -> Call | None:
+    def _find_repeated_call(self, index: int) -> Call | None:
         """Return the call that a checkpoint makes again; a layer that the pass did not call belongs to whatever runs.
 
         A node that was made to run layers runs those that were called after it was made, in their order. Any other
@@ -276,7 +276,9 @@ class Timeline:
         frame.node = subject if isinstance(subject, Node) else None
         frame.again.clear()
         call = (
-            self._accumulating(subject, frame.call) if isinstance(subject, Accumulation) else subject and subject.call
+            self._find_accumulating(subject, frame.call)
+            if isinstance(subject, Accumulation)
+            else subject and subject.call
         )
         if frame.ended and frame.call is not None and (call is None or call.outermost is not frame.call.outermost):
             self._drop_elapsed()
@@ -285,7 +287,7 @@ class Timeline:
             call.run.has_backward = True
             call.backward.hooks += 1
 
-    def _accumulating(self, subject: Accumulation, running: Call | None) -> Call | None:
+    def _find_accumulating(self, subject: Accumulation, running: Call | None) -> Call | None:
         run = running.run if running is not None else self.runs[-1] if self.runs else None
         return run.last_call(subject.paths) if run is not None and run.calls else None
 

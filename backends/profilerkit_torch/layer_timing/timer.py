@@ -18,15 +18,15 @@ from profilerkit.times.layer_times import LayerTime, LayerTimer
 
 from ..compat import current_task, read_children, read_parameters
 from ..model.keras_layers import own_keras_weights
-from ..model.modules import named_layers, reachable, tensors_of
+from ..model.modules import list_layers, list_tensors, reachable
 from ..untouched.caller_context import apart, require_no_tracing
 from .clocks import EventClock, HostClock, clock_for
 from .graph_hooks import GraphHooks
 from .overhead import Overhead
-from .recorder import CallRecorder, measured_overhead
-from .results import layer_times_of
+from .recorder import CallRecorder, measure_overhead
+from .results import sum_layer_times
 from .timeline import Kind, TimedRun, Timeline
-from .unseen import unseen_layers
+from .unseen import find_unseen_layers
 
 __all__ = ["TorchLayerTimer", "layer_times"]
 
@@ -75,12 +75,12 @@ class TorchLayerTimer(LayerTimer):
         if not isinstance(model, nn.Module):
             raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
         require_no_tracing()
-        self.layers = list(named_layers(model))
+        self.layers = list(list_layers(model))
         self._modules = list({id(module): (index, module) for index, (_, module) in enumerate(self.layers)}.values())
-        self._unseen = unseen_layers(model)
-        self._clock = clock or clock_for(tensor.device for tensor in tensors_of(model))
+        self._unseen = find_unseen_layers(model)
+        self._clock = clock or clock_for(tensor.device for tensor in list_tensors(model))
         self._calibrates = overhead is None and clock is None
-        self._overhead = self._calibrated() if self._calibrates else overhead
+        self._overhead = self._calibrate() if self._calibrates else overhead
         self._recorder = CallRecorder(self._clock)
         self._recorder.on_begin, self._recorder.on_output = self._begins, self._output_ready
         self._timeline = Timeline(self.layers, self._overhead, self._clock.seconds, self._clock.ready, keep)
@@ -95,10 +95,10 @@ class TorchLayerTimer(LayerTimer):
                 "this timer runs already: leave its block first, or make another with layer_times(model)"
             )
         timed = [(index, module) for index, module in self._modules if id(module) not in self._unseen]
-        self._hooks.owners = dict(self._owned())
+        self._hooks.owners = dict(self._list_owned())
         with ExitStack() as stack:
             stack.enter_context(restored(self._hooks.remove, in_child=False))
-            stack.enter_context(self._recorder.noting(timed))
+            stack.enter_context(self._recorder.note_calls(timed))
             self._active = stack.pop_all()
         return self
 
@@ -118,29 +118,29 @@ class TorchLayerTimer(LayerTimer):
         self._timeline.settle()
         return [run for run in self._timeline.runs if run.calls and not run.failed]
 
-    def checked_runs(self) -> list[TimedRun]:
+    def check_runs(self) -> list[TimedRun]:
         """Return the passes so far that got through; a calibration that has more than they took is made again."""
         runs = self.runs()
         for _ in range(_CALIBRATIONS if self._calibrates else 0):
             if not any(call.forward.is_doubtful or call.backward.is_doubtful for run in runs for call in run.calls):
                 break
-            again = self._calibrated()
+            again = self._calibrate()
             if self._overhead is not None and again is not None:
                 self._overhead.lower_to(again)
         return runs
 
-    def _calibrated(self) -> Overhead | None:
+    def _calibrate(self) -> Overhead | None:
         with apart():
-            return measured_overhead(self._clock)
+            return measure_overhead(self._clock)
 
     def times(self) -> Sequence[LayerTime]:
         """Return the time of each layer in each pass so far that got through."""
-        runs = self.checked_runs()
+        runs = self.check_runs()
         backward = [run if run.has_backward else None for run in runs]
         remarks = self.remarks(runs, backward)
         if not any(backward):
             remarks.setdefault("", []).append("no backward pass came through it")
-        return layer_times_of(self.layers, runs, backward, remarks, self.overhead_is_known) if runs else []
+        return sum_layer_times(self.layers, runs, backward, remarks, self.overhead_is_known) if runs else []
 
     @property
     def overhead_is_known(self) -> bool:
@@ -202,7 +202,7 @@ class TorchLayerTimer(LayerTimer):
         self._timeline.advance(events)
         events.clear()
 
-    def _owned(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+    def _list_owned(self) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Yield the ``id`` of each parameter with the paths of the module that owns it, or owned it first."""
         paths: dict[int, list[str]] = {}
         for path, module in self.layers:

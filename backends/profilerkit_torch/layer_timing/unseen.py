@@ -6,19 +6,19 @@ import torch
 from torch import nn
 
 from ..compat import runs_compiled
-from ..model.modules import modules_of
+from ..model.modules import list_modules
 
-__all__ = ["unseen_layers"]
+__all__ = ["find_unseen_layers"]
 
 
-def unseen_layers(model: nn.Module) -> dict[int, str]:
+def find_unseen_layers(model: nn.Module) -> dict[int, str]:
     """Return by its ``id`` each module that runs where its calls are not seen, with the reason in words."""
     unseen: dict[int, str] = {}
-    for module in modules_of(model):
+    for module in list_modules(model):
         where = _runs_unseen(module)
         if where:
             reason = f"it runs {where}, which has the time: single layers are not told apart there"
-            unseen.update((id(inner), reason) for inner in modules_of(module)[1:])
+            unseen.update((id(inner), reason) for inner in list_modules(module)[1:])
     return unseen
 
 

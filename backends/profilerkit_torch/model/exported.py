@@ -14,7 +14,7 @@ from profilerkit.declared_inputs import DeclaredInput
 
 from ..compat import VERSION, TorchDispatchMode, operator, tree_unflatten
 
-__all__ = ["declared_inputs", "is_program", "layered"]
+__all__ = ["is_program", "make_layered", "read_declared_inputs"]
 
 _CLONE = operator("aten.clone.default")
 #: The attribute of a module that keeps what its program was exported for.
@@ -26,7 +26,7 @@ def is_program(model: Any) -> bool:
     return isinstance(model, torch.export.ExportedProgram)
 
 
-def layered(program: torch.export.ExportedProgram) -> nn.Module:
+def make_layered(program: torch.export.ExportedProgram) -> nn.Module:
     """Return an exported program as a module of its layers, which shares the weights of the program.
 
     Inputs may be passed by position or by name, whichever way the program was exported. A call with other inputs raises
@@ -53,25 +53,25 @@ def layered(program: torch.export.ExportedProgram) -> nn.Module:
         return flattened(*positional, **by_name)
 
     module.__dict__["process_forward_inputs"] = process_forward_inputs
-    module.__dict__[_DECLARED] = _declared(program)
+    module.__dict__[_DECLARED] = _declare(program)
     return module
 
 
-def declared_inputs(module: nn.Module) -> ModelInputs | None:
+def read_declared_inputs(module: nn.Module) -> ModelInputs | None:
     """Return the call that a program was exported for, of the module of its layers; None for any other module."""
     return vars(module).get(_DECLARED)
 
 
-def _declared(program: torch.export.ExportedProgram) -> ModelInputs:
+def _declare(program: torch.export.ExportedProgram) -> ModelInputs:
     """Return the inputs of a program, with a `DeclaredInput` for each tensor; sizes may be open."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    leaves = [_declared_leaf(name, values.get(name, name)) for name in program.graph_signature.user_inputs]
+    leaves = [_declare_leaf(name, values.get(name, name)) for name in program.graph_signature.user_inputs]
     signature: Any = program.module_call_graph[0].signature
     args, kwargs = tree_unflatten(leaves, signature.in_spec)
     return ModelInputs(*args, **kwargs)
 
 
-def _declared_leaf(name: Any, value: Any) -> Any:
+def _declare_leaf(name: Any, value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     shape = tuple(size if isinstance(size, int) else None for size in value.shape)

@@ -13,15 +13,15 @@ from profilerkit.backend_kit.keras_layers import is_keras
 from profilerkit.process.cached import cached_property
 
 from ..compat import read_buffers, read_parameters
-from .keras_layers import holds_keras, is_unbuilt, training_tensors
+from .keras_layers import holds_keras, is_unbuilt, list_training_tensors
 from .modules import (
     CONTAINERS,
-    buffers_of,
     further_attributes,
-    modules_of,
-    named_layers,
-    named_parameters_of,
-    parameters_of,
+    list_buffers,
+    list_layers,
+    list_modules,
+    list_named_parameters,
+    list_parameters,
     reachable,
 )
 from .tensors import has_values, is_twin
@@ -35,7 +35,7 @@ class Inventory:
     def __init__(self, model: nn.Module) -> None:
         self.model = model
         #: Every module once, parents first.
-        self.modules = modules_of(model)
+        self.modules = list_modules(model)
         #: For each module the attributes that may lead to further tensors; see `modules.further_attributes`.
         self.further_attributes: list[dict[str, Any]] = [further_attributes(module) for module in self.modules]
         self.holds_keras = holds_keras(self.modules)
@@ -45,14 +45,14 @@ class Inventory:
         """Return the inventory of a model; one that is given already as it is."""
         return model if isinstance(model, Inventory) else cls(model)
 
-    def further_attributes_of(self, module: nn.Module) -> dict[str, Any]:
+    def find_further_attributes(self, module: nn.Module) -> dict[str, Any]:
         """Return those of a module's attributes that are no plain values."""
         return self.further_attributes[self._indices[id(module)]]
 
     def is_bare(self, module: nn.Module) -> bool:
         """Return whether a module owns no tensors, and nothing that could lead to any."""
         return not (
-            read_parameters(module) or read_buffers(module) or self.holds_keras or self.further_attributes_of(module)
+            read_parameters(module) or read_buffers(module) or self.holds_keras or self.find_further_attributes(module)
         )
 
     @cached_property
@@ -62,18 +62,18 @@ class Inventory:
     @cached_property
     def layers(self) -> list[tuple[str, nn.Module]]:
         """Every module under every path it has, the model itself first, under the empty one."""
-        return list(named_layers(self.model))
+        return list(list_layers(self.model))
 
     @cached_property
     def parameters(self) -> list[torch.Tensor]:
         """The parameters, each once."""
-        return parameters_of(self.model) if self.holds_keras else self._tensors_in(read_parameters)
+        return list_parameters(self.model) if self.holds_keras else self._tensors_in(read_parameters)
 
     @cached_property
     def owned_parameters(self) -> list[tuple[nn.Module | None, str, torch.Tensor]]:
         """The parameters, each once, with the first module that has it and its name there; of Keras its whole name."""
         if self.holds_keras:
-            return [(None, name, parameter) for name, parameter in named_parameters_of(self.model)]
+            return [(None, name, parameter) for name, parameter in list_named_parameters(self.model)]
         owned: dict[int, tuple[nn.Module | None, str, torch.Tensor]] = {}
         for module in self.modules:
             for name, parameter in read_parameters(module).items():
@@ -81,7 +81,7 @@ class Inventory:
                     owned.setdefault(id(parameter), (module, name, parameter))
         return list(owned.values())
 
-    def paths_of(self, owned: Iterable[tuple[nn.Module | None, str, torch.Tensor]]) -> list[tuple[str, str]]:
+    def find_paths(self, owned: Iterable[tuple[nn.Module | None, str, torch.Tensor]]) -> list[tuple[str, str]]:
         """Return for each of `owned_parameters` the path of its module and its name."""
         paths: dict[int, str] = {}
         for path, module in self.layers:
@@ -91,7 +91,7 @@ class Inventory:
     @cached_property
     def buffers(self) -> list[torch.Tensor]:
         """The buffers, and what Keras' layers write to while they run."""
-        return buffers_of(self.model) if self.holds_keras else self._tensors_in(read_buffers)
+        return list_buffers(self.model) if self.holds_keras else self._tensors_in(read_buffers)
 
     def _tensors_in(self, read: Callable[[Any], dict[str, Any]]) -> list[torch.Tensor]:
         tensors = (tensor for module in self.modules for tensor in read(module).values() if tensor is not None)
@@ -126,7 +126,7 @@ class Inventory:
     @cached_property
     def of_training(self) -> set[int]:
         """The ids of what optimizers and metrics of Keras models hold: a forward pass does not use it."""
-        return set(map(id, training_tensors(self.modules))) if self.holds_keras else set()
+        return set(map(id, list_training_tensors(self.modules))) if self.holds_keras else set()
 
     @property
     def objects(self) -> list[Any]:

@@ -18,20 +18,20 @@ from profilerkit import ModelInputs, WithoutValuesError
 from profilerkit.backend_kit import call_stack as layering
 from profilerkit.backend_kit.keras_layers import (
     call_arguments,
-    children_of,
-    declared_shapes,
     direct_layers,
     is_keras,
     is_shipped,
+    list_children,
     own_variables,
+    read_declared_shapes,
 )
 from profilerkit.backend_kit.layouts import in_declared_layout
 
 from ..compat import keras_states, keras_value, keras_weights, read_children, set_keras_value
 
 __all__ = [
+    "adapt_to_keras",
     "build_without_values",
-    "called_as_keras_does",
     "fill_variables",
     "holds_keras",
     "is_mirror",
@@ -41,10 +41,10 @@ __all__ = [
     "keras_layers_in",
     "keras_parameters",
     "keras_variables",
-    "named_keras_layers",
+    "list_keras_layers",
+    "list_trained_by_keras",
     "own_keras_weights",
     "substitute_variables",
-    "trained_by_keras",
 ]
 
 
@@ -115,9 +115,9 @@ def fill_variables(module: nn.Module) -> None:
             set_keras_value(variable, nn.Parameter(zeros, requires_grad=is_trained))
 
 
-def named_keras_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
+def list_keras_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """Return every module under every path it has, the model itself first; Keras' layers as Keras names them."""
-    return layering.named_layers(model, _children)
+    return layering.list_layers(model, _children)
 
 
 def _children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
@@ -125,7 +125,7 @@ def _children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     if not is_keras(module):
         yield from children
         return
-    yield from children_of(module)
+    yield from list_children(module)
     yield from ((name, child) for name, child in children if not (is_mirror(name, child, module) or is_keras(child)))
 
 
@@ -136,7 +136,7 @@ def own_keras_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
         yield from ((name, value) for name, value in values if value is not None)
 
 
-def trained_by_keras(model: Any) -> set[int]:
+def list_trained_by_keras(model: Any) -> set[int]:
     """Return the ``id`` of each value that training changes, by the lists of the outermost Keras layers."""
     outermost = [model] if is_keras(model) else [layer for layer in model.modules() if is_keras(layer)]
     return {id(keras_value(variable)) for layer in outermost for variable in layer.trainable_variables}
@@ -148,7 +148,7 @@ def substitute_variables(module: nn.Module, stand_in: Callable[[Any], Any]) -> N
         set_keras_value(variable, stand_in(keras_value(variable)))
 
 
-def called_as_keras_does(model: nn.Module, inputs: ModelInputs, training: bool = False) -> ModelInputs:
+def adapt_to_keras(model: nn.Module, inputs: ModelInputs, training: bool = False) -> ModelInputs:
     """Return the inputs as a Keras model takes them, in inference mode or training, which is an argument there.
 
     Images with the channels first have them last for a model that declares its input so.
@@ -157,12 +157,12 @@ def called_as_keras_does(model: nn.Module, inputs: ModelInputs, training: bool =
         return inputs
     positional: Sequence[Any] = inputs.args
     if not inputs.kwargs:
-        positional = in_declared_layout(positional, declared_shapes(model), _shape_of, torch.Tensor.permute)
+        positional = in_declared_layout(positional, read_declared_shapes(model), _find_shape, torch.Tensor.permute)
     args, kwargs = call_arguments(model, positional, inputs.kwargs)
     return ModelInputs(*args, **{"training": training, **kwargs})
 
 
-def _shape_of(leaf: Any) -> Sequence[int] | None:
+def _find_shape(leaf: Any) -> Sequence[int] | None:
     return leaf.shape if isinstance(leaf, torch.Tensor) else None
 
 
@@ -171,7 +171,7 @@ def keras_device(model: nn.Module, device: torch.device) -> AbstractContextManag
     return sys.modules["keras"].device(str(device)) if is_keras(model) else nullcontext()
 
 
-def training_tensors(modules: Iterable[Any]) -> Iterator[Any]:
+def list_training_tensors(modules: Iterable[Any]) -> Iterator[Any]:
     """Yield the tensors of the optimizers and metrics that models were compiled with."""
     for module in modules:
         if is_keras(module):

@@ -20,7 +20,7 @@ from torch import nn
 
 from profilerkit.backend_kit import call_stack as layering
 from profilerkit.backend_kit.keras_layers import is_keras, keras_bookkeeping
-from profilerkit.process.contents import slots_of
+from profilerkit.process.contents import list_slots
 
 from ..compat import OWN, read_buffers, read_children, read_parameters
 from .keras_layers import (
@@ -29,24 +29,24 @@ from .keras_layers import (
     keras_buffers,
     keras_layers_in,
     keras_parameters,
-    named_keras_layers,
+    list_keras_layers,
 )
 
 __all__ = [
     "CONTAINERS",
     "EMPTY",
     "STANDARD",
-    "buffers_of",
-    "device_of",
+    "find_device",
     "further_attributes",
     "in_slot",
-    "modules_of",
-    "named_layers",
-    "named_parameters_of",
-    "parameters_of",
+    "list_buffers",
+    "list_layers",
+    "list_modules",
+    "list_named_parameters",
+    "list_parameters",
+    "list_tensors",
     "reachable",
     "set_inference_flags",
-    "tensors_of",
 ]
 
 CONTAINERS = (OrderedDict, dict, list, set, deque)
@@ -111,7 +111,7 @@ def reachable(container: Any, depth: int = _DEPTH, visited: dict[int, int] | Non
 def _parts(value: Any) -> tuple[Any, Any]:
     """Return what of an object may change, and what it leads to."""
     attributes = getattr(value, "__dict__", None)
-    slots = slots_of(type(value))
+    slots = list_slots(type(value))
     if not slots:
         return attributes, attributes
     filled = [content for slot in slots if (content := in_slot(slot, value)) is not EMPTY]
@@ -137,7 +137,7 @@ def set_inference_flags(modules: Iterable[nn.Module]) -> None:
             module.training = False
 
 
-def modules_of(model: nn.Module) -> list[nn.Module]:
+def list_modules(model: nn.Module) -> list[nn.Module]:
     """Return the model's modules, each once and parents first, as ``model.modules()`` does but without their names."""
     modules: dict[int, nn.Module] = {}
     waiting: list[nn.Module | None] = [model]
@@ -153,9 +153,9 @@ def modules_of(model: nn.Module) -> list[nn.Module]:
     return list(modules.values())
 
 
-def named_layers(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
+def list_layers(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
     """Return every module under every path it has, the model itself first, under the empty one."""
-    return named_keras_layers(model) if holds_keras(modules_of(model)) else layering.named_layers(model, _children)
+    return list_keras_layers(model) if holds_keras(list_modules(model)) else layering.list_layers(model, _children)
 
 
 def _children(module: nn.Module) -> list[tuple[str, nn.Module]]:
@@ -163,9 +163,9 @@ def _children(module: nn.Module) -> list[tuple[str, nn.Module]]:
     return [(name, child) for name, child in children.items() if child is not None] if children else []
 
 
-def named_parameters_of(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+def list_named_parameters(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the parameters by name, each once; of Keras' layers what training may change."""
-    modules = modules_of(model)
+    modules = list_modules(model)
     if not holds_keras(modules):
         yield from model.named_parameters()
         return
@@ -180,30 +180,30 @@ def named_parameters_of(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
                 yield name, tensor
 
 
-def parameters_of(model: nn.Module) -> list[torch.Tensor]:
+def list_parameters(model: nn.Module) -> list[torch.Tensor]:
     """Return the parameters, each once."""
-    modules = modules_of(model)
+    modules = list_modules(model)
     if holds_keras(modules):
-        return [parameter for _, parameter in named_parameters_of(model)]
+        return [parameter for _, parameter in list_named_parameters(model)]
     parameters = (tensor for module in modules for tensor in read_parameters(module).values() if tensor is not None)
     return list({id(tensor): tensor for tensor in parameters}.values())
 
 
-def buffers_of(model: nn.Module) -> list[torch.Tensor]:
+def list_buffers(model: nn.Module) -> list[torch.Tensor]:
     """Return the buffers, and what Keras' layers write to while they run."""
-    modules = modules_of(model)
+    modules = list_modules(model)
     if not holds_keras(modules):
         return list(model.buffers())
     buffers = [tensor for module in modules for tensor in read_buffers(module).values() if tensor is not None]
     return [*buffers, *(value for module in modules for value in keras_buffers(module))]
 
 
-def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
+def list_tensors(model: nn.Module) -> Iterator[torch.Tensor]:
     """Yield the parameters, the buffers, and the tensors that other attributes of the modules lead to.
 
     Not what a Keras layer has kept of the symbolic call that Keras builds it by.
     """
-    modules = modules_of(model)
+    modules = list_modules(model)
     for read in (read_parameters, read_buffers):
         for module in modules:
             yield from (tensor for tensor in read(module).values() if tensor is not None)
@@ -213,6 +213,6 @@ def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
                 yield value
 
 
-def device_of(model: nn.Module) -> torch.device:
+def find_device(model: nn.Module) -> torch.device:
     """Return where the model is: the device of its first parameter or buffer, the CPU where it has none."""
-    return next((tensor.device for tensor in tensors_of(model)), torch.device("cpu"))
+    return next((tensor.device for tensor in list_tensors(model)), torch.device("cpu"))

@@ -18,7 +18,7 @@ from profilerkit.backend_kit.call_stack import tensors_in
 from ..compat import FLOAT4, dtype, read_buffers, read_parameters
 from .modules import reachable
 
-__all__ = ["are_plain", "logical_count", "own_buffers", "own_parameters", "packed_weights", "stored_bytes"]
+__all__ = ["are_plain", "count_stored_bytes", "list_packed_weights", "logical_count", "own_buffers", "own_parameters"]
 
 #: Where linear layers of 1 to 8 bits keep their weight: GPTQ, AWQ and EETQ; compressed-tensors; HQQ; Marlin; BitNet.
 _PACKED_NAMES = ("qweight", "weight_packed", "W_q", "B", "weight")
@@ -54,7 +54,7 @@ def own_parameters(module: nn.Module) -> Iterator[tuple[str, torch.Tensor, int]]
 
     A quantised linear layer has the weight of the layer it was made of, and its bias, be they buffers now.
     """
-    packed = _packed_name(module)
+    packed = _find_packed_name(module)
     for name, tensor in read_parameters(module).items():
         if tensor is not None:
             yield name, tensor, _size(module) if name == packed else logical_count(tensor)
@@ -67,7 +67,7 @@ def own_parameters(module: nn.Module) -> Iterator[tuple[str, torch.Tensor, int]]
 
 def own_buffers(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield a module's buffers that stand for no parameter, and the scales that packed parameters keep."""
-    packed, buffers = _packed_name(module), read_buffers(module)
+    packed, buffers = _find_packed_name(module), read_buffers(module)
     taken = (packed, "bias") if packed is not None and packed in buffers else ()
     yield from ((name, tensor) for name, tensor in buffers.items() if tensor is not None and name not in taken)
     for name, tensor in (*read_parameters(module).items(), *buffers.items()):
@@ -86,7 +86,7 @@ def logical_count(tensor: torch.Tensor) -> int:
     return math.prod(shape) if shape is not None else tensor.numel() * _PER_ELEMENT.get(tensor.dtype, 1)
 
 
-def stored_bytes(tensor: torch.Tensor) -> int:
+def count_stored_bytes(tensor: torch.Tensor) -> int:
     """Return the bytes of a tensor's elements: of those a sparse tensor stores, of the tensors a subclass wraps."""
     if type(tensor) in _PLAIN_TYPES and tensor.layout is torch.strided and tensor.is_floating_point():
         return tensor.numel() * tensor.element_size()
@@ -95,7 +95,7 @@ def stored_bytes(tensor: torch.Tensor) -> int:
     if tensor.layout is not torch.strided and not tensor.is_mkldnn:
         return sum(getattr(tensor, name)().nbytes for name in _STORED[tensor.layout])
     if hasattr(tensor, "__tensor_flatten__"):
-        return sum(stored_bytes(getattr(tensor, name)) for name in tensor.__tensor_flatten__()[0])
+        return sum(count_stored_bytes(getattr(tensor, name)) for name in tensor.__tensor_flatten__()[0])
     return math.ceil(tensor.numel() * tensor.element_size() / _PER_BYTE.get(tensor.dtype, 1))
 
 
@@ -110,11 +110,11 @@ _STORED: dict[torch.layout, tuple[str, ...]] = {
 }
 
 
-def packed_weights(module: nn.Module) -> Iterator[tuple[str, Any, torch.Tensor]]:
+def list_packed_weights(module: nn.Module) -> Iterator[tuple[str, Any, torch.Tensor]]:
     """Yield name, identity and value of the weights that a layer of torch's keeps packed, outside its parameters."""
     for name, value in module.__dict__.items():
         if isinstance(value, torch.ScriptObject) and any(kind in str(value._type()) for kind in _PACKED_KINDS):
-            values = [tensor for tensor in _unpacked(value) if not _is_setting(tensor)]
+            values = [tensor for tensor in _unpack(value) if not _is_setting(tensor)]
             yield from ((f"{name}.{index}", (id(value), index), tensor) for index, tensor in enumerate(values))
 
 
@@ -122,11 +122,11 @@ def packed_weights(module: nn.Module) -> Iterator[tuple[str, Any, torch.Tensor]]
 _PACKED_KINDS = ("PackedParams", "CellParams")
 
 
-def _unpacked(value: torch.ScriptObject) -> Iterator[torch.Tensor]:
+def _unpack(value: torch.ScriptObject) -> Iterator[torch.Tensor]:
     """Yield the tensors that a packed object is saved as: of a cell those of its two products, biases included."""
     state = value.__getstate__()
     inner = list(tensors_in(state, lambda item: isinstance(item, torch.ScriptObject)))
-    yield from (tensor for item in inner for tensor in _unpacked(item))
+    yield from (tensor for item in inner for tensor in _unpack(item))
     if not inner:
         yield from tensors_in(state, lambda item: isinstance(item, torch.Tensor))
 
@@ -136,7 +136,7 @@ def _is_setting(tensor: torch.Tensor) -> bool:
     return not (tensor.is_quantized or tensor.is_floating_point())
 
 
-def _packed_name(module: nn.Module) -> str | None:
+def _find_packed_name(module: nn.Module) -> str | None:
     """Return where a quantised linear layer keeps its weight: integers, fewer than the matrix has elements."""
     tensors = (*read_parameters(module).values(), *read_buffers(module).values())
     size = _size(module) if any(tensor is not None and _is_packed(tensor) for tensor in tensors) else 0

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from profilerkit import InputError
-from profilerkit.plugging.trust import refused
+from profilerkit.plugging.trust import make_refusal
 
 from ..compat import PICKLED_NAMES, FileReader, schemas_by_name, symbolic_functions
 
@@ -30,7 +30,7 @@ __all__ = ["names_in_pickle", "require_harmless_program", "weights_only"]
 
 
 class _Finding(Exception):
-    """Something that an export of a plain model does not have; its text completes the message of `refused`."""
+    """Something that an export of a plain model does not have; its text completes the message of `make_refusal`."""
 
 
 def require_harmless_program(path: Path) -> None:
@@ -39,7 +39,7 @@ def require_harmless_program(path: Path) -> None:
         for name, read in _members(path):
             _require_harmless_member(name, read)
     except _Finding as finding:
-        raise refused(path, str(finding)) from finding.__cause__
+        raise make_refusal(path, str(finding)) from finding.__cause__
     except (ValueError, RecursionError, AttributeError, TypeError) as error:
         raise InputError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
 
@@ -178,7 +178,7 @@ def _require_harmless(value: Any, key: str = "") -> None:
         _CHECKS.get(key, _require_no_code)(value)
 
 
-def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], None]:
+def _make_check(pattern: re.Pattern[str], what: str) -> Callable[[str], None]:
     def check(text: str) -> None:
         if not pattern.fullmatch(text):
             raise _Finding(f"has {text!r} for {what}")
@@ -186,7 +186,7 @@ def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], None]:
     return check
 
 
-_require_no_code = _matching(re.compile(r"""[^()"'\\;\r\n]*"""), "a part that is no name")
+_require_no_code = _make_check(re.compile(r"""[^()"'\\;\r\n]*"""), "a part that is no name")
 
 
 def _require_operator(target: str) -> None:
@@ -211,18 +211,18 @@ def _takes_no_file(namespace: str, name: str, overload: str | None) -> bool:
 
 def _require_expression(text: str) -> None:
     """Raise `_Finding` for a size that is not arithmetic over symbols: torch evaluates it as Python."""
-    for node in ast.walk(_parsed(text)):
+    for node in ast.walk(_parse(text)):
         if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and _SYMBOLIC.fullmatch(node.func.id)):
             raise _Finding(f"has a size that calls more than arithmetic, {text!r}")
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
-            _matching(re.compile(r"[\w.+\-]*"), "the name of a symbol")(str(node.value))
+            _make_check(re.compile(r"[\w.+\-]*"), "the name of a symbol")(str(node.value))
         if not isinstance(node, (*_ARITHMETIC_NODES, ast.Call, ast.Name, ast.keyword)):
             raise _Finding(f"has a size that is more than arithmetic, {text!r}")
 
 
 def _require_guard(text: str) -> None:
     """Raise `_Finding` for a condition on the inputs that is not a comparison of sizes: torch runs it as Python."""
-    for node in ast.walk(_parsed(text)):
+    for node in ast.walk(_parse(text)):
         names = isinstance(node, ast.Attribute) and (
             not _ATTRIBUTES.fullmatch(node.attr) and not node.attr.startswith("sym_")
         )
@@ -240,7 +240,7 @@ def _require_guard(text: str) -> None:
             raise _Finding(f"has a condition that is more than a comparison of sizes, {text!r}")
 
 
-def _parsed(text: str) -> ast.AST:
+def _parse(text: str) -> ast.AST:
     try:
         return ast.parse(text, mode="eval")
     except (SyntaxError, MemoryError) as error:
@@ -266,19 +266,19 @@ def _require_structure(text: str) -> None:
 
     def look(part: Any) -> None:
         if isinstance(part, list):
-            for each in part:
-                look(each)
+            for item in part:
+                look(item)
         elif isinstance(part, dict):
             _require_harmless_node(part)
-            for name, each in part.items():
-                _matching(_KEY, "a name among the inputs")(name)
-                look(each)
+            for name, value in part.items():
+                _make_check(_KEY, "a name among the inputs")(name)
+                look(value)
         elif isinstance(part, str):
             with suppress(ValueError):
                 inner = json.loads(part)
                 if not isinstance(inner, str):
                     return look(inner)
-            _matching(_KEY, "a name among the inputs")(part)
+            _make_check(_KEY, "a name among the inputs")(part)
 
     look(json.loads(text))
 
@@ -292,11 +292,11 @@ def _require_harmless_node(node: dict[str, Any]) -> None:
 
 
 _CHECKS: dict[str, Callable[[str], None]] = {
-    **dict.fromkeys(("name", "as_name"), _matching(_NAME, "the name of a node")),
+    **dict.fromkeys(("name", "as_name"), _make_check(_NAME, "the name of a node")),
     **dict.fromkeys(("target", "as_operator"), _require_operator),
-    **dict.fromkeys(_PATHS, _matching(_PATH, "the path of a layer")),
+    **dict.fromkeys(_PATHS, _make_check(_PATH, "the path of a layer")),
     **dict.fromkeys(("in_spec", "out_spec"), _require_structure),
-    "forward_arg_names": _matching(_PARAMETER, "the name of an input"),
+    "forward_arg_names": _make_check(_PARAMETER, "the name of an input"),
     "expr_str": _require_expression,
     "guards_code": _require_guard,
 }

@@ -12,19 +12,19 @@ from profilerkit.backend_kit.keras_layers import keras_bookkeeping
 from profilerkit.process.contents import BYTES_OF, Contents, Identity
 
 from ..compat import OF_STATE_DICTS, count_writes
-from .modules import modules_of
-from .tensors import bytes_of
+from .modules import list_modules
+from .tensors import read_bytes
 
-__all__ = ["structure_of"]
+__all__ = ["read_structure"]
 
 #: What no pass reads of a module; and its flag, which is read apart.
 _LEFT_OUT = OF_STATE_DICTS | {"training"}
-BYTES_OF["torch"] = bytes_of
+BYTES_OF["torch"] = read_bytes
 #: Tensors whose data may be put in another place by ``tensor.data = ...``, which counts as no write.
 _PLAIN_TENSORS = (torch.Tensor, nn.Parameter)
 
 
-def structure_of(model: nn.Module, flags: bool = True) -> list[Any]:
+def read_structure(model: nn.Module, flags: bool = True) -> list[Any]:
     """Return what changes when a model does, to be compared with ``==``.
 
     It has each module's identity and class, the tensors it owns (which, how large, how often written to), its hooks, a
@@ -37,7 +37,7 @@ def structure_of(model: nn.Module, flags: bool = True) -> list[Any]:
     """
     contents = Contents(_special, reads_globals=True)
     training: list[Any] = []
-    for module in modules_of(model):
+    for module in list_modules(model):
         kind = type(module)
         contents.written += (Identity(module), kind)
         contents.add_class(kind)

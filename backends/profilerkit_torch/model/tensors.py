@@ -12,12 +12,12 @@ from torch.nn.parameter import is_lazy
 from ..compat import is_view, storage_address
 
 __all__ = [
-    "bytes_of",
-    "elements_of",
     "has_own_function",
     "has_storage",
     "has_values",
+    "identify_elements",
     "is_twin",
+    "read_bytes",
     "storage_key",
     "view_like",
 ]
@@ -71,7 +71,7 @@ def has_storage(tensor: torch.Tensor) -> bool:
     return tensor.untyped_storage().nbytes() >= needed
 
 
-def bytes_of(tensor: torch.Tensor, most: int) -> bytes | None:
+def read_bytes(tensor: torch.Tensor, most: int) -> bytes | None:
     """Return the bytes of a tensor of at most so many; None where they are not in one piece in the host's memory.
 
     They are read where they are: ``tensor.numpy()`` would make the tensor one that cannot be resized.
@@ -99,7 +99,7 @@ def storage_key(tensor: torch.Tensor) -> int:
         return id(tensor)
 
 
-def elements_of(tensor: torch.Tensor) -> Any:
+def identify_elements(tensor: torch.Tensor) -> Any:
     """Return what two tensors share exactly where they are the same elements of one storage; None without a storage."""
     try:
         return storage_address(tensor.untyped_storage()), tensor.storage_offset(), tensor.shape, tensor.stride()

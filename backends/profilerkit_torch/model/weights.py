@@ -10,10 +10,10 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.trace.records import WeightRecord
 
-from ..costs.shapes import is_plain, shapes_of
+from ..costs.shapes import is_plain, replace_by_shapes
+from .packed_weights import count_stored_bytes as size_of
 from .packed_weights import logical_count
-from .packed_weights import stored_bytes as size_of
-from .tensors import elements_of
+from .tensors import identify_elements
 
 __all__ = ["size_of", "weight_record"]
 
@@ -51,10 +51,10 @@ def weight_record(
         identities.setdefault(key or _identity(tensor, lazy), len(identities)),
         logical_count(tensor) if count is None else count,
         0 if lazy else size_of(tensor),
-        _name_of(tensor.dtype),
+        _name_dtype(tensor.dtype),
         tensor.requires_grad and key is None,
         persistent,
-        () if lazy else tuple(shapes_of(tensor) if tensor.is_nested else tensor.shape),
+        () if lazy else tuple(replace_by_shapes(tensor) if tensor.is_nested else tensor.shape),
     )
 
 
@@ -67,13 +67,13 @@ _ORDINARY = {
 
 
 @cache
-def _name_of(dtype: torch.dtype) -> str:
+def _name_dtype(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
 def _identity(tensor: torch.Tensor, lazy: bool) -> Any:
     """Return what two parameters share exactly where they are tied: the same elements of the same storage."""
-    shared = None if lazy or tensor.numel() == 0 else elements_of(tensor)
+    shared = None if lazy or tensor.numel() == 0 else identify_elements(tensor)
     if shared is None:
         return id(tensor)
     storage, offset, *_ = shared

@@ -26,18 +26,18 @@ from ..compat import (
     INNER_NAMES,
     call_hooks,
     flat_parameter,
+    list_shared_parameters,
     original_parameters,
     read_buffers,
     read_children,
     read_parameters,
-    shared_parameters,
     sizes_in_shard,
     unsaved_buffers,
 )
-from .modules import modules_of
+from .modules import list_modules
 from .weights import size_of
 
-__all__ = ["has_wrappers", "inner_model", "rank_share", "unwrapped", "with_wrapper"]
+__all__ = ["has_wrappers", "inner_model", "rank_share", "unwrap", "with_wrapper"]
 
 #: Where the hooks are from that gather and spread weights.
 _SPREADING = ("torch.distributed.fsdp", "torch.distributed.tensor")
@@ -89,7 +89,7 @@ def inner_model(model: nn.Module) -> nn.Module:
     return model
 
 
-def unwrapped(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
+def unwrap(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
     """Take the wrappers out of a model, whose modules these are, and return what is inside; use inside `preserved`."""
     for module in modules:
         if _is_flat(module):
@@ -130,7 +130,7 @@ def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
     counted: set[int] = set()
     flattened: set[tuple[int, str]] = set()
     for flat in _flat_parameters(modules):
-        originals = (*original_parameters(flat), *shared_parameters(flat))
+        originals = (*original_parameters(flat), *list_shared_parameters(flat))
         flattened.update((id(owner), name) for owner, name, *_ in originals)
         elements = sum(sizes_in_shard(flat))
         count, stored = count + elements, stored + elements * flat.element_size()
@@ -164,7 +164,7 @@ def _unflatten(module: Any) -> None:
         for owner, name, shape, requires_grad in original_parameters(flat):
             owner.__dict__.pop(name, None)
             read_parameters(owner)[name] = _whole(shape, flat.dtype, requires_grad)
-        for owner, name, first_owner, first_name in shared_parameters(flat):
+        for owner, name, first_owner, first_name in list_shared_parameters(flat):
             owner.__dict__.pop(name, None)
             read_parameters(owner)[name] = read_parameters(first_owner)[first_name]
         parameters = read_parameters(read_children(module)[INNER_NAMES["FullyShardedDataParallel"]])
@@ -179,7 +179,7 @@ def _gather(modules: Sequence[Any]) -> None:
         kind: Any = type(module)
         if _shards_by_class(kind):
             module.__class__ = next(base for base in kind.__mro__ if not _shards_by_class(base))
-        for inside in modules_of(module):
+        for inside in list_modules(module):
             _without_hooks(inside)
         for name, tensor in read_parameters(module).items():
             if _is_part(tensor):

@@ -128,7 +128,7 @@ class OperatorLedger:
             row.kernel_calls.clear()
             row.called.clear()
         self._layers.clear()
-        for opened in _Walk(window.thread, self._row).closed(events):
+        for opened in _Walk(window.thread, self._row).close(events):
             self._charge(opened, index)
             if opened.event.kind is EventKind.LAYER:
                 self._layers[opened.event.name] += 1
@@ -172,13 +172,13 @@ class _Walk:
         self._makers: defaultdict[int, list[str]] = defaultdict(list)
         self._last_node: dict[int, str] = {}
 
-    def closed(self, events: Sequence[Event]) -> Iterator[_Open]:
+    def close(self, events: Sequence[Event]) -> Iterator[_Open]:
         """Yield the events as they end, inner ones before those around them."""
         for order, event in enumerate(events):
             stack = self._stacks[event.thread]
             while stack and stack[-1].event.end <= event.start:
                 yield self._close(stack)
-            stack.append(self._opened(event, order, stack[-1] if stack else None))
+            stack.append(self._open(event, order, stack[-1] if stack else None))
         for stack in self._stacks.values():
             while stack:
                 yield self._close(stack)
@@ -189,7 +189,7 @@ class _Walk:
             stack[-1].inside += done.event.end - done.event.start
         return done
 
-    def _opened(self, event: Event, order: int, enclosing: _Open | None) -> _Open:
+    def _open(self, event: Event, order: int, enclosing: _Open | None) -> _Open:
         # In another thread only what the model runs is followed.
         layer = enclosing.layer if enclosing else None if event.thread == self._main else ""
         is_backward = enclosing is not None and enclosing.is_backward
@@ -214,7 +214,7 @@ class _Walk:
             return _Open(
                 event, order, enclosing.layer, True, enclosing.row, enclosing
             )  # inside the engine's work around it
-        layer = self._layer_of(event)
+        layer = self._find_layer(event)
         self._last_node[event.thread] = layer
         return _Open(event, order, layer, True, self._row(event.name, layer, True))
 
@@ -226,7 +226,7 @@ class _Walk:
             numbers.append(event.number)
             makers.append(layer or "")
 
-    def _layer_of(self, node: Event) -> str:
+    def _find_layer(self, node: Event) -> str:
         if node.number < 0:
             return self._last_node.get(node.thread, "")
         at = bisect_right(self._numbers[node.forward_thread], node.number) - 1

@@ -16,17 +16,17 @@ from torch.profiler import ProfilerActivity, record_function
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError
 from profilerkit.backend import DeviceLike, RunOptions
-from profilerkit.errors import training_step_failed
+from profilerkit.errors import explain_failed_step
 from profilerkit.process.collector import collector_paused
-from profilerkit.process.files import obstacle, written_elsewhere
+from profilerkit.process.files import obstacle, write_elsewhere
 from profilerkit.times.operator_times import OperatorTimes
 from profilerkit.trace.cross_check import ObservedRun
 
 from ..compat import OpOverloadPacket, has_kernel, is_profiler_enabled
 from ..costs import Kind, classify
-from ..layer_timing.unseen import unseen_layers
-from ..running.profiler_sessions import profiling
-from ..running.runs import running
+from ..layer_timing.unseen import find_unseen_layers
+from ..running.profiler_sessions import run_profiler
+from ..running.runs import prepare_run
 from ..trace.layers import LayerStack
 from ..untouched.caller_context import apart
 from .events import Event, EventKind, OperatorLedger
@@ -65,19 +65,19 @@ def times_of_operators(
     require_idle_profiler()
     if export is not None:
         _require_writable(export)
-    forward = _timed(model, inputs, device, passes, "forward", None if backward else export)
+    forward = _time(model, inputs, device, passes, "forward", None if backward else export)
     if not backward:
         return forward
     try:
-        gradients = _timed(model, inputs, device, passes, "backward", export)
+        gradients = _time(model, inputs, device, passes, "backward", export)
     except InputError:  # a step of training refuses where nothing is to be trained
         if export is not None:
-            _timed(model, inputs, device, 1, "forward", export)
+            _time(model, inputs, device, 1, "forward", export)
         note = "there is no backward pass: none of the model's outputs needs a gradient"
         return replace(forward, notes=(*forward.notes, note))
     except ModelFailedError as error:
         cause = error.__cause__ or error
-        raise training_step_failed(cause) from cause
+        raise explain_failed_step(cause) from cause
     return replace(
         forward,
         operators=forward.operators + gradients.operators,
@@ -102,17 +102,17 @@ def _require_writable(export: str | os.PathLike[str]) -> None:
         raise InputError(f"export={os.fspath(export)!r}: {wrong}")
 
 
-def _timed(
+def _time(
     model: nn.Module, inputs: ModelInputs, device: DeviceLike, passes: int, phase: str, export: Any
 ) -> OperatorTimes:
     """Run the model under the profiler, in sessions that hold so many passes as memory allows."""
     options = RunOptions(training=phase == "backward", device=device)
-    with apart(), running(model, inputs, options) as call, collector_paused():
+    with apart(), prepare_run(model, inputs, options) as call, collector_paused():
         activities, on_device = _activities({used.type for used in call.devices})
         ledger = OperatorLedger(phase, on_device, _is_free)
         layers = LayerStack(model)
         done, at_once = 0, 1
-        is_compiled = any("torch.compile" in reason for reason in unseen_layers(model).values())
+        is_compiled = any("torch.compile" in reason for reason in find_unseen_layers(model).values())
 
         def in_one() -> None:
             with record_function(_LAYER):
@@ -134,7 +134,7 @@ def _timed(
     if phase == "forward" and not is_compiled:
         calls = {path: ledger.calls.get(path, 0) for paths in layers.paths.values() for path in paths}
         runs.append(ObservedRun("the last profiled pass", calls=calls))
-    return replace(ledger.times(), notes=tuple(notes), name_of=_profiled_name, runs=tuple(runs))
+    return replace(ledger.times(), notes=tuple(notes), name_of=_find_profiled_name, runs=tuple(runs))
 
 
 def _session(
@@ -145,14 +145,14 @@ def _session(
     export: Any = None,
 ) -> int:
     """Run a few passes in one session, after one that goes unread; return how many events there were."""
-    with profiling(activities) as session:
+    with run_profiler(activities) as session:
         if take is not None:
             call()
         for _ in range(passes):
             with record_function(_PASS):
                 call()
     if export is not None:
-        with written_elsewhere(export) as scratch:
+        with write_elsewhere(export) as scratch:
             session.export_chrome_trace(scratch)
     events = session.events() if take is not None else None
     if events is None or take is None:
@@ -174,7 +174,7 @@ def _ranges(layers: LayerStack) -> Iterator[None]:
         opened.pop().__exit__(None, None, None)
 
     layers.on_enter, layers.on_leave = enter, leave
-    with layers.following():
+    with layers.follow():
         yield
 
 
@@ -233,7 +233,7 @@ def _overloads(packet: Any) -> Iterator[Any]:
     yield from (overload for overload in overloads if has_kernel(overload.name()))  # not TorchScript's
 
 
-def _profiled_name(traced: str) -> str:
+def _find_profiled_name(traced: str) -> str:
     """Return what the profiler calls an operator of the static trace: ``aten::mm`` for "aten.mm.default"."""
     space, _, rest = traced.partition(".")
     return traced if "::" in traced else f"{space}::{rest.rpartition('.')[0]}"

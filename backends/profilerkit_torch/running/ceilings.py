@@ -49,7 +49,7 @@ def _convolutions(
     x, weight = random(batch, channels, size, size), random(out, channels, kernel, kernel)
     amount = 2.0 * batch * out * size * size * channels * kernel * kernel
     layouts = [(x, weight)]
-    layouts += [tuple(each.contiguous(memory_format=torch.channels_last) for each in (x, weight))]  # type: ignore[list-item]
+    layouts += [tuple(item.contiguous(memory_format=torch.channels_last) for item in (x, weight))]  # type: ignore[list-item]
     if torch.backends.mkldnn.is_available():
         packed = torch.ops.aten.mkldnn_reorder_conv2d_weight(weight.to_mkldnn(), [kernel // 2] * 2, [1, 1], [1, 1], 1)
         layouts += [(x.to_mkldnn(), packed)]

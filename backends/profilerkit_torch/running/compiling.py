@@ -21,36 +21,36 @@ from profilerkit import InputError
 from profilerkit.error_text import error_line
 from profilerkit.process.restoring import restored
 
-from ..compat import compiled_codes, compiled_states, forget_code
+from ..compat import forget_code, list_compiled_codes, read_compiled_states
 
-__all__ = ["compiled"]
+__all__ = ["use_compiled"]
 
 _numbers = count(1)
 
 
 @contextmanager
-def compiled(model: nn.Module, compile: Any) -> Iterator[Callable[..., Any]]:
+def use_compiled(model: nn.Module, compile: Any) -> Iterator[Callable[..., Any]]:
     """Yield the compiled model, as a function; it is compiled when it is first called. The model itself stays as it is.
 
     ``how`` is True, the name of a compiler, or a mapping of arguments for ``torch.compile``. Shapes are taken as fixed,
     as they are at a model's first call, unless these arguments differ.
     """
-    books = compiled_codes()
-    before, states = [_codes(book) for book in books], set(compiled_states())
+    books = list_compiled_codes()
+    before, states = [_codes(book) for book in books], set(read_compiled_states())
 
     def forget() -> None:
         for book, previous_ids in zip(books, before, strict=True):
             for number, code in _codes(book).items():
                 if number not in previous_ids:
                     forget_code(code)
-        for key in set(compiled_states()) - states:
-            compiled_states().pop(key, None)
+        for key in set(read_compiled_states()) - states:
+            read_compiled_states().pop(key, None)
 
     with restored(forget, in_child=False):
-        yield _compiled(_function_of_its_own(model), compile)
+        yield _compile(_function_of_its_own(model), compile)
 
 
-def _compiled(function: Callable[..., Any], compile: Any) -> Callable[..., Any]:
+def _compile(function: Callable[..., Any], compile: Any) -> Callable[..., Any]:
     arguments = compile if isinstance(compile, Mapping) else {} if compile is True else {"backend": compile}
     if not isinstance(compile, (Mapping, str)) and compile is not True:
         raise InputError(

@@ -19,13 +19,13 @@ from ..trace.live_bytes import LiveBytes
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import InputObjects
 from .passes import memory_reader
-from .profiler_sessions import profiling
-from .runs import resolve_device, running
+from .profiler_sessions import run_profiler
+from .runs import prepare_run, resolve_device
 
-__all__ = ["measured_peak", "on_accelerator"]
+__all__ = ["measure_peak", "on_accelerator"]
 
 
-def measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> MeasuredPeak:
+def measure_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> MeasuredPeak:
     """Return the most bytes given out at once in one pass, the inputs included, beyond what was there before it.
 
     The pass is the model's third, so that what is kept from those before is there already: chosen kernels, and what is
@@ -33,18 +33,18 @@ def measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> 
     with it.
     """
     with apart():
-        return _measured_peak(model, inputs, device)
+        return _measure_peak(model, inputs, device)
 
 
-def _measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> MeasuredPeak:
+def _measure_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> MeasuredPeak:
     target = resolve_device(model, device)
-    with running(model, inputs, RunOptions(device=device)) as call:
+    with prepare_run(model, inputs, RunOptions(device=device)) as call:
         call()
         measure = _on_cpu if target.type == "cpu" else on_accelerator
-        return MeasuredPeak(_bytes_of(inputs, target) + measure(call, target), call.runs)
+        return MeasuredPeak(_count_bytes(inputs, target) + measure(call, target), call.runs)
 
 
-def _bytes_of(inputs: ModelInputs, target: torch.device) -> int:
+def _count_bytes(inputs: ModelInputs, target: torch.device) -> int:
     """Return the bytes of the inputs: of storages that they share, or that were expanded, once; in full once moved."""
     live, moved = LiveBytes(), {}
     for leaf in (*inputs.leaves(), *InputObjects(inputs).tensors):
@@ -60,7 +60,7 @@ def _bytes_of(inputs: ModelInputs, target: torch.device) -> int:
 
 def _on_cpu(call: Callable[[], Any], _: torch.device) -> int:
     """Add up the profiler's events of memory allocated and freed, in order of time."""
-    with profiling([ProfilerActivity.CPU], profile_memory=True) as profiler:
+    with run_profiler([ProfilerActivity.CPU], profile_memory=True) as profiler:
         call()
     results: Any = profiler.profiler
     events = [event for event in results.kineto_results.events() if event.name() == "[memory]"]

@@ -117,11 +117,11 @@ class Observation(TorchDispatchMode):
         if not self.has_padding_left_out and func in _FUSED_LAYERS:
             self.has_padding_left_out = any(tensor.is_nested for tensor in tensors_in(args))
         if self.macs is not None:
-            macs = None if kind is Kind.UNKNOWN else self._macs_of(func, kind, args, kwargs, result)
+            macs = None if kind is Kind.UNKNOWN else self._count_macs(func, kind, args, kwargs, result)
             self.macs = None if macs is None else self.macs + macs
         return result
 
-    def _macs_of(self, func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> int | None:
+    def _count_macs(self, func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> int | None:
         try:
             key, _ = signature(func, args, kwargs, {})
             remembered = self._macs.get(key)

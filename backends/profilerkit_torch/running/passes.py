@@ -17,21 +17,21 @@ from profilerkit.backend_kit.passes import DevicePass
 from profilerkit.process.restoring import for_each, restored
 
 from ..compat import ACCUMULATION_HOOKS, VERSION
-from ..model.modules import modules_of, parameters_of, reachable
+from ..model.modules import list_modules, list_parameters, reachable
 from ..untouched.snapshots import refill
-from ..untouched.temporary_settings import uncompiled
+from ..untouched.temporary_settings import disable_compiling
 from .observation import Observation, without_fused_layers
 
 __all__ = [
     "EventTimedPass",
     "Pass",
-    "autocasting",
     "forward_pass",
     "forward_pass_with_gradients",
+    "make_autocast",
     "memory_reader",
+    "prepare_training_step",
     "set_training_flags",
     "synchronize",
-    "training_step",
     "without_hooks_once_accumulated",
 ]
 
@@ -76,7 +76,7 @@ class Pass(DevicePass):
             synchronize(used)
 
     @contextmanager
-    def observed(self) -> Iterator[None]:
+    def observe(self) -> Iterator[None]:
         """Add up what the operators of one pass multiply and add, as they were written.
 
         Layers that are fused stay so, as in the passes that are timed, unless they leave padding out.
@@ -86,7 +86,7 @@ class Pass(DevicePass):
             return
         layers = without_fused_layers() if self.observation.has_padding_left_out else nullcontext()
         self.observation.begin()
-        with uncompiled(), layers, self.observation:
+        with disable_compiling(), layers, self.observation:
             yield
         self.runs.append(self.observation.run("a later run"))
 
@@ -138,13 +138,13 @@ def forward_pass_with_gradients(
 
 
 @contextmanager
-def training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
+def prepare_training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
     """Yield what runs one training step of the model, as `forward_pass` is called; and a call between its two parts.
 
     The gradients are left on the parameters: use inside `preserved`. What a parameter does once it has its gradient
     (such as an optimizer's update) is left out, since it would change the model.
     """
-    trained = [parameter for parameter in parameters_of(model) if parameter.requires_grad]
+    trained = [parameter for parameter in list_parameters(model) if parameter.requires_grad]
 
     def step(
         called: Callable[..., Any],
@@ -196,11 +196,11 @@ def set_training_flags(model: nn.Module) -> None:
     A part of it that is kept in eval mode while the rest is trained, a frozen batch norm, stays so.
     """
     if not model.training:
-        for module in modules_of(model):
+        for module in list_modules(model):
             module.training = True
 
 
-def autocasting(autocast: Any, device: torch.device) -> Callable[[], AbstractContextManager[Any]]:
+def make_autocast(autocast: Any, device: torch.device) -> Callable[[], AbstractContextManager[Any]]:
     """Return what makes the context of one pass under autocast; each has one of its own, as in the user's code.
 
     Raises `InputError` if ``autocast`` is not a dtype, or one that autocast does not support on the device.

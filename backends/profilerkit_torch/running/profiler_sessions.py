@@ -12,7 +12,7 @@ from typing import Any
 
 from torch.profiler import ProfilerActivity, profile
 
-__all__ = ["profiling"]
+__all__ = ["run_profiler"]
 
 #: A line of the profiler's own log: ``USDT:2026-11-26 12:59:02 106:106 SyncActivityProfilerHandler.cpp:39] start``.
 _LINE = re.compile(rb"^(?P<level>[A-Z]+):\d{4}-\d\d-\d\d [\d:]+ \d+:\d+ \w+\.\w+:\d+\] .*(?:\n|\Z)", re.MULTILINE)
@@ -20,7 +20,7 @@ _ERRORS = (b"ERROR", b"WARNING")
 
 
 @contextmanager
-def profiling(activities: list[ProfilerActivity], **options: Any) -> Iterator[profile]:
+def run_profiler(activities: list[ProfilerActivity], **options: Any) -> Iterator[profile]:
     """Run a session of torch's profiler around the block; ``options`` are those of `torch.profiler.profile`."""
     session = profile(activities=activities, acc_events=True, **options)  # else torch 2.10 warns that it forgets events
     watches_device = len(activities) > 1

@@ -12,33 +12,33 @@ from torch import nn
 
 from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs, WithoutValuesError
 from profilerkit.backend import AS_IT_IS, DEVICE, DeviceLike, RunOptions
-from profilerkit.backend_kit.failures import failure_of
-from profilerkit.devices.here import described, processor
+from profilerkit.backend_kit.failures import explain_failure
+from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo, Figure
 from profilerkit.error_text import error_line
 from profilerkit.errors import ModelFailedError
 
 from ..compat import VERSION
 from ..model.inventory import Inventory, is_lazy
-from ..model.keras_layers import called_as_keras_does, keras_device
+from ..model.keras_layers import adapt_to_keras, keras_device
 from ..model.modules import set_inference_flags
 from ..trace.passes import needs_autograd
 from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are
 from ..untouched.leftovers import outside_restored
 from ..untouched.mutable_inputs import InputObjects, on_device
-from ..untouched.preservation import preserved, substitute, unchanged_parameters
-from ..untouched.temporary_settings import deeper_recursion, uncompiled
-from .compiling import compiled
+from ..untouched.preservation import preserve, substitute, watch_parameters
+from ..untouched.temporary_settings import deeper_recursion, disable_compiling
+from .compiling import use_compiled
 from .observation import ObservingGuard, without_fused_layers
 from .passes import (
     EventTimedPass,
     Pass,
-    autocasting,
     forward_pass,
     forward_pass_with_gradients,
+    make_autocast,
+    prepare_training_step,
     set_training_flags,
     synchronize,
-    training_step,
 )
 
 T = TypeVar("T")
@@ -46,10 +46,10 @@ T = TypeVar("T")
 __all__ = [
     "accelerators",
     "device_info",
-    "placed",
+    "move_model",
+    "prepare_run",
     "require_values",
     "resolve_device",
-    "running",
     "synchronize",
 ]
 
@@ -107,8 +107,8 @@ def accelerators() -> dict[str, str]:
     properties = [torch.cuda.get_device_properties(index) for index in indices]
     runs_them = {"cuda": torch.version.cuda, "rocm": torch.version.hip, "cudnn": torch.backends.cudnn.version()}
     return {
-        "accelerators": ", ".join(each.name for each in properties),
-        "accelerator_memory_bytes": ", ".join(str(each.total_memory) for each in properties),
+        "accelerators": ", ".join(device.name for device in properties),
+        "accelerator_memory_bytes": ", ".join(str(device.total_memory) for device in properties),
         **{name: str(version) for name, version in runs_them.items() if version is not None},
     }
 
@@ -118,10 +118,10 @@ def device_info(device: torch.device) -> DeviceInfo:
     if device.type == "cpu":
         return processor()
     if device.type != "cuda":
-        return described(str(device), "gpu")
+        return describe_device(str(device), "gpu")
     properties = torch.cuda.get_device_properties(device)
     figures = {"memory_size": Figure(float(properties.total_memory), "the driver")}
-    return described(properties.name, "gpu", figures)
+    return describe_device(properties.name, "gpu", figures)
 
 
 def require_values(model: nn.Module | Inventory, device: torch.device) -> None:
@@ -139,23 +139,23 @@ def require_values(model: nn.Module | Inventory, device: torch.device) -> None:
 
 
 @contextmanager
-def placed(inventory: Inventory, device: torch.device | None) -> Iterator[Inventory]:
+def move_model(inventory: Inventory, device: torch.device | None) -> Iterator[Inventory]:
     """Move a model to a device, and yield its tensors there; without a device it stays where it is.
 
-    Copies stand in for the tensors that are elsewhere, itself it stays. Use inside `preserved`, which takes the
+    Copies stand in for the tensors that are elsewhere, itself it stays. Use inside `preserve`, which takes the
     stand-ins away.
     """
     if device is None:
         yield inventory
         return
     if any(tensor.device != device for tensor in inventory.tensors):
-        substitute(inventory.model, lambda tensor: _moved(tensor, device), inventory)
+        substitute(inventory.model, lambda tensor: _move(tensor, device), inventory)
         inventory = Inventory(inventory.model)
     with keras_device(inventory.model, device):
         yield inventory
 
 
-def _moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+def _move(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     if tensor.is_meta:  # a rest of Keras' symbolic calls
         return tensor
     twin = tensor.detach().to(device)
@@ -163,48 +163,48 @@ def _moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 
 @contextmanager
-def running(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Pass]:
+def prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Pass]:
     """Yield a `Run` of the model with these options, whose call returns when every device is done.
 
     For inference not in torch's inference mode, whose tensors could stay behind in a cache and break the user's
     training. The first pass runs under a guard that keeps what the model writes to; it gets that back at the end,
     and its buffers in any case. Without a device the model stays where it is, on several devices too.
     """
-    with apart(), _running(model, inputs, options) as run:
+    with apart(), _prepare_run(model, inputs, options) as run:
         yield run
 
 
 @contextmanager
-def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iterator[Pass]:
+def _prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iterator[Pass]:
     inventory = Inventory(model)
     target = resolve_device(inventory, options.device)
     require_values(inventory, target)
     is_sharded = options.device is None and len({tensor.device for tensor in inventory.tensors}) > 1
     with (
-        preserved(model, inventory=inventory),
+        preserve(model, inventory=inventory),
         outside_restored(inventory, inputs),
         deeper_recursion(),
-        placed(inventory, None if is_sharded else target) as here,
+        move_model(inventory, None if is_sharded else target) as here,
     ):
         here = _prepare(here, options)
-        autocast = autocasting(options.autocast, target)
-        fed = on_device(called_as_keras_does(model, inputs, options.training), target, views=not options.training)
+        autocast = make_autocast(options.autocast, target)
+        fed = on_device(adapt_to_keras(model, inputs, options.training), target, views=not options.training)
         gradients = [parameter.grad for parameter in here.parameters if parameter.grad is not None]
         tensors = [leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor)]
         objects = InputObjects(fed)
         guard = ObservingGuard([*here.tensors, *gradients, *tensors, *objects.tensors])
         devices = {target, *(tensor.device for tensor in here.tensors)}
         with (
-            guard.restoring(),
-            objects.restoring(),
-            training_step(model) if options.training else nullcontext(forward_pass) as step,
+            guard.restore_at_end(),
+            objects.restore_at_end(),
+            prepare_training_step(model) if options.training else nullcontext(forward_pass) as step,
         ):
             guard.keep([*here.buffers, *gradients])
             steps = (step,) if options.training else (step, forward_pass_with_gradients)
-            step = _first_that_runs(steps, lambda each: each(model, fed, autocast), fed, guard, objects.restore)
+            step = _first_that_runs(steps, lambda item: item(model, fed, autocast), fed, guard, objects.restore)
             with (
-                unchanged_parameters(here, watched=guard.guards),
-                compiled(model, options.compile) if options.compile else nullcontext(model) as called,
+                watch_parameters(here, watched=guard.guards),
+                use_compiled(model, options.compile) if options.compile else nullcontext(model) as called,
             ):
                 kind = EventTimedPass if EventTimedPass.suits(devices) else Pass
 
@@ -228,7 +228,7 @@ def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iter
 def _prepare(here: Inventory, options: RunOptions) -> Inventory:
     """Put the model into the mode of the run, set the number of threads, and return what the model holds then.
 
-    Use inside `preserved`.
+    Use inside `preserve`.
     """
     if options.training:
         here = _cut_off_graphs(here)
@@ -244,7 +244,7 @@ def _cut_off_graphs(here: Inventory) -> Inventory:
     """Let tensors without a graph stand in for what the model has kept of passes of the caller's.
 
     A backward pass would go on into those graphs: it would free what they hold, and the caller could compute no
-    gradients of their own any more. Use inside `preserved`, which takes the stand-ins away.
+    gradients of their own any more. Use inside `preserve`, which takes the stand-ins away.
     """
     if all(tensor.grad_fn is None for tensor in here.tensors):
         return here
@@ -298,7 +298,7 @@ def _first_pass(
     try:
         for layers in (nullcontext(), without_fused_layers()):
             guard.observation.begin()
-            with uncompiled(), layers, guard, as_caller():
+            with disable_compiling(), layers, guard, as_caller():
                 run()
             if not guard.observation.has_padding_left_out:
                 break
@@ -306,4 +306,4 @@ def _first_pass(
     except InputError:
         raise
     except Exception as error:  # whatever the model raises
-        raise failure_of(error, inputs, "torch", __package__) from error
+        raise explain_failure(error, inputs, "torch", __package__) from error

@@ -16,21 +16,21 @@ import torch
 from torch import nn
 
 from profilerkit import CostFormulaError, ModelInputs, ModelTrace, WithoutValuesError
-from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.costs import Cost
 from profilerkit.trace.records import OpRecord
 
 from ..compat import TorchDispatchMode, read_buffers, read_parameters, schema_of, storage_address
 from ..model.inventory import is_lazy
-from ..model.keras_layers import called_as_keras_does
-from ..model.modules import device_of, modules_of, tensors_of
+from ..model.keras_layers import adapt_to_keras
+from ..model.modules import find_device, list_modules, list_tensors
 from ..model.wrapped import with_wrapper
 from ..trace.grad_modes import GRAD_MODES
 from ..trace.passes import InferencePass, needs_autograd
 from ..trace.recorder import Recorder
 from ..trace.records import layer_records
 from ..trace.replay import tensors_among, tensors_in
-from ..trace.static_pass import StandIns, traced
+from ..trace.static_pass import StandIns, trace_pass
 from ..trace.traceable import traceable
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import InputObjects, on_device
@@ -60,7 +60,7 @@ def zero_weights(model: nn.Module) -> tuple[int, int]:
 def _zero_weights(model: nn.Module) -> tuple[int, int]:
     _require_values(model)
     counts: dict[int, tuple[int, int]] = {}
-    for module in modules_of(model):
+    for module in list_modules(model):
         for name, parameter in read_parameters(module).items():
             if parameter is None or not (parameter.is_floating_point() or parameter.is_complex()):
                 continue
@@ -74,23 +74,23 @@ def _zero_weights(model: nn.Module) -> tuple[int, int]:
 def trace_of_nonzero(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     """Return the trace of a real run whose operators do no work with weights that are zero."""
     _require_values(model)
-    modules = modules_of(model)
+    modules = list_modules(model)
     with traceable(model, modules) as inside:
-        return _traced(inside, with_wrapper(inputs, model))
+        return _trace(inside, with_wrapper(inputs, model))
 
 
-def _traced(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
-    placed = on_device(called_as_keras_does(model, inputs), device_of(model))
+def _trace(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
+    placed = on_device(adapt_to_keras(model, inputs), find_device(model))
     error: Exception | None = None
     for grad_mode in GRAD_MODES:
         watch = _Nonzero(model, placed)
         itself = StandIns("a real run", None, lambda leaf: leaf, watch)
         try:
-            trace = traced(model, placed, itself, _Watched(grad_mode, watch))
+            trace = trace_pass(model, placed, itself, _Watched(grad_mode, watch))
         except CostFormulaError as formula_error:
             return ModelTrace(layer_records(model, {}), failure=formula_error)
         except Exception as raised:  # whatever a model raises
-            error = failure_of(raised, inputs, "torch", __package__)
+            error = explain_failure(raised, inputs, "torch", __package__)
             if not needs_autograd(raised):
                 break
         else:
@@ -99,7 +99,7 @@ def _traced(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
 
 
 def _require_values(model: nn.Module) -> None:
-    if is_lazy(model) or any(tensor.is_meta for tensor in tensors_of(model)):
+    if is_lazy(model) or any(tensor.is_meta for tensor in list_tensors(model)):
         raise WithoutValuesError(
             "the model's weights have no values yet (they are on the meta device, or lazy): which of them are zero is "
             "not known; load or make them first"
@@ -132,7 +132,7 @@ class _Nonzero(TorchDispatchMode):
     def __init__(self, model: nn.Module, inputs: ModelInputs) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.recorder: Recorder | None = None
-        self._weights, self._activations = _Storages(tensors_of(model)), _Storages(())
+        self._weights, self._activations = _Storages(list_tensors(model)), _Storages(())
         for leaf in (*inputs.leaves(), *InputObjects(inputs).tensors):
             if isinstance(leaf, torch.Tensor):
                 self._activations.add(leaf)

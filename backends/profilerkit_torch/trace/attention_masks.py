@@ -12,7 +12,7 @@ from ..compat import schema_of
 if TYPE_CHECKING:
     from .known_values import KnownValues
 
-__all__ = ["attended_macs", "is_masked", "macs_under_mask"]
+__all__ = ["count_attended_macs", "is_masked", "macs_under_mask"]
 
 _MASKS = ("attn_mask", "attn_bias", "bias")
 
@@ -25,7 +25,7 @@ def _bound(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
-def attended_macs(func: Any, args: Any, kwargs: Any, macs: int) -> int | None:
+def count_attended_macs(func: Any, args: Any, kwargs: Any, macs: int) -> int | None:
     """Return the multiply-accumulates of the scores that a causal mask leaves; None where the operator has none.
 
     As torch has it, the query at place i attends to the keys up to place i.
@@ -62,10 +62,10 @@ def macs_under_mask(func: Any, args: Any, kwargs: Any, macs: int, values: KnownV
     scores = prod(query.shape[:-1]) * key.shape[-2]
     if not mask.numel() or scores % mask.numel():
         return None
-    return macs * int(values.real(_left, (mask,), {})) // mask.numel()
+    return macs * int(values.real(_count_left, (mask,), {})) // mask.numel()
 
 
-def _left(mask: torch.Tensor) -> int:
+def _count_left(mask: torch.Tensor) -> int:
     attended = mask if mask.dtype is torch.bool else mask > torch.finfo(mask.dtype).min
     return int(attended.sum())
 

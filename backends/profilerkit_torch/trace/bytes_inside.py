@@ -7,7 +7,7 @@ On CUDA a sum over the rows of a matrix, as the gradient of a bias is, adds up p
 threads, which leave their results in one buffer (``setReduceConfig`` in ``aten/src/ATen/native/cuda/Reduce.cuh``).
 
 What other kernels take besides differs between devices, and no trace has it. Of recurrent layers on CUDA it can be
-more than all the rest: `unknown_inside` names them.
+more than all the rest: `find_unknown_inside` names them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 
 from ..compat import operator, schema_of
 
-__all__ = ["bytes_inside", "reduction_bytes", "unknown_inside"]
+__all__ = ["bytes_inside", "find_unknown_inside", "reduction_bytes"]
 
 _ATTENTION = operator("aten.scaled_dot_product_attention.default")
 _SUM = operator("aten.sum.dim_IntList")
@@ -41,7 +41,7 @@ def bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device | None)
     return elements * int(args[0].element_size())
 
 
-def unknown_inside(func: Any, device: torch.device | None) -> str:
+def find_unknown_inside(func: Any, device: torch.device | None) -> str:
     """Return the name of what an operator takes for itself on a device where that is much and nobody tells how much."""
     if device is None or device.type != "cuda" or func.namespace != "aten":
         return ""
@@ -58,7 +58,7 @@ def _processors(device: torch.device) -> tuple[int, int]:
 def _of_sum(args: Any, processors: tuple[int, int]) -> int:
     """Return the bytes of the buffer of a sum over all dimensions but the last of a contiguous tensor."""
     x, dimensions = args[0], args[1] if len(args) > 1 else None
-    is_over_rows = x.dim() > 1 and sorted(each % x.dim() for each in dimensions or ()) == list(range(x.dim() - 1))
+    is_over_rows = x.dim() > 1 and sorted(dim % x.dim() for dim in dimensions or ()) == list(range(x.dim() - 1))
     if not is_over_rows or not x.is_contiguous() or x.dtype not in (torch.float32, torch.float16, torch.bfloat16):
         return 0
     columns = x.shape[-1]

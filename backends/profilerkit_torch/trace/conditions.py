@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from profilerkit.backend_kit.settings import switched
+from profilerkit.backend_kit.settings import list_changes
 
 from ..compat import is_compiled_model, top_saved_tensors_hooks
 from ..untouched.settings import SETTINGS
@@ -31,4 +31,4 @@ def conditions(model: nn.Module) -> Iterator[str]:
         yield f"hooks of saved tensors ({names})"
     if is_compiled_model(model):
         yield "torch.compile: the operators are counted as the model calls them, before they are fused"
-    yield from switched(SETTINGS, counts=True)
+    yield from list_changes(SETTINGS, counts=True)

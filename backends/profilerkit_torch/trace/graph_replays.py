@@ -11,13 +11,13 @@ import torch
 
 from profilerkit.process.restoring import restored
 
-__all__ = ["NAME", "missing_replays"]
+__all__ = ["NAME", "count_missing_replays"]
 
 NAME = "torch.cuda.CUDAGraph.replay"
 
 
 @contextmanager
-def missing_replays(recorder: Any) -> Iterator[None]:
+def count_missing_replays(recorder: Any) -> Iterator[None]:
     """Count each replay of this thread as an operator that is not counted, and of unknown size.
 
     Where tensors without values stand in for the model's, nothing is replayed: it would write to real memory.

@@ -28,20 +28,20 @@ from ..compat import (
     triton_kernel,
 )
 from ..costs import attention
-from ..untouched.temporary_settings import uncompiled
+from ..untouched.temporary_settings import disable_compiling
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__all__ = ["called_directly", "is_control_flow", "run_higher_order"]
+__all__ = ["call_directly", "is_control_flow", "run_higher_order"]
 
 Handler = Callable[["Recorder", HigherOrderOperator, Any, Any], Any]
 
 
 @contextmanager
-def called_directly() -> Iterator[None]:
+def call_directly() -> Iterator[None]:
     """Have conditions, loops and flex attention call their functions without compiling them first."""
-    with uncompiled(), warnings.catch_warnings():
+    with disable_compiling(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"flex_attention called without torch\.compile")
         yield
 
@@ -60,7 +60,7 @@ def is_control_flow(func: Any) -> bool:
     return isinstance(func, HigherOrderOperator) and func.name() in _CONTROL
 
 
-def _recording(recorder: Recorder) -> AbstractContextManager[Any]:
+def _record_into(recorder: Recorder) -> AbstractContextManager[Any]:
     """Have the recorder record, where it does not already."""
     active = any(mode is recorder for mode in dispatch_modes())
     return nullcontext() if active else recorder
@@ -70,16 +70,16 @@ def _by_its_kernel(recorder: Recorder, func: HigherOrderOperator, args: Any, kwa
     kernel = python_kernel(func)
     if kernel is None:
         return recorder.opaque(func, args, kwargs)
-    with _recording(recorder):
+    with _record_into(recorder):
         return kernel(*args, **kwargs)
 
 
-def _calling(arguments: Callable[..., tuple[Any, ...]]) -> Handler:
+def _make_caller(arguments: Callable[..., tuple[Any, ...]]) -> Handler:
     """Return a handler that calls the first argument, with what the others hold for it."""
 
     def handler(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
         function, *others = args
-        with _recording(recorder):
+        with _record_into(recorder):
             return function(*arguments(*others), **kwargs)
 
     return handler
@@ -98,7 +98,7 @@ def _scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
         with _apart(recorder):
             return combine(*values)
 
-    with _recording(recorder):
+    with _record_into(recorder):
         return find_scan()(step, init, xs, *position, additional_inputs=more)
 
 
@@ -122,11 +122,11 @@ def _condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs:
     predicate, if_true, if_false, operands = args
     holds = _value(recorder, predicate)
     if holds is not None:
-        with _recording(recorder):
+        with _record_into(recorder):
             return (if_true if holds else if_false)(*operands)
     branches = []
     for branch in (if_true, if_false):
-        with _apart(recorder) as excerpt, _recording(recorder):
+        with _apart(recorder) as excerpt, _record_into(recorder):
             result = branch(*operands)
         branches.append((excerpt, result))
     counted = max(range(2), key=lambda index: (branches[index][0].flops, branches[index][0].macs))
@@ -151,7 +151,7 @@ def _loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
     condition, body, carried, *further = args
     additional = tuple(further[0]) if further else ()
     carried = tuple(carried)
-    with _recording(recorder):
+    with _record_into(recorder):
         while True:
             holds = _value(recorder, condition(*carried, *additional))
             if holds is False:
@@ -159,7 +159,7 @@ def _loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
             if holds is None:
                 break
             carried = tuple(body(*carried, *additional))
-    with _apart(recorder) as round_, _recording(recorder):
+    with _apart(recorder) as round_, _record_into(recorder):
         results = tuple(body(*carried, *additional))
     _keep_perhaps(recorder, round_)
     carried = results
@@ -196,11 +196,11 @@ def _value(recorder: Recorder, predicate: Any) -> bool | None:
 def _flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     """Count the dense product, whatever the blocks of the mask, and what the modification does to each score."""
     query, key, value, modify = args[:4]
-    result = recorder.running(func, args, kwargs)
+    result = recorder.run_whole(func, args, kwargs)
     shapes = [Shape(tensor.shape) for tensor in (query, key, value)]
-    cost = attention.scaled_dot_product_attention(*shapes, out=Shape(result[0].shape))
+    cost = attention.dot_product_attention(*shapes, out=Shape(result[0].shape))
     buffers = args[7] if len(args) > 7 else kwargs.get("score_mod_other_buffers", ())
-    with _apart(recorder) as modification, _recording(recorder):
+    with _apart(recorder) as modification, _record_into(recorder):
         index = [torch.zeros((), dtype=torch.int32, device=query.device) for _ in range(4)]
         modify(query.new_zeros(()), *index, *buffers)
     scores = Shape(result[0].shape[:-1]).numel * key.shape[-2]
@@ -253,7 +253,7 @@ class _Excerpt:
     @property
     def peaks(self) -> tuple[int, int]:
         """The least and the most bytes that may be alive at once, above those at the beginning."""
-        windows = [window.moved(-self._start) for window in self._inside]
+        windows = [window.shift(-self._start) for window in self._inside]
         low, high = peak_ends(self._bytes, self.base, windows)
         return low - self.base, high - self.base
 
@@ -284,9 +284,9 @@ _HANDLERS: dict[str, Handler] = {
     "flex_attention": _flex_attention,
     "triton_kernel_wrapper_mutation": _triton,
     "triton_kernel_wrapper_functional": _triton,
-    "strict_mode": _calling(tuple),
-    "hints_wrapper": _calling(lambda operands, named, hints=None: tuple(operands)),
-    "run_const_graph": _calling(tuple),
-    "invoke_subgraph": _calling(lambda name, *operands: operands),
-    **dict.fromkeys(("foreach_map", "invoke_quant", "local_map_hop"), _calling(lambda *operands: operands)),
+    "strict_mode": _make_caller(tuple),
+    "hints_wrapper": _make_caller(lambda operands, named, hints=None: tuple(operands)),
+    "run_const_graph": _make_caller(tuple),
+    "invoke_subgraph": _make_caller(lambda name, *operands: operands),
+    **dict.fromkeys(("foreach_map", "invoke_quant", "local_map_hop"), _make_caller(lambda *operands: operands)),
 }

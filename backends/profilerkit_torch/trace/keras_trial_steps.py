@@ -27,10 +27,10 @@ class TrialSteps:
     def __init__(self) -> None:
         self._running: list[_Loop] = []
 
-    def called(self, module: nn.Module, index: int) -> None:
+    def begin(self, module: nn.Module, index: int) -> None:
         """Note that a module begins, be it the model's or a cell that its layer hides."""
         if self._running:
-            self._running[-1].called(module, index)
+            self._running[-1].begin(module, index)
 
     def begins(self, module: nn.Module) -> None:
         """Note that a layer of the model begins."""
@@ -53,7 +53,7 @@ class _Loop:
         self.first = -1
         self.starts: list[int] = []
 
-    def called(self, module: nn.Module, index: int) -> None:
+    def begin(self, module: nn.Module, index: int) -> None:
         if self.first < 0:
             self.first = index
         if module is self.layer.cell:

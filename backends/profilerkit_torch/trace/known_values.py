@@ -104,7 +104,7 @@ class KnownValues:
             return
         outputs = list(tensors_in(result))
         if func.is_view or all(map(_is_small, outputs)):
-            for tensor, values in zip(outputs, tensors_in(self._computed(func, args, kwargs)), strict=False):
+            for tensor, values in zip(outputs, tensors_in(self._compute(func, args, kwargs)), strict=False):
                 if self.stands_in(tensor) and tensor.shape == values.shape:
                     self._keep(tensor, values)
 
@@ -120,7 +120,7 @@ class KnownValues:
 
     def answer(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Return what an operator makes whose output shapes or numbers depend on values; NotImplemented if unknown."""
-        values = self._computed(func, args, kwargs)
+        values = self._compute(func, args, kwargs)
         device = next((tensor.device for tensor in tensors_in(args) if self.stands_in(tensor)), _CPU)
         if values is not None:
             return self._without_values(values, device)
@@ -130,7 +130,7 @@ class KnownValues:
                 return NotImplemented
             return func(self._like(args[0], device), indices)
         if func is _MASKED_SELECT and (mask := self.of(args[1])) is not None:
-            chosen = self.real(_chosen, (mask, torch.broadcast_shapes(args[0].shape, mask.shape)), {})
+            chosen = self.real(_sum_chosen, (mask, torch.broadcast_shapes(args[0].shape, mask.shape)), {})
             return torch.empty(chosen, dtype=args[0].dtype, device=device)
         return NotImplemented
 
@@ -147,7 +147,7 @@ class KnownValues:
             return kwargs
         repeated, dim = args[0], args[2] if len(args) > 2 else kwargs.get("dim")
         length = repeated.numel() if dim is None else repeated.shape[dim]
-        return {**kwargs, "output_size": self.real(_chosen, (repeats, (length,)), {})}
+        return {**kwargs, "output_size": self.real(_sum_chosen, (repeats, (length,)), {})}
 
     def _without_masks(self, indices: Iterable[Any], device: torch.device) -> Iterator[Any]:
         """Yield the indices without values; for a known mask the positions that it chooses."""
@@ -169,7 +169,7 @@ class KnownValues:
             return tuple(self._without_values(value, device) for value in values)
         return values
 
-    def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _compute(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Return what an operator makes of the values of its tensors; None where some are unknown or too many."""
         nature = _nature(func)
         named = dict(kwargs)
@@ -205,7 +205,7 @@ class KnownValues:
             self._make_independent(target)
         if not any(not self.stands_in(target) or storage_key(target) in self.storages for target in targets):
             return
-        if not _nature(func).has_values or self._computed(func, args, kwargs) is None:
+        if not _nature(func).has_values or self._compute(func, args, kwargs) is None:
             for target in targets:
                 self.written(target)
 
@@ -224,12 +224,12 @@ class KnownValues:
             self._forget(earlier)
         if values.device != _CPU:  # an operator that names its device in a way of its own: it has no values
             return
-        twin = _Twin(tensor, self._freed)
+        twin = _Twin(tensor, self._free)
         twin.key, twin.values, twin.storage = id(tensor), values, storage_key(tensor)
         self.twins[twin.key] = twin
         self.storages[twin.storage] += 1
 
-    def _freed(self, twin: _Twin) -> None:
+    def _free(self, twin: _Twin) -> None:
         if self.twins.get(twin.key) is twin:
             self._forget(twin)
 
@@ -298,7 +298,7 @@ def _is_small(tensor: torch.Tensor) -> bool:
     return tensor.layout is torch.strided and tensor.numel() * tensor.element_size() <= _MOST_BYTES
 
 
-def _chosen(mask: torch.Tensor, shape: Sequence[int]) -> int:
+def _sum_chosen(mask: torch.Tensor, shape: Sequence[int]) -> int:
     """Return the sum of a mask, or of numbers of repetitions, that is expanded."""
     return int(mask.expand(shape).sum())
 

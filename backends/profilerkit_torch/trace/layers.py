@@ -23,7 +23,7 @@ from profilerkit.process.restoring import call_each, restored
 from profilerkit.trace.records import LayerCall, TensorInfo
 
 from ..compat import read_parameters, unseen_by_functions
-from ..costs import shapes_of
+from ..costs import replace_by_shapes
 from ..model.inventory import Inventory
 from ..model.keras_layers import own_keras_weights
 from ..untouched.global_hooks import hook_after_calls
@@ -45,7 +45,7 @@ _PLAIN = (torch.Tensor, nn.Parameter)
 
 def _read_info(tensor: torch.Tensor) -> TensorInfo:
     if tensor.is_nested:
-        return TensorInfo(tuple(shapes_of(tensor)), str(tensor.dtype).removeprefix("torch."))
+        return TensorInfo(tuple(replace_by_shapes(tensor)), str(tensor.dtype).removeprefix("torch."))
     try:
         return _info(tensor.shape, tensor.dtype)
     except TypeError:  # sizes that are no numbers yet have no hash
@@ -94,7 +94,7 @@ class LayerStack(CallStack):
         self.on_leave: Callable[[nn.Module, LayerCall, bool, Any], None] = lambda module, call, finished, output: None
 
     @contextmanager
-    def following(self) -> Iterator[None]:
+    def follow(self) -> Iterator[None]:
         """Follow the calls of the model's modules in this thread.
 
         A hook for all modules costs each call one frame more.

@@ -12,7 +12,7 @@ from .meta_layouts import attention_output
 from .meta_recurrent import RECURRENT
 from .meta_sizes import SIZES
 
-__all__ = ["grouped_product", "without_running"]
+__all__ = ["multiply_groups", "without_running"]
 
 #: Element-wise operators of one tensor.
 _ELEMENT_WISE = (
@@ -28,7 +28,7 @@ def without_running(func: Any, args: Any, kwargs: Any) -> Any:
         return None
     schema = schema_of(func)
     if schema.name == "aten::_grouped_mm":
-        return grouped_product(func, args, kwargs)
+        return multiply_groups(func, args, kwargs)
     if schema.name == "aten::scaled_dot_product_attention":
         return attention_output(*args, **kwargs)
     name = f"{schema.name}.{schema.overload_name}"
@@ -49,17 +49,17 @@ def without_running(func: Any, args: Any, kwargs: Any) -> Any:
     return torch.empty_like(tensor)
 
 
-def grouped_product(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
+def multiply_groups(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
     """Return an output for a product of each group's rows with its own matrix, on shapes alone; else None.
 
     It is not run there: torch's meta kernel takes bfloat16 alone, its others take what the model has.
     """
     if schema_of(func).name != "aten::_grouped_mm" or not (args[0].is_meta or isinstance(args[0], FakeTensor)):
         return None
-    return _grouped(*args, **kwargs)
+    return _make_grouped(*args, **kwargs)
 
 
-def _grouped(
+def _make_grouped(
     a: torch.Tensor, b: torch.Tensor, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> torch.Tensor:
     """Where both sides are matrices the groups lie along what is summed over, and each has a product of its own."""

@@ -59,7 +59,7 @@ def _outputs(
         return None
     inner = [x.shape[2], *[out * directions] * (layers - 1)]
     of_layer = (_weight_shapes(gates, features, hidden, out, with_biases) for features in inner)
-    shapes = [shape for each in of_layer for _ in range(directions) for shape in each]
+    shapes = [shape for item in of_layer for _ in range(directions) for shape in item]
     if not _fit(x, states, weights, shapes):
         return None
     output = torch.empty((steps, samples, out * directions), dtype=x.dtype, device=x.device)

@@ -21,7 +21,7 @@ import torch
 from profilerkit.backend_kit.call_stack import tensors_in as values_in
 from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.restoring import restored
-from profilerkit.unfinished import is_unfinished, unfinished
+from profilerkit.unfinished import is_unfinished, make_unfinished_error
 
 from .. import compat
 from ..untouched.leftovers import tensors_alive
@@ -74,7 +74,7 @@ class Origins:
         self._leaves: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
 
     @contextmanager
-    def following(self) -> Iterator[None]:
+    def follow(self) -> Iterator[None]:
         """Note the threads that are started; in a real run, know what was there before it.
 
         Leaves of the graph that are no weights of the model's have their gradients again afterwards.
@@ -106,16 +106,16 @@ class Origins:
     def check_results(self, results: Any) -> None:
         """Look at what a pass has made; raises `InputError` for a generator or the like, which has made nothing yet."""
         for later in values_in(results, is_unfinished):
-            raise unfinished(later)
+            raise make_unfinished_error(later)
         with compat.unseen_by_functions():
-            self.check(None, _tensors_of(results), None)
+            self.check(None, _list_tensors(results), None)
         if self._has_left and any(True for _ in values_in(results, self._is_foreign_array)):
             self._report()
 
     def accept(self, results: Any) -> None:
         """Know the results of a layer that has a formula of its own."""
         with compat.unseen_by_functions():
-            for tensor in _tensors_of(results):
+            for tensor in _list_tensors(results):
                 self._live.add(tensor)
                 entry = self._live.by_storage.get(_key(tensor))
                 if entry is not None:
@@ -149,7 +149,7 @@ class Origins:
                 self._know_all()
         entry = self._live.by_storage.get(_key(tensor))
         if entry is not None and entry.suspicion is None and not copied:
-            entry.suspicion = _copy_of(tensor)
+            entry.suspicion = _copy(tensor)
 
     def _has_odd(self, values: Iterable[Any]) -> bool:
         entries = self._live.by_storage
@@ -238,7 +238,7 @@ class Origins:
 _QUIET_TYPES = (torch.Tensor, torch.nn.Parameter, compat.FakeTensor)
 
 
-def _tensors_of(results: Any) -> tuple[torch.Tensor, ...]:
+def _list_tensors(results: Any) -> tuple[torch.Tensor, ...]:
     return tuple(values_in(results, lambda value: isinstance(value, torch.Tensor)))
 
 
@@ -261,7 +261,7 @@ def _memory(storage: Any) -> torch.Tensor:
         return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
-def _copy_of(tensor: torch.Tensor) -> torch.Tensor:
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
     """Return a copy of the memory that a tensor is in."""
     with compat.disable_dispatch_modes(), compat.unseen_by_functions():
         return _memory(tensor.untyped_storage()).clone()

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.errors import BackendFailedError, ModelFailedError
 
-from ..model.modules import device_of, modules_of, set_inference_flags
+from ..model.modules import find_device, list_modules, set_inference_flags
 from ..untouched.caller_context import as_caller
 from .fused_attention import FusedAttention
 from .grad_modes import GradMode, PassError
@@ -36,12 +36,12 @@ class InferencePass:
 
     def prepare(self, model: nn.Module) -> None:
         """Make the model ready to run; its weights have been substituted by then."""
-        set_inference_flags(modules_of(model))
+        set_inference_flags(list_modules(model))
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
         """Run what is to be recorded; errors of the model pass through."""
         in_pieces = recorder.on_meta and not recorder.below_autograd
-        with FusedAttention(device_of(model)) if in_pieces else nullcontext(), as_caller(), recorder.questions():
+        with FusedAttention(find_device(model)) if in_pieces else nullcontext(), as_caller(), recorder.questions():
             output = copy_context().run(inputs.run, model)  # what it sets in context variables goes with the copy
         recorder.origins.check_results(output)
 
@@ -50,9 +50,9 @@ class InferencePass:
         if self.grad_mode is torch.enable_grad:
             yield "the model computes gradients and relies on its caller to enable them: they are enabled in this pass"
 
-    def failed(self, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
+    def explain_failure(self, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
         """Return the error of a pass that raised: the model's, or this package's where its own code failed."""
-        return failure_of(error, inputs, "torch", __package__)
+        return explain_failure(error, inputs, "torch", __package__)
 
 
 def needs_autograd(error: BaseException | None) -> bool:

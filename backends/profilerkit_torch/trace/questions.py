@@ -79,7 +79,7 @@ class Questions(PassMode):
         else:
             self._handlers |= {**_NOT_ANSWERED, **_OF_VALUES}
         if recorder.on_meta:
-            self._handlers |= dict.fromkeys(_OF_DEVICE, Questions._unknown) if device is None else _WHERE_ALL_ARE
+            self._handlers |= dict.fromkeys(_OF_DEVICE, Questions._note_unknown) if device is None else _WHERE_ALL_ARE
         if recorder.below_autograd:
             self._handlers |= _OF_AUTOGRAD
 
@@ -90,9 +90,9 @@ class Questions(PassMode):
             return handler(self, func, args, kwargs or {})
         if not kwargs:
             return func(*args)
-        return func(*args, **self._placed(kwargs))
+        return func(*args, **self._redirect(kwargs))
 
-    def _placed(self, kwargs: Any) -> Any:
+    def _redirect(self, kwargs: Any) -> Any:
         if self._device is None or kwargs.get("device") is None:
             return kwargs
         return {**kwargs, "device": self._on_meta(kwargs["device"])}
@@ -113,15 +113,15 @@ class Questions(PassMode):
         if not tensor.is_meta:
             return func(*args, **kwargs)
         if self._moved or self._device is None:
-            return self._unknown(func, args, kwargs)
+            return self._note_unknown(func, args, kwargs)
         return _OF_DEVICE[func](func(*args, **kwargs), self._device)
 
     def _on_cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Answer as a tensor on the CPU does; what one elsewhere answers only a run can tell."""
         here = torch.empty(0) if self._device == _CPU and not self._moved and args[0].is_meta else None
-        return self._unknown(func, args, kwargs) if here is None else func(here, *args[1:], **kwargs)
+        return self._note_unknown(func, args, kwargs) if here is None else func(here, *args[1:], **kwargs)
 
-    def _unknown(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _note_unknown(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Note a question that only the tensors of a run can answer, unless it is asked of one."""
         if _stands_in(args[0]):
             self._recorder.unanswered.append(_name(func))
@@ -148,7 +148,7 @@ class Questions(PassMode):
         """Move a tensor: one on the meta device stays there, where it would stay in a run."""
         if isinstance(args[0], torch.Tensor) and args[0].is_meta:
             args = (args[0], *map(self._on_meta, args[1:]))
-            kwargs = self._placed(kwargs)
+            kwargs = self._redirect(kwargs)
         return func(*args, **kwargs)
 
     def _change_type(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -182,10 +182,10 @@ class Questions(PassMode):
     def _make_of_values(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Make a tensor of given values: a real one, which keeps them."""
         data = args[1:2] if func is torch.Tensor.new_tensor else args[:1]
-        if any(isinstance(each, torch.Tensor) and each.is_meta for each in data):  # whose values are not known
-            return func(*args, **self._placed(kwargs))
+        if any(isinstance(item, torch.Tensor) and item.is_meta for item in data):  # whose values are not known
+            return func(*args, **self._redirect(kwargs))
         of_tensor = func is torch.Tensor.new_tensor and kwargs.get("device") is None and args[0].is_meta
-        if of_tensor or self._placed(kwargs).get("device") == _META:
+        if of_tensor or self._redirect(kwargs).get("device") == _META:
             kwargs = {**kwargs, "device": _CPU}
         return func(*args, **kwargs)
 
@@ -209,7 +209,7 @@ class Questions(PassMode):
 
     def _make_empty(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Make memory that nothing is written to: torch's own functions do so too, and fill it unseen."""
-        result = func(*args, **self._placed(kwargs))
+        result = func(*args, **self._redirect(kwargs))
         self._recorder.origins.made_empty(result)
         return result
 
@@ -331,7 +331,7 @@ _NOT_ANSWERED: dict[Any, Handler] = {
     **dict.fromkeys(
         (getattr(_TENSOR, name) for name in _OF_ADDRESS if hasattr(_TENSOR, name)), Questions._refuse_address
     ),
-    _TENSOR.storage_type: Questions._unknown,
+    _TENSOR.storage_type: Questions._note_unknown,
 }
 #: In a real run: what takes numbers out of torch.
 _LEAVING: dict[Any, Handler] = {

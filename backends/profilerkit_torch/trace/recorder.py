@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from profilerkit.backend_kit.branch_memory import Window, peak_spread
-from profilerkit.costs import Cost, Formula, Shape, evaluated
+from profilerkit.costs import Cost, Formula, Shape, evaluate_formula
 from profilerkit.trace.bounds import Choice, PeakSpread
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord, TensorInfo
 
@@ -35,9 +35,9 @@ from .known_values import FakeValues, KnownValues
 from .layers import LayerStack, tensor_info
 from .live_bytes import LiveBytes
 from .meta_layouts import as_in_a_run, at_the_beginning
-from .meta_outputs import grouped_product, without_running
+from .meta_outputs import multiply_groups, without_running
 from .origins import EMPTY, Origins
-from .replay import Plan, depends_on_values, is_of_stand_ins, plan_of, signature, tensors_among, tensors_in
+from .replay import Plan, depends_on_values, is_of_stand_ins, make_plan, signature, tensors_among, tensors_in
 
 __all__ = ["Recorder"]
 
@@ -108,7 +108,7 @@ class Recorder(compat.TorchDispatchMode):
         self._formulas: dict[type, Formula | None] = {}
         self._trials = TrialSteps() if layers.holds_keras else None
         if self._trials is not None:
-            layers.on_call = self._called
+            layers.on_call = self._begin_module
         layers.on_enter = self._layer_begins
         layers.on_leave = self._layer_ends
 
@@ -138,18 +138,18 @@ class Recorder(compat.TorchDispatchMode):
         if self.below_autograd and _is_grad_enabled():
             self._require_no_gradients(args, kwargs)
         if not self.casts.are_kept:
-            return self._dispatched(func, args, kwargs)
-        result = self._dispatched(func, args, kwargs)
+            return self._dispatch(func, args, kwargs)
+        result = self._dispatch(func, args, kwargs)
         self.casts.note(func, args, result)
         return result
 
-    def _dispatched(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         if not kwargs:
             kwargs = {}
             if id(func) in self._views:
                 return self._view(func, args, kwargs)
         elif self.on_meta and kwargs.get("device") is not None:
-            return at_the_beginning(self._noticed(func, args, kwargs, None, are_known=False))
+            return at_the_beginning(self._notice(func, args, kwargs, None, are_known=False))
         key, are_known = signature(func, args, kwargs, self.live.by_storage)
         try:
             plan = self._plans.get(key)
@@ -158,13 +158,13 @@ class Recorder(compat.TorchDispatchMode):
         if plan is not None and plan.rebuild is not None and self.on_meta:
             if not are_known:
                 self.origins.check(func, args, kwargs)
-            result = plan.replayed(args)
+            result = plan.replay(args)
             if plan.has_values or (plan.in_place and self.values.storages) or id(args[0]) in self._twins:
                 self.values.follow(func, args, kwargs, result)
             return self._ran(plan, result, (func, args, kwargs))
-        return self._noticed(func, args, kwargs, key, are_known)
+        return self._notice(func, args, kwargs, key, are_known)
 
-    def _noticed(self, func: Any, args: Any, kwargs: Any, key: Any, are_known: bool) -> Any:
+    def _notice(self, func: Any, args: Any, kwargs: Any, key: Any, are_known: bool) -> Any:
         """Run an operator that is not remembered; note an error that is none of the model's, which may catch it."""
         if not are_known:
             self.origins.check(func, args, kwargs)
@@ -233,12 +233,12 @@ class Recorder(compat.TorchDispatchMode):
             plan = key = None
         is_remembered = result is not None
         if not is_remembered:
-            result = (without_running if self.on_meta else grouped_product)(func, args, kwargs)
+            result = (without_running if self.on_meta else multiply_groups)(func, args, kwargs)
         if result is None:
             self._watch_writes(func, *(model_args or (args, kwargs)))
             result = as_in_a_run(func, args, func(*args, **kwargs)) if self.stands_in else func(*args, **kwargs)
         if plan is None:
-            plan = plan_of(func, kind, args, kwargs, result, self.device)
+            plan = make_plan(func, kind, args, kwargs, result, self.device)
             if key is not None:
                 self._plans[key] = plan
         if model_args is not None and not is_remembered and any(map(self.values.stands_in, tensors_in((args, result)))):
@@ -294,18 +294,18 @@ class Recorder(compat.TorchDispatchMode):
         if self.live.total != before:
             self.origins.meet_views(result, tensors_among(args, kwargs))
             self.live.made_anew(tensors_in(result), tensors_among(args, kwargs))
-            self._moved_data(str(func), result)
+            self._record_move(str(func), result)
         return result
 
     def opaque(self, func: Any, args: Any, kwargs: Any, name: str = "") -> Any:
         """Run an operator that takes functions whose work inside is not seen."""
-        result = self.running(func, args, kwargs)
+        result = self.run_whole(func, args, kwargs)
         name = name or f"{func.namespace}::{func.name()}"
         self.miss(name)
         self.record(name, _NOTHING, args, result)
         return result
 
-    def running(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def run_whole(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator without looking into it."""
         with self.guard or nullcontext():
             result = func(*args, **kwargs)
@@ -329,7 +329,7 @@ class Recorder(compat.TorchDispatchMode):
         read, written = (sum(map(size_of, tensors)) for tensors in (tensors_in(arguments), outputs))
         self._record(name, cost, read, written, tuple(map(tensor_info, outputs)))
 
-    def _moved_data(self, name: str, result: Any) -> None:
+    def _record_move(self, name: str, result: Any) -> None:
         self.record(name, _NOTHING, result, result)
 
     def _record(self, name: str, cost: Cost, read: int, written: int, outputs: tuple[TensorInfo, ...]) -> None:
@@ -349,9 +349,9 @@ class Recorder(compat.TorchDispatchMode):
             kwargs = {**kwargs, "device": torch.device("meta")}
         if all(meta):
             return args, kwargs
-        return self._moved(args), {name: self._moved(value) for name, value in kwargs.items()}
+        return self._move_to_meta(args), {name: self._move_to_meta(value) for name, value in kwargs.items()}
 
-    def _moved(self, value: Any) -> Any:
+    def _move_to_meta(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor) and not value.is_meta:
             twin = self._onto_meta.get(value)
             if twin is None:
@@ -359,22 +359,22 @@ class Recorder(compat.TorchDispatchMode):
                 self._onto_meta[value] = twin
             return twin
         if isinstance(value, (list, tuple)):
-            return type(value)(self._moved(item) for item in value)
+            return type(value)(self._move_to_meta(item) for item in value)
         return value
 
-    def _called(self, module: nn.Module) -> None:
+    def _begin_module(self, module: nn.Module) -> None:
         if self._trials is not None:
-            self._trials.called(module, len(self.operators))
+            self._trials.begin(module, len(self.operators))
 
     def _layer_begins(self, module: nn.Module, path: str, call: int) -> None:
         if compat.is_any_autocast_enabled() and (self.on_meta or self.below_autograd):
             self.refuse(AutocastError)
         if self._trials is not None:
             self._trials.begins(module)
-        if self._formula_of(module) is not None:
+        if self._find_formula(module) is not None:
             self._covered += 1
 
-    def _formula_of(self, module: nn.Module) -> Formula | None:
+    def _find_formula(self, module: nn.Module) -> Formula | None:
         kind = type(module)
         if kind not in self._formulas:
             self._formulas[kind] = module_cost(module)
@@ -387,7 +387,7 @@ class Recorder(compat.TorchDispatchMode):
             where = self.layers.current, self.layers.current_call
             for index, record in without_masks(self.operators, module, call, where):
                 self.operators[index] = record
-        formula = self._formula_of(module)
+        formula = self._find_formula(module)
         if formula is None:
             return
         self._covered -= 1
@@ -397,7 +397,7 @@ class Recorder(compat.TorchDispatchMode):
             self.uncounted[f"module::{name}"] += not self._covered
             return
         inputs, outputs = (tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs))
-        cost = evaluated(
+        cost = evaluate_formula(
             f"module {name}",
             lambda: formula(module, inputs, outputs),
             lambda: f"inputs={inputs!r} and outputs={outputs!r}",

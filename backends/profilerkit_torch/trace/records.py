@@ -8,15 +8,15 @@ from typing import Any
 
 from torch import nn
 
-from profilerkit.backend_kit.call_stack import shown_layers
+from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.backend_kit.keras_layers import is_keras, own_states
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
-from profilerkit.trace.rows import depth_of
+from profilerkit.trace.rows import count_depth
 
 from ..compat import keras_value, read_buffers, read_parameters, unsaved_buffers
 from ..model.inventory import Inventory
-from ..model.keras_layers import own_keras_weights, trained_by_keras
-from ..model.packed_weights import are_plain, own_buffers, own_parameters, packed_weights
+from ..model.keras_layers import list_trained_by_keras, own_keras_weights
+from ..model.packed_weights import are_plain, list_packed_weights, own_buffers, own_parameters
 from ..model.scripted import type_name
 from ..model.weights import weight_record
 
@@ -30,13 +30,13 @@ def layer_records(
     identities: dict[Any, int] = {}
     records = []
     inventory = inventory or Inventory(model)
-    trained = trained_by_keras(model) if inventory.holds_keras else set()
-    for path, module in shown_layers(inventory.layers, calls):
+    trained = list_trained_by_keras(model) if inventory.holds_keras else set()
+    for path, module in list_shown_layers(inventory.layers, calls):
         parameters: Sequence[WeightRecord] = ()
         buffers: Sequence[WeightRecord] = ()
         if not inventory.is_bare(module):
             weights_of = (
-                _plain_weights if are_plain(module) and not inventory.further_attributes_of(module) else _own_weights
+                _plain_weights if are_plain(module) and not inventory.find_further_attributes(module) else _own_weights
             )
             parameters, buffers = weights_of(module, identities)
         if inventory.holds_keras:
@@ -62,7 +62,9 @@ def _own_weights(module: nn.Module, identities: dict[Any, int]) -> tuple[list[We
     parameters = [
         weight_record(name, tensor, identities, count=count) for name, tensor, count in own_parameters(module)
     ]
-    parameters += [weight_record(name, tensor, identities, key=key) for name, key, tensor in packed_weights(module)]
+    parameters += [
+        weight_record(name, tensor, identities, key=key) for name, key, tensor in list_packed_weights(module)
+    ]
     buffers = [
         weight_record(name, tensor, identities, persistent=name not in not_saved)
         for name, tensor in own_buffers(module)
@@ -95,7 +97,7 @@ def _record(
 ) -> LayerRecord:
     made = tuple(calls.get(path, ()))
     return LayerRecord(
-        path, type_name(module), depth_of(path), tuple(parameters), tuple(buffers), made, _configuration(module)
+        path, type_name(module), count_depth(path), tuple(parameters), tuple(buffers), made, _configuration(module)
     )
 
 

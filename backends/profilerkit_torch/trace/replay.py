@@ -16,8 +16,8 @@ from profilerkit.trace.records import TensorInfo
 from ..compat import FAKE_MODULE, FakeTensor, HigherOrderOperator, operator, schema_of, storage_address, tag
 from ..costs import Cost, Kind, op_cost
 from ..model.weights import size_of
-from .attention_masks import attended_macs, is_masked
-from .bytes_inside import bytes_inside, unknown_inside
+from .attention_masks import count_attended_macs, is_masked
+from .bytes_inside import bytes_inside, find_unknown_inside
 from .layers import tensor_info
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "Plan",
     "depends_on_values",
     "is_of_stand_ins",
-    "plan_of",
+    "make_plan",
     "signature",
     "tensors_among",
     "tensors_in",
@@ -79,20 +79,20 @@ class Plan:
     #: Of a product: the dtype of what it multiplies, where that is narrower than what it writes.
     product_dtype: str | None = None
 
-    def replayed(self, args: Any) -> Any:
+    def replay(self, args: Any) -> Any:
         """Return the outputs on the meta device without running the operator."""
         if self.in_place:
             return args[0]
         if self.single and self.rebuild:
-            return _made(self.rebuild[0])
-        return tuple(map(_made, self.rebuild or ()))
+            return _make(self.rebuild[0])
+        return tuple(map(_make, self.rebuild or ()))
 
 
-def _made(facts: tuple[torch.Size, tuple[int, ...], torch.dtype] | None) -> torch.Tensor | None:
+def _make(facts: tuple[torch.Size, tuple[int, ...], torch.dtype] | None) -> torch.Tensor | None:
     return None if facts is None else torch.empty_strided(facts[0], facts[1], dtype=facts[2], device=_META)
 
 
-def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device: torch.device | None) -> Plan:
+def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device: torch.device | None) -> Plan:
     """Return what there is to remember of an operator, from its first run; the device is that of the model."""
     cost = op_cost(func, kind, args, kwargs, result)
     outputs = list(tensors_in(result))
@@ -112,18 +112,18 @@ def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device: 
         fresh=not _aliases(func) or func is LIFT,
         has_values=_may_have_values(func, args, in_place),
         bytes_inside=bytes_inside(func, args, kwargs, device),
-        unknown_inside=unknown_inside(func, device),
-        attended_macs=attended_macs(func, args, kwargs, cost.macs if cost else 0),
+        unknown_inside=find_unknown_inside(func, device),
+        attended_macs=count_attended_macs(func, args, kwargs, cost.macs if cost else 0),
         is_masked=is_masked(func, args, kwargs),
-        product_dtype=_multiplied(func, args, outputs) if cost and cost.macs else None,
+        product_dtype=_find_product_dtype(func, args, outputs) if cost and cost.macs else None,
     )
 
 
-def _multiplied(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -> str | None:
+def _find_product_dtype(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -> str | None:
     """Return the dtype of what a product multiplies if that is narrower than what it writes; otherwise None."""
     operands = args[1:] if schema_of(func).name.partition("::")[2].startswith(("add", "_add", "badd")) else args
-    tensors = [tensor_info(each) for each in operands if isinstance(each, torch.Tensor) and each.dim() > 1]
-    return product_dtype([each.dtype for each in tensors], tensor_info(outputs[0]).dtype) if outputs else None
+    tensors = [tensor_info(operand) for operand in operands if isinstance(operand, torch.Tensor) and operand.dim() > 1]
+    return product_dtype([tensor.dtype for tensor in tensors], tensor_info(outputs[0]).dtype) if outputs else None
 
 
 def _may_have_values(func: Any, args: Any, in_place: bool) -> bool:

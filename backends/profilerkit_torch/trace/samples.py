@@ -12,7 +12,7 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit import samples
 from profilerkit.backend_kit.samples import InputLayout
 
-from ..model.modules import named_layers, parameters_of
+from ..model.modules import list_layers, list_parameters
 from ..model.wrapped import inner_model
 from .tracing import trace_model
 
@@ -28,8 +28,8 @@ def count_samples(model: nn.Module, inputs: ModelInputs) -> int | None:
     A model is traced only if one of its layers may take them as anything but a batch along the first dimension.
     """
     shapes = list(_shapes(inputs.leaves()))
-    layers = list(named_layers(inner_model(model)))
-    has_parameters = bool(parameters_of(model))
+    layers = list(list_layers(inner_model(model)))
+    has_parameters = bool(list_parameters(model))
     layouts = {path: layout for path, module in layers if (layout := _layout(module, has_parameters)) is not None}
     if not any(samples.may_have_no_batch_first(layout, shapes) for layout in layouts.values()):
         return None

@@ -15,24 +15,24 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import ModelChangedWarning, ModelInputs
-from profilerkit.backend_kit.failures import backend_failed, raised_by_backend
+from profilerkit.backend_kit.failures import backend_failed, find_raising_line
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distinct
 
 from ..compat import TorchDispatchMode, make_tensor
 from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
-from ..model.modules import parameters_of
+from ..model.modules import list_parameters
 from ..model.tensors import has_own_function
 from ..untouched.caller_context import as_caller
 from ..untouched.leftovers import Surroundings, clear_frames, remove_leftovers, without_frames
 from ..untouched.mutable_inputs import InputObjects
-from ..untouched.preservation import preserved, substitute
+from ..untouched.preservation import preserve, substitute
 from ..untouched.write_guard import WriteGuard
 from .asked_names import answer_names, find_namespaces
 from .grad_modes import below_autograd
-from .graph_replays import missing_replays
-from .higher_order import called_directly
+from .graph_replays import count_missing_replays
+from .higher_order import call_directly
 from .layers import LayerStack
 from .live_bytes import LiveBytes
 from .passes import InferencePass
@@ -40,7 +40,7 @@ from .questions import Questions, UnansweredError, can_ask, has_type_question
 from .recorder import Recorder
 from .records import layer_records
 
-__all__ = ["LeftBehindError", "StandIns", "can_run", "meta_twin", "traced"]
+__all__ = ["LeftBehindError", "StandIns", "can_run", "meta_twin", "trace_pass"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class LeftBehindError(RuntimeError):
         self.trace = trace
 
 
-def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: InferencePass) -> ModelTrace:
+def trace_pass(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: InferencePass) -> ModelTrace:
     """Return the trace of one pass, with stand-ins for weights and inputs; errors of the model pass through.
 
     What the pass leaves outside the model is taken away. Raises `LeftBehindError` where that cannot be done with what
@@ -82,13 +82,13 @@ def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: Inf
     lives: list[LiveBytes] = []
     outcome: ModelTrace | Exception
     try:
-        outcome = _traced(model, inputs, stand_ins, kind, inventory, lives)
+        outcome = _trace_pass(model, inputs, stand_ins, kind, inventory, lives)
     except Exception as error:
         if stand_ins.weight is None or isinstance(error, MemoryError) or not can_run(model):
             clear_frames(error)
             remove_leftovers(lambda: _alive(lives), surroundings)
             raise
-        location = raised_by_backend(error, __package__)
+        location = find_raising_line(error, __package__)
         outcome = without_frames(error)  # not reported: the next attempt says what is wrong
         if location is not None:
             outcome = backend_failed(outcome, "torch", location)
@@ -104,7 +104,7 @@ def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: Inf
 
 def can_run(model: nn.Module) -> bool:
     """Return whether a model has values to run with: none is lazy, or on the meta device."""
-    return not (is_lazy(model) or any(parameter.is_meta for parameter in parameters_of(model)))
+    return not (is_lazy(model) or any(parameter.is_meta for parameter in list_parameters(model)))
 
 
 _STILL_HELD = "the model keeps tensors of a pass on {method} where profilerkit cannot take them away"
@@ -129,7 +129,7 @@ def _alive(lives: Iterable[LiveBytes]) -> set[int]:
     return {key for live in lives for key in live.left()}
 
 
-def _traced(
+def _trace_pass(
     model: nn.Module,
     inputs: ModelInputs,
     stand_ins: StandIns,
@@ -142,7 +142,7 @@ def _traced(
     leaves = (leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))
     guard = WriteGuard([*objects.tensors, *leaves], [a for _, a in inventory.aliases], counting=inventory.tensors)
     records: tuple[LayerRecord, ...] = ()
-    with guard.restoring(), preserved(model, inventory=inventory), objects.restoring(), ExitStack() as active:
+    with guard.restore_at_end(), preserve(model, inventory=inventory), objects.restore_at_end(), ExitStack() as active:
         torch.backends.mha.set_fastpath_enabled(False)
         substitutes = {} if stand_ins.weight is None else substitute(model, stand_ins.weight, inventory)
         kind.prepare(model)
@@ -152,9 +152,9 @@ def _traced(
             build_without_values(model, inputs)
             _fill_variables(inventory, stand_ins)
         elif lazy:
-            lives.append(_sized_by_a_call(model, standing_in, stand_ins, guard))
+            lives.append(_size_by_a_call(model, standing_in, stand_ins, guard))
         made = Inventory(model) if lazy else inventory
-        layers = _following(kind.layer_stack(model, made), stand_ins)
+        layers = _follow_calls(kind.layer_stack(model, made), stand_ins)
         recorder = _recorder(kind, layers, stand_ins)
         lives.append(recorder.live)
         recorder.origins.has_values |= any(tensor.is_floating_point() for tensor in objects.tensors)
@@ -166,9 +166,9 @@ def _traced(
         held_bytes, input_bytes = _alive_before(recorder, made, substitutes, standing_in, users)
         _watch_questions(recorder, inventory, inputs, standing_in, substitutes, stand_ins)
         active.enter_context(_around(recorder))
-        active.enter_context(missing_replays(recorder))
+        active.enter_context(count_missing_replays(recorder))
         watching = nullcontext() if on_meta else guard
-        for context in (kind.grad_mode(), called_directly(), watching, layers.following(), stand_ins.mode, recorder):
+        for context in (kind.grad_mode(), call_directly(), watching, layers.follow(), stand_ins.mode, recorder):
             active.enter_context(context)
         kind.run(model, standing_in, recorder)
         active.close()
@@ -177,10 +177,10 @@ def _traced(
             records = layer_records(model, layers.calls)
     records = records or layer_records(model, layers.calls, inventory)
     notes = (*_notes(lazy, layers.strangers), *kind.notes(), *recorder.notes)
-    return _trace_of(records, recorder, held_bytes, input_bytes, stand_ins.method, notes)
+    return _build_trace(records, recorder, held_bytes, input_bytes, stand_ins.method, notes)
 
 
-def _unread(substitutes: dict[int, torch.Tensor], standing_in: ModelInputs) -> Iterator[int]:
+def _list_unread(substitutes: dict[int, torch.Tensor], standing_in: ModelInputs) -> Iterator[int]:
     """Yield the ``id`` of each tensor that stands for itself because its shape does not tell what it stores."""
     yield from (number for number, twin in substitutes.items() if number == id(twin) and not is_plain(twin))
     yield from (id(leaf) for leaf in standing_in.leaves() if isinstance(leaf, torch.Tensor) and not is_plain(leaf))
@@ -193,7 +193,7 @@ def _recorder(kind: InferencePass, layers: LayerStack, stand_ins: StandIns) -> R
     return recorder
 
 
-def _following(layers: LayerStack, stand_ins: StandIns) -> LayerStack:
+def _follow_calls(layers: LayerStack, stand_ins: StandIns) -> LayerStack:
     """Return the stack, which keeps its calls where they are found after an error."""
     layers.calls = stand_ins.calls
     return layers
@@ -202,7 +202,7 @@ def _following(layers: LayerStack, stand_ins: StandIns) -> LayerStack:
 @contextmanager
 def _around(recorder: Recorder) -> Iterator[None]:
     """Note threads and tensors of others; silence what torch says of models that are compiled under global hooks."""
-    with warnings.catch_warnings(), recorder.origins.following():
+    with warnings.catch_warnings(), recorder.origins.follow():
         warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
         yield
 
@@ -225,7 +225,7 @@ def _require_answers(recorder: Recorder, inventory: Inventory) -> None:
     recorder.layers.warn_of_intruders()
 
 
-def _trace_of(
+def _build_trace(
     records: tuple[LayerRecord, ...],
     recorder: Recorder,
     held_bytes: int,
@@ -267,7 +267,7 @@ def _watch_questions(
 ) -> None:
     """Let the integers of the model's buffers and inputs be known, and answer where its tensors are as a run would."""
     if recorder.stands_in:
-        recorder.unread = frozenset(_unread(substitutes, standing_in))
+        recorder.unread = frozenset(_list_unread(substitutes, standing_in))
         for buffer in inventory.buffers:
             if id(buffer) in substitutes:
                 recorder.values.read_from(substitutes[id(buffer)], buffer)
@@ -281,11 +281,11 @@ def _watch_questions(
         return
     device = recorder.device if recorder.on_meta else None
     namespaces = find_namespaces(inventory.modules, inputs.function)
-    recorder.questions = partial(_answering, Questions(recorder, device), namespaces, stand_ins.mode)
+    recorder.questions = partial(_answer, Questions(recorder, device), namespaces, stand_ins.mode)
 
 
 @contextmanager
-def _answering(questions: Questions, namespaces: Sequence[dict[str, Any]], mode: Any) -> Iterator[None]:
+def _answer(questions: Questions, namespaces: Sequence[dict[str, Any]], mode: Any) -> Iterator[None]:
     """Answer the model's questions while code of its own runs."""
     with answer_names(namespaces, mode), questions:
         yield
@@ -298,7 +298,7 @@ def _fill_variables(inventory: Inventory, stand_ins: StandIns) -> None:
             fill_variables(module)
 
 
-def _sized_by_a_call(model: nn.Module, standing_in: ModelInputs, stand_ins: StandIns, guard: WriteGuard) -> LiveBytes:
+def _size_by_a_call(model: nn.Module, standing_in: ModelInputs, stand_ins: StandIns, guard: WriteGuard) -> LiveBytes:
     """Give lazy parameters their sizes by a first call, which inference mode would not let it; return what it made."""
     first = Recorder(LayerStack(model), on_meta=stand_ins.weight is meta_twin)
     with torch.no_grad(), guard, stand_ins.mode, first, as_caller():
@@ -332,13 +332,13 @@ def _alive_before(
     the stand-in of each tensor by its ``id``, ``user_tensors`` the ``id`` of each tensor among the user's inputs.
     """
 
-    def added(tensor: torch.Tensor) -> int:
+    def add(tensor: torch.Tensor) -> int:
         twin = substitutes.get(id(tensor), tensor)
         return recorder.live.add(twin, 0, twin is not tensor)
 
     for weight in (*inventory.parameters, *inventory.buffers):
-        added(weight)
-    others = sum(added(tensor) for tensor in inventory.attributes if id(tensor) not in inventory.of_training)
+        add(weight)
+    others = sum(add(tensor) for tensor in inventory.attributes if id(tensor) not in inventory.of_training)
     for leaf in (*inputs.leaves(), *InputObjects(inputs).tensors):
         if isinstance(leaf, torch.Tensor):
             recorder.live.add(leaf, size=leaf.numel() * leaf.element_size(), made=id(leaf) not in user_tensors)

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from ..model.wrapped import has_wrappers, unwrapped
+from ..model.wrapped import has_wrappers, unwrap
 from ..untouched.caller_context import apart
-from ..untouched.preservation import preserved
+from ..untouched.preservation import preserve
 from ..untouched.temporary_settings import operator_by_operator
 
 __all__ = ["traceable"]
@@ -22,5 +22,5 @@ def traceable(model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[nn.Mod
         if not has_wrappers(modules):
             yield model
             return
-        with preserved(model):
-            yield unwrapped(model, modules)
+        with preserve(model):
+            yield unwrap(model, modules)

@@ -20,15 +20,15 @@ from torch.nn.parameter import is_lazy as is_unsized
 from profilerkit import BackendFailedError, CostFormulaError, ModelInputs, NotOfferedError
 from profilerkit.process.collector import collector_paused
 from profilerkit.process.restoring import restored
-from profilerkit.trace.conditions import formulas_used, noted
+from profilerkit.trace.conditions import formulas_used, write_notes
 from profilerkit.trace.records import LayerCall, ModelTrace
 
 from ..compat import FAKE_MODULE, FakeTensorMode, lacking, unseen_by_subclasses
 from ..costs import is_plain
 from ..costs.registry import COSTS
 from ..model.inventory import is_lazy
-from ..model.keras_layers import called_as_keras_does, holds_keras
-from ..model.modules import device_of, modules_of
+from ..model.keras_layers import adapt_to_keras, holds_keras
+from ..model.modules import find_device, list_modules
 from ..model.scripted import frozen_weights, notes_on_scripts
 from ..model.tensors import has_own_function, view_like
 from ..model.wrapped import rank_share, with_wrapper
@@ -37,7 +37,7 @@ from .conditions import conditions
 from .grad_modes import GRAD_MODES, PassError, below_autograd
 from .passes import InferencePass, needs_autograd
 from .records import layer_records
-from .static_pass import LeftBehindError, StandIns, can_run, meta_twin, traced
+from .static_pass import LeftBehindError, StandIns, can_run, meta_twin, trace_pass
 from .traceable import traceable
 
 __all__ = ["trace_model"]
@@ -54,11 +54,13 @@ def trace_model(
 
     A model that raises leaves its layers, and the error as ``failure``. Of a wrapped model, that inside is traced.
     """
-    modules = modules_of(model)
+    modules = list_modules(model)
     share, frozen = rank_share(modules), frozen_weights(modules)
     with traceable(model, modules) as inside:
-        trace = _traced_model(inside, None if inputs is None else with_wrapper(inputs, model), kinds)
-    made_under = noted((*conditions(model), *formulas_used(trace, COSTS.added()))) if trace.failure is None else ()
+        trace = _trace_model(inside, None if inputs is None else with_wrapper(inputs, model), kinds)
+    made_under = (
+        write_notes((*conditions(model), *formulas_used(trace, COSTS.list_added()))) if trace.failure is None else ()
+    )
     scripts = notes_on_scripts(modules) if trace.operators else ()
     remarks = (*scripts, *([str(share)] if share else ()), *made_under, *lacking)
     if not (remarks or frozen):
@@ -67,14 +69,14 @@ def trace_model(
     return replace(trace, notes=notes, rank=share, unmade_weights=trace.unmade_weights or frozen)
 
 
-def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[InferencePass]) -> ModelTrace:
+def _trace_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[InferencePass]) -> ModelTrace:
     if inputs is None:
         return _layers_alone(model)
     errors: list[Exception] = []
     failure: Exception | None = None
-    called = called_as_keras_does(model, inputs)
+    called = adapt_to_keras(model, inputs)
     # Keras moves meta tensors to its own device, and needs values there: it gets fake ones.
-    attempts = (_on_fake, _for_real) if holds_keras(modules_of(model)) else (_on_meta, _on_fake, _for_real)
+    attempts = (_on_fake, _for_real) if holds_keras(list_modules(model)) else (_on_meta, _on_fake, _for_real)
     calls: Calls = {}
     for kind in kinds:
         errors.clear()
@@ -93,13 +95,13 @@ def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[
                 if isinstance(error, PassError) and kind.grad_mode is below_autograd:
                     break
         if failure is None or kind.grad_mode is torch.no_grad:  # with gradients it may be another one
-            failure, calls = kind.failed(_offered(errors[-1]), inputs), calls_before[id(errors[-1])]
+            failure, calls = kind.explain_failure(_require_offered(errors[-1]), inputs), calls_before[id(errors[-1])]
         if not any(needs_autograd(error) for error in errors):
             break
     return _layers_alone(model, failure, calls)
 
 
-def _offered(error: Exception) -> Exception:
+def _require_offered(error: Exception) -> Exception:
     """Return an error of the model's; raise one that says what this release of torch does not have for a pass."""
     if isinstance(error, NotOfferedError):
         raise error
@@ -134,7 +136,7 @@ def _on_meta(
 
     # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
     with collector_paused():
-        return traced(model, inputs, StandIns("meta tensors", meta_twin, stand_in, calls=calls), kind)
+        return trace_pass(model, inputs, StandIns("meta tensors", meta_twin, stand_in, calls=calls), kind)
 
 
 def _on_fake(
@@ -146,7 +148,7 @@ def _on_fake(
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     # What torch remembers for all fake modes would keep packed weights alive, and refuses to compare them.
     mode.cache_enabled &= not any(
-        isinstance(value, torch.ScriptObject) for m in modules_of(model) for value in vars(m).values()
+        isinstance(value, torch.ScriptObject) for m in list_modules(model) for value in vars(m).values()
     )
 
     def fake_twin(tensor: torch.Tensor) -> torch.Tensor:
@@ -168,7 +170,7 @@ def _on_fake(
     log = logging.getLogger(FAKE_MODULE)  # it logs each failure, which is handled here
     with restored(partial(setattr, log, "disabled", log.disabled)):
         log.disabled = True
-        return traced(model, inputs, StandIns("fake tensors", fake_twin, stand_in, mode, calls), kind)
+        return trace_pass(model, inputs, StandIns("fake tensors", fake_twin, stand_in, mode, calls), kind)
 
 
 def _for_real(
@@ -182,8 +184,8 @@ def _for_real(
         return replace(left_behind.trace, notes=(*left_behind.trace.notes, str(left_behind)))
     reason = str(left_behind) if left_behind else f"on shapes alone {_first_line(errors[0])}"
     _make_example_of_nested()
-    placed = on_device(inputs, device_of(model), views=kind.grad_mode is not torch.enable_grad)
-    trace = traced(model, placed, StandIns("a real run", None, lambda leaf: leaf, calls=calls), kind)
+    placed = on_device(inputs, find_device(model), views=kind.grad_mode is not torch.enable_grad)
+    trace = trace_pass(model, placed, StandIns("a real run", None, lambda leaf: leaf, calls=calls), kind)
     note = f"counted in a real run: {reason}"
     return replace(trace, notes=(*trace.notes, note))
 

@@ -56,5 +56,5 @@ class StepAttention(FusedAttention):
         if mask is None or mask.dtype is not torch.bool:
             return super()._attention(query, key, *args, **kwargs)
         scores = query.shape[:-1].numel() * key.shape[-2]
-        with self._recorder.choosing(scores):
+        with self._recorder.choose_scores(scores):
             return super()._attention(query, key, *args, **kwargs)

@@ -104,7 +104,7 @@ class TrainingRecorder(Recorder):
                 self._owners.setdefault(id(parameter), path)
 
     @contextmanager
-    def going_backward(self) -> Iterator[None]:
+    def record_backward(self) -> Iterator[None]:
         """Record what is done inside as the backward pass."""
         self.phase, self.live.part = "backward", "other"
         with self.layers.apart():
@@ -112,7 +112,7 @@ class TrainingRecorder(Recorder):
         self._left_bytes = self.live.total
 
     @contextmanager
-    def choosing(self, scores: int) -> Iterator[None]:
+    def choose_scores(self, scores: int) -> Iterator[None]:
         """Record attention with a mask of booleans, which torch adds as numbers to so many scores."""
         self._chosen_scores = scores
         try:

@@ -33,7 +33,7 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     is_class = isinstance(optimizer, type)
     if not (issubclass(optimizer, torch.optim.Optimizer) if is_class else isinstance(optimizer, torch.optim.Optimizer)):
         return f"the state of {_name(optimizer)}, which is no torch.optim.Optimizer; give one, or the name of one"
-    has = None if is_class or not optimizer.state else _bytes_of(optimizer.state)
+    has = None if is_class or not optimizer.state else _count_bytes(optimizer.state)
     try:
         copy = optimizer(_twins(weights)) if is_class else _on_meta(optimizer)
         if has is None:
@@ -50,7 +50,7 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
             f"the state of {_name(optimizer)}, which did not step on meta tensors "
             f"({type(error).__name__}: {error_line(error)}); give an optimizer that has stepped, or the name of one"
         )
-    return OptimizerBytes(_bytes_of(copy.state) if has is None else has, watched.most)
+    return OptimizerBytes(_count_bytes(copy.state) if has is None else has, watched.most)
 
 
 _ITEM = operator("aten._local_scalar_dense.default")
@@ -123,7 +123,7 @@ def _step(optimizer: Any) -> None:
     getattr(step, "__wrapped__", step)(optimizer)
 
 
-def _bytes_of(state: Any) -> int:
+def _count_bytes(state: Any) -> int:
     return sum(map(size_of, _distinct(tensors_in(dict(state), lambda value: isinstance(value, torch.Tensor)))))
 
 

@@ -19,7 +19,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in
-from profilerkit.backend_kit.failures import raised_by_backend
+from profilerkit.backend_kit.failures import find_raising_line
 from profilerkit.error_text import error_line
 from profilerkit.errors import BackendFailedError, ModelFailedError
 from profilerkit.process.restoring import call_each, for_each, restored
@@ -31,7 +31,7 @@ from ..compat import (
     disable_dispatch_modes,
     run_backward,
 )
-from ..model.modules import device_of, modules_of, named_layers, named_parameters_of, parameters_of
+from ..model.modules import find_device, list_layers, list_modules, list_named_parameters, list_parameters
 from ..running.passes import without_hooks_once_accumulated
 from ..trace.layers import LayerStack
 from ..trace.passes import InferencePass
@@ -65,8 +65,8 @@ class TrainingPass(InferencePass):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(torch.enable_grad)
-        self._device = device_of(model)
-        self._user_parameters = {id(parameter) for parameter in parameters_of(model)}
+        self._device = find_device(model)
+        self._user_parameters = {id(parameter) for parameter in list_parameters(model)}
         self._went_forward = False
         self._notes: list[str] = []
 
@@ -77,7 +77,7 @@ class TrainingPass(InferencePass):
         """
         self._went_forward = False
         self._notes.clear()
-        modules = modules_of(model)
+        modules = list_modules(model)
         if not any(getattr(module, "training", True) for module in modules):
             for module in modules:
                 module.training = True
@@ -85,23 +85,25 @@ class TrainingPass(InferencePass):
             for name in MODULE_GRADIENT_HOOKS:
                 if module.__dict__.get(name):
                     module.__dict__[name] = OrderedDict()
-        if any(id(parameter) in self._user_parameters for parameter in parameters_of(model)):
+        if any(id(parameter) in self._user_parameters for parameter in list_parameters(model)):
             self._substitute_own(model)
-        for parameter in parameters_of(model):
+        for parameter in list_parameters(model):
             parameter.grad = None
 
     def _substitute_own(self, model: nn.Module) -> None:
         """Substitute the user's parameters by others that share their values, where that can be done."""
-        if not any(isinstance(module, torch.jit.ScriptModule) for module in modules_of(model)):
+        if not any(isinstance(module, torch.jit.ScriptModule) for module in list_modules(model)):
             substitute(model, lambda tensor: _alias(tensor) if id(tensor) in self._user_parameters else tensor)
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
         """Run the forward and the backward pass; errors of the model pass through."""
-        recorder.owns(named_layers(model))
+        recorder.owns(list_layers(model))
         objects = inputs.map(lambda leaf: _alias(leaf) if _needs_gradient(leaf) else leaf)
         with (
             _without_global_backward_hooks(),
-            _without_hooks([parameter for parameter in parameters_of(model) if id(parameter) in self._user_parameters]),
+            _without_hooks(
+                [parameter for parameter in list_parameters(model) if id(parameter) in self._user_parameters]
+            ),
             torch.autograd.set_multithreading_enabled(False),
             StepAttention(self._device, recorder),
         ):
@@ -110,14 +112,14 @@ class TrainingPass(InferencePass):
                 outputs = copy_context().run(objects.run, model)
             self._went_forward = True
             recorder.origins.check_results(outputs)
-            differentiated = list(_differentiated(outputs))
+            differentiated = list(_list_differentiated(outputs))
             if differentiated:
                 self._backward(model, differentiated, recorder)
             else:
                 self._notes.append("no output depends on a trainable weight, so that there is no backward pass")
 
     def _backward(self, model: nn.Module, outputs: list[torch.Tensor], recorder: Any) -> None:
-        trained = [(name, p) for name, p in named_parameters_of(model) if p.requires_grad]
+        trained = [(name, p) for name, p in list_named_parameters(model) if p.requires_grad]
         stops: list[Callable[[], None]] = []
         with restored(partial(call_each, stops), in_child=False):
             for _, parameter in trained:
@@ -128,7 +130,7 @@ class TrainingPass(InferencePass):
                 start = torch.empty_like(loss)
             for tensor in (loss, start):
                 recorder.live.add(tensor, 0)
-            with as_caller(), recorder.questions(), recorder.going_backward():
+            with as_caller(), recorder.questions(), recorder.record_backward():
                 # A mode sees nothing in a function that it handles, such as ``backward``: no index of a checkpoint.
                 if recorder.stands_in:
                     recorder.origins.is_indexing = True
@@ -145,10 +147,10 @@ class TrainingPass(InferencePass):
         """Return which trainable weights get no gradient."""
         return tuple(self._notes)
 
-    def failed(self, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
+    def explain_failure(self, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
         """Return the error of a model that raised, in its forward pass or only in the backward pass."""
-        if not self._went_forward or raised_by_backend(error, __package__):
-            return super().failed(error, inputs)
+        if not self._went_forward or find_raising_line(error, __package__):
+            return super().explain_failure(error, inputs)
         failure = ModelFailedError(
             f"the model runs, but its backward pass raised {type(error).__name__}: {error_line(error)}; it was called "
             f"with {inputs!r}, can it be trained on these?"
@@ -170,7 +172,7 @@ class _SumOfOutputs(torch.autograd.Function):
         return tuple(map(torch.ones_like, ctx.outputs))
 
 
-def _differentiated(outputs: Any) -> Iterator[torch.Tensor]:
+def _list_differentiated(outputs: Any) -> Iterator[torch.Tensor]:
     """Yield, each once, the outputs that need gradients; the model's own loss alone where it returns one."""
     loss = outputs.get("loss") if isinstance(outputs, Mapping) else getattr(outputs, "loss", None)
     if isinstance(loss, torch.Tensor) and loss.requires_grad and loss.numel() == 1:

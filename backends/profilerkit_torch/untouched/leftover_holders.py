@@ -57,11 +57,11 @@ def _namespaces(dicts: list[dict[Any, Any]]) -> set[int]:
 
     All are searched for at once: each search goes through the memory.
     """
-    globals_ids = {id(each) for each in dicts if "__builtins__" in each}
+    globals_ids = {id(namespace) for namespace in dicts if "__builtins__" in namespace}
     for owner in gc.get_referrers(*dicts) if dicts else ():
         globals_ids.add(id(getattr(owner, "__dict__", None)))
         if isinstance(owner, type):
-            globals_ids |= {id(each) for each in dicts if each.keys() == owner.__dict__.keys()}
+            globals_ids |= {id(namespace) for namespace in dicts if namespace.keys() == owner.__dict__.keys()}
     return globals_ids
 
 

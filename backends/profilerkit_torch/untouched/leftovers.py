@@ -25,7 +25,7 @@ from torch.nn.modules import module as torch_module
 from profilerkit import ModelInputs
 from profilerkit.process.cached import once_for_each
 from profilerkit.process.collector import frozen_objects_found
-from profilerkit.process.contents import slots_of
+from profilerkit.process.contents import list_slots
 from profilerkit.process.restoring import for_each, restored
 
 from ..compat import GLOBAL_CALL_HOOKS, TensorBase, call_hooks
@@ -33,7 +33,7 @@ from ..model.inventory import Inventory
 from ..model.modules import CONTAINERS, EMPTY, reachable
 from ..model.tensors import storage_key
 from .leftover_holders import forget_in_caches
-from .snapshots import SlotsSnapshot, copied, own_classes, refill
+from .snapshots import SlotsSnapshot, copy_container, own_classes, refill
 
 __all__ = ["Surroundings", "clear_frames", "outside_restored", "remove_leftovers", "tensors_alive", "without_frames"]
 
@@ -60,8 +60,8 @@ class Surroundings:
         self._bindings: dict[int, _Bindings] = {}
         #: For each function of the user's, the names that its code uses.
         self.names: list[frozenset[str]] = []
-        self._methods = _methods_of(inventory)
-        functions = list(_functions_of(inventory, inputs, self._methods))
+        self._methods = _list_methods(inventory)
+        functions = list(_list_functions(inventory, inputs, self._methods))
         for _ in range(_CALLS):
             functions = [inner for function in functions for inner in self._note_function(function)]
 
@@ -123,7 +123,7 @@ class Surroundings:
         if id(cell) in self._noted:
             return []
         self._noted[id(cell)] = cell
-        content = _content_of(cell)
+        content = _read_content(cell)
         self.holders.append((cell, name, content, partial(_fill, cell, content)))
         if isinstance(content, _CALLED):
             return [content]
@@ -140,10 +140,10 @@ class Surroundings:
     def _note_value(self, value: Any, name: str) -> None:
         self._noted[id(value)] = value
         if not isinstance(value, CONTAINERS):
-            before = SlotsSnapshot(value, slots_of(type(value)))
+            before = SlotsSnapshot(value, list_slots(type(value)))
             self.holders.append((value, name, before.values, before.restore))
         elif len(value) <= _LONG:
-            content = copied(value)
+            content = copy_container(value)
             self.holders.append((value, name, content, partial(refill, value, content)))
 
 
@@ -182,7 +182,7 @@ STORE_GLOBAL = opmap["STORE_GLOBAL"]
 _NESTED = 4
 
 
-def _methods_of(inventory: Inventory) -> dict[str, list[Any]]:
+def _list_methods(inventory: Inventory) -> dict[str, list[Any]]:
     """Return by name the methods and properties of the model's own classes."""
     methods: dict[str, list[Any]] = {}
     for cls in own_classes(inventory.modules):
@@ -197,7 +197,7 @@ def _methods_of(inventory: Inventory) -> dict[str, list[Any]]:
     return methods
 
 
-def _functions_of(inventory: Inventory, inputs: ModelInputs, methods: dict[str, list[Any]]) -> Iterator[Any]:
+def _list_functions(inventory: Inventory, inputs: ModelInputs, methods: dict[str, list[Any]]) -> Iterator[Any]:
     """Yield the functions that a model's call begins with: forward, special methods, attributes and hooks."""
     for name in [name for name in methods if name == "forward" or name.startswith("__")]:
         yield from methods.pop(name)
@@ -210,7 +210,7 @@ def _functions_of(inventory: Inventory, inputs: ModelInputs, methods: dict[str, 
     yield inputs.function
 
 
-def _content_of(cell: CellType) -> Any:
+def _read_content(cell: CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:
@@ -285,7 +285,7 @@ def remove_leftovers(alive: Callable[[], set[int]], surroundings: Surroundings) 
     left = _alive_after_collection(alive)
     if not left or not _has_tensors(left):
         return [], False
-    names = [*_restored(left, surroundings)]
+    names = [*_restore(left, surroundings)]
     surroundings.forget()
     left = _alive_after_collection(alive)
     if left:
@@ -308,18 +308,18 @@ def outside_restored(inventory: Inventory, inputs: ModelInputs) -> Iterator[None
 
 def _restore_tensors(holder: Any, name: str, before: Any, restore: Callable[[], None]) -> None:
     """Put back what a holder had, where it has tensors that were not there before."""
-    if not isinstance(holder, _LRU) and any(_has_a_tensor(value) for _, value in _changed(holder, before)):
+    if not isinstance(holder, _LRU) and any(_has_a_tensor(value) for _, value in _find_changes(holder, before)):
         restore()
 
 
 def _has_a_tensor(value: Any) -> bool:
-    return any(isinstance(each, torch.Tensor) for each in reachable((value,)))
+    return any(isinstance(one_value, torch.Tensor) for one_value in reachable((value,)))
 
 
-def _restored(left: set[int], surroundings: Surroundings) -> Iterator[str]:
+def _restore(left: set[int], surroundings: Surroundings) -> Iterator[str]:
     """Put back what holds tensors that were left; yield its names."""
     for holder, name, before, restore in surroundings.holders:
-        changed = dict(_changed(holder, before))
+        changed = dict(_find_changes(holder, before))
         if not changed:
             continue
         leading = [key for key, value in changed.items() if _leads_to(value, left)]
@@ -331,14 +331,14 @@ def _restored(left: set[int], surroundings: Surroundings) -> Iterator[str]:
             yield from (f"{name.removeprefix('globals of ')}.{key}" for key in leading) if is_namespace else (name,)
 
 
-def _changed(holder: Any, before: Any) -> Iterator[tuple[Any, Any]]:
+def _find_changes(holder: Any, before: Any) -> Iterator[tuple[Any, Any]]:
     """Yield what a holder has now that it had not before, by name or index."""
     if isinstance(holder, _LRU):
         if holder.cache_info() != before:
             yield "", gc.get_referents(holder)
         return
     if isinstance(holder, CellType):
-        now: dict[Any, Any] = {"": _content_of(holder)}
+        now: dict[Any, Any] = {"": _read_content(holder)}
         before = {"": before}
     elif isinstance(before, _Bindings):
         now = {name: holder.get(name, EMPTY) for name in before}

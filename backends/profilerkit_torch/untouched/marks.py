@@ -27,7 +27,7 @@ def restorer_of_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
     marked: list[torch.Tensor] = []
     for tensor in _with_inner_tensors(tensors):
         (marked if _has_marks(tensor) else bare).append(tensor)
-    noted = [(tensor, dict(tensor.__dict__), _hooks_of(tensor)) for tensor in marked]
+    noted = [(tensor, dict(tensor.__dict__), _list_hooks(tensor)) for tensor in marked]
 
     def restore() -> None:
         new: list[Any] = [(tensor, {}, [(None, {})] * len(_HOOKS)) for tensor in bare if _has_marks(tensor)]
@@ -48,16 +48,16 @@ def _with_inner_tensors(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tenso
         yield tensor
         if type(tensor) not in _PLAIN and hasattr(tensor, "__tensor_flatten__"):
             inner = [getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]]
-            yield from _with_inner_tensors(each for each in inner if isinstance(each, torch.Tensor))
+            yield from _with_inner_tensors(part for part in inner if isinstance(part, torch.Tensor))
 
 
 def _has_marks(tensor: Any) -> bool:
     return bool(tensor.__dict__) or any(getattr(tensor, name) is not None for name in _HOOKS)
 
 
-def _hooks_of(tensor: Any) -> list[tuple[Any, dict[Any, Any]]]:
+def _list_hooks(tensor: Any) -> list[tuple[Any, dict[Any, Any]]]:
     mappings = [getattr(tensor, name) for name in _HOOKS]
-    return [(each, dict(each) if each else {}) for each in mappings]
+    return [(mapping, dict(mapping) if mapping else {}) for mapping in mappings]
 
 
 def _restore_hooks(tensor: Any, name: str, before: Any, content: dict[Any, Any]) -> None:

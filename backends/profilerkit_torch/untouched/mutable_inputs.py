@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from profilerkit import ModelInputs
-from profilerkit.process.contents import slots_of
+from profilerkit.process.contents import list_slots
 from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..compat import unseen_by_subclasses
@@ -13,7 +13,7 @@ from ..model.modules import CONTAINERS, reachable
 from ..model.tensors import has_values, is_twin, view_like
 from .marks import restorer_of_marks
 from .preservation import restorers_of_tensors
-from .snapshots import SlotsSnapshot, copied, refill
+from .snapshots import SlotsSnapshot, copy_container, refill
 
 __all__ = ["InputObjects", "on_device"]
 
@@ -26,7 +26,7 @@ def on_device(inputs: ModelInputs, device: torch.device, *, views: bool = True) 
     """
     copies: dict[int, torch.Tensor] = {}
 
-    def placed(leaf: object) -> object:
+    def move(leaf: object) -> object:
         if not isinstance(leaf, torch.Tensor):
             return leaf
         if id(leaf) not in copies:  # an input given twice stays one tensor
@@ -35,7 +35,7 @@ def on_device(inputs: ModelInputs, device: torch.device, *, views: bool = True) 
             copies[id(leaf)] = moved.requires_grad_() if leaf.requires_grad else moved
         return copies[id(leaf)]
 
-    return inputs.map(placed)
+    return inputs.map(move)
 
 
 class InputObjects:
@@ -49,8 +49,8 @@ class InputObjects:
         values = list(reachable([leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)]))
         #: The tensors that objects lead to: inputs like any.
         self.tensors = [value for value in values if isinstance(value, torch.Tensor)]
-        self._contents = [(value, copied(value)) for value in values if isinstance(value, CONTAINERS)]
-        self._slots = [SlotsSnapshot(value, slots) for value in values if (slots := slots_of(type(value)))]
+        self._contents = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]
+        self._slots = [SlotsSnapshot(value, slots) for value in values if (slots := list_slots(type(value)))]
         tensors = [*self.tensors, *(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))]
         with unseen_by_subclasses():
             twins = [(tensor, tensor.data) for tensor in tensors if has_values(tensor)]
@@ -71,6 +71,6 @@ class InputObjects:
         with unseen_by_subclasses():
             call_each(self._of_tensors)
 
-    def restoring(self) -> restored:
+    def restore_at_end(self) -> restored:
         """Return a block that restores the objects and the tensors at the end, after errors too."""
         return restored(self.restore, self._restore_tensors, in_child=False)

@@ -1,6 +1,6 @@
 """Handing the user's model back exactly as it came, and the process around it, without copying the model.
 
-`preserved` notes every module's attributes, flags and class, every parameter's gradient, and the process' state, and
+`preserve` notes every module's attributes, flags and class, every parameter's gradient, and the process' state, and
 puts back what changed. Inside it, `substitute` lets other tensors stand in for the model's.
 """
 
@@ -17,25 +17,25 @@ from torch import nn
 
 from profilerkit import ModelChangedWarning
 from profilerkit.arguments.structures import map_leaves
-from profilerkit.process.contents import slots_of
+from profilerkit.process.contents import list_slots
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import Step, for_each, restored
 
 from ..compat import count_writes, is_view, replace_tensors
 from ..model.inventory import Inventory
 from ..model.keras_layers import substitute_variables
-from ..model.tensors import elements_of, has_storage, has_values
+from ..model.tensors import has_storage, has_values, identify_elements
 from .caller_context import apart, restorer_of_modes
 from .marks import restorer_of_marks
 from .process_state import restorers_of_process
-from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copied, own_classes, refill
-from .write_guard import restore_versions, versions_of, write_back
+from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copy_container, own_classes, refill
+from .write_guard import list_versions, restore_versions, write_back
 
-__all__ = ["one_at_a_time", "preserved", "restorers_of_tensors", "substitute", "unchanged_parameters"]
+__all__ = ["one_at_a_time", "preserve", "restorers_of_tensors", "substitute", "watch_parameters"]
 
 
 @contextmanager
-def preserved(model: nn.Module, *, tensor_values: bool = False, inventory: Inventory | None = None) -> Iterator[None]:
+def preserve(model: nn.Module, *, tensor_values: bool = False, inventory: Inventory | None = None) -> Iterator[None]:
     """Put back whatever changes of the model's structure and of the process' state, after errors too.
 
     With ``tensor_values`` buffers and tensors in other attributes are copied beforehand and get their values and
@@ -47,7 +47,7 @@ def preserved(model: nn.Module, *, tensor_values: bool = False, inventory: Inven
     with apart(), one_at_a_time:
         inventory = inventory or Inventory(model)
         steps, in_child = _steps(inventory, tensor_values)
-        with restored(*steps, in_child=in_child), unchanged_parameters(inventory, tensor_values):
+        with restored(*steps, in_child=in_child), watch_parameters(inventory, tensor_values):
             if tensor_values:
                 _without_gradients(inventory)
             yield
@@ -55,7 +55,7 @@ def preserved(model: nn.Module, *, tensor_values: bool = False, inventory: Inven
 
 def _with_values(inventory: Inventory) -> list[torch.Tensor]:
     """Return the buffers, and the tensors in other attributes, that have values."""
-    return [each for each in (*inventory.buffers, *inventory.attributes) if has_values(each) and has_storage(each)]
+    return [item for item in (*inventory.buffers, *inventory.attributes) if has_values(item) and has_storage(item)]
 
 
 #: Held while the model or the process is changed: of two in turn, each would put back the other's state.
@@ -84,12 +84,12 @@ def _steps(inventory: Inventory, tensor_values: bool) -> tuple[list[Step], Step]
         *map(ClassSnapshot, own_classes(inventory.modules, inventory.further_attributes)),
     ]
     slotted = (*inventory.modules, *inventory.objects)
-    slots = {kind: names for kind in set(map(type, slotted)) if (names := slots_of(kind))}
+    slots = {kind: names for kind in set(map(type, slotted)) if (names := list_slots(kind))}
     if slots:
-        snapshots += [SlotsSnapshot(each, slots[type(each)]) for each in slotted if type(each) in slots]
+        snapshots += [SlotsSnapshot(slot, slots[type(slot)]) for slot in slotted if type(slot) in slots]
     kept = _with_values(inventory)
     sizes = [(tensor, tensor.untyped_storage().nbytes()) for tensor in kept if _has_plain_storage(tensor)]
-    contents = [(container, copied(container)) for container in inventory.containers]
+    contents = [(container, copy_container(container)) for container in inventory.containers]
     of_process, restore_settings = restorers_of_process()
     of_model: list[Step] = [
         partial(for_each, _restore, [(snapshot,) for snapshot in snapshots]),
@@ -101,7 +101,7 @@ def _steps(inventory: Inventory, tensor_values: bool) -> tuple[list[Step], Step]
     if tensor_values:
         # through aliases: a model may give a tensor another shape, which it has back only later
         steps.insert(1, partial(write_back, [(tensor.data, tensor.detach().clone()) for tensor in kept]))
-        steps.append(partial(restore_versions, versions_of(kept)))  # when nothing is written to any more
+        steps.append(partial(restore_versions, list_versions(kept)))  # when nothing is written to any more
     steps.append(restorer_of_marks(inventory.tensors))
 
     def in_child() -> None:
@@ -174,22 +174,26 @@ def _same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
         address = 0
     if address and address == before.data_ptr():
         return tensor.is_nested or (tensor.shape == before.shape and tensor.stride() == before.stride())
-    return bool(elements_of(tensor) == elements_of(before))
+    return bool(identify_elements(tensor) == identify_elements(before))
 
 
 @contextmanager
-def unchanged_parameters(
+def watch_parameters(
     inventory: Inventory, enabled: bool = True, watched: Callable[[torch.Tensor], bool] = lambda tensor: True
 ) -> Iterator[None]:
     """Warn of parameters whose values were changed in place, which nothing can undo."""
     owned = inventory.owned_parameters if enabled else ()
-    versions = [(each, count_writes(each[2])) for each in owned if not each[2].is_inference() and watched(each[2])]
+    versions = [
+        (parameter, count_writes(parameter[2]))
+        for parameter in owned
+        if not parameter[2].is_inference() and watched(parameter[2])
+    ]
     try:
         yield
     finally:
-        written = [each for each, version in versions if count_writes(each[2]) != version]
+        written = [parameter for parameter, version in versions if count_writes(parameter[2]) != version]
         if written:
-            changed = [f"{path}.{name}" if path else name for path, name in inventory.paths_of(written)]
+            changed = [f"{path}.{name}" if path else name for path, name in inventory.find_paths(written)]
             warnings.warn(
                 f"the code that was run changed the parameters {', '.join(changed[:5])} in place; profilerkit cannot "
                 "undo that, the code should not do it",
@@ -201,7 +205,7 @@ def unchanged_parameters(
 def substitute(
     model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor], inventory: Inventory | None = None
 ) -> dict[int, torch.Tensor]:
-    """Replace every tensor that the model's modules hold by ``convert(tensor)``; use inside `preserved`.
+    """Replace every tensor that the model's modules hold by ``convert(tensor)``; use inside `preserve`.
 
     That is parameters, buffers and plain attributes, also where they sit in a list, tuple or dict attribute (as the
     flat weights of recurrent modules do). A tensor that is held twice gets one substitute. Returns them by the

@@ -38,11 +38,16 @@ def restorers_of_process() -> tuple[list[Callable[[], Any]], Callable[[], None]]
         while _top_saved_tensors_hooks() != saving and _top_saved_tensors_hooks() is not None:
             _pop_saved_tensors_hooks()
 
-    steps = [*_random_numbers(), _streams_restorer(), lambda: for_each(_set_back, _changed(settings)), restore_hooks]
-    return steps, lambda: for_each(_set_back, _changed(settings, len(_OF_THREAD)))
+    steps = [
+        *_random_numbers(),
+        _streams_restorer(),
+        lambda: for_each(_set_back, _find_changes(settings)),
+        restore_hooks,
+    ]
+    return steps, lambda: for_each(_set_back, _find_changes(settings, len(_OF_THREAD)))
 
 
-def _changed(before: list[Any], start: int = 0) -> list[tuple[Callable[[Any], Any], Any]]:
+def _find_changes(before: list[Any], start: int = 0) -> list[tuple[Callable[[Any], Any], Any]]:
     """Return what sets each changed setting from an index on, with the value that it had."""
     pairs = zip(_SETTINGS[start:], _values()[start:], before[start:], strict=True)
     return [(setting[1], value) for setting, now, value in pairs if now != value and value is not _UNREADABLE]

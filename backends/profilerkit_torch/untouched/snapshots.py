@@ -16,7 +16,7 @@ from profilerkit.process.restoring import assign_dict
 
 from ..model.modules import CONTAINERS, EMPTY, STANDARD, in_slot, reachable
 
-__all__ = ["ClassSnapshot", "ModuleSnapshot", "SlotsSnapshot", "copied", "own_classes", "refill"]
+__all__ = ["ClassSnapshot", "ModuleSnapshot", "SlotsSnapshot", "copy_container", "own_classes", "refill"]
 
 
 class ClassSnapshot:
@@ -29,7 +29,7 @@ class ClassSnapshot:
         self.attributes = dict(vars(cls))
         # Special names are Python's: the annotations and the fields of a dataclass are many, and no cache.
         values = reachable([value for name, value in self.attributes.items() if name[:2] != "__"])
-        self.contents = [(value, copied(value)) for value in values if isinstance(value, CONTAINERS)]
+        self.contents = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]
 
     def restore(self) -> None:
         """Put back what has changed."""
@@ -100,7 +100,7 @@ class ModuleSnapshot:
         self.training = getattr(module, "training", None)
         self.attributes = dict(module.__dict__)
         self.containers, self.lengths = self._own_containers()
-        self.contents = [(container, copied(container)) for container in self.containers if container]
+        self.contents = [(container, copy_container(container)) for container in self.containers if container]
         self.generators = (
             [pair for value in further_attributes.values() for pair in _random_state(value)]
             if further_attributes
@@ -147,7 +147,7 @@ def _random_state(value: Any) -> Iterator[tuple[Callable[[Any], Any], Any]]:
         yield (lambda state: setattr(numbers, "state", state)), numbers.state
 
 
-def copied(container: Any) -> Any:
+def copy_container(container: Any) -> Any:
     """Return a plain copy of a container, not of what is in it."""
     return dict(container) if isinstance(container, dict) else list(container)
 

@@ -16,11 +16,11 @@ from ..compat import graph_executor, restorer_of_stance
 from .preservation import one_at_a_time
 from .triton_import import answer_for_triton
 
-__all__ = ["deeper_recursion", "operator_by_operator", "uncompiled"]
+__all__ = ["deeper_recursion", "disable_compiling", "operator_by_operator"]
 
 
 @contextmanager
-def uncompiled() -> Iterator[None]:
+def disable_compiling() -> Iterator[None]:
     """Have compiled code run as it was written, in the whole process."""
     answer_for_triton()
     with restored(restorer_of_stance()):  # imports torch's compiler, not before the line above
@@ -34,7 +34,7 @@ def operator_by_operator(modules: Sequence[nn.Module]) -> Iterator[None]:
 
     These settings are the whole process': another thread waits here, or it would take ours for the user's.
     """
-    with one_at_a_time, uncompiled():
+    with one_at_a_time, disable_compiling():
         if not any(isinstance(module, torch.jit.ScriptModule) for module in modules):
             yield
             return

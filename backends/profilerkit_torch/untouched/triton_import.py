@@ -22,7 +22,7 @@ def answer_for_triton() -> None:
 
     torch asks once in a process, when its compiler is imported, and remembers the answer.
     """
-    if is_compiler_imported() or "triton" in sys.modules or not _importing_crashes():
+    if is_compiler_imported() or "triton" in sys.modules or not _is_import_crashing():
         return
     asked = find_triton_question()
     if asked is None:
@@ -34,6 +34,6 @@ def answer_for_triton() -> None:
         del sys.modules["triton"]
 
 
-def _importing_crashes() -> bool:
+def _is_import_crashing() -> bool:
     """Return whether TensorFlow is loaded with an LLVM that Triton would take for its own."""
     return "tensorflow" in sys.modules and sys.platform == "linux" and hasattr(ctypes.CDLL(None), _SYMBOL)

@@ -21,7 +21,7 @@ from ..compat import (
 )
 from ..model.tensors import has_storage, has_values, storage_key
 
-__all__ = ["WriteGuard", "restore_versions", "versions_of", "write_back", "written_by"]
+__all__ = ["WriteGuard", "list_versions", "restore_versions", "write_back", "written_by"]
 
 
 #: What torch answers for a tensor that it does not write to; where it cannot tell it writes.
@@ -53,9 +53,9 @@ def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
     elements[places.flatten()] = value.flatten()
 
 
-def versions_of(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, int]]:
+def list_versions(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, int]]:
     """Return the version of each tensor that counts its writes; inference tensors do not."""
-    return [(each, count_writes(each)) for each in tensors if has_values(each) and not each.is_inference()]
+    return [(tensor, count_writes(tensor)) for tensor in tensors if has_values(tensor) and not tensor.is_inference()]
 
 
 def restore_versions(versions: Iterable[tuple[torch.Tensor, int]]) -> None:
@@ -87,7 +87,7 @@ def _same_parts(tensor: torch.Tensor, value: torch.Tensor, parts: Iterable[str])
 
 
 class WriteGuard(TorchDispatchMode):
-    """While it is active, the first write to one of the tensors keeps the value it had; see `restoring`.
+    """While it is active, the first write to one of the tensors keeps the value it had; see `restore_at_end`.
 
     ``aliases`` are tensors over the data of further ones, ``counting`` those whose versions go back with their values.
     """
@@ -104,7 +104,7 @@ class WriteGuard(TorchDispatchMode):
         tensors = list(tensors)
         self._aliases = [*(tensor.data for tensor in tensors if has_values(tensor)), *aliases]
         self._saved: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self._versions = versions_of((*tensors, *counting))
+        self._versions = list_versions((*tensors, *counting))
         #: The operators so far, kept alive so that their ids stay theirs, and whether they may write.
         self._operators: dict[int, tuple[Any, bool]] = {}
 
@@ -149,7 +149,7 @@ class WriteGuard(TorchDispatchMode):
         """Return whether a write to the tensor would still be noticed, none having been so far."""
         return storage_key(tensor) in self._guarded
 
-    def restoring(self) -> restored:
+    def restore_at_end(self) -> restored:
         """Return a block that writes the kept values back at the end, after errors too."""
         return restored(
             lambda: write_back(self._saved), self._restore_versions, in_child=lambda: _write_back_alone(self._saved)

@@ -21,7 +21,7 @@ def add_zone(powercap: Path, zone: str, name: str, energy: int = 0, highest: int
     return folder / "energy_uj"
 
 
-def using(clock: FakeClock, microjoules: Mapping[Path, int], highest: int = 10**12) -> FakeModel:
+def make_model(clock: FakeClock, microjoules: Mapping[Path, int], highest: int = 10**12) -> FakeModel:
     """Return a model of 30 parameters whose passes take `SECONDS` and add to counters, which wrap after ``highest``."""
 
     def run() -> None:

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from powercap import add_zone, using
+from powercap import add_zone, make_model
 from profilerkit_energy import ComputeAccuracyPerJoule, ComputeEnergy, plugin
 
 import profilerkit
@@ -20,7 +20,7 @@ PACKAGE = Path(plugin.__file__).parent
 def test_the_score_over_the_joules(tmp_path: Path) -> None:
     """90 % at 0.25 J a pass are 360 % for each joule."""
     clock = FakeClock()
-    model = using(clock, {add_zone(tmp_path, "intel-rapl:0", "package-0"): 250_000})
+    model = make_model(clock, {add_zone(tmp_path, "intel-rapl:0", "package-0"): 250_000})
     report = profile(
         model,
         FakeTensor((1, 3)),
@@ -57,7 +57,7 @@ def test_without_an_evaluation_it_says_what_is_missing(tmp_path: Path) -> None:
 
 def test_both_metrics_are_offered_and_the_derived_one_on_demand() -> None:
     functions = plugin.profilerkit_profiler_functions()
-    offered = {key.NAME: function.ON_DEMAND for function in functions for key in function.bounded_keys()}
+    offered = {key.NAME: function.ON_DEMAND for function in functions for key in function.list_keys()}
     assert offered == {"energy_per_inference": False, "accuracy_per_joule": True}
     assert [key.NAME for key in plugin.profilerkit_status_keys()] == list(offered)
 

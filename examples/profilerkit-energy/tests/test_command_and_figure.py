@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from powercap import add_zone, using
+from powercap import add_zone, make_model
 from profilerkit_energy import ComputeEnergy, command, plugin
 
 from profilerkit import Report, profile
@@ -16,7 +16,7 @@ from profilerkit.testing import FakeBackend, FakeClock, FakeTensor
 def report_of(folder: Path, counters: dict[Path, int]) -> Report:
     clock = FakeClock()
     functions, metrics = [ComputeEnergy(folder, clock=clock)], ["energy_per_inference"]
-    model = using(clock, counters)
+    model = make_model(clock, counters)
     return profile(model, FakeTensor((1, 3)), backend=FakeBackend(), functions=functions, metrics=metrics)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from powercap import add_zone, using
+from powercap import add_zone, make_model
 from profilerkit_energy import ComputeEnergy
 from profilerkit_energy.nvml import nvml_counters
 
@@ -70,7 +70,7 @@ def outcome_on(device: str, model: FakeModel, powercap: Path, nvml: Any, clock: 
 def test_the_gpu_and_the_cpu_that_feeds_it(tmp_path: Path, device: str, index: int) -> None:
     """2 J of the GPU and 0.5 J of the package in each pass; the other GPU is not the model's."""
     clock, nvml = FakeClock(), Nvml()
-    model = using(clock, {add_zone(tmp_path, "intel-rapl:0", "package-0"): 500_000})
+    model = make_model(clock, {add_zone(tmp_path, "intel-rapl:0", "package-0"): 500_000})
     advance = model.on_call
 
     def run() -> None:
@@ -87,7 +87,7 @@ def test_the_gpu_and_the_cpu_that_feeds_it(tmp_path: Path, device: str, index: i
 
 def test_without_counters_of_the_cpu_it_is_a_lower_bound(tmp_path: Path) -> None:
     clock, nvml = FakeClock(), Nvml()
-    model = using(clock, {})
+    model = make_model(clock, {})
     advance = model.on_call
 
     def run() -> None:
@@ -148,7 +148,7 @@ def test_a_model_without_values_cannot_be_run(tmp_path: Path) -> None:
     def refuse() -> None:
         raise WithoutValuesError("its weights are on the meta device")
 
-    model = using(clock, {package: 1})
+    model = make_model(clock, {package: 1})
     model.on_call = refuse
     outcome = outcome_on("cpu", model, tmp_path, None, clock)
     assert outcome == Outcome(None, Completeness.UNAVAILABLE, ("its weights are on the meta device",))

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from powercap import add_zone, using
+from powercap import add_zone, make_model
 from profilerkit_energy import ComputeEnergy
 
 from profilerkit import Completeness, Profiler, StatusKey
 from profilerkit.testing import FakeBackend, FakeClock, FakeModel, FakeTensor
 
 
-def energy_of(model: FakeModel, powercap: Path, clock: FakeClock, **arguments: Any) -> StatusKey:
+def compute_energy(model: FakeModel, powercap: Path, clock: FakeClock, **arguments: Any) -> StatusKey:
     """Compute the energy and return its status."""
     profiler = Profiler(model, backend=FakeBackend(), inputs=FakeTensor((1, 3)))
     profiler.register_profiler_function(ComputeEnergy(powercap, clock=clock))
@@ -26,7 +26,7 @@ def energy_of(model: FakeModel, powercap: Path, clock: FakeClock, **arguments: A
 def test_joules_of_one_pass(tmp_path: Path) -> None:
     clock = FakeClock()
     package = add_zone(tmp_path, "intel-rapl:0", "package-0", energy=123_456)
-    status = energy_of(using(clock, {package: 250_000}), tmp_path, clock)
+    status = compute_energy(make_model(clock, {package: 250_000}), tmp_path, clock)
     assert status.value.samples == (0.25,) * 12
     assert status.outcome.completeness is Completeness.COMPLETE
     assert status.show() == "250 mJ [250, 250]"  # type: ignore[attr-defined]
@@ -36,8 +36,8 @@ def test_a_sample_is_as_many_passes_as_fifty_updates_take(tmp_path: Path) -> Non
     """Passes of 1/64 s: four of them are the first that take 50 ms or more."""
     clock = FakeClock()
     package = add_zone(tmp_path, "intel-rapl:0", "package-0")
-    model = using(clock, {package: 1_000_000})
-    energy_of(model, tmp_path, clock)
+    model = make_model(clock, {package: 1_000_000})
+    compute_energy(model, tmp_path, clock)
     assert model.calls == 3 + 12 * 4, "those that warm up, and twelve samples"
 
 
@@ -45,7 +45,7 @@ def test_warmup_is_left_out_and_a_sample_is_the_mean_of_its_passes(tmp_path: Pat
     clock = FakeClock()
     package = add_zone(tmp_path, "intel-rapl:0", "package-0")
     used = iter([9_000_000] * 3 + [1_000_000, 2_000_000, 3_000_000, 6_000_000] * 100)
-    model = using(clock, {})
+    model = make_model(clock, {})
     advance = model.on_call
 
     def run() -> None:
@@ -53,7 +53,7 @@ def test_warmup_is_left_out_and_a_sample_is_the_mean_of_its_passes(tmp_path: Pat
         package.write_text(str(int(package.read_text()) + next(used)))
 
     model.on_call = run
-    assert energy_of(model, tmp_path, clock).value.samples == (3.0,) * 12
+    assert compute_energy(model, tmp_path, clock).value.samples == (3.0,) * 12
 
 
 def test_packages_and_their_memory_are_added_up_and_nothing_twice(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_packages_and_their_memory_are_added_up_and_nothing_twice(tmp_path: Path
         add_zone(tmp_path, "intel-rapl:0:1", "uncore"): 50_000,
         add_zone(tmp_path, "intel-rapl:2", "psys"): 900_000,
     }
-    status = energy_of(using(clock, {**counted, **inside}), tmp_path, clock)
+    status = compute_energy(make_model(clock, {**counted, **inside}), tmp_path, clock)
     assert status.value.median == 0.4375
     assert status.outcome.completeness is Completeness.COMPLETE
 
@@ -78,16 +78,16 @@ def test_a_counter_that_wraps_goes_on(tmp_path: Path) -> None:
     """It wraps after 1 J, four passes use 0.8 J: 0.2 J of each, in every sample."""
     clock = FakeClock()
     package = add_zone(tmp_path, "intel-rapl:0", "package-0", energy=900_000, highest=1_000_000)
-    status = energy_of(using(clock, {package: 200_000}, highest=1_000_000), tmp_path, clock)
+    status = compute_energy(make_model(clock, {package: 200_000}, highest=1_000_000), tmp_path, clock)
     assert status.value.samples == pytest.approx([0.2] * 12, rel=1e-12)
 
 
 def test_time_runs_out_after_three_samples_at_least(tmp_path: Path) -> None:
     clock = FakeClock()
     package = add_zone(tmp_path, "intel-rapl:0", "package-0")
-    model = using(clock, {package: 1_000_000})
-    assert len(energy_of(model, tmp_path, clock, max_seconds=0.001).value.samples) == 3
-    assert len(energy_of(model, tmp_path, clock, max_seconds=5 / 16).value.samples) == 5, "each takes 1/16 s"
+    model = make_model(clock, {package: 1_000_000})
+    assert len(compute_energy(model, tmp_path, clock, max_seconds=0.001).value.samples) == 3
+    assert len(compute_energy(model, tmp_path, clock, max_seconds=5 / 16).value.samples) == 5, "each takes 1/16 s"
 
 
 def test_samples_go_on_until_their_median_is_known_well_enough(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_samples_go_on_until_their_median_is_known_well_enough(tmp_path: Path) -
     clock = FakeClock()
     package = add_zone(tmp_path, "intel-rapl:0", "package-0")
     used = iter([0] * 3 + ([1_000_000] * 4 + [3_000_000] * 4) * 100)
-    model = using(clock, {})
+    model = make_model(clock, {})
     advance = model.on_call
 
     def run() -> None:
@@ -103,14 +103,14 @@ def test_samples_go_on_until_their_median_is_known_well_enough(tmp_path: Path) -
         package.write_text(str(int(package.read_text()) + next(used)))
 
     model.on_call = run
-    value = energy_of(model, tmp_path, clock, max_seconds=2.0).value
+    value = compute_energy(model, tmp_path, clock, max_seconds=2.0).value
     assert len(value.samples) == 2 * 16
     assert value.median == 2.0
     assert "noisy" in value.warning
 
 
 def test_no_counter_at_all_is_said(tmp_path: Path) -> None:
-    status = energy_of(FakeModel(), tmp_path, FakeClock())
+    status = compute_energy(FakeModel(), tmp_path, FakeClock())
     assert (status.value, status.outcome.completeness) == (None, Completeness.UNAVAILABLE)
     (reason,) = status.outcome.missing
     assert f"nothing like {tmp_path / 'intel-rapl:0' / 'energy_uj'} is here" in reason
@@ -135,7 +135,7 @@ def locked(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
 def test_a_counter_that_may_not_be_read_is_named(tmp_path: Path, locked: set[Path]) -> None:
     package = add_zone(tmp_path, "intel-rapl:0", "package-0")
     locked.add(package)
-    status = energy_of(FakeModel(), tmp_path, FakeClock())
+    status = compute_energy(FakeModel(), tmp_path, FakeClock())
     assert status.value is None
     assert status.outcome.missing == (
         f"{package} cannot be read (permission denied): run as root, or let an administrator allow it with chmod a+r "
@@ -148,7 +148,7 @@ def test_with_one_package_of_two_it_is_a_lower_bound(tmp_path: Path, locked: set
     first = add_zone(tmp_path, "intel-rapl:0", "package-0")
     second = add_zone(tmp_path, "intel-rapl:1", "package-1")
     locked.add(second)
-    status = energy_of(using(clock, {first: 500_000}), tmp_path, clock)
+    status = compute_energy(make_model(clock, {first: 500_000}), tmp_path, clock)
     assert (status.value.median, status.outcome.completeness) == (0.5, Completeness.PARTIAL)
     assert [str(second) in missing for missing in status.outcome.missing] == [True]
 
@@ -156,7 +156,7 @@ def test_with_one_package_of_two_it_is_a_lower_bound(tmp_path: Path, locked: set
 def test_a_file_that_holds_no_number_is_named(tmp_path: Path) -> None:
     package = add_zone(tmp_path, "intel-rapl:0", "package-0")
     package.write_text("")
-    (reason,) = energy_of(FakeModel(), tmp_path, FakeClock()).outcome.missing
+    (reason,) = compute_energy(FakeModel(), tmp_path, FakeClock()).outcome.missing
     assert f"{package} cannot be read (invalid literal for int()" in reason
 
 
@@ -165,12 +165,12 @@ def test_counters_that_stand_still_are_no_zero(tmp_path: Path) -> None:
     clock = FakeClock()
     package = add_zone(tmp_path, "intel-rapl:0", "package-0", energy=7)
     memory = add_zone(tmp_path, "intel-rapl:0:0", "dram", energy=7)
-    status = energy_of(using(clock, {}), tmp_path, clock)
+    status = compute_energy(make_model(clock, {}), tmp_path, clock)
     assert status.value is None
     assert status.outcome.missing == (
         "the counter of package-0 (intel-rapl:0) stands still; the counter of dram (intel-rapl:0:0) stands still",
     )
-    status = energy_of(using(clock, {package: 1_000_000}), tmp_path, clock)
+    status = compute_energy(make_model(clock, {package: 1_000_000}), tmp_path, clock)
     assert (status.value.median, status.outcome.completeness) == (1.0, Completeness.PARTIAL)
     assert memory.read_text() == "7\n"
     assert status.outcome.missing == ("the counter of dram (intel-rapl:0:0) stands still",)
@@ -180,7 +180,7 @@ def test_the_model_is_run_through_the_backend_alone(tmp_path: Path) -> None:
     clock = FakeClock()
     package = add_zone(tmp_path, "intel-rapl:0", "package-0")
     backend = FakeBackend()
-    profiler = Profiler(using(clock, {package: 1_000_000}), backend=backend, inputs=FakeTensor((1, 3)))
+    profiler = Profiler(make_model(clock, {package: 1_000_000}), backend=backend, inputs=FakeTensor((1, 3)))
     profiler.register_profiler_function(ComputeEnergy(tmp_path, clock=clock))
     assert profiler.compute_status("energy_per_inference").median == 1.0
     assert backend.preserving == 0, "no guard around it, since forward() hands the model back"

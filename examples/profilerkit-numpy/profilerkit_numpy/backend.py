@@ -15,7 +15,7 @@ from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.errors import model_failed
 
 from .layers import Array, Sequential
-from .tracing import layer_records, traced
+from .tracing import layer_records, trace_model
 
 T = TypeVar("T")
 
@@ -57,8 +57,8 @@ class NumpyBackend(Backend):
         if inputs is None:
             return ModelTrace(layer_records(model, {}))
         try:
-            with self.preserved(model):
-                return traced(model, *inputs.own_call().args, **inputs.kwargs)
+            with self.preserve(model):
+                return trace_model(model, *inputs.own_call().args, **inputs.kwargs)
         except Exception as error:  # whatever a layer raises
             return ModelTrace(layer_records(model, {}), failure=model_failed(error, inputs))
 
@@ -66,18 +66,18 @@ class NumpyBackend(Backend):
     def run(self, model: Sequential, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
         self.resolve_device(model, options.device)
         self.mode(options)
-        with self.preserved(model):
+        with self.preserve(model):
             model.training = False
             yield Run(lambda: inputs.run(model))
 
     def evaluate(self, model: Sequential, call: Callable[[], T], device: DeviceLike = None) -> T:
         self.resolve_device(model, device)
-        with self.preserved(model):
+        with self.preserve(model):
             model.training = False
             return call()
 
     @contextmanager
-    def preserved(self, model: Sequential) -> Iterator[None]:
+    def preserve(self, model: Sequential) -> Iterator[None]:
         states, weights = (random.getstate(), np.random.get_state()), [layer.weights for layer in model.layers]
         contents = [(attributes, dict(attributes)) for attributes in (vars(model), *map(vars, model.layers), *weights)]
         values = [(array, array.copy()) for attributes in weights for array in attributes.values()]

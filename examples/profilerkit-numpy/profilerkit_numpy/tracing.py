@@ -9,13 +9,13 @@ import numpy as np
 
 from profilerkit import ModelTrace
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
-from profilerkit.costs import Cost, Numbers, Shape, counted
+from profilerkit.costs import Cost, Numbers, Shape, apply_formula
 from profilerkit.trace.records import LayerCall, LayerRecord, MemoryTimeline, OpRecord, TensorInfo, WeightRecord
 
 from .layers import Array, Layer, Sequential
 
 
-def traced(model: Sequential, x: Array) -> ModelTrace:
+def trace_model(model: Sequential, x: Array) -> ModelTrace:
     """Return the trace of one forward pass in inference mode."""
     paths = {layer: str(index) for index, layer in enumerate(dict.fromkeys(model.layers))}
     calls: dict[Layer | None, list[LayerCall]] = defaultdict(list)
@@ -25,7 +25,7 @@ def traced(model: Sequential, x: Array) -> ModelTrace:
         out = layer.forward(x, **layer.weights)
         call = LayerCall((_info(x),), (_info(out),), ("", 0))
         formula, numbers = layer.cost or (lambda *shapes: Cost(0, 0)), Numbers.of((x.dtype.name, out.dtype.name))
-        cost = counted(formula, numbers, Shape(x.shape), Shape(out.shape))
+        cost = apply_formula(formula, numbers, Shape(x.shape), Shape(out.shape))
         uncounted[layer.type] += layer.cost is None
         read = x.nbytes + sum(weight.nbytes for weight in layer.weights.values())
         operators.append(OpRecord(layer.type, paths[layer], len(calls[layer]), *cost, read, out.nbytes, call.outputs))

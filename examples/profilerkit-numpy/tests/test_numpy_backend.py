@@ -24,7 +24,7 @@ from profilerkit import (
     profile,
 )
 from profilerkit.plugging.offers import backend_named, find_backend
-from profilerkit.protocols import Trains, offered
+from profilerkit.protocols import Trains, require_capability
 from profilerkit.testing import ARCHITECTURES
 from profilerkit_metrics import ComputeEvalMetric
 from profilerkit_numpy.backend import NumpyBackend
@@ -99,7 +99,7 @@ def test_what_it_does_not_offer_is_said() -> None:
     }.items():
         assert report.status(name).missing == (reason,)
     with pytest.raises(NotOfferedError):
-        offered(BACKEND, Trains).trace_training(numpy_networks.mlp(), ModelInputs(np.zeros((1, 20))))
+        require_capability(BACKEND, Trains).trace_training(numpy_networks.mlp(), ModelInputs(np.zeros((1, 20))))
 
 
 def test_a_torch_model_and_one_in_numpy_side_by_side() -> None:

@@ -69,7 +69,7 @@ class PlainLines(Counts):
         """Write the row's line."""
         super().end(case, row)
         settings = " ".join(f"{name}={value}" for name, value in row.settings.items())
-        reason = f": {shortened(row.reason)}" if row.reason else ""
+        reason = f": {shorten(row.reason)}" if row.reason else ""
         left = "" if self.seconds_left is None else f", {format_duration(self.seconds_left)} left"
         number = f"[{self.reused + self.done}/{self.total}{left}]"
         self._write(f"{number} {row.status.value} {row.spec}{f' {settings}' if settings else ''}{reason}")
@@ -109,7 +109,7 @@ class TerminalLine(Counts):
         """Draw the line with one more that is done; a failure is printed above it."""
         super().end(case, row)
         if self.display is not None and row.status is RowStatus.FAILED:
-            line = on_terminal(f"failed {row.spec}: {shortened(row.reason)}")
+            line = on_terminal(f"failed {row.spec}: {shorten(row.reason)}")
             self.display.console.print(line, markup=False, highlight=False)
         self._draw()
         if self.display is not None and self.reused + self.done >= self.total:
@@ -126,7 +126,7 @@ class TerminalLine(Counts):
             self.display.refresh()
 
 
-def shortened(reason: str) -> str:
+def shorten(reason: str) -> str:
     """Return a reason in one line of bounded length."""
     line = " ".join(reason.split())
     return line if len(line) <= _REASON else f"{line[: _REASON - 3]}..."

@@ -76,9 +76,9 @@ def report_store_errors(argument: str) -> Iterator[None]:
 def draw_grid(grid: Grid, form: str) -> str:
     """Return a table as text for a terminal, or as Markdown."""
     if form == "markdown":
-        from profilerkit.render.markdown import escaped, table
+        from profilerkit.render.markdown import escape, table
 
-        return f"### {escaped(grid.title)}\n\n{table(grid)}"
+        return f"### {escape(grid.title)}\n\n{table(grid)}"
     from profilerkit.render.console import grid_text
 
     return grid_text(grid)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from profilerkit.process.files import write_text
-from profilerkit.results.saving import parse, resealed
+from profilerkit.results.saving import parse, reseal
 from profilerkit_pages.html import assets, render
 
 from ..hiding import hide
@@ -35,7 +35,7 @@ def write_pages(store: Store, rows: Iterable[Row], output: Path, private: bool) 
         if row.checksum and not (folder / name).is_file():
             content = store.report_json(row) or b"null"
             if not private:
-                content = json.dumps(resealed(hide(json.loads(content)))).encode()
+                content = json.dumps(reseal(hide(json.loads(content)))).encode()
             folder.mkdir(exist_ok=True)
             write_text(folder / name, render(parse(content, f"the report of row {row.id}")))
         addresses.append(f"{folder.name}/{name}" if row.checksum else "")

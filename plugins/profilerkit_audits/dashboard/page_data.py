@@ -15,11 +15,11 @@ from typing import Any
 from profilerkit.errors import StoreError
 from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.piping.status import Comparative, Completeness, Metric
-from profilerkit.piping.titles import title_of
+from profilerkit.piping.titles import write_title
 from profilerkit.plugging import offers
 from profilerkit.render.grids import visible
 from profilerkit.results.report import Report
-from profilerkit_pages.page_parts import packed
+from profilerkit_pages.page_parts import pack
 
 from ..hiding import hide_text
 from ..machines import shorten_commit
@@ -48,8 +48,8 @@ def make_page_data(
     context = _Context(runs, machines, private)
     newest = [subject.newest for subject in subjects]
     metrics = list(dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values))
-    kinds = {offer.item.NAME: offer.item for offer in offers.offered_status_keys() if issubclass(offer.item, Metric)}
-    columns = {name: packed([read(row) for row in newest]) for name, read in context.readers().items()}
+    kinds = {offer.item.NAME: offer.item for offer in offers.list_status_keys() if issubclass(offer.item, Metric)}
+    columns = {name: pack([read(row) for row in newest]) for name, read in context.readers().items()}
     columns |= {name: [getattr(row, name) for row in newest] for name in ("seconds", "peak_bytes")}
     columns["busy"] = [row.conditions.get("busy") for row in newest]
     histories = {
@@ -183,7 +183,7 @@ def _describe_metric(
     unit = next((value.unit for value in values if value is not None and value.unit), "")
     content: dict[str, Any] = {
         "name": name,
-        "title": title_of(name),
+        "title": write_title(name),
         "unit": text(unit),
         "scale": (scale or _SCALES.get(unit, Scale.SI)).value,
         "more": comparative in (Comparative.DIFF, Comparative.DIV),

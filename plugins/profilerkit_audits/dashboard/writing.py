@@ -13,8 +13,8 @@ from typing import Any
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.process.files import write_text
 from profilerkit.render.grids import visible
-from profilerkit_pages.page_data import embedded
-from profilerkit_pages.page_parts import page_of, script_of, source
+from profilerkit_pages.page_data import embed
+from profilerkit_pages.page_parts import join_scripts, render_page, source
 
 from ..hiding import hide_text
 from ..store import Run, Store
@@ -81,13 +81,13 @@ def _draw(store: Store, subjects: Sequence[Subject], addresses: Sequence[str], p
     data = make_page_data(subjects, runs, store.machines(), private, store.report)
     data["pages"] = addresses if any(addresses) else []
     style = f"{source('page.css')}\n{source('audit.css', __package__)}"
-    script = script_of(
+    script = join_scripts(
         [*(source(f"{name}.js") for name in _SHARED), *(source(f"{name}.js", __package__) for name in _SCRIPTS)]
     )
     # The name of the database, without folders, users and hosts.
     name = visible(store.url if private else hide_text(store.url.rpartition("/")[2].partition("?")[0]))
     facts, cards = _list_facts(subjects, runs, name), list(_list_cards(subjects))
-    return page_of("audit.html", style, script, __package__, name=name, facts=facts, cards=cards, data=embedded(data))
+    return render_page("audit.html", style, script, __package__, name=name, facts=facts, cards=cards, data=embed(data))
 
 
 def _list_facts(subjects: Sequence[Subject], runs: Sequence[Run], name: str) -> list[tuple[str, str]]:

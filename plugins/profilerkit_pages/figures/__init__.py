@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.arguments.checks import text
 from profilerkit.arguments.names import argument_hint
 from profilerkit.errors import ArgumentError, by_likeness
-from profilerkit.plugging.figures import load_figure, offered_figures
+from profilerkit.plugging.figures import list_figures, load_figure
 
 from .batch_sweep import batch_sweep
 from .ceilings import Ceilings
@@ -31,7 +31,7 @@ __all__ = ["Ceilings", "batch_sweep", "draw", "icicle", "kinds", "latency", "lay
 
 def kinds() -> list[str]:
     """Return the names of all kinds of figures, those of plugins too."""
-    return list(offered_figures())
+    return list(list_figures())
 
 
 def draw(result: Report | Comparison, kind: str, **options: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.piping.quantity import Scale
 from profilerkit.results.checked_tables import short
 
-from .canvas import COLOURS, finished, legend_above, new_figure, plain, reports_of, titled, unit_for, why_missing
+from .canvas import COLOURS, finish, legend_above, list_reports, new_figure, plain, title_axis, unit_for, why_missing
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -32,7 +32,7 @@ def batch_sweep(result: Report | Comparison) -> Any:
         ValueError: a report has no value of ``batch_sweep``.
         ImportError: matplotlib is missing.
     """
-    reports = reports_of(result)
+    reports = list_reports(result)
     sweeps = [_sweep(report) for report in reports]
     figure = new_figure(7.5, 6)
     upper, lower = figure.subplots(2, 1, sharex=True)
@@ -49,8 +49,8 @@ def batch_sweep(result: Report | Comparison) -> Any:
         medians = [float(value) / second for value in measured]
         lower.errorbar(sizes, medians, yerr=_bars(measured, second), fmt="o-", color=colour, capsize=3, label=name)
         _mark_knee(upper, lower, rows, index, colour)
-    upper.set_ylabel(titled("Throughput", rate_unit))
-    lower.set_ylabel(titled("Execution time", time_unit))
+    upper.set_ylabel(title_axis("Throughput", rate_unit))
+    lower.set_ylabel(title_axis("Execution time", time_unit))
     _label_sizes(lower, sorted({row["batch_size"] for rows in sweeps for row in rows}))
     for axis in (upper, lower):
         axis.set_ylim(bottom=0)
@@ -61,7 +61,7 @@ def batch_sweep(result: Report | Comparison) -> Any:
     no_knee = [report.name for report, rows in zip(reports, sweeps, strict=True) if not any(_knees(rows))]
     advice = "more samples at once may bring more throughput still" if no_knee else ""
     notes = [f"No knee within these sizes for {', '.join(no_knee)}: {advice}." if no_knee else ""]
-    return finished(figure, reports, "batch sizes", notes)
+    return finish(figure, reports, "batch sizes", notes)
 
 
 def _sweep(report: Report) -> _Rows:

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 __all__ = [
     "COLOURS",
     "GREY",
-    "counted",
-    "finished",
-    "label_of",
-    "layers_of",
+    "finish",
+    "format_count",
+    "label_layer",
     "legend_above",
+    "list_reports",
     "new_figure",
     "one_or_two",
     "one_report",
     "plain",
-    "reports_of",
     "require_column",
-    "titled",
+    "require_layers",
+    "title_axis",
     "unit_for",
     "why_missing",
 ]
@@ -48,7 +48,7 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(width, height)
 
 
-def finished(figure: Any, reports: Sequence[Report], what: str, notes: Iterable[str] = ()) -> Any:
+def finish(figure: Any, reports: Sequence[Report], what: str, notes: Iterable[str] = ()) -> Any:
     """Return a figure with a title above it and notes below it, all drawn literally: no text goes to TeX.
 
     If there is one report, the title has the name of its model; several models are named inside the figure.
@@ -90,12 +90,12 @@ def plain(text: str, longest: int = 44) -> str:
     return shown.replace("$", r"\$")
 
 
-def label_of(row: Mapping[str, Any]) -> str:
+def label_layer(row: Mapping[str, Any]) -> str:
     """Return the path of a layer; "(model)" for the root, whose path is empty."""
     return row["path"] or "(model)"
 
 
-def counted(number: int, what: str) -> str:
+def format_count(number: int, what: str) -> str:
     """Return ``1 layer``, ``2 layers``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
@@ -107,12 +107,12 @@ def one_report(result: Report | Comparison, kind: str) -> Report:
             f"{kind} draws one model, not a comparison of {len(result.reports)}; "
             f"give one of its reports, comparison.reference.plot({kind!r}) for instance"
         )
-    return reports_of(result)[0]
+    return list_reports(result)[0]
 
 
 def one_or_two(result: Report | Comparison, kind: str) -> tuple[Report, ...]:
     """Return the reports of a figure that draws one model or two; raises `ValueError` for more."""
-    reports = reports_of(result)
+    reports = list_reports(result)
     if len(reports) > 2:
         raise ValueError(
             f"{kind} draws one model or two, not a comparison of {len(reports)}; "
@@ -121,7 +121,7 @@ def one_or_two(result: Report | Comparison, kind: str) -> tuple[Report, ...]:
     return reports
 
 
-def reports_of(result: Report | Comparison) -> tuple[Report, ...]:
+def list_reports(result: Report | Comparison) -> tuple[Report, ...]:
     """Return the reports that a figure shows: one, or all of a comparison."""
     return require_result(result).reports
 
@@ -132,12 +132,12 @@ def unit_for(largest: float, unit: str, scale: Scale) -> tuple[float, str]:
     return quantity.factor, quantity.unit
 
 
-def titled(title: str, unit: str) -> str:
+def title_axis(title: str, unit: str) -> str:
     """Return the title of an axis, with its unit in parentheses."""
     return f"{title} ({unit})" if unit else title
 
 
-def layers_of(report: Report) -> LayerTable:
+def require_layers(report: Report) -> LayerTable:
     """Return the layers of a report; raises `ValueError` if it has none."""
     layers = report.layerwise
     if not len(layers):

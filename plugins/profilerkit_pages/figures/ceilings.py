@@ -75,7 +75,7 @@ class Ceilings:
         return cls(peak, bandwidth)
 
     @classmethod
-    def measured(
+    def measure(
         cls,
         report: Report | None = None,
         max_seconds: float = 1.0,

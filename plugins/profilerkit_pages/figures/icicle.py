@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.arguments.checks import COLUMNS, DEPTH
 from profilerkit.render.columns import Column
-from profilerkit.trace.depths import deepest_of
-from profilerkit.trace.layer_view import children_of
+from profilerkit.trace.depths import find_deepest
+from profilerkit.trace.layer_view import group_children
 
-from .canvas import COLOURS, GREY, counted, finished, layers_of, new_figure, one_or_two, plain, require_column
+from .canvas import COLOURS, GREY, finish, format_count, new_figure, one_or_two, plain, require_column, require_layers
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -62,14 +62,14 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
     reports = one_or_two(result, "icicle")
     pictures = [_picture(report, by, depth) for report in reports]
     column = Column.of(by)
-    figure = _drawn(pictures, by)
+    figure = _draw(pictures, by)
     wholes = " and ".join(column.show(picture.whole) for picture in pictures)
     deepest = min((picture.deepest for picture in pictures if picture.is_cut), default=None)
     notes = [
         f"The height of a box is its {_within(column.title)}, with the layers inside; the whole is {wholes}.",
         "" if deepest is None else f"Layers deeper than {deepest} are not drawn; give depth= for more.",
     ]
-    return finished(figure, reports, f"{_within(column.title)} of the layers", notes)
+    return finish(figure, reports, f"{_within(column.title)} of the layers", notes)
 
 
 class Picture(NamedTuple):
@@ -90,13 +90,13 @@ class Picture(NamedTuple):
 
 
 def _picture(report: Report, by: str, depth: int | None) -> Picture:
-    layers = layers_of(report)
+    layers = require_layers(report)
     require_column(report, layers, by)
     root = layers[0]
     if not root[by] or root[by] < 0:
         raise ValueError(f"there is nothing to draw of {report.name}: the whole model has {by}={root[by]!r}")
-    deepest = LEVELS - 1 if depth is None else depth if depth >= 0 else deepest_of(layers)
-    inside = children_of(layers)
+    deepest = LEVELS - 1 if depth is None else depth if depth >= 0 else find_deepest(layers)
+    inside = group_children(layers)
     return Picture(report.name, list(_boxes(root, inside, by, deepest)), inside, root[by], deepest)
 
 
@@ -116,11 +116,13 @@ def _boxes(
         if children and box.row is not None:
             values = [max(child[by] or 0.0, 0.0) for child in children]
             unit = (box.end - box.start) / max(box.row[by], sum(values))
-            placed = _placed(children, [value * unit for value in values], box.start, box.level + 1)
+            placed = _place_boxes(children, [value * unit for value in values], box.start, box.level + 1)
             pending += reversed(list(placed))
 
 
-def _placed(children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int) -> Iterator[Box]:
+def _place_boxes(
+    children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int
+) -> Iterator[Box]:
     """Yield the boxes of the layers inside one: thin neighbors as one box, and none for those too thin to see."""
     thin, begun = 0, start
     for child, height in zip(children, heights, strict=True):
@@ -135,7 +137,7 @@ def _placed(children: Sequence[Mapping[str, Any]], heights: Sequence[float], sta
         yield Box(None, level, begun, start, thin)
 
 
-def _drawn(pictures: Sequence[Picture], by: str) -> Any:
+def _draw(pictures: Sequence[Picture], by: str) -> Any:
     fullest = max(max(Counter(box.level for box in picture.boxes).values()) for picture in pictures)
     height = min(max(LOWEST, 1 + 0.18 * fullest), HIGHEST)
     width = WIDTH + (len(pictures) - 1) * 0.6 * WIDTH
@@ -150,7 +152,7 @@ def _drawn(pictures: Sequence[Picture], by: str) -> Any:
             axis.set_title(plain(picture.name, 40), fontsize="medium", loc="left")
     legend = [Patch(facecolor=colour, label=plain(kind, 22)) for kind, colour in colours.items() if kind is not None]
     if any(
-        box.row is not None and _type_of(box.row, picture.inside) not in colours
+        box.row is not None and _find_type(box.row, picture.inside) not in colours
         for picture in pictures
         for box in picture.boxes
     ):
@@ -171,7 +173,7 @@ def _draw_boxes(
     # Constrained layout leaves about this much of the figure to the boxes.
     wide, high = room[0] * 72 / levels, (room[1] - 1) * 72
     for box in picture.boxes:
-        colour = _GROUP if box.row is None else colours.get(_type_of(box.row, picture.inside), GREY)
+        colour = _GROUP if box.row is None else colours.get(_find_type(box.row, picture.inside), GREY)
         look: Any = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.6}
         axis.add_patch(Rectangle((box.level, box.start), 1, box.end - box.start, **look))
         if (box.end - box.start) * high >= 1.15 * size:
@@ -183,7 +185,7 @@ def _draw_boxes(
     axis.set_axis_off()
 
 
-def _type_of(row: Mapping[str, Any], inside: Mapping[str, Any]) -> str | None:
+def _find_type(row: Mapping[str, Any], inside: Mapping[str, Any]) -> str | None:
     """Return the type of an innermost layer; None for one with layers inside."""
     return None if row["path"] in inside else row["type"]
 
@@ -202,7 +204,7 @@ def _colours(pictures: Sequence[Picture]) -> dict[str | None, str]:
 def _text(box: Box, by: str, whole: float, room: int) -> str:
     """Return the text that fits into a box: a layer's own name, its type and its share, or the name alone."""
     if box.row is None:
-        return plain(counted(box.layers, "layer"), room) if box.layers > 1 else ""
+        return plain(format_count(box.layers, "layer"), room) if box.layers > 1 else ""
     name, kind = box.row["path"].rpartition(".")[2], box.row["type"]
     share = f"  {100 * box.row[by] / whole:.3g} %" if box.level else ""
     details = [f"{name}: {kind}{share}", f"{name}{share}"] if name else [kind]

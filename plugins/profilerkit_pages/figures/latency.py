@@ -11,7 +11,7 @@ from profilerkit.piping.quantity import scale_value
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported, samples_needed
 
-from .canvas import COLOURS, counted, finished, new_figure, plain, reports_of, titled, unit_for, why_missing
+from .canvas import COLOURS, finish, format_count, list_reports, new_figure, plain, title_axis, unit_for, why_missing
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -47,8 +47,8 @@ def latency(
     """
     metric = text("the name of a metric, such as 'throughput'")("metric", metric)
     percentiles = _PERCENTILES("percentiles", percentiles)
-    reports = reports_of(result)
-    records = [_measured(report, metric) for report in reports]
+    reports = list_reports(result)
+    records = [_require_samples(report, metric) for report in reports]
     values: list[Measurement] = [record.value for record in records]
     fewest = min(len(value.samples) for value in values)
     too_high = [percent for percent in percentiles if not is_supported(percent, fewest)]
@@ -68,20 +68,20 @@ def latency(
         axis.tick_params(axis="y", length=0)
         axis.tick_params(axis="x", labelbottom=len(set(ranges)) > 1 or index == len(reports) - 1)
         axis.spines[["top", "right", "left"]].set_visible(False)
-    axes[-1].set_xlabel(titled(plain(records[0].friendly_name), unit))
+    axes[-1].set_xlabel(title_axis(plain(records[0].friendly_name), unit))
     named = ", ".join(f"p{percent:g}" for percent in percentiles)
     notes = [
         "Dots: samples, as they were taken from top to bottom. Box: the interval of the median, the thick line."
         f"{f' Thin lines: {named}.' if named else ''}",
-        _left_out(too_high, fewest),
+        _describe_left_out(too_high, fewest),
         "The models lie far apart: each has an axis of its own." if len(set(ranges)) > 1 else "",
     ]
-    return finished(figure, reports, f"{records[0].friendly_name}{_batch(reports)}", notes)
+    return finish(figure, reports, f"{records[0].friendly_name}{_batch(reports)}", notes)
 
 
-def _left_out(percentiles: Sequence[float], samples: int) -> str:
+def _describe_left_out(percentiles: Sequence[float], samples: int) -> str:
     needed = ", ".join(f"p{percent:g} needs {samples_needed(percent)}" for percent in percentiles)
-    return f"Percentiles left out, of {counted(samples, 'sample')}: {needed}." if needed else ""
+    return f"Percentiles left out, of {format_count(samples, 'sample')}: {needed}." if needed else ""
 
 
 def _batch(reports: Sequence[Report]) -> str:
@@ -89,7 +89,7 @@ def _batch(reports: Sequence[Report]) -> str:
     return f" of a batch of {sizes.pop()}" if len(sizes) == 1 and None not in sizes else ""
 
 
-def _measured(report: Report, metric: str) -> StatusRecord:
+def _require_samples(report: Report, metric: str) -> StatusRecord:
     record = report.statuses.get(metric)
     if record is None or not isinstance(record.value, Measurement):
         raise ValueError(f"the report of {report.name} has no samples of {metric!r}: {why_missing(report, metric)}")
@@ -105,13 +105,13 @@ def _ranges(values: Sequence[Measurement], percentiles: Sequence[float]) -> list
 
     A range includes all samples of a model, except a few that are far from the others.
     """
-    each = []
+    items = []
     for value in values:
         highest = value.percentile(max((*percentiles, 50)))
-        each.append((value.min, min(value.max, highest + (highest - value.min))))
-    common = min(start for start, _ in each), max(end for _, end in each)
-    widest = max(end - start for start, end in each)
-    return each if common[1] - common[0] > 8 * widest > 0 else [common] * len(each)
+        items.append((value.min, min(value.max, highest + (highest - value.min))))
+    common = min(start for start, _ in items), max(end for _, end in items)
+    widest = max(end - start for start, end in items)
+    return items if common[1] - common[0] > 8 * widest > 0 else [common] * len(items)
 
 
 def _strip(axis: Any, value: Measurement, factor: float, percentiles: Sequence[float], colour: str) -> None:
@@ -129,18 +129,18 @@ def _strip(axis: Any, value: Measurement, factor: float, percentiles: Sequence[f
 def _name_beyond(axis: Any, record: StatusRecord, value: Measurement, end: float) -> None:
     """Write at the right end of an axis how many samples lie beyond it."""
     if beyond := sum(sample > end for sample in value.samples):
-        largest = _shown(value.max, record)
-        text = f"{counted(beyond, 'sample')} beyond, up to {largest}"
+        largest = _show(value.max, record)
+        text = f"{format_count(beyond, 'sample')} beyond, up to {largest}"
         axis.text(0.99, 0.5, text, transform=axis.transAxes, ha="right", va="center", fontsize="small")
 
 
-def _shown(number: float, record: StatusRecord) -> str:
+def _show(number: float, record: StatusRecord) -> str:
     return str(scale_value(number, record.base_unit, record.scale))
 
 
 def _summary(record: StatusRecord, value: Measurement, percentiles: Sequence[float]) -> str:
-    low, high = (_shown(bound, record) for bound in value.interval)
+    low, high = (_show(bound, record) for bound in value.interval)
     ends = f"{low} to {high}" if value.is_range else f"{low}, {high}"
-    parts = [f"median {_shown(value.median, record)} [{ends}]"]
-    parts += [f"p{percent:g} {_shown(value.percentile(percent), record)}" for percent in percentiles]
-    return plain("   ".join([*parts, counted(len(value.samples), "sample")]), 150)
+    parts = [f"median {_show(value.median, record)} [{ends}]"]
+    parts += [f"p{percent:g} {_show(value.percentile(percent), record)}" for percent in percentiles]
+    return plain("   ".join([*parts, format_count(len(value.samples), "sample")]), 150)

@@ -12,18 +12,18 @@ from profilerkit.trace.records import LayerTable
 
 from .canvas import (
     COLOURS,
-    finished,
-    label_of,
-    layers_of,
+    finish,
+    label_layer,
     legend_above,
     new_figure,
     one_or_two,
     plain,
     require_column,
-    titled,
+    require_layers,
+    title_axis,
     unit_for,
 )
-from .layer_pairs import column_of_both, drawn_pairs
+from .layer_pairs import column_of_both, draw_pairs
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
@@ -64,9 +64,9 @@ def layer_bars(
     if isinstance(result, Comparison):
         if types:
             raise ValueError("layer_bars draws layers of two models, not types of them; give one of its reports")
-        return drawn_pairs(result, column_of_both(result, by), top, depth)
+        return draw_pairs(result, column_of_both(result, by), top, depth)
     report = reports[0]
-    layers = layers_of(report)
+    layers = require_layers(report)
     panels = _panels((by,) if isinstance(by, str) else by or _usual(layers))
     if types:
         layers, depth = layers.by_type(depth), None
@@ -75,7 +75,7 @@ def layer_bars(
     every = LayerTable({**row, _TOTAL: _sum(row, panels[0])} for row in layers).top(len(layers), _TOTAL, depth)
     if not len(every):
         raise ValueError(f"no layer of {report.name} lies at depth {depth}; give another depth, or None")
-    return _drawn(report, every, panels, top, types)
+    return _draw(report, every, panels, top, types)
 
 
 #: The column that is ranked by, beside the table's own.
@@ -102,20 +102,20 @@ def _sum(row: Any, panel: _Bars) -> float | None:
     return sum(values) if values else None
 
 
-def _drawn(report: Report, every: LayerTable, panels: list[_Bars], top: int, types: bool) -> Any:
+def _draw(report: Report, every: LayerTable, panels: list[_Bars], top: int, types: bool) -> Any:
     shown = every[:top]
     figure = new_figure(5 + 3.2 * len(panels), 1.5 + 0.24 * len(shown))
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axis, panel in zip(axes, panels, strict=True):
         _draw_panel(axis, shown, panel)
-    names = [f"{row['type']} ({row['layers']})" if types else label_of(row) for row in shown]
+    names = [f"{row['type']} ({row['layers']})" if types else label_layer(row) for row in shown]
     axes[0].set_yticks(range(len(shown)), [plain(name) for name in names], fontsize="small")
     axes[0].set_ylim(len(shown) - 0.4, -0.6)
     what, kind = _words(panels[0]), "types of layers" if types else "layers"
     whole = sum(row[_TOTAL] for row in every)
     share = sum(row[_TOTAL] for row in shown) / whole if whole else 1.0
     note = f"{len(shown)} of {len(every)} {kind}, with {Column.of('_share').show(share)} of the {what} of all of these."
-    return finished(figure, [report], f"{kind} by {what}", [note])
+    return finish(figure, [report], f"{kind} by {what}", [note])
 
 
 def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:
@@ -130,7 +130,7 @@ def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:
         left = [start + width for start, width in zip(left, widths, strict=True)]
     axis.bar_label(bars, [column.show(total) or "-" for total in totals], padding=3, fontsize="x-small")
     title = _words(panel)
-    axis.set_xlabel(titled(f"{title[:1].upper()}{title[1:]}", unit), fontsize="small")
+    axis.set_xlabel(title_axis(f"{title[:1].upper()}{title[1:]}", unit), fontsize="small")
     axis.set_xlim(0, max(*left, 0.0, 1e-12) * 1.25)
     axis.tick_params(axis="x", labelsize="small")
     axis.tick_params(axis="y", length=0)

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.render.columns import Column
-from profilerkit.trace.depths import deepest_of
+from profilerkit.trace.depths import find_deepest
 from profilerkit.trace.records import LayerTable
 
 from .canvas import (
     COLOURS,
-    finished,
-    label_of,
-    layers_of,
+    finish,
+    label_layer,
     legend_above,
     new_figure,
     plain,
     require_column,
-    titled,
+    require_layers,
+    title_axis,
     unit_for,
 )
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
     from profilerkit.results.report import Report
 
-__all__ = ["column_of_both", "drawn_pairs"]
+__all__ = ["column_of_both", "draw_pairs"]
 
 #: A layer in both models: its label, and its value in each; None where a model lacks it.
 Pair = tuple[str, float | None, float | None]
@@ -41,7 +41,7 @@ def column_of_both(comparison: Comparison, by: str | Sequence[str] | None) -> st
 
     Raises `ValueError` for several columns, and where one of the reports lacks the column.
     """
-    tables = [layers_of(report) for report in comparison.reports]
+    tables = [require_layers(report) for report in comparison.reports]
     if by is None:
         timed = all(any(row.get("forward_seconds") is not None for row in table) for table in tables)
         by = "forward_seconds" if timed else "macs"
@@ -59,26 +59,26 @@ def is_alike(comparison: Comparison) -> bool:
     return sum(change in ("same", "changed") for change in changes) >= _ALIKE * len(changes)
 
 
-def pairs_of(comparison: Comparison, by: str, depth: int | None, top: int) -> list[Pair]:
+def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> list[Pair]:
     """Return the layers with the largest value in either model, the largest first."""
-    mine, theirs = ({row["path"]: row for row in layers_of(report)} for report in comparison.reports)
+    mine, theirs = ({row["path"]: row for row in require_layers(report)} for report in comparison.reports)
     pairs = []
     rows = comparison.layers()
     innermost = depth is None or depth < 0
-    level = None if depth is None else min(depth, deepest_of(rows))
+    level = None if depth is None else min(depth, find_deepest(rows))
     for row in rows:
         if not row["is_leaf"] if innermost else row["depth"] != level:
             continue
         first = None if row["change"] == "added" else mine[row["path"]].get(by)
         second = None if row["other_path"] is None else theirs[row["other_path"]].get(by)
-        label = label_of(row)
+        label = label_layer(row)
         if row["change"] != "added" and row["other_path"] not in (None, row["path"]):
             label = f"{label} / {row['other_path'].rpartition('.')[2]}"
         pairs.append((label, first, second))
     return sorted(pairs, key=lambda pair: -max(pair[1] or 0, pair[2] or 0))[:top]
 
 
-def drawn_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> Any:
+def draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> Any:
     """Return the figure of two models: a row for each layer with a bar for each model, or a panel for each model.
 
     Raises `ValueError` if no layer lies at the depth.
@@ -87,10 +87,10 @@ def drawn_pairs(comparison: Comparison, by: str, top: int, depth: int | None) ->
     column = Column.of(by)
     title = column.title if column.title[1:2].isupper() else f"{column.title[:1].lower()}{column.title[1:]}"
     if alike:
-        pairs = pairs_of(comparison, by, depth, top)
+        pairs = find_pairs(comparison, by, depth, top)
         rows, note = len(pairs), "A layer that one of the models lacks has one bar."
     else:
-        tables = [layers_of(report).top(top, by, depth) for report in comparison.reports]
+        tables = [require_layers(report).top(top, by, depth) for report in comparison.reports]
         rows, note = (
             max(map(len, tables)),
             f"The models share few layers: each has the largest of its own.{_apart(tables, by)}",
@@ -103,7 +103,7 @@ def drawn_pairs(comparison: Comparison, by: str, top: int, depth: int | None) ->
     else:
         _draw_panels(figure.subplots(1, 2, sharex=not _apart(tables, by)), tables, comparison.reports, column, by)
     names = " and ".join(plain(report.name, 24) for report in comparison.reports)
-    return finished(figure, comparison.reports, f"layers by {title} of {names}", [note])
+    return finish(figure, comparison.reports, f"layers by {title} of {names}", [note])
 
 
 def _apart(tables: Sequence[LayerTable], by: str) -> str:
@@ -114,14 +114,14 @@ def _apart(tables: Sequence[LayerTable], by: str) -> str:
 
 def _draw_rows(axis: Any, pairs: Sequence[Pair], reports: Sequence[Report], column: Column) -> None:
     places = range(len(pairs))
-    factor, unit = _scaled([value for pair in pairs for value in pair[1:]], column)
+    factor, unit = _choose_unit([value for pair in pairs for value in pair[1:]], column)
     for index, report in enumerate(reports):
         values = [pair[1:][index] for pair in pairs]
         at = [position + (-0.2, 0.2)[index] for position in places]
         bars = axis.barh(
             at, [(value or 0) / factor for value in values], 0.38, color=COLOURS[index], label=plain(report.name, 28)
         )
-        axis.bar_label(bars, [_shown(value, column) for value in values], padding=3, fontsize="x-small")
+        axis.bar_label(bars, [_show(value, column) for value in values], padding=3, fontsize="x-small")
     _finish(axis, [pair[0] for pair in pairs], column.title, unit)
     legend_above(axis)
 
@@ -132,25 +132,25 @@ def _draw_panels(
     shared = None if _apart(tables, by) else [row[by] for table in tables for row in table]
     for index, (axis, table, report) in enumerate(zip(axes, tables, reports, strict=True)):
         values: list[float | None] = [row[by] for row in table]
-        factor, unit = _scaled(shared or values, column)
+        factor, unit = _choose_unit(shared or values, column)
         bars = axis.barh(range(len(table)), [(value or 0) / factor for value in values], 0.72, color=COLOURS[index])
-        axis.bar_label(bars, [_shown(value, column) for value in values], padding=3, fontsize="x-small")
+        axis.bar_label(bars, [_show(value, column) for value in values], padding=3, fontsize="x-small")
         axis.set_title(plain(report.name, 40), fontsize="medium", loc="left")
-        _finish(axis, [label_of(row) for row in table], column.title, unit)
+        _finish(axis, [label_layer(row) for row in table], column.title, unit)
 
 
-def _scaled(values: Sequence[float | None], column: Column) -> tuple[float, str]:
+def _choose_unit(values: Sequence[float | None], column: Column) -> tuple[float, str]:
     return unit_for(max((value or 0.0 for value in values), default=0.0), column.unit, column.scale)
 
 
-def _shown(value: float | None, column: Column) -> str:
+def _show(value: float | None, column: Column) -> str:
     return "" if value is None else column.show(value) or "-"
 
 
 def _finish(axis: Any, labels: Sequence[str], title: str, unit: str) -> None:
     axis.set_yticks(range(len(labels)), [plain(label) for label in labels], fontsize="small")
     axis.set_ylim(len(labels) - 0.4, -0.6)
-    axis.set_xlabel(titled(f"{title[:1].upper()}{title[1:]}", unit), fontsize="small")
+    axis.set_xlabel(title_axis(f"{title[:1].upper()}{title[1:]}", unit), fontsize="small")
     axis.margins(x=0.18)
     axis.set_xlim(left=0)
     axis.tick_params(axis="x", labelsize="small")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.arguments.checks import FLAG
 from profilerkit.piping.quantity import Scale, scale_value
 
-from .canvas import COLOURS, finished, label_of, legend_above, new_figure, one_report, plain, titled, unit_for
+from .canvas import COLOURS, finish, label_layer, legend_above, new_figure, one_report, plain, title_axis, unit_for
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
@@ -59,11 +59,11 @@ def memory_timeline(report: Report, include_weights: bool = True, broken: bool |
         _draw_areas(axis, weights / factor, tops)
     _mark_peak(axes[0], report, memory, peak, factor)
     axes[-1].set_xlabel("Operators, in the order in which they run")
-    axes[0].set_ylabel(titled("Bytes alive", unit))
+    axes[0].set_ylabel(title_axis("Bytes alive", unit))
     legend_above(axes[0])
     missing = f"A lower bound; not counted: {', '.join(memory.missing)}." if memory.missing else ""
     cut = "The axis is broken: most of the weights, which are alive throughout, is left out." if len(axes) > 1 else ""
-    return finished(figure, [report], "memory", [memory.note, cut, missing])
+    return finish(figure, [report], "memory", [memory.note, cut, missing])
 
 
 def _axes(figure: Any, weights: float, peak: float, broken: bool | None) -> Sequence[Any]:
@@ -104,7 +104,7 @@ def _mark_peak(axis: Any, report: Report, memory: MemoryTimeline, peak: int, fac
     what = "the inputs"
     if index is not None and report.operators is not None and index < len(report.operators):
         row = report.operators[index]
-        what = f"{row['operator']} in {label_of({'path': row['layer']})}"
+        what = f"{row['operator']} in {label_layer({'path': row['layer']})}"
     at = 0.5 if index is None else index + 1.5
     middle = len(memory.live_bytes) / 2
     axis.plot([at], [peak / factor], "v", color="black", markersize=6, clip_on=False)

@@ -14,7 +14,18 @@ from profilerkit.arguments.checks import TOP
 from profilerkit.piping.quantity import Scale, format_number, scale_value
 from profilerkit.trace.layer_table import LayerTable
 
-from .canvas import COLOURS, GREY, counted, finished, label_of, layers_of, new_figure, one_report, plain, require_column
+from .canvas import (
+    COLOURS,
+    GREY,
+    finish,
+    format_count,
+    label_layer,
+    new_figure,
+    one_report,
+    plain,
+    require_column,
+    require_layers,
+)
 from .ceilings import Ceilings
 
 if TYPE_CHECKING:
@@ -68,7 +79,7 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     """
     top = TOP("top", top)
     report = one_report(report, "roofline")
-    predicted, kind = _predicted(report)
+    predicted, kind = _read_predicted(report)
     points, left_out = _points(report, predicted)
     expected = _at(points, predicted)
     is_measured = _is_measured(report)
@@ -83,10 +94,10 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     else:
         _name_slowest(axis, points, top)
     _draw_predicted(axis, expected, kind)
-    for each, (start, end) in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
-        each.set_major_formatter(lambda value, _: str(scale_value(value, "", Scale.SI)))
+    for side, (start, end) in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
+        side.set_major_formatter(lambda value, _: str(scale_value(value, "", Scale.SI)))
         few = end < 30 * start  # one power of ten or none is within
-        each.set_minor_formatter(_between if few else lambda value, _: "")
+        side.set_minor_formatter(_between if few else lambda value, _: "")
     axis.set_xlabel("Arithmetic intensity (FLOPs per byte)")
     speed = "Achieved FLOP/s" if is_measured else f"FLOP/s ({kind})"
     axis.set_ylabel(speed)
@@ -94,22 +105,22 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     axis.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", fontsize="x-small", frameon=False)
     notes = [
-        f"Not drawn, without FLOPs, bytes or time of their own: {counted(left_out, 'layer')}." if left_out else "",
+        f"Not drawn, without FLOPs, bytes or time of their own: {format_count(left_out, 'layer')}." if left_out else "",
         _above(points, ceilings)
         if ceilings
         else "No ceilings were given: Ceilings.measured(report) measures those of this CPU, Ceilings.of_device(name) "
         "has those of a device.",
     ]
     notes += [] if is_measured else ["Nothing was measured: these are predicted times of the layers."]
-    return finished(figure, [report], f"{speed[0].lower()}{speed[1:]} of the layers" if is_measured else speed, notes)
+    return finish(figure, [report], f"{speed[0].lower()}{speed[1:]} of the layers" if is_measured else speed, notes)
 
 
 def _is_measured(report: Report) -> bool:
     """Return whether the report has measured times of layers, or nothing else that could be drawn."""
-    return "own_forward_seconds" in layers_of(report)[0] or "predicted_layers" not in report
+    return "own_forward_seconds" in require_layers(report)[0] or "predicted_layers" not in report
 
 
-def _predicted(report: Report) -> tuple[dict[str, float], str]:
+def _read_predicted(report: Report) -> tuple[dict[str, float], str]:
     """Return the predicted seconds of the layers by path, and of which kind they are; empty without a prediction."""
     rows: Any = report["predicted_layers"] if "predicted_layers" in report else None
     if not isinstance(rows, LayerTable):
@@ -134,7 +145,7 @@ def _draw_predicted(axis: Any, points: Sequence[Point], kind: str) -> None:
 
 def _points(report: Report, predicted: Mapping[str, float]) -> tuple[list[Point], int]:
     """Return the layers that can be drawn, the slowest first, and the number of those that cannot."""
-    layers = layers_of(report)
+    layers = require_layers(report)
     if _is_measured(report):
         require_column(report, layers, "own_forward_seconds")
     if report.operators is None:
@@ -168,7 +179,7 @@ def _above(points: Sequence[Point], ceilings: Ceilings) -> str:
     why = "their bytes stay in a cache, or they are computed in a better way than what the ceilings were measured with"
     if ceilings.cached_bytes_per_second:
         why = "something else ran while the ceilings were measured, or they are computed in a better way than that work"
-    return f"Above the ceilings: {counted(above, 'layer')}; {why}." if above else ""
+    return f"Above the ceilings: {format_count(above, 'layer')}; {why}." if above else ""
 
 
 def _draw_ceilings(axis: Any, points: Sequence[Point], ceilings: Ceilings) -> None:
@@ -224,7 +235,7 @@ def _name_slowest(axis: Any, points: Sequence[Point], top: int) -> None:
     whole = sum(point.seconds for point in points)
     for number, point in enumerate(points[:top], 1):
         named = (
-            f"{number}  {plain(label_of({'path': point.path}), 28)}: {100 * point.seconds / whole:.3g} % of the time"
+            f"{number}  {plain(label_layer({'path': point.path}), 28)}: {100 * point.seconds / whole:.3g} % of the time"
         )
         axis.annotate(
             str(number),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from profilerkit.backend import RUN_CHECKS
-from profilerkit.cli.options import checked_by, require_writable
+from profilerkit.cli.options import make_callback, require_writable
 
 if TYPE_CHECKING:
     from ..prediction import Calibration
@@ -35,7 +35,7 @@ _DISAGREEING = 25.0
 @click.option(
     "--num-threads",
     type=click.IntRange(min=1),
-    callback=checked_by(RUN_CHECKS["num_threads"]),
+    callback=make_callback(RUN_CHECKS["num_threads"]),
     help="Threads of an operator; the file is for models that run on as many.",
 )
 @click.option("--compiled", is_flag=True, help="Also run the networks compiled; some minutes more.")
@@ -59,7 +59,7 @@ def command(
     from profilerkit.plugging.offers import backend_named
     from profilerkit.process.files import write_text
 
-    from ..prediction.calibration import Calibration, toml_of
+    from ..prediction.calibration import Calibration, write_toml
     from ..prediction.measuring import calibrate
 
     try:
@@ -74,7 +74,7 @@ def command(
         )
     except ArgumentError as error:
         raise click.UsageError(str(error)) from error
-    write_text(output, toml_of(measured))
+    write_text(output, write_toml(measured))
     emit(f"{measured.name}: written to {output}")
     for dtype_name, peak in measured.dense_peaks.items():
         emit(f"  fastest product in {dtype_name}: {peak.value / 1e9:.4g} GFLOP/s")

@@ -10,8 +10,8 @@ import click
 
 from profilerkit.arguments.checks import DEPTH, TOP
 from profilerkit.cli import MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
-from profilerkit.cli.measuring import loaded_model
-from profilerkit.cli.options import checked_by, console_or_json, output_option, parse_shapes, require_writable
+from profilerkit.cli.measuring import load_argument
+from profilerkit.cli.options import console_or_json, make_callback, output_option, parse_shapes, require_writable
 from profilerkit.cli.output import cannot_write
 from profilerkit.errors import (
     ArgumentError,
@@ -55,12 +55,12 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 )
 @click.option("--trust", is_flag=True, help="Also load files that may run code, such as pickled models.")
 @click.option(
-    "--depth", type=click.IntRange(min=0), callback=checked_by(DEPTH), help="Show the layers down to this depth."
+    "--depth", type=click.IntRange(min=0), callback=make_callback(DEPTH), help="Show the layers down to this depth."
 )
 @click.option(
     "--top",
     type=click.IntRange(min=1),
-    callback=checked_by(TOP),
+    callback=make_callback(TOP),
     help="Show only this many layers, those with the most time of their own.",
 )
 @console_or_json
@@ -82,7 +82,7 @@ def command(
     PROFILE is a file of torch.profiler (Chrome JSON), of onnxruntime or of jax.profiler.trace, compressed or not.
     'profilerkit trace-script' prints a script that makes one with torch alone.
     """
-    joined = _joined(profile, loaded_model(model, trust, "--model"), options)
+    joined = _join(profile, load_argument(model, trust, "--model"), options)
     unwritten = None
     if output is not None:
         try:
@@ -96,7 +96,7 @@ def command(
         fail(f"{len(joined.above_one)} layers are above 1 of what {options['device']} can do", NOT_KEPT)
 
 
-def _joined(profile: str, model: Any, options: dict[str, Any]) -> JoinedProfile:
+def _join(profile: str, model: Any, options: dict[str, Any]) -> JoinedProfile:
     from profilerkit.plugging.extension import LoadedModel
 
     from ..joining import join

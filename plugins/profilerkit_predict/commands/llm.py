@@ -25,7 +25,7 @@ _COUNT = click.IntRange(min=1)
 
 def _several(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
     """Return one text for ``h100``, several for ``h100,a100-80`` or for an option that is repeated; None for none."""
-    names = [each.strip() for value in values for each in value.split(",") if each.strip()]
+    names = [item.strip() for value in values for item in value.split(",") if item.strip()]
     return names if len(names) > 1 else next(iter(names), None)
 
 

@@ -24,12 +24,12 @@ def command(backend: str, output: Path | None) -> None:
     """
     from profilerkit.plugging.offers import backend_named
     from profilerkit.process.files import write_text
-    from profilerkit.protocols import offered
+    from profilerkit.protocols import require_capability
 
     from ..capabilities import CAPABILITIES, JoinsProfiles
 
     try:
-        script = offered(backend_named(backend), JoinsProfiles, CAPABILITIES).profile_script()
+        script = require_capability(backend_named(backend), JoinsProfiles, CAPABILITIES).profile_script()
     except (NotOfferedError, ProfilerKitError) as error:
         fail(str(error), USAGE, error)
     if output is None:

@@ -15,7 +15,7 @@ from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, DeviceNotKnownError, ProfileFileError
 from profilerkit.inputs import ModelInputs
 from profilerkit.profiler import make_profiler
-from profilerkit.protocols import offered
+from profilerkit.protocols import require_capability
 from profilerkit.trace.records import ModelTrace
 
 from ..capabilities import CAPABILITIES, JoinsProfiles
@@ -80,8 +80,10 @@ def join(
     if not trace.operators:
         raise ArgumentError("the trace of the model has no operators to join the profile with")
     made = profiler.compute_status("inputs", **arguments)
-    reader = offered(profiler.backend, JoinsProfiles, CAPABILITIES)
-    recording = reader.recording_in(file, profiler.model, made if isinstance(made, ModelInputs) else None, trace, skip)
+    reader = require_capability(profiler.backend, JoinsProfiles, CAPABILITIES)
+    recording = reader.read_recording(
+        file, profiler.model, made if isinstance(made, ModelInputs) else None, trace, skip
+    )
     _require_layers(recording, trace)
     joined = JoinedProfile(
         profiler.name, file.profiler, "training" if is_training else "forward", recording, trace, target, dtype
@@ -92,10 +94,12 @@ def join(
 def _sizes(file: ProfileFile, batch_size: int | None) -> tuple[Any, int | None]:
     """Return the shape of a sample and the batch size that the script says it ran; None for other profiles."""
     shapes = file.metadata.get("inputs")
-    if not isinstance(shapes, list) or not all(isinstance(each, Mapping) for each in shapes) or not shapes:
+    if not isinstance(shapes, list) or not all(isinstance(one_shape, Mapping) for one_shape in shapes) or not shapes:
         return None, batch_size
     try:
-        named = {each.get("name"): (tuple(each["shape"][1:]), str(each["dtype"])) for each in shapes}
+        named = {
+            one_shape.get("name"): (tuple(one_shape["shape"][1:]), str(one_shape["dtype"])) for one_shape in shapes
+        }
         first = int(shapes[0]["shape"][0])
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ProfileFileError(
@@ -109,7 +113,7 @@ def _is_training(file: ProfileFile) -> bool:
     """Return whether the passes have gradients: what the script says, or whether nodes of a gradient's graph ran."""
     if "training" in file.metadata:
         return bool(file.metadata["training"])
-    return any(event["name"].startswith(("autograd::engine::", "torch::autograd::")) for event in file.timed())
+    return any(event["name"].startswith(("autograd::engine::", "torch::autograd::")) for event in file.list_timed())
 
 
 def _require_layers(recording: Recording, trace: ModelTrace) -> None:

@@ -57,7 +57,7 @@ class ProfileFile:
         value = self.header.get(METADATA, {})
         return value if isinstance(value, Mapping) else {}
 
-    def timed(self) -> Iterator[Event]:
+    def list_timed(self) -> Iterator[Event]:
         """Yield the events that have a begin and a duration, both finite numbers, and a name."""
         for event in self.events:
             times = (event.get("ts"), event.get("dur"))
@@ -72,8 +72,8 @@ def read_profile(path: str | PathLike[str]) -> ProfileFile:
     """
     if not isinstance(path, (str, PathLike)):
         raise ArgumentError(f"profile={shown(path)}: give the path of a profile's file")
-    file = _file_of(Path(fspath(path)))
-    content = _parsed(file)
+    file = _find_file(Path(fspath(path)))
+    content = _parse(file)
     header: Mapping[str, Any] = {}
     events: Any = content
     if isinstance(content, dict):
@@ -99,7 +99,7 @@ def _is_time(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < float("inf")
 
 
-def _file_of(path: Path) -> Path:
+def _find_file(path: Path) -> Path:
     """Return the file itself, or of a folder the newest of JAX's profiles in it."""
     if not path.is_dir():
         return path
@@ -110,7 +110,7 @@ def _file_of(path: Path) -> Path:
     return max(files, key=lambda file: file.stat().st_mtime)
 
 
-def _parsed(file: Path) -> Any:
+def _parse(file: Path) -> Any:
     try:
         raw = file.read_bytes()
         if raw[:2] == b"\x1f\x8b":

@@ -21,7 +21,7 @@ from profilerkit.trace.records import ModelTrace
 from profilerkit.trace.table import Table
 
 from .records import Recording
-from .table import layer_rows, unattributed_rows
+from .table import layer_rows, list_unattributed
 
 __all__ = ["JoinedProfile"]
 
@@ -78,7 +78,7 @@ class JoinedProfile:
     @cached_property
     def unattributed(self) -> Table:
         """The kernels whose layer is not known, the longest first: ``kernel``, ``around``, ``calls``, ``seconds``."""
-        return unattributed_rows(self.recording.kernels)
+        return list_unattributed(self.recording.kernels)
 
     @property
     def seconds(self) -> float:
@@ -156,9 +156,9 @@ class JoinedProfile:
 
     def to_text(self, depth: int | None = None, top: int | None = None) -> str:
         """Return the tables and notes as text; layers down to a depth, or the ``top`` ones by their own time."""
-        from .text import joined_text
+        from .text import write_joined
 
-        return joined_text(self, depth, top)
+        return write_joined(self, depth, top)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it to a file: ``.json`` with every number in base units, or ``.txt``."""
@@ -194,18 +194,18 @@ def _doubts(paths: tuple[str, ...], layers: LayerTable) -> list[str]:
     traffic = [path for path in paths if path not in products]
     if products:
         notes.append(
-            f"above 1 by products ({_listed(products)}): no device is faster than its peak. The profile is of other "
-            "inputs, of another device or dtype (dtype=, --dtype), or kernels of these layers are missing from it; or "
-            "a convolution ran by an algorithm with fewer products (Winograd, Fourier)"
+            f"above 1 by products ({_list_paths(products)}): no device is faster than its peak. The profile is of "
+            "other inputs, of another device or dtype (dtype=, --dtype), or kernels of these layers are missing from "
+            "it; or a convolution ran by an algorithm with fewer products (Winograd, Fourier)"
         )
     if traffic:
         notes.append(
-            f"above 1 by traffic ({_listed(traffic)}): their tensors were in the device's caches, or the work was "
+            f"above 1 by traffic ({_list_paths(traffic)}): their tensors were in the device's caches, or the work was "
             "fused into another layer's kernel, so that the bandwidth of its memory does not bound them"
         )
     return notes
 
 
-def _listed(paths: list[str]) -> str:
+def _list_paths(paths: list[str]) -> str:
     shown = [path or "(model)" for path in paths[:5]]
     return ", ".join(shown) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")

@@ -16,7 +16,7 @@ from profilerkit.trace.table import Table
 from ..prediction.predicting import predict_trace
 from .records import RecordedKernel, Recording
 
-__all__ = ["layer_rows", "unattributed_rows"]
+__all__ = ["layer_rows", "list_unattributed"]
 
 #: What is added up over a layer and those inside it.
 _SECONDS = ("seconds", "forward_seconds", "backward_seconds", "peak_seconds", "bound_seconds")
@@ -57,7 +57,7 @@ def layer_rows(trace: ModelTrace, recording: Recording, device: DeviceInfo | Non
                 "depth": layer.depth,
                 "is_leaf": layer.path not in around,
                 "calls": sum(call.times for call in layer.calls),
-                **_measured(whole[layer.path], total, device is not None, comparable),
+                **_compute_columns(whole[layer.path], total, device is not None, comparable),
                 **{
                     f"own_{name}": value
                     for name, value in exclusive[layer.path].items()
@@ -77,9 +77,9 @@ def _counts(trace: ModelTrace, device: DeviceInfo | None, dtype: str | None) -> 
         by_layer[operator.layer].append(operator)
     return {
         path: {
-            "macs": sum(each.macs for each in operators),
-            "flops": sum(each.flops for each in operators),
-            "bytes": sum(each.bytes_read + each.bytes_written for each in operators),
+            "macs": sum(op.macs for op in operators),
+            "flops": sum(op.flops for op in operators),
+            "bytes": sum(op.bytes_read + op.bytes_written for op in operators),
             "peak_seconds": 0.0 if device is None else seconds_at_peak(macs_by_dtype(operators), device, dtype),
         }
         for path, operators in by_layer.items()
@@ -108,7 +108,7 @@ def _gradients_have_layers(kernels: Iterable[RecordedKernel]) -> bool:
     return not backward or any(backward)
 
 
-def _measured(values: Mapping[str, Any], total: float, has_device: bool, comparable: bool) -> dict[str, Any]:
+def _compute_columns(values: Mapping[str, Any], total: float, has_device: bool, comparable: bool) -> dict[str, Any]:
     """Return the columns of a layer with those inside it; a rate without any time is None, not 0.
 
     Nor has a layer a rate if its counts are not those of its seconds (`comparable` is False).
@@ -122,7 +122,7 @@ def _measured(values: Mapping[str, Any], total: float, has_device: bool, compara
     return {**counts, "share": seconds / total if total else None, "flops_per_second": per_second, **shares}
 
 
-def unattributed_rows(kernels: Iterable[RecordedKernel]) -> Table:
+def list_unattributed(kernels: Iterable[RecordedKernel]) -> Table:
     """Return the kernels whose layer is not known, by name and by what they ran in, the longest first."""
     seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
     calls: defaultdict[tuple[str, str], float] = defaultdict(float)

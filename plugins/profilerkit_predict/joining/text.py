@@ -13,7 +13,7 @@ from profilerkit.render.grids import Grid
 if TYPE_CHECKING:
     from .result import JoinedProfile
 
-__all__ = ["joined_text"]
+__all__ = ["write_joined"]
 
 #: The width of notes, and how many kernels without a layer are listed.
 _WIDTH, _KERNELS = 100, 5
@@ -22,12 +22,12 @@ _WIDTH, _KERNELS = 100, 5
 _NAME = 60
 
 
-def joined_text(joined: JoinedProfile, depth: int | None = None, top: int | None = None) -> str:
+def write_joined(joined: JoinedProfile, depth: int | None = None, top: int | None = None) -> str:
     """Return the table of layers, the kernels without a layer, and notes."""
     parts = [grid_text(_layers(joined, depth, top))]
     if joined.unattributed:
-        parts.append(grid_text(_unattributed(joined)))
-    parts.append("\n".join(_wrapped(line) for line in _summary(joined)))
+        parts.append(grid_text(_draw_unattributed(joined)))
+    parts.append("\n".join(_wrap(line) for line in _summary(joined)))
     return "\n\n".join(parts)
 
 
@@ -65,7 +65,7 @@ def _share(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}{' (!)' if share > 1 else ''}"
 
 
-def _unattributed(joined: JoinedProfile) -> Grid:
+def _draw_unattributed(joined: JoinedProfile) -> Grid:
     rows = tuple(
         (_short(row["kernel"]), _short(row["around"] or "-"), f"{row['calls']:.4g}", _seconds(row["seconds"]))
         for row in joined.unattributed[:_KERNELS]
@@ -97,7 +97,7 @@ def _summary(joined: JoinedProfile) -> Iterator[str]:
     yield from (f"{note[:1].upper()}{note[1:]}." for note in joined.notes)
 
 
-def _wrapped(line: str) -> str:
+def _wrap(line: str) -> str:
     return textwrap.fill(line, _WIDTH, break_on_hyphens=False)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .caching import CacheBytes
     from .comparison import LanguageModelComparison
     from .fitting import Fit, Memory
-    from .formulas import WEIGHT_FORMATS, WeightFormat, expected_experts
+    from .formulas import WEIGHT_FORMATS, WeightFormat, count_expected_experts
     from .records import (
         CacheContents,
         CacheLayer,
@@ -52,7 +52,7 @@ __all__ = [
     "Term",
     "WeightFormat",
     "WeightPart",
-    "expected_experts",
+    "count_expected_experts",
     "kv_bytes",
     "kv_bytes_per_token",
     "llm",
@@ -64,7 +64,7 @@ _MODULES = module_of_each(
         ".caching": "CacheBytes",
         ".comparison": "LanguageModelComparison",
         ".fitting": "Fit Memory",
-        ".formulas": "WEIGHT_FORMATS WeightFormat expected_experts",
+        ".formulas": "WEIGHT_FORMATS WeightFormat count_expected_experts",
         ".records": """
             CacheContents CacheLayer CacheTensor ExecutionModel GeneratedTokens LatentAttention ModelFacts PassCounts
             Term WeightPart

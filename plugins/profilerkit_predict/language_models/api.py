@@ -18,17 +18,17 @@ from profilerkit.plugging.extension import LoadedModel
 from profilerkit.plugging.loaders import load_model
 from profilerkit.plugging.offers import backend_named, find_backend
 from profilerkit.process.collector import collector_paused, objects_aged
-from profilerkit.protocols import offered
+from profilerkit.protocols import require_capability
 
 from ..capabilities import CAPABILITIES, FollowsLanguageModels
-from .caching import CacheBytes, cache_bytes, slope_of
+from .caching import CacheBytes, cache_bytes, compute_slope
 from .comparison import LanguageModelComparison
 from .fitting import fit
 from .formulas import WeightFormat, weight_format
-from .growth import growth_of
+from .growth import find_growth
 from .records import ModelFacts
 from .report import LanguageModelReport
-from .serving import serving
+from .serving import predict_serving
 from .step_cost import StepCost, require_context
 
 __all__ = ["kv_bytes", "kv_bytes_per_token", "llm"]
@@ -95,14 +95,14 @@ def llm(
     counts = {key: at_least(1)(key, value) for key, value in numbers.items()}
     reserve, batches = _share(reserve), BATCH_SIZE("batch_size", batch)
     batches = batches if isinstance(batches, tuple) else (batches,)
-    formats = [None if each is None else weight_format(str(each)) for each in _each(weights)]
-    targets = [None if each is None else device_of(each) for each in _each(device)]
+    formats = [None if item is None else weight_format(str(item)) for item in _list_values(weights)]
+    targets = [None if item is None else device_of(item) for item in _list_values(device)]
     reports: list[LanguageModelReport] = []
-    for model, kind in product(models, _each(dtype)):
+    for model, kind in product(models, _list_values(dtype)):
         with collector_paused():  # it would go through all objects many times while modules are imported
             followed = _Followed(model, _dtype(kind), backend, name, trust)
             facts = followed.facts(counts["prompt"], counts["new"])
-        measured = followed.generated(counts, batches[0]) if FLAG("measure", measure) else None
+        measured = followed.generate(counts, batches[0]) if FLAG("measure", measure) else None
         for target, requested in product(targets, formats):
             weight = requested or facts.stored
             cost = StepCost(
@@ -148,7 +148,7 @@ class _Followed:
             self.name = name or model.name
             model = model.model
         chosen = backend_named(backend) if isinstance(backend, str) else backend or find_backend(model)
-        self.backend: FollowsLanguageModels = offered(chosen, FollowsLanguageModels, CAPABILITIES)
+        self.backend: FollowsLanguageModels = require_capability(chosen, FollowsLanguageModels, CAPABILITIES)
         self.model, self.dtype = self.backend.with_language_head(model) if is_loaded else model, dtype
 
     def facts(self, prompt: int, new: int) -> ModelFacts:
@@ -158,7 +158,7 @@ class _Followed:
         require_context(facts, prompt + new)
         return facts
 
-    def generated(self, counts: dict[str, int], batch: int) -> Any:
+    def generate(self, counts: dict[str, int], batch: int) -> Any:
         sizes = {name: counts[name] for name in ("prompt", "new", "repetitions")}
         return self.backend.generate(self.model, batch=batch, **sizes)
 
@@ -166,7 +166,7 @@ class _Followed:
         limit = self.backend.longest_context(self.model)
         _require(limit, context, self.name or type(self.model).__name__, "the context")
         before, after = self.backend.language_model_cache(self.model, context, batch, self.dtype)
-        return cache_bytes(before, growth_of(before, after), block_size), slope_of(before, after)
+        return cache_bytes(before, find_growth(before, after), block_size), compute_slope(before, after)
 
 
 def _require(limit: int | None, tokens: int, name: str, what: str) -> None:
@@ -182,14 +182,14 @@ def _report(
 ) -> LanguageModelReport:
     prompt, new = counts["prompt"], counts["new"]
     has_memory = cost.device is not None and cost.device.memory is not None
-    fits = [fit(cost, each, prompt + new, counts["prefill_tokens"], reserve) for each in batches if has_memory]
-    needed = [each.needed_devices for each in fits] or [None] * len(batches)
-    rows = [serving(cost, size, prompt, new, count) for size, count in zip(batches, needed, strict=True)]
+    fits = [fit(cost, batch, prompt + new, counts["prefill_tokens"], reserve) for batch in batches if has_memory]
+    needed = [one_fit.needed_devices for one_fit in fits] or [None] * len(batches)
+    rows = [predict_serving(cost, size, prompt, new, count) for size, count in zip(batches, needed, strict=True)]
     name = cost.weights.name if cost.weights else facts.dtype
     return LanguageModelReport(facts.name, facts, cost, prompt, new, name, tuple(rows), tuple(fits))
 
 
-def _each(value: Any) -> list[Any]:
+def _list_values(value: Any) -> list[Any]:
     single = value is None or isinstance(value, (str, DeviceInfo)) or not isinstance(value, Iterable)
     return [value] if single else list(value)
 

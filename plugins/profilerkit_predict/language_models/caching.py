@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .records import CacheContents, CacheLayer
 
-__all__ = ["CacheBytes", "cache_bytes", "slope_of"]
+__all__ = ["CacheBytes", "cache_bytes", "compute_slope"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class CacheBytes:
 def cache_bytes(contents: CacheContents, layers: tuple[CacheLayer, ...], block_size: int) -> CacheBytes:
     """Return the bytes of a cache; ``layers`` tell which of its parts grow with the context."""
     tokens, batch = contents.context, contents.batch
-    paged = sum(layer.paged_bytes(tokens, block_size) for layer in layers) * batch
+    paged = sum(layer.count_paged_bytes(tokens, block_size) for layer in layers) * batch
     return CacheBytes(tokens, batch, contents.logical_bytes, contents.allocated_bytes, paged, block_size, contents)
 
 
-def slope_of(before: CacheContents, after: CacheContents) -> int:
+def compute_slope(before: CacheContents, after: CacheContents) -> int:
     """Return the bytes that one more token of one sequence adds; 0 where windows are full and states constant."""
     return (after.logical_bytes - before.logical_bytes) // before.batch

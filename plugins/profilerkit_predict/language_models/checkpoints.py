@@ -10,13 +10,13 @@ from profilerkit.errors import InputError
 
 from .formulas import WeightFormat
 
-__all__ = ["READ_METHODS", "keeps_dtype", "stored_format"]
+__all__ = ["READ_METHODS", "keeps_dtype", "read_format"]
 
 #: The bits of the scales of groups: of 16 bits, and of the 8 bits of microscaling formats.
 _HALF, _MICRO = 16, 8
 
 
-def _grouped(name: str, bits: int, group: int, scale_bits: int) -> WeightFormat:
+def _make_grouped(name: str, bits: int, group: int, scale_bits: int) -> WeightFormat:
     """Return a format whose groups share a scale; groups of whole rows (-1) have one that is not counted."""
     return WeightFormat(name, bits, max(group, 0), scale_bits if group > 0 else 0)
 
@@ -24,7 +24,9 @@ def _grouped(name: str, bits: int, group: int, scale_bits: int) -> WeightFormat:
 def _bits_and_group(config: Mapping[str, Any]) -> WeightFormat:
     """Return the format of GPTQ, AWQ and AutoRound: a scale of 16 bits and a zero point for each group."""
     bits = int(config.get("bits", config.get("w_bit", 4)))
-    return _grouped(f"int{bits}", bits, int(config.get("group_size", config.get("q_group_size", 128))), _HALF + bits)
+    return _make_grouped(
+        f"int{bits}", bits, int(config.get("group_size", config.get("q_group_size", 128))), _HALF + bits
+    )
 
 
 def _bitsandbytes(config: Mapping[str, Any]) -> WeightFormat:
@@ -44,7 +46,7 @@ def _blocks(config: Mapping[str, Any]) -> WeightFormat:
 def _hqq(config: Mapping[str, Any]) -> WeightFormat:
     weights = config.get("quant_config", {}).get("weight_quant_params", config)
     bits = int(weights.get("nbits", 4))
-    return _grouped(f"int{bits}", bits, int(weights.get("group_size") or 64), 2 * _HALF)
+    return _make_grouped(f"int{bits}", bits, int(weights.get("group_size") or 64), 2 * _HALF)
 
 
 def _quanto(config: Mapping[str, Any]) -> WeightFormat:
@@ -52,15 +54,19 @@ def _quanto(config: Mapping[str, Any]) -> WeightFormat:
     return WeightFormat("fp8" if config.get("weights") == "float8" else f"int{bits}", bits, 0 if bits == 8 else 128)
 
 
-def _compressed(config: Mapping[str, Any]) -> WeightFormat:
+def _read_compressed(config: Mapping[str, Any]) -> WeightFormat:
     """Return the format of compressed-tensors, whose groups of layers must be stored alike."""
     groups = [group.get("weights") for group in config.get("config_groups", {}).values()]
-    kinds = {(each["num_bits"], each.get("type"), each.get("group_size") or 0) for each in groups if each}
+    kinds = {
+        (one_group["num_bits"], one_group.get("type"), one_group.get("group_size") or 0)
+        for one_group in groups
+        if one_group
+    }
     if len(kinds) != 1:
         raise ValueError(f"{len(kinds)} formats in one model")
     bits, kind, group = kinds.pop()
     name = "fp8" if kind == "float" and bits == 8 else "nvfp4" if kind == "float" else f"int{bits}"
-    return _grouped(name, int(bits), int(group), _MICRO if name == "nvfp4" else _HALF)
+    return _make_grouped(name, int(bits), int(group), _MICRO if name == "nvfp4" else _HALF)
 
 
 _METHODS: dict[str, Callable[[Mapping[str, Any]], WeightFormat]] = {
@@ -70,7 +76,7 @@ _METHODS: dict[str, Callable[[Mapping[str, Any]], WeightFormat]] = {
     "bitsandbytes": _bitsandbytes,
     "bitsandbytes_4bit": _bitsandbytes,
     "bitsandbytes_8bit": _bitsandbytes,
-    "compressed-tensors": _compressed,
+    "compressed-tensors": _read_compressed,
     "eetq": lambda config: WeightFormat("int8", 8),
     "fbgemm_fp8": lambda config: WeightFormat("fp8", 8),
     "fp8": _blocks,
@@ -86,7 +92,7 @@ _METHODS: dict[str, Callable[[Mapping[str, Any]], WeightFormat]] = {
 READ_METHODS = tuple(_METHODS)
 
 
-def stored_format(config: Mapping[str, Any] | None) -> WeightFormat | None:
+def read_format(config: Mapping[str, Any] | None) -> WeightFormat | None:
     """Return the format that a ``quantization_config`` describes; None without one.
 
     Raises `InputError` for a method whose bytes are not known.
@@ -108,5 +114,5 @@ def stored_format(config: Mapping[str, Any] | None) -> WeightFormat | None:
 def keeps_dtype(config: Mapping[str, Any] | None) -> Callable[[str], bool]:
     """Return what tells whether the weights of a layer, by its path, are stored in their own dtype all the same."""
     names = ("modules_to_not_convert", "ignored_layers", "ignore", "llm_int8_skip_modules")
-    patterns = [str(each) for name in names for each in (config or {}).get(name) or ()]
+    patterns = [str(item) for name in names for item in (config or {}).get(name) or ()]
     return lambda path: any(fnmatchcase(path, f"*{pattern}*") for pattern in patterns)

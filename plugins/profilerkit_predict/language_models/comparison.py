@@ -32,9 +32,9 @@ class LanguageModelComparison:
 
     def to_html(self) -> str:
         """Return the comparison and all reports as one page of HTML that needs nothing else, with both figures."""
-        from .page import page_of
+        from .page import render_page
 
-        return page_of(self.reports, comparison_table(self))
+        return render_page(self.reports, comparison_table(self))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from profilerkit.trace.dtypes import element_bytes
 
-from .formulas import attended_pairs, stored_bytes
+from .formulas import count_attended_pairs, count_stored_bytes
 
 if TYPE_CHECKING:
     from ..prediction.calibration import Calibration
     from .shapes import AttentionShape, ProductShape, TrafficShape
     from .step_cost import Step, StepCost
 
-__all__ = ["Estimate", "Estimator", "mean_of", "rate_of"]
+__all__ = ["Estimate", "Estimator", "average", "compute_rate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Estimator:
             return "no estimates for latent attention: the shapes of its absorbed products are not derived"
         if facts.shapes is None or facts.is_encoder_decoder:
             return "no estimates: some work follows no law of tokens and pairs"
-        dtypes = {each.dtype for each in facts.shapes.products} | {each.dtype for each in facts.shapes.attention}
+        dtypes = {product.dtype for product in facts.shapes.products} | {op.dtype for op in facts.shapes.attention}
         missing = sorted(dtype for dtype in dtypes if self.calibration.table("product", dtype) is None)
         if missing:
             return f"no estimates: the calibration has no products in {', '.join(missing)}; make it with --dtype"
@@ -87,13 +87,16 @@ class Estimator:
         shapes = self.cost.facts.shapes
         if key not in self._besides and shapes is not None:
             tokens = batch * new_tokens
-            experts = [each for each in shapes.products if each.is_experts]
-            others = [each for each in shapes.products if not each.is_experts]
+            experts = [product for product in shapes.products if product.is_experts]
+            others = [product for product in shapes.products if not product.is_experts]
             floor = self._expert_bytes(tokens)
             self._besides[key] = (
-                sum(self._product(each, tokens if each.law == "token" else batch) for each in others)
-                + max(sum(self._product(each, tokens, is_floored=False) for each in experts), self._moved(floor))
-                + sum(self._traffic(each, tokens) for each in shapes.traffic)
+                sum(self._product(other, tokens if other.law == "token" else batch) for other in others)
+                + max(
+                    sum(self._product(expert, tokens, is_floored=False) for expert in experts),
+                    self._estimate_traffic(floor),
+                )
+                + sum(self._traffic(table, tokens) for table in shapes.traffic)
             )
         return self._besides.get(key, 0.0)
 
@@ -102,16 +105,16 @@ class Estimator:
         work = 2.0 * rows * shape.columns * shape.depth
         seconds = self._by_table("product", shape.dtype, (1, rows, shape.columns, shape.depth), work)
         weights = shape.columns * shape.depth * element_bytes(shape.dtype) if is_floored else 0.0
-        return shape.count * max(seconds, self._moved(weights))
+        return shape.count * max(seconds, self._estimate_traffic(weights))
 
     def _attention(self, step: Step, batch: int, new_tokens: int, cached: int) -> float:
         shapes = self.cost.facts.shapes
         attention = shapes.attention if shapes is not None else ()
-        seconds = sum(self._attention_of(each, batch, new_tokens, cached) for each in attention)
-        return max(seconds, self._moved(step.cache_read_bytes))
+        seconds = sum(self._estimate_attention(op, batch, new_tokens, cached) for op in attention)
+        return max(seconds, self._estimate_traffic(step.cache_read_bytes))
 
-    def _attention_of(self, shape: AttentionShape, batch: int, new_tokens: int, cached: int) -> float:
-        macs = batch * shape.rate * attended_pairs(new_tokens, cached, shape.window)
+    def _estimate_attention(self, shape: AttentionShape, batch: int, new_tokens: int, cached: int) -> float:
+        macs = batch * shape.rate * count_attended_pairs(new_tokens, cached, shape.window)
         rows = max(1, batch * new_tokens * shape.rate // (2 * shape.columns))
         sizes = (1, rows, shape.columns, max(1, macs // (rows * shape.columns)))
         return shape.count * self._by_table("attention", shape.dtype, sizes, 2.0 * macs)
@@ -120,7 +123,7 @@ class Estimator:
         moved = max(1.0, shape.token_bytes * tokens)
         dtype = shape.dtype if self.calibration.table(shape.family, shape.dtype) else "float32"
         table = self.calibration.table(shape.family, dtype)
-        seconds = table.seconds((moved,), moved, math.inf) if table is not None else self._moved(moved)
+        seconds = table.seconds((moved,), moved, math.inf) if table is not None else self._estimate_traffic(moved)
         return shape.count * seconds
 
     def _by_table(self, kind: str, dtype: str, sizes: tuple[float, ...], work: float) -> float:
@@ -129,30 +132,30 @@ class Estimator:
         return table.seconds(sizes, max(work, 1.0), self.calibration.peak(dtype) or math.inf)
 
     def _expert_bytes(self, tokens: int) -> float:
-        from .formulas import expected_experts
+        from .formulas import count_expected_experts
 
         parts = [part for part in self.cost.facts.weights if part.kind == "experts"]
         return sum(
-            stored_bytes(part, self.cost.weights)
-            * expected_experts(part.experts, part.experts_per_token, tokens)
+            count_stored_bytes(part, self.cost.weights)
+            * count_expected_experts(part.experts, part.experts_per_token, tokens)
             / part.experts
             for part in parts
         )
 
-    def _moved(self, count: float) -> float:
+    def _estimate_traffic(self, count: float) -> float:
         """Return the least seconds of so many bytes among all weights, which no cache holds if they are many."""
         bandwidth = self.calibration.best_bandwidth(self.cost.stored_weight_bytes)
         return count / bandwidth if bandwidth else 0.0
 
 
-def mean_of(estimates: Iterable[Estimate]) -> Estimate | None:
+def average(estimates: Iterable[Estimate]) -> Estimate | None:
     """Return the mean of estimates of one tier; None for none, or if a lower end is not known."""
     every = list(estimates)
-    lows = [each.low for each in every if each.low is not None]
+    lows = [estimate.low for estimate in every if estimate.low is not None]
     if not every or len(lows) != len(every):
         return None
-    values = [each.value for each in every if each.value is not None]
-    highs = [each.high for each in every if each.high is not None]
+    values = [estimate.value for estimate in every if estimate.value is not None]
+    highs = [estimate.high for estimate in every if estimate.high is not None]
     count = len(every)
     return Estimate(
         sum(values) / count if len(values) == count else None,
@@ -162,13 +165,13 @@ def mean_of(estimates: Iterable[Estimate]) -> Estimate | None:
     )
 
 
-def rate_of(amount: float, *parts: tuple[Estimate | None, int]) -> Estimate | None:
+def compute_rate(amount: float, *parts: tuple[Estimate | None, int]) -> Estimate | None:
     """Return an amount over the sum of times, each of which occurs so often; None if one is not known.
 
-    >>> rate_of(8, (Estimate(2.0, 1.0, 4.0, "calibrated"), 2))
+    >>> compute_rate(8, (Estimate(2.0, 1.0, 4.0, "calibrated"), 2))
     Estimate(value=2.0, low=1.0, high=4.0, tier='calibrated')
     """
-    tier = next((each.tier for each, _ in parts if each is not None), None)
+    tier = next((part.tier for part, _ in parts if part is not None), None)
     low, middle, high = (_over(amount, name, parts) for name in ("high", "value", "low"))
     return None if tier is None or high is None else Estimate(middle, low, high, tier)
 
@@ -176,8 +179,8 @@ def rate_of(amount: float, *parts: tuple[Estimate | None, int]) -> Estimate | No
 def _over(amount: float, name: str, parts: Iterable[tuple[Estimate | None, int]]) -> float | None:
     """Return an amount over the sum of one end of times; None if one is not known."""
     total = 0.0
-    for each, count in parts:
-        end: float | None = getattr(each, name, None)
+    for part, count in parts:
+        end: float | None = getattr(part, name, None)
         if count and end is None:
             return None
         total += (end or 0.0) * count

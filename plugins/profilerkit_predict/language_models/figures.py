@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.piping.quantity import Scale
-from profilerkit_pages.figures.canvas import COLOURS, GREY, finished, legend_above, new_figure, plain, titled, unit_for
+from profilerkit_pages.figures.canvas import (
+    COLOURS,
+    GREY,
+    finish,
+    legend_above,
+    new_figure,
+    plain,
+    title_axis,
+    unit_for,
+)
 
 if TYPE_CHECKING:
     from . import LanguageModelReport
@@ -44,8 +53,8 @@ def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
     for device, roof in roofs.items():
         axis.axhline(roof / unit, color=GREY, linestyle="--", linewidth=1, label=plain(device))
     axis.set_xlabel("Tokens of context")
-    axis.set_ylabel(titled("Weights and cache", name))
-    return _finished(figure, axis, "memory against context")
+    axis.set_ylabel(title_axis("Weights and cache", name))
+    return _finish(figure, axis, "memory against context")
 
 
 def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
@@ -75,7 +84,7 @@ def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
     axis.set_yscale("log")
     axis.set_xlabel("Batch size (dotted: the cache does not fit)")
     axis.set_ylabel("Tokens per second, at most")
-    return _finished(figure, axis, "tokens per second against batch")
+    return _finish(figure, axis, "tokens per second against batch")
 
 
 #: The figures of language models by their names.
@@ -118,7 +127,7 @@ def _empty() -> tuple[Any, Any]:
     return figure, figure.subplots()
 
 
-def _finished(figure: Any, axis: Any, what: str) -> Any:
+def _finish(figure: Any, axis: Any, what: str) -> Any:
     axis.spines[["top", "right"]].set_visible(False)
     if len(axis.get_legend_handles_labels()[0]) <= 2:
         legend_above(axis)
@@ -126,4 +135,4 @@ def _finished(figure: Any, axis: Any, what: str) -> Any:
         axis.legend(fontsize="small", frameon=False)
     axis.set_ylim(bottom=0 if axis.get_yscale() == "linear" else None)
     notes = ["Execution model: engine. Lower bounds of times, so that rates are upper bounds."]
-    return finished(figure, (), what, notes)
+    return finish(figure, (), what, notes)

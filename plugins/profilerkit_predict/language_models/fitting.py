@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .step_cost import StepCost
 
-__all__ = ["Fit", "Memory", "fit", "memory_of"]
+__all__ = ["Fit", "Memory", "count_memory", "fit"]
 
 #: The most sequences or devices that are tried.
 _MOST = 2**20
@@ -68,7 +68,7 @@ class Fit:
     needed_devices: int | None
 
 
-def memory_of(cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: float, devices: int) -> Memory:
+def count_memory(cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: float, devices: int) -> Memory:
     """Return the bytes of one of so many devices: weights are divided evenly, the cache by heads, activations not."""
     facts = cost.facts
     capacity = None if cost.device is None or cost.device.memory is None else int(cost.device.memory)
@@ -95,7 +95,7 @@ def fit(cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: 
     """
 
     def memory(sequences: int, tokens: int, devices: int) -> Memory:
-        return memory_of(cost, sequences, tokens, prefill_tokens, reserve, devices)
+        return count_memory(cost, sequences, tokens, prefill_tokens, reserve, devices)
 
     requested = memory(batch, context, cost.devices)
     if requested.capacity is None:

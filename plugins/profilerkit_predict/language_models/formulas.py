@@ -13,12 +13,12 @@ from .records import Term, WeightPart
 __all__ = [
     "WEIGHT_FORMATS",
     "WeightFormat",
-    "attended_pairs",
+    "count_attended_pairs",
+    "count_expected_experts",
+    "count_macs",
+    "count_stored_bytes",
     "dtype_bytes",
-    "expected_experts",
-    "macs_of",
     "pairs_as_written",
-    "stored_bytes",
     "weight_format",
 ]
 
@@ -44,10 +44,10 @@ class WeightFormat:
     scale_bits: int = 16
     kinds: tuple[str, ...] = ("matrix", "experts")
 
-    def bytes_of(self, elements: int) -> int:
+    def count_bytes(self, elements: int) -> int:
         """Return the bytes of so many elements, with their scales.
 
-        >>> WeightFormat("int4", 4, 128).bytes_of(1024)
+        >>> WeightFormat("int4", 4, 128).count_bytes(1024)
         528
         """
         scales = -(-elements // self.group) if self.group else 0
@@ -56,8 +56,8 @@ class WeightFormat:
 
 #: The formats of ``weights=``. Only matrices of products and experts change; tables, heads and norms stay as they are.
 WEIGHT_FORMATS: Mapping[str, WeightFormat] = {
-    each.name: each
-    for each in (
+    form.name: form
+    for form in (
         WeightFormat("float32", 32),
         WeightFormat("bfloat16", 16),
         WeightFormat("float16", 16),
@@ -86,13 +86,13 @@ def dtype_bytes(dtype: str) -> int:
     return _BYTES[dtype]
 
 
-def expected_experts(experts: int, experts_per_token: int, tokens: int) -> float:
+def count_expected_experts(experts: int, experts_per_token: int, tokens: int) -> float:
     """Return how many distinct experts so many tokens are expected to use, if routing is uniform.
 
     ``E * (1 - (1 - k / E) ** B)``: an expert is left out by one token with the probability ``1 - k / E``. Tokens are
     taken to choose independently; a trained router is never uniform, and uses fewer.
 
-    >>> expected_experts(8, 2, 1), round(expected_experts(8, 2, 8), 3)
+    >>> count_expected_experts(8, 2, 1), round(count_expected_experts(8, 2, 8), 3)
     (2.0, 7.199)
     """
     if not 0 < experts_per_token <= experts:
@@ -100,10 +100,10 @@ def expected_experts(experts: int, experts_per_token: int, tokens: int) -> float
     return float(experts * (1 - (1 - experts_per_token / experts) ** tokens))
 
 
-def attended_pairs(new_tokens: int, cached: int, window: int | None = None) -> int:
+def count_attended_pairs(new_tokens: int, cached: int, window: int | None = None) -> int:
     """Return how many pairs of a query and a key attention needs, causal and inside the window.
 
-    >>> attended_pairs(4, 0), attended_pairs(1, 4), attended_pairs(4, 0, window=2)
+    >>> count_attended_pairs(4, 0), count_attended_pairs(1, 4), count_attended_pairs(4, 0, window=2)
     (10, 5, 7)
     """
     if window is None or cached + new_tokens <= window:
@@ -120,7 +120,7 @@ def pairs_as_written(new_tokens: int, cached: int, window: int | None = None) ->
     return new_tokens * (new_tokens + (cached if window is None else min(cached, window - 1)))
 
 
-def macs_of(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, attended: bool) -> int:
+def count_macs(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, attended: bool) -> int:
     """Return the multiply-accumulates of a step by its terms.
 
     With ``attended``, attention counts the pairs that it needs; otherwise the whole square, as it is written.
@@ -132,7 +132,7 @@ def macs_of(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, att
         elif term.law == "last":
             total += term.rate
         elif term.law == "pair":
-            count = attended_pairs if attended else pairs_as_written
+            count = count_attended_pairs if attended else pairs_as_written
             total += term.rate * count(new_tokens, cached, term.window)
         elif term.law == "key":
             total += term.rate * (new_tokens + cached)
@@ -143,6 +143,6 @@ def macs_of(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, att
     return round(total * batch)
 
 
-def stored_bytes(part: WeightPart, weights: WeightFormat | None) -> int:
+def count_stored_bytes(part: WeightPart, weights: WeightFormat | None) -> int:
     """Return the bytes of weights in a format; None for the one that they have."""
-    return weights.bytes_of(part.elements) if weights and part.kind in weights.kinds else part.bytes
+    return weights.count_bytes(part.elements) if weights and part.kind in weights.kinds else part.bytes

@@ -9,7 +9,7 @@ from profilerkit.errors import InputError
 
 from .records import CacheContents, CacheLayer, CacheTensor
 
-__all__ = ["growth_of", "needs_third_length"]
+__all__ = ["find_growth", "needs_third_length"]
 
 
 def needs_third_length(before: CacheContents, after: CacheContents) -> bool:
@@ -30,7 +30,7 @@ def needs_third_length(before: CacheContents, after: CacheContents) -> bool:
     )
 
 
-def growth_of(
+def find_growth(
     before: CacheContents, after: CacheContents, later: CacheContents | None = None, most_read: int | None = None
 ) -> tuple[CacheLayer, ...]:
     """Return how each part of a cache grows.
@@ -48,7 +48,7 @@ def growth_of(
     indexed = {_layer(path) for path in sizes if _is_index(path)}
     parts: dict[tuple[object, ...], list[int]] = {}
     for path, size in sizes.items():
-        rule = size.rule([each.context for each in contents])
+        rule = size.rule([content.context for content in contents])
         chosen = _layer(path) in indexed and not _is_index(path) and rule.window is None and rule.entry_bytes
         limit = most_read if chosen else None
         key = (path.rpartition(".")[0], rule.window, rule.stride, rule.waits, limit, rule.heads)
@@ -71,7 +71,7 @@ def _is_index(path: str) -> bool:
 
 def _by_path(contents: Sequence[CacheContents]) -> Iterator[tuple[str, list[CacheTensor | None]]]:
     """Yield each path with the tensor that is there at each length."""
-    by_length = [{tensor.path: tensor for tensor in each.tensors} for each in contents]
+    by_length = [{tensor.path: tensor for tensor in content.tensors} for content in contents]
     for path in dict.fromkeys(path for tensors in by_length for path in tensors):
         yield path, [tensors.get(path) for tensors in by_length]
 
@@ -95,7 +95,7 @@ class _Sizes:
         present = [tensor for tensor in tensors if tensor is not None]
         self.one = present[-1]
         self.is_always_there = len(present) == len(tensors)
-        self.axis = _changing_axis(present)
+        self.axis = _find_changing_axis(present)
 
     def rule(self, contexts: Sequence[int]) -> _Rule:
         """Return how it grows over these lengths."""
@@ -145,7 +145,7 @@ def _longer_axis(before: CacheTensor, after: CacheTensor) -> int | None:
     return next((axis for axis, (old, new) in axes if new == old + 1), None)
 
 
-def _changing_axis(tensors: Iterable[CacheTensor]) -> int | None:
+def _find_changing_axis(tensors: Iterable[CacheTensor]) -> int | None:
     """Return the first axis of a tensor that is not the same at all lengths; None for none."""
     sizes = zip(*(tensor.shape for tensor in tensors), strict=True)
     return next((axis for axis, values in enumerate(sizes) if len(set(values)) > 1), None)

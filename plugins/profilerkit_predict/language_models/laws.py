@@ -10,7 +10,7 @@ from profilerkit.trace.records import ModelTrace, OpRecord
 
 from .records import Term
 
-__all__ = ["Law", "laws_of", "phases_of", "terms_of"]
+__all__ = ["Law", "find_laws", "find_terms", "split_phases"]
 
 #: A law with its rate and its window; None for work that follows none.
 Law = tuple[str, int, int | None] | None
@@ -19,7 +19,7 @@ Law = tuple[str, int, int | None] | None
 Groups = Mapping[tuple[str, str], int]
 
 
-def phases_of(trace: ModelTrace) -> tuple[tuple[int, ...], ...]:
+def split_phases(trace: ModelTrace) -> tuple[tuple[int, ...], ...]:
     """Return for each call of the model the indices of the operators that ran in it, in order."""
     calls = {record.path: record.calls for record in trace.layers}
     roots: dict[tuple[str, int], int] = {}
@@ -50,7 +50,7 @@ def _root_call(start: tuple[str, int], calls: Mapping[str, Sequence[object]], ro
     return root
 
 
-def _grouped(operators: Iterable[OpRecord]) -> Counter[tuple[str, str]]:
+def _sum_macs(operators: Iterable[OpRecord]) -> Counter[tuple[str, str]]:
     groups: Counter[tuple[str, str]] = Counter()
     for operator in operators:
         if operator.macs:
@@ -58,7 +58,7 @@ def _grouped(operators: Iterable[OpRecord]) -> Counter[tuple[str, str]]:
     return groups
 
 
-def laws_of(
+def find_laws(
     prefill: Iterable[OpRecord],
     decode: Iterable[OpRecord],
     *,
@@ -66,15 +66,15 @@ def laws_of(
     prompt: int,
     windows: Mapping[str, int | None],
 ) -> dict[tuple[str, str], Law]:
-    """Return the law that the operators of each layer follow, by its path and the operator; see `terms_of`."""
-    first, second = _grouped(prefill), _grouped(decode)
+    """Return the law that the operators of each layer follow, by its path and the operator; see `find_terms`."""
+    first, second = _sum_macs(prefill), _sum_macs(decode)
     return {
-        key: _law(first[key], second[key], batch, prompt, _window_of(key[0], windows))
+        key: _law(first[key], second[key], batch, prompt, _find_window(key[0], windows))
         for key in sorted({*first, *second})
     }
 
 
-def terms_of(
+def find_terms(
     prefill: Iterable[OpRecord],
     decode: Iterable[OpRecord],
     *,
@@ -87,13 +87,13 @@ def terms_of(
     The operators of a layer are compared between a prefill of ``prompt`` tokens and a step of one token after it, both
     of ``batch`` sequences. ``windows`` has the tokens that a layer attends to, by its path or one around it.
     """
-    first, second = _grouped(prefill), _grouped(decode)
+    first, second = _sum_macs(prefill), _sum_macs(decode)
     sums: Counter[tuple[str, int | None]] = Counter()
     split: list[Term] = []
     strangers: list[str] = []
     for key in sorted({*first, *second}):
         layer = key[0]
-        law = _law(first[key], second[key], batch, prompt, _window_of(layer, windows))
+        law = _law(first[key], second[key], batch, prompt, _find_window(layer, windows))
         if law is None:
             rate = Fraction(first[key], batch * prompt)
             split.append(Term("split", second[key] // batch, None, rate))
@@ -101,10 +101,10 @@ def terms_of(
         else:
             sums[law[0], law[2]] += law[1]
     terms = [Term(law, rate, window) for (law, window), rate in sorted(sums.items(), key=str)]
-    return (*terms, *_merged(split)), tuple(dict.fromkeys(strangers))
+    return (*terms, *_merge_split(split)), tuple(dict.fromkeys(strangers))
 
 
-def _merged(split: Sequence[Term]) -> Iterable[Term]:
+def _merge_split(split: Sequence[Term]) -> Iterable[Term]:
     if split:
         yield Term("split", sum(t.rate for t in split), None, sum((t.prefill_rate for t in split), Fraction(0)))
 
@@ -126,7 +126,7 @@ def _law(first: int, second: int, batch: int, prompt: int, window: int | None) -
     return None
 
 
-def _window_of(layer: str, windows: Mapping[str, int | None]) -> int | None:
+def _find_window(layer: str, windows: Mapping[str, int | None]) -> int | None:
     path = layer
     while path:
         if path in windows:

@@ -12,7 +12,7 @@ from .text import report_notes, report_tables
 if TYPE_CHECKING:
     from .report import LanguageModelReport
 
-__all__ = ["page_of"]
+__all__ = ["render_page"]
 
 _FIGURES = {
     "cache_memory": "Memory against context",
@@ -20,7 +20,7 @@ _FIGURES = {
 }
 
 
-def page_of(reports: Sequence[LanguageModelReport], comparison: Table | None = None) -> str:
+def render_page(reports: Sequence[LanguageModelReport], comparison: Table | None = None) -> str:
     """Return a page of one report, or of several with the table that compares them first.
 
     The figures need matplotlib; without it, or for a report without a device, the page says why one is missing.

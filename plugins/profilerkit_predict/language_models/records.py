@@ -130,7 +130,7 @@ class CacheLayer:
         """Return its bytes after so many tokens."""
         return self.constant_bytes + self.bytes_per_entry * self.entries(context)
 
-    def paged_bytes(self, context: int, block_size: int) -> int:
+    def count_paged_bytes(self, context: int, block_size: int) -> int:
         """Return its bytes in blocks of so many entries, each of which is allocated whole."""
         entries = self.entries(context)
         if not self.waits:

@@ -86,7 +86,7 @@ class LanguageModelReport:
         if self.device is None or len(self.facts.passes) != 2:
             return None
         try:
-            first, second = (predict_trace(each, self.device) for each in self.facts.passes)
+            first, second = (predict_trace(part, self.device) for part in self.facts.passes)
         except UnknownPeakError:
             return None
         return first, second
@@ -123,9 +123,9 @@ class LanguageModelReport:
                 "prefill": _counts(facts.prefill),
                 "decode": _counts(facts.decode),
                 "cache": [
-                    {"context": each.context, "batch": each.batch, "logical_bytes": each.logical_bytes}
-                    | {"allocated_bytes": each.allocated_bytes}
-                    for each in facts.cache
+                    {"context": layer.context, "batch": layer.batch, "logical_bytes": layer.logical_bytes}
+                    | {"allocated_bytes": layer.allocated_bytes}
+                    for layer in facts.cache
                 ],
             },
             "engine": {
@@ -135,11 +135,11 @@ class LanguageModelReport:
                 "devices": self.cost.devices,
                 "block_size": self.cost.block_size,
                 "assumptions": list(ASSUMPTIONS),
-                "serving": [_serving(each) for each in self.serving],
+                "serving": [_write_serving(serving) for serving in self.serving],
                 "estimates": self.reason_without_estimates or "by a calibration",
-                "fits": [asdict(each) for each in self.fits],
+                "fits": [asdict(fit) for fit in self.fits],
             },
-            "measured": None if self.measured is None else _measured(self.measured) | self._beside_measured(),
+            "measured": None if self.measured is None else _write_measured(self.measured) | self._beside_measured(),
             "notes": list(facts.notes),
         }
 
@@ -149,7 +149,7 @@ class LanguageModelReport:
         if both is None:
             return {"predicted_as_written": None}
         names = ("estimate", "low", "high", "tier")
-        first, later = ({name: getattr(each, name) for name in names} for each in both)
+        first, later = ({name: getattr(pair, name) for name in names} for pair in both)
         return {"predicted_as_written": {"time_to_first_token": first, "time_per_output_token": later}}
 
     def to_text(self) -> str:
@@ -158,9 +158,9 @@ class LanguageModelReport:
 
     def to_html(self) -> str:
         """Return the report as one page of HTML that needs nothing else, with both figures."""
-        from .page import page_of
+        from .page import render_page
 
-        return page_of((self,))
+        return render_page((self,))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""
@@ -184,14 +184,14 @@ def _counts(counts: Any) -> dict[str, Any]:
     return asdict(counts) | {"uncounted": dict(counts.uncounted)}
 
 
-def _serving(each: Serving) -> dict[str, Any]:
-    values = asdict(each)
-    for name, step in (("prefill", each.prefill), ("decode", each.decode)):
+def _write_serving(serving: Serving) -> dict[str, Any]:
+    values = asdict(serving)
+    for name, step in (("prefill", serving.prefill), ("decode", serving.decode)):
         values[name] |= {"bytes": step.bytes, "seconds": step.seconds, "bound_by": step.bound_by}
     return values
 
 
-def _measured(tokens: GeneratedTokens) -> dict[str, Any]:
+def _write_measured(tokens: GeneratedTokens) -> dict[str, Any]:
     first, later = tokens.time_to_first_token, tokens.time_per_output_token
     return {
         **{name: getattr(tokens, name) for name in ("prompt", "batch", "device", "dtype", "cache_bytes")},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from .formulas import macs_of
+from .formulas import count_macs
 from .records import LatentAttention, ModelFacts, Term
 
 __all__ = ["REWRITES", "Rewrite", "engine_macs", "engine_terms"]
@@ -118,8 +118,8 @@ def _latent_terms(latent: LatentAttention) -> Iterator[tuple[Term, ...]]:
 
 def engine_macs(facts: ModelFacts, batch: int, new_tokens: int, cached: int) -> int:
     """Return the multiply-accumulates that a serving engine needs for a step, by the table of rewrites."""
-    total = macs_of(engine_terms(facts), batch, new_tokens, cached, attended=True)
+    total = count_macs(engine_terms(facts), batch, new_tokens, cached, attended=True)
     if facts.latent is not None:
-        ways = [macs_of(terms, batch, new_tokens, cached, True) for terms in _latent_terms(facts.latent)]
+        ways = [count_macs(terms, batch, new_tokens, cached, True) for terms in _latent_terms(facts.latent)]
         total += ways[1] if new_tokens == 1 else min(ways)
     return total

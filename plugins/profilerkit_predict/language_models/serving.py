@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .estimating import Estimate, mean_of, rate_of
+from .estimating import Estimate, average, compute_rate
 from .step_cost import Step, StepCost
 
-__all__ = ["ASSUMPTIONS", "ESTIMATED", "SAMPLED", "Serving", "serving"]
+__all__ = ["ASSUMPTIONS", "ESTIMATED", "SAMPLED", "Serving", "predict_serving"]
 
 #: What holds for every predicted time, in words.
 ASSUMPTIONS = (
@@ -71,7 +71,7 @@ class Serving:
 SAMPLED = 9
 
 
-def serving(cost: StepCost, batch: int, prompt: int, new: int, requires_devices: int | None = None) -> Serving:
+def predict_serving(cost: StepCost, batch: int, prompt: int, new: int, requires_devices: int | None = None) -> Serving:
     """Return the predictions for a batch of prompts, each of which gets so many new tokens.
 
     The prefill makes the first token, each later step one more: ``new - 1`` steps.
@@ -79,7 +79,7 @@ def serving(cost: StepCost, batch: int, prompt: int, new: int, requires_devices:
     prefill = cost(batch, prompt, 0)
     steps = [cost(batch, 1, prompt + index) for index in range(new - 1)]
     seconds = [step.seconds for step in steps]
-    measured = [each for each in seconds if each is not None]
+    measured = [duration for duration in seconds if duration is not None]
     first = prefill.seconds
     later = sum(measured) / len(measured) if measured and len(measured) == len(steps) else None
     total = None if first is None or (steps and later is None) else first + (later or 0.0) * len(steps)
@@ -98,8 +98,8 @@ def serving(cost: StepCost, batch: int, prompt: int, new: int, requires_devices:
         requires_devices,
         estimate,
         per_token,
-        rate_of(batch, (per_token, 1)),
-        rate_of(batch * new, (estimate, 1), (per_token, new - 1)),
+        compute_rate(batch, (per_token, 1)),
+        compute_rate(batch * new, (estimate, 1), (per_token, new - 1)),
     )
 
 
@@ -109,11 +109,11 @@ def _per_token(cost: StepCost, batch: int, prompt: int, new: int, bound: float |
         return None
     if cost.estimator is None:
         return Estimate(None, bound, None, "data sheet")
-    estimates = [cost.estimate(batch, 1, prompt + index) for index in _spread(new - 1)]
-    return mean_of(each for each in estimates if each is not None)
+    estimates = [cost.estimate(batch, 1, prompt + index) for index in _spread_indices(new - 1)]
+    return average(estimate for estimate in estimates if estimate is not None)
 
 
-def _spread(count: int) -> list[int]:
+def _spread_indices(count: int) -> list[int]:
     """Return at most `SAMPLED` indices below ``count``, spread evenly from the first to the last."""
     if count <= SAMPLED:
         return list(range(count))

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from profilerkit.devices.products import dtype_of
+from profilerkit.devices.products import find_dtype
 
-from .laws import Law, laws_of
+from .laws import Law, find_laws
 
 if TYPE_CHECKING:
     from profilerkit.trace.records import OpRecord
 
-__all__ = ["AttentionShape", "ProductShape", "StepShapes", "TrafficShape", "shapes_of"]
+__all__ = ["AttentionShape", "ProductShape", "StepShapes", "TrafficShape", "find_shapes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class StepShapes:
     traffic: tuple[TrafficShape, ...] = ()
 
 
-def shapes_of(
+def find_shapes(
     prefill: Sequence[OpRecord],
     decode: Sequence[OpRecord],
     *,
@@ -99,7 +99,7 @@ def shapes_of(
     Products are those of the step; all attention of a layer is one operator. Traffic is that of the prefill, fused as
     `profilerkit_predict.prediction` has it: regions that write a square of the prompt are part of fused attention.
     """
-    laws = laws_of(prefill, decode, batch=batch, prompt=prompt, windows=windows)
+    laws = find_laws(prefill, decode, batch=batch, prompt=prompt, windows=windows)
     if any(law is None or law[0] not in ("token", "last", "pair") for law in laws.values()):
         return None
     products: Counter[ProductShape] = Counter()
@@ -114,38 +114,38 @@ def shapes_of(
             products[_product(operator, law[0], batch)] += 1
     attention = Counter(_attention(layer, operators, laws) for layer, operators in pairs.items())
     return StepShapes(
-        tuple(replace(each, count=count) for each, count in products.items()),
-        tuple(replace(each, count=count) for each, count in attention.items()),
+        tuple(replace(product, count=count) for product, count in products.items()),
+        tuple(replace(op, count=count) for op, count in attention.items()),
         tuple(_traffic(prefill, batch, prompt)),
     )
 
 
 def _product(operator: OpRecord, law: str, batch: int) -> ProductShape:
-    from ..prediction.regions import shape_of
+    from ..prediction.regions import find_shape
 
-    times, rows, columns, depth = shape_of(operator)
+    times, rows, columns, depth = find_shape(operator)
     is_experts = "grouped" in operator.operator
-    return ProductShape(law, max(1, times * rows // batch), columns, depth, dtype_of(operator), is_experts=is_experts)
+    return ProductShape(law, max(1, times * rows // batch), columns, depth, find_dtype(operator), is_experts=is_experts)
 
 
 def _attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[str, str], Law]) -> AttentionShape:
     layer_laws = [law for key, law in laws.items() if key[0] == layer and law is not None and law[0] == "pair"]
     last = operators[-1]
     columns = last.outputs[0].shape[-1] if last.outputs else 1
-    return AttentionShape(sum(rate for _, rate, _ in layer_laws), max(1, columns), layer_laws[0][2], dtype_of(last))
+    return AttentionShape(sum(rate for _, rate, _ in layer_laws), max(1, columns), layer_laws[0][2], find_dtype(last))
 
 
 def _traffic(prefill: Iterable[OpRecord], batch: int, prompt: int) -> Iterable[TrafficShape]:
-    from ..prediction.regions import family_of, regions_of
+    from ..prediction.regions import find_family, find_regions
 
     counts: Counter[tuple[str, float, str]] = Counter()
-    for region in regions_of(prefill, fused=True):
+    for region in find_regions(prefill, fused=True):
         head = region.head
         sizes = head.outputs[0].shape if head.outputs else ()
         if head.macs or not region.moved_bytes or sizes.count(prompt) > 1 or math.prod(sizes) < batch * prompt:
             continue
-        name = dtype_of(head)
+        name = find_dtype(head)
         kept = "float32" if name.startswith(("int", "uint", "bool")) else name
-        counts[family_of(head), region.moved_bytes / (batch * prompt), kept] += 1
+        counts[find_family(head), region.moved_bytes / (batch * prompt), kept] += 1
     for (family, token_bytes, dtype), count in counts.items():
         yield TrafficShape(family, token_bytes, dtype, count)

@@ -12,7 +12,7 @@ from profilerkit.errors import ArgumentError, InputError
 from profilerkit.process.cached import cached_property
 
 from .estimating import Estimate, Estimator
-from .formulas import WeightFormat, dtype_bytes, expected_experts, macs_of, stored_bytes
+from .formulas import WeightFormat, count_expected_experts, count_macs, count_stored_bytes, dtype_bytes
 from .records import CacheLayer, ModelFacts
 from .rewrites import engine_macs
 
@@ -145,22 +145,22 @@ class StepCost:
 
     def as_written(self, batch: int, new_tokens: int = 1, cached: int = 0) -> int:
         """Return the multiply-accumulates that the model's own code runs for a step; no time is predicted from them."""
-        return macs_of(self.facts.terms, batch, new_tokens, cached, attended=False)
+        return count_macs(self.facts.terms, batch, new_tokens, cached, attended=False)
 
     def weight_bytes_read(self, tokens: int) -> int:
         """Return the bytes of weights that a step over so many tokens reads.
 
         Matrices, heads, norms and buffers are read once; of tables a row for each token; of experts as many as are
-        expected to be chosen (see `expected_experts`).
+        expected to be chosen (see `count_expected_experts`).
         """
         total = 0.0
         for part in self.facts.weights:
-            stored = stored_bytes(part, self.weights)
+            stored = count_stored_bytes(part, self.weights)
             if part.kind == "embedding":
                 rows = part.elements // part.row_elements
                 total += stored * min(tokens * part.layers, rows) / rows
             elif part.kind == "experts":
-                total += stored * expected_experts(part.experts, part.experts_per_token, tokens) / part.experts
+                total += stored * count_expected_experts(part.experts, part.experts_per_token, tokens) / part.experts
             else:
                 total += stored
         return round(total)
@@ -168,7 +168,7 @@ class StepCost:
     @cached_property
     def stored_weight_bytes(self) -> int:
         """The bytes of all weights in their format."""
-        return sum(stored_bytes(part, self.weights) for part in self.facts.weights)
+        return sum(count_stored_bytes(part, self.weights) for part in self.facts.weights)
 
     @cached_property
     def cache_layers(self) -> tuple[CacheLayer, ...]:
@@ -185,9 +185,9 @@ class StepCost:
         alike: dict[CacheLayer, list[CacheLayer]] = {}
         for layer in self.facts.cache_layers:
             alike.setdefault(replace(layer, path="", bytes_per_entry=0, constant_bytes=0), []).append(layer)
-        return tuple(self._joined(layers) for layers in alike.values())
+        return tuple(self._join_parts(layers) for layers in alike.values())
 
-    def _joined(self, layers: Sequence[CacheLayer]) -> CacheLayer:
+    def _join_parts(self, layers: Sequence[CacheLayer]) -> CacheLayer:
         """Return parts of a cache that grow alike as one."""
         repeats, first = self.facts.cache_repeats, layers[0]
         return replace(
@@ -204,7 +204,7 @@ class StepCost:
         Of an encoder-decoder the tokens are those of the prompt and those that were decoded.
         """
         tokens = self._in_cache(context)
-        return batch * sum(layer.paged_bytes(tokens, self.block_size) for layer in self.cache_layers)
+        return batch * sum(layer.count_paged_bytes(tokens, self.block_size) for layer in self.cache_layers)
 
     def device_cache_bytes(self, context: int, batch: int, devices: int) -> int:
         """Return the bytes of the cache that one of so many devices has, which share its heads: tensor parallelism.
@@ -213,7 +213,7 @@ class StepCost:
         """
         tokens = self._in_cache(context)
         return sum(
-            math.ceil(batch * layer.paged_bytes(tokens, self.block_size) / min(devices, layer.heads or devices))
+            math.ceil(batch * layer.count_paged_bytes(tokens, self.block_size) / min(devices, layer.heads or devices))
             for layer in self.cache_layers
         )
 

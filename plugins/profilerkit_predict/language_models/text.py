@@ -34,24 +34,33 @@ def json_text(values: Any) -> str:
 
 def report_text(report: LanguageModelReport) -> str:
     """Return the tables and notes of one report."""
-    tables = [_table(*each) for each in report_tables(report)]
-    return "\n\n".join([*tables, _wrapped(f"- {note}" for note in report_notes(report))])
+    tables = [_table(*report_table) for report_table in report_tables(report)]
+    return "\n\n".join([*tables, _wrap(f"- {note}" for note in report_notes(report))])
 
 
 def report_tables(report: LanguageModelReport) -> list[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
     """Return the tables of one report: the title, the titles of the columns and the rows of each, as texts."""
-    serving = [_serving_row(report, index) for index in range(len(report.serving))]
+    serving = [_write_serving_row(report, index) for index in range(len(report.serving))]
     tables: list[tuple[str, Sequence[str], list[tuple[str, ...]]]] = [
         ("Model", ("", ""), list(_model_rows(report))),
         ("Passes as written", ("", "prefill", "decode"), list(_pass_rows(report))),
         (_engine_title(report), _SERVING, serving),
     ]
-    if any(each.first_token is not None and each.first_token.value is not None for each in report.serving):
-        tables.append(("Estimates, engine, calibrated", _ESTIMATES, [_estimate_row(each) for each in report.serving]))
+    if any(
+        one_serving.first_token is not None and one_serving.first_token.value is not None
+        for one_serving in report.serving
+    ):
+        tables.append(
+            (
+                "Estimates, engine, calibrated",
+                _ESTIMATES,
+                [_estimate_row(one_serving) for one_serving in report.serving],
+            )
+        )
     if report.fits and report.fits[0].memory.capacity is not None:
         tables.append(("Memory of one device", _FITS, [_fit_row(fit) for fit in report.fits]))
     if report.measured is not None:
-        tables.append(("Measured", _MEASURED, list(_measured_rows(report))))
+        tables.append(("Measured", _MEASURED, list(_write_measured_rows(report))))
     return tables
 
 
@@ -99,18 +108,18 @@ def _pass_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
     yield "operators", f"{first.operators:,}", f"{second.operators:,}"
 
 
-def _serving_row(report: LanguageModelReport, index: int) -> tuple[str, ...]:
-    each = report.serving[index]
-    bound = " / ".join(step.bound_by for step in (each.prefill, each.decode) if step.bound_by) or "-"
+def _write_serving_row(report: LanguageModelReport, index: int) -> tuple[str, ...]:
+    number = report.serving[index]
+    bound = " / ".join(step.bound_by for step in (number.prefill, number.decode) if step.bound_by) or "-"
     return (
-        f"{each.batch:,}",
-        _seconds(each.time_to_first_token),
-        _seconds(each.time_per_output_token),
-        _rate(each.tokens_per_second),
-        _si(each.prefill.macs),
-        _si(each.decode.macs),
-        _bytes(each.decode.weight_bytes),
-        _bytes(each.cache_bytes),
+        f"{number.batch:,}",
+        _seconds(number.time_to_first_token),
+        _seconds(number.time_per_output_token),
+        _rate(number.tokens_per_second),
+        _si(number.prefill.macs),
+        _si(number.decode.macs),
+        _bytes(number.decode.weight_bytes),
+        _bytes(number.cache_bytes),
         bound,
     )
 
@@ -136,10 +145,10 @@ def is_traced_pass(report: LanguageModelReport) -> bool:
     return tokens is not None and (tokens.batch, tokens.prompt) == (prefill.batch, prefill.new_tokens)
 
 
-def _measured_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
+def _write_measured_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
     tokens = report.measured
     assert tokens is not None  # noqa: S101
-    match = next((each for each in report.serving if each.batch == tokens.batch), None)
+    match = next((serving for serving in report.serving if serving.batch == tokens.batch), None)
     both = (report.as_written() if is_traced_pass(report) else None) or (None, None)
     names = (("time_to_first_token", "first token"), ("time_per_output_token", "per token"))
     for (name, title), predicted in zip(names, both, strict=True):
@@ -152,9 +161,9 @@ def _measured_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
         yield title, _seconds(measured.median), f"{_seconds(low)} to {_seconds(high)}", *estimate, _seconds(bound)
 
 
-def _estimate_row(each: Serving) -> tuple[str, ...]:
-    cells = [f"{each.batch:,}"]
-    for estimate, shown in ((each.first_token, _seconds), (each.per_token, _seconds), (each.rate, _rate)):
+def _estimate_row(serving: Serving) -> tuple[str, ...]:
+    cells = [f"{serving.batch:,}"]
+    for estimate, shown in ((serving.first_token, _seconds), (serving.per_token, _seconds), (serving.rate, _rate)):
         if estimate is None:
             cells += ["-", "-"]
         else:
@@ -173,10 +182,10 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
     yield from (*ASSUMPTIONS, *report.facts.notes)
     if report.device is not None:
         yield report.reason_without_estimates or ESTIMATED
-    for each in report.fits:
-        if not each.memory.fits and each.memory.capacity is not None:
+    for fit in report.fits:
+        if not fit.memory.fits and fit.memory.capacity is not None:
             yield _NO_FIT.format(
-                batch=each.batch, count=report.cost.devices, needed=each.needed_devices or "no number of"
+                batch=fit.batch, count=report.cost.devices, needed=fit.needed_devices or "no number of"
             )
     if report.device is not None and report.serving[0].time_to_first_token is None:
         yield f"{report.device.name} has no peak for {report.cost.peak_dtype} or no bandwidth: no times follow"
@@ -196,7 +205,7 @@ _NO_FIT = (
 
 def comparison_text(comparison: LanguageModelComparison) -> str:
     """Return one row for each report and batch size, and the notes that all have."""
-    notes = _wrapped(f"- {line}" for line in ASSUMPTIONS)
+    notes = _wrap(f"- {line}" for line in ASSUMPTIONS)
     return f"{_table(*comparison_table(comparison))}\n\n{notes}"
 
 
@@ -204,21 +213,28 @@ def comparison_table(comparison: LanguageModelComparison) -> tuple[str, Sequence
     """Return one row for each report and batch size: the title, the titles of the columns and the rows."""
     rows: list[tuple[str, ...]] = []
     for report in comparison.reports:
-        for index, each in enumerate(report.serving):
+        for index, serving in enumerate(report.serving):
             fit = report.fits[index] if report.fits else None
             needed = "-" if fit is None or fit.needed_devices is None else f"{fit.needed_devices:,}"
             device = report.device.name if report.device else "-"
             slope = sum(layer.bytes_per_token for layer in report.facts.cache_layers)
-            row = (report.name, device, report.weights, f"{each.batch:,}", _seconds(each.time_to_first_token))
-            rate = _rate(each.tokens_per_second)
+            row = (report.name, device, report.weights, f"{serving.batch:,}", _seconds(serving.time_to_first_token))
+            rate = _rate(serving.tokens_per_second)
             rows.append(
-                (*row, _seconds(each.time_per_output_token), rate, _bytes(slope), _bytes(each.cache_bytes), needed)
+                (
+                    *row,
+                    _seconds(serving.time_per_output_token),
+                    rate,
+                    _bytes(slope),
+                    _bytes(serving.cache_bytes),
+                    needed,
+                )
             )
     titles = ("model", "device", "weights", "batch", "first token", "per token", "tokens/s", "cache/token", "cache")
     return "Language models, engine", (*titles, "devices"), rows
 
 
-def _wrapped(lines: Iterable[str]) -> str:
+def _wrap(lines: Iterable[str]) -> str:
     return "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
 
 

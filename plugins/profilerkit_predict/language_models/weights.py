@@ -9,7 +9,7 @@ from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, WeightR
 
 from .records import WeightPart
 
-__all__ = ["Routing", "unrouted_macs", "weight_parts"]
+__all__ = ["Routing", "count_unrouted_macs", "weight_parts"]
 
 #: How many experts a layer has, and to how many a token is sent, by the configuration.
 Routing = tuple[int, int]
@@ -74,7 +74,7 @@ def _macs_by_layer(operators: Iterable[OpRecord]) -> Counter[str]:
     return macs
 
 
-def unrouted_macs(trace: ModelTrace, decode: Iterable[OpRecord], batch: int, routing: Routing | None) -> int:
+def count_unrouted_macs(trace: ModelTrace, decode: Iterable[OpRecord], batch: int, routing: Routing | None) -> int:
     """Return the multiply-accumulates of one token for experts that it is not sent to, where a library runs all."""
     if routing is None:
         return 0

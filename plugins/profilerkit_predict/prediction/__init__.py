@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .bound import Bound, bound_of, compulsory_bytes
+from .bound import Bound, compulsory_bytes, compute_bound
 from .calibration import Calibration, Network
 from .predicting import NothingToPredictError, Prediction, predict_trace
 from .tables import EfficiencyTable, Point
@@ -15,7 +15,7 @@ __all__ = [
     "NothingToPredictError",
     "Point",
     "Prediction",
-    "bound_of",
     "compulsory_bytes",
+    "compute_bound",
     "predict_trace",
 ]

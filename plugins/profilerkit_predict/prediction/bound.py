@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from profilerkit.devices.info import DeviceInfo
-from profilerkit.devices.products import dtype_of, macs_by_dtype, seconds_at_peak
+from profilerkit.devices.products import find_dtype, macs_by_dtype, seconds_at_peak
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 
 from .regions import least_read, plain_name, selects
 
-__all__ = ["Bound", "bound_of", "bytes_of", "compulsory_bytes", "may_use_tf32"]
+__all__ = ["Bound", "compulsory_bytes", "compute_bound", "count_bytes", "may_use_tf32"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,9 @@ class Bound:
         return "traffic" if (self.traffic or 0.0) > self.products else "products"
 
 
-def bound_of(trace: ModelTrace, device: DeviceInfo, dtype: str | None = None, bandwidth: float | None = None) -> Bound:
+def compute_bound(
+    trace: ModelTrace, device: DeviceInfo, dtype: str | None = None, bandwidth: float | None = None
+) -> Bound:
     """Return the bound of a trace: ``max(sum of 2 * macs / peak by dtype, compulsory bytes / bandwidth)``.
 
     What is computed again counts. ``bandwidth`` takes the place of the device's. Convolutions of float32 count at the
@@ -61,7 +63,7 @@ def may_use_tf32(operator: OpRecord, device: DeviceInfo) -> bool:
         faster is not None
         and (plain is None or faster > plain)
         and bool(operator.macs)
-        and dtype_of(operator) == "float32"
+        and find_dtype(operator) == "float32"
         and "conv" in plain_name(operator.operator)
     )
 
@@ -74,7 +76,7 @@ def compulsory_bytes(trace: ModelTrace) -> float:
     that no operator reads do not count.
     """
     root = trace.layers[0] if trace.layers else None
-    outputs = bytes_of(root.calls[-1].outputs) if root is not None and root.calls else 0.0
+    outputs = count_bytes(root.calls[-1].outputs) if root is not None and root.calls else 0.0
     weights = _weights_read(trace)
     if any(operator.phase == "backward" for operator in trace.operators):
         weights += sum(weight.bytes for weight in trace.parameters if weight.trainable)
@@ -82,7 +84,7 @@ def compulsory_bytes(trace: ModelTrace) -> float:
     return min(weights + trace.memory.input_bytes + outputs, float(read)) if trace.operators else 0.0
 
 
-def bytes_of(tensors: Iterable[TensorInfo]) -> float:
+def count_bytes(tensors: Iterable[TensorInfo]) -> float:
     """Return the bytes of tensors of known sizes."""
     return sum(
         math.prod(tensor.shape) * element_bytes(tensor.dtype) for tensor in tensors if min(tensor.shape, default=1) >= 0
@@ -97,24 +99,24 @@ def _weights_read(trace: ModelTrace) -> float:
     bytes_read: dict[int, float] = {}
     for layer in trace.layers:
         for weight in (*layer.parameters, *layer.buffers):
-            needed = _needed(weight, layer, by_layer)
+            needed = _count_needed(weight, layer, by_layer)
             bytes_read[weight.identity] = max(bytes_read.get(weight.identity, 0.0), needed)
     return sum(bytes_read.values())
 
 
-def _needed(weight: WeightRecord, layer: LayerRecord, by_layer: Mapping[str, list[OpRecord]]) -> float:
+def _count_needed(weight: WeightRecord, layer: LayerRecord, by_layer: Mapping[str, list[OpRecord]]) -> float:
     """Return how many bytes of a weight are read at least; ``by_layer`` has the operators of each layer."""
     operators = by_layer.get(layer.path, [])
     if operators:
-        return _read_of(weight, operators)
+        return _count_read(weight, operators)
     # The layer around may use the weights itself, as attention does with those of its projection.
     around = by_layer.get(layer.path.rpartition(".")[0], []) if layer.path else []
     if any(operator.macs for operator in around):
-        return _read_of(weight, around)
+        return _count_read(weight, around)
     return float(weight.bytes) if layer.calls else 0.0
 
 
-def _read_of(weight: WeightRecord, operators: Iterable[OpRecord]) -> float:
+def _count_read(weight: WeightRecord, operators: Iterable[OpRecord]) -> float:
     """Return the least bytes of a weight that operators read.
 
     A trace does not tell which operator reads which weight. If only operators that select can read all of this one,

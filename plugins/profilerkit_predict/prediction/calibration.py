@@ -16,7 +16,7 @@ from profilerkit.trace.dtypes import element_bytes
 from .cases import CompiledSeconds, HostSeconds
 from .tables import EfficiencyTable, Point
 
-__all__ = ["COMPILED", "Calibration", "Network", "content_of", "toml_of"]
+__all__ = ["COMPILED", "Calibration", "Network", "write_content", "write_toml"]
 
 #: The version of the tables in a file.
 _FORMAT = 2
@@ -88,14 +88,14 @@ class Calibration:
     def table(self, kind: str, dtype: str) -> EfficiencyTable | None:
         """Return the table of a kind in a dtype, of the nearest kind that there is, or None."""
         for name in (kind, *_INSTEAD.get(kind, ())):
-            for each in self.tables:
-                if each.kind == name and each.dtype == dtype:
-                    return each
+            for table in self.tables:
+                if table.kind == name and table.dtype == dtype:
+                    return table
         return None
 
     def peak(self, dtype: str) -> float | None:
         """Return the best rate of any product in a dtype: what efficiencies are shares of."""
-        rates = [each.best_rate for each in self.tables if each.dtype == dtype and len(each.points[0].sizes) > 1]
+        rates = [table.best_rate for table in self.tables if table.dtype == dtype and len(table.points[0].sizes) > 1]
         return max(rates, default=None)
 
     def best_bandwidth(self, working_set: float) -> float | None:
@@ -104,13 +104,13 @@ class Calibration:
         Products count too: one row times a large matrix reads memory faster than traffic that also writes does. Above
         the largest traffic that was measured all is taken to come from memory.
         """
-        traffic = [each for each in self.tables if each.kind in ("element-wise", "movement")]
-        rates = [each.rate_at(working_set) for each in traffic]
-        largest = max((point.sizes[0] for each in traffic for point in each.points), default=working_set)
+        traffic = [one_table for one_table in self.tables if one_table.kind in ("element-wise", "movement")]
+        rates = [one_table.rate_at(working_set) for one_table in traffic]
+        largest = max((point.sizes[0] for one_table in traffic for point in one_table.points), default=working_set)
         least = min(working_set, largest) / 2
         for table in self.tables:
             if table.kind in ("product", "batched product"):
-                moved = [(_moved_bytes(point, table.dtype), point.seconds) for point in table.points]
+                moved = [(_count_moved_bytes(point, table.dtype), point.seconds) for point in table.points]
                 rates += [count / seconds for count, seconds in moved if count >= least]
         return max(rates, default=None)
 
@@ -180,7 +180,7 @@ _INSTEAD = {
 }
 
 
-def _moved_bytes(point: Point, dtype: str) -> float:
+def _count_moved_bytes(point: Point, dtype: str) -> float:
     """Return the bytes of both factors and the output of a product."""
     batch, rows, columns, depth = point.sizes
     return batch * (rows * depth + depth * columns + rows * columns) * element_bytes(dtype)
@@ -196,15 +196,15 @@ def _split(row: Iterable[float]) -> tuple[Any, ...]:
     return (*sizes, (work, seconds, spread))
 
 
-def content_of(calibration: Calibration) -> dict[str, Any]:
+def write_content(calibration: Calibration) -> dict[str, Any]:
     """Return a calibration as the file of its device has it."""
     return {
         "format": _FORMAT,
         "backend": calibration.backend,
         "dispatch": calibration.dispatch,
-        "host": {name: each for name, each in vars(calibration.host).items() if name != "compiled"},
+        "host": {name: value for name, value in vars(calibration.host).items() if name != "compiled"},
         **({} if calibration.host.compiled is None else {"compiled": dict(vars(calibration.host.compiled))}),
-        "networks": [{name: getattr(each, name) for name in Network.__slots__} for each in calibration.networks],
+        "networks": [{name: getattr(network, name) for name in Network.__slots__} for network in calibration.networks],
         "tables": [
             {
                 "kind": table.kind,
@@ -222,7 +222,7 @@ def _host(content: Mapping[str, Any], compiled: Mapping[str, Any] | None) -> Hos
     return HostSeconds(**{name: float(content[name]) for name in content}, compiled=of_graphs)
 
 
-def toml_of(device: DeviceInfo) -> str:
+def write_toml(device: DeviceInfo) -> str:
     """Return the TOML file of a calibrated device; raises `ArgumentError` for one without a calibration."""
     calibration = Calibration.of(device)
     if calibration is None:
@@ -230,14 +230,14 @@ def toml_of(device: DeviceInfo) -> str:
     lines = [f"{name} = {_text(getattr(device, name))}" for name in ("name", "title", "kind", "tier")]
     lines.append(f"aliases = [{', '.join(map(_text, device.aliases))}]")
     lines += [f"{name} = {_figure(figure)}" for name, figure in device.figures.items()]
-    lines += ["", "[dense_peaks]", *(f"{dtype} = {_figure(each)}" for dtype, each in device.dense_peaks.items())]
+    lines += ["", "[dense_peaks]", *(f"{dtype} = {_figure(value)}" for dtype, value in device.dense_peaks.items())]
     lines += ["", "[facts]", *(f"{_text(name)} = {_text(fact)}" for name, fact in device.facts.items())]
     lines += ["", "[calibration]", f"format = {_FORMAT}", f"backend = {_text(calibration.backend)}"]
     lines.append(f"dispatch = {calibration.dispatch!r}")
-    content = content_of(calibration)
+    content = write_content(calibration)
     for name in ("host", "compiled"):
         if name in content:
-            lines += ["", f"[calibration.{name}]", *(f"{key} = {each!r}" for key, each in content[name].items())]
+            lines += ["", f"[calibration.{name}]", *(f"{key} = {value!r}" for key, value in content[name].items())]
     for network in calibration.networks:
         texts = [f"{name} = {_text(getattr(network, name))}" for name in ("name", "family", "phase")]
         lines += ["", "[[calibration.networks]]", *texts, f"ratio = {network.ratio!r}"]
@@ -249,7 +249,7 @@ def toml_of(device: DeviceInfo) -> str:
 
 
 def _row(point: Point) -> str:
-    return f"[{', '.join(f'{float(each):.6g}' for each in (*point.sizes, point.work, point.seconds, point.spread))}]"
+    return f"[{', '.join(f'{float(item):.6g}' for item in (*point.sizes, point.work, point.seconds, point.spread))}]"
 
 
 def _figure(figure: Figure) -> str:

@@ -14,19 +14,19 @@ from profilerkit.devices.info import DeviceInfo, Figure, dtype_name
 from profilerkit.error_text import error_line
 from profilerkit.errors import InputError, ProfilerKitError
 from profilerkit.process.environment import machine
-from profilerkit.protocols import NamesDevices, Trains, implements, offered
+from profilerkit.protocols import NamesDevices, Trains, implements, require_capability
 from profilerkit.times.run import Run
 from profilerkit.times.sampling import Sampling, measure
 from profilerkit.trace.records import ModelTrace
 
 from ..capabilities import CAPABILITIES, Calibrates
-from .calibration import COMPILED, Calibration, Network, content_of
+from .calibration import COMPILED, Calibration, Network, write_content
 from .cases import CalibrationCase, CalibrationNetwork
 from .predicting import predict_trace
-from .regions import family_of, is_free, kind_of, moved_by, plain_name, shape_of
+from .regions import count_moved_bytes, find_family, find_kind, find_shape, is_free, plain_name
 from .tables import EfficiencyTable, Point
 
-__all__ = ["calibrate", "in_spread_order", "left_out", "networks_of", "tables_of"]
+__all__ = ["calibrate", "describe_left_out", "in_spread_order", "measure_networks", "measure_tables"]
 
 #: Shorter calls are timed several at a time, so that the clock is no part of them.
 _SHORTEST_SAMPLE = 200e-6
@@ -65,8 +65,8 @@ def calibrate(
     Raises `NotOfferedError` if the backend provides nothing to measure, and `InputError` if nothing of it could be
     measured.
     """
-    provider = offered(backend, Calibrates, CAPABILITIES)
-    info = offered(backend, NamesDevices).device_info(device)
+    provider = require_capability(backend, Calibrates, CAPABILITIES)
+    info = require_capability(backend, NamesDevices).device_info(device)
     began = time.perf_counter()
     cases = [case for dtype in dtypes for case in provider.calibration_cases(device, dtype_name(dtype))]
     progress(f"{len(cases)} operators on {info.name}")
@@ -76,10 +76,12 @@ def calibrate(
         failed[case.name] = f"{type(error).__name__}: {error_line(error)}"
         progress(f"without {case.name}: {failed[case.name]}")
 
-    with provider.calibrating(num_threads) as threads:
-        clock = clock_of(info, threads)
+    with provider.use_threads(num_threads) as threads:
+        clock = choose_clock(info, threads)
         host = provider.host_seconds(device, compiled, seconds * _OF_HOST)
-        tables = tables_of(backend, cases, began + seconds * (1 - _OF_NETWORKS) - time.perf_counter(), clock, leave_out)
+        tables = measure_tables(
+            backend, cases, began + seconds * (1 - _OF_NETWORKS) - time.perf_counter(), clock, leave_out
+        )
     dispatch = host.operator_call or min(table.least_seconds for table in tables)
     version = ", ".join(f"{name} {value}" for name, value in list(backend.environment().items())[:2])
     name = f"{backend.name} ({version}) on {threads} thread{'s' if threads != 1 else ''}"
@@ -88,32 +90,34 @@ def calibrate(
     networks = list(provider.calibration_networks(device))
     progress(f"{len(networks)} networks")
     left = max(began + seconds - time.perf_counter(), 0.0)
-    ratios = networks_of(backend, networks, measured, left, threads, clock)
+    ratios = measure_networks(backend, networks, measured, left, threads, clock)
     if compiled:
         progress(f"{len(networks)} networks, compiled")
-        ratios += networks_of(backend, networks, measured, seconds * _OF_NETWORKS, threads, clock, compiled=True)
+        ratios += measure_networks(backend, networks, measured, seconds * _OF_NETWORKS, threads, clock, compiled=True)
     calibration = replace(calibration, networks=ratios)
     points = sum(len(table.points) for table in tables)
-    facts = left_out("operators", points, len(cases) - len(failed)) | left_out("networks", *_counted(ratios, networks))
+    facts = describe_left_out("operators", points, len(cases) - len(failed)) | describe_left_out(
+        "networks", *_count_networks(ratios, networks)
+    )
     if failed:
         facts["operators_failed"] = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
     result = _device(info, calibration, time.perf_counter() - began)
     return replace(result, facts={**result.facts, **facts})
 
 
-def _counted(ratios: Sequence[Network], networks: Sequence[CalibrationNetwork]) -> tuple[int, int]:
+def _count_networks(ratios: Sequence[Network], networks: Sequence[CalibrationNetwork]) -> tuple[int, int]:
     """Return how many networks were measured, and how many there are."""
     return len({ratio.name for ratio in ratios}), len(networks)
 
 
-def left_out(what: str, measured: int, number: int) -> dict[str, str]:
+def describe_left_out(what: str, measured: int, number: int) -> dict[str, str]:
     """Return the fact that not everything was measured, for the file; empty if it was."""
     if measured >= number:
         return {}
     return {f"{what}_measured": f"{measured} of {number}; the time did not suffice for more: give more seconds"}
 
 
-def clock_of(device: DeviceInfo, threads: int) -> Callable[[], float]:
+def choose_clock(device: DeviceInfo, threads: int) -> Callable[[], float]:
     """Return the clock to measure by: on one thread of a CPU the time of the process, which other programs leave alone.
 
     It is that of a wall clock if nothing else runs.
@@ -121,7 +125,7 @@ def clock_of(device: DeviceInfo, threads: int) -> Callable[[], float]:
     return time.process_time if device.kind == "cpu" and threads == 1 else time.perf_counter
 
 
-def tables_of(
+def measure_tables(
     backend: Backend,
     cases: Iterable[CalibrationCase],
     seconds: float,
@@ -133,7 +137,7 @@ def tables_of(
     If the time is over before all are measured, those that are left out are spread over all kinds and sizes. An
     operator that the device refuses, as some are in some dtypes, goes to ``leave_out``; without that it raises.
     """
-    listed = in_spread_order(cases, _group_of)
+    listed = in_spread_order(cases, _find_group)
     points: dict[tuple[str, str], list[Point]] = {}
     deadline = time.perf_counter() + seconds
     for index, case in enumerate(listed):
@@ -141,7 +145,7 @@ def tables_of(
         if left <= 0 and _suffice(points):
             break
         try:
-            kind, dtype, point = _measured(backend, case, max(left, 0.0) / (len(listed) - index), clock)
+            kind, dtype, point = _measure_case(backend, case, max(left, 0.0) / (len(listed) - index), clock)
         except ProfilerKitError:
             raise
         except Exception as error:
@@ -152,10 +156,10 @@ def tables_of(
         points.setdefault((kind, dtype), []).append(point)
     if not points:
         raise InputError(f"the {backend.name} backend provides no operator to measure")
-    return tuple(EfficiencyTable(kind, dtype, tuple(each)) for (kind, dtype), each in points.items())
+    return tuple(EfficiencyTable(kind, dtype, tuple(value)) for (kind, dtype), value in points.items())
 
 
-def _measured(
+def _measure_case(
     backend: Backend, case: CalibrationCase, seconds: float, clock: Callable[[], float]
 ) -> tuple[str, str, Point]:
     """Return the kind, dtype and point of one case."""
@@ -166,23 +170,23 @@ def _measured(
         names = ", ".join(operator.operator for operator in operators) or f"none ({trace.failure})"
         raise InputError(f"the case {case.name!r} of a calibration is not one operator; it runs {names}")
     operator = operators[0]
-    moved = moved_by(operator)
+    moved = count_moved_bytes(operator)
     once, spread = _seconds(made.call, seconds, clock)
     dtype = operator.outputs[0].dtype
     if case.is_gradient:
         name = f"{plain_name(operator.operator)}_backward"
         operator = replace(operator, operator=name, macs=2 * operator.macs, phase="backward")
     if operator.macs:
-        return kind_of(operator), dtype, Point(shape_of(operator), 2.0 * operator.macs, once, spread)
-    return family_of(operator), dtype, Point((max(1.0, moved),), max(1.0, moved), once, spread)
+        return find_kind(operator), dtype, Point(find_shape(operator), 2.0 * operator.macs, once, spread)
+    return find_family(operator), dtype, Point((max(1.0, moved),), max(1.0, moved), once, spread)
 
 
 def _suffice(points: Mapping[tuple[str, str], Sequence[Point]]) -> bool:
     """Return whether there is a product and traffic: with less there is no peak and no bandwidth."""
-    return {len(point.sizes) > 1 for each in points.values() for point in each} == {True, False}
+    return {len(point.sizes) > 1 for one_point in points.values() for point in one_point} == {True, False}
 
 
-def _group_of(case: CalibrationCase) -> str:
+def _find_group(case: CalibrationCase) -> str:
     return case.name.partition(" ")[0]
 
 
@@ -238,7 +242,7 @@ def _seconds(call: Callable[[], object], seconds: float, clock: Callable[[], flo
     return taken.min / repeats, taken.median / taken.min - 1
 
 
-def networks_of(
+def measure_networks(
     backend: Backend,
     networks: Iterable[CalibrationNetwork],
     device: DeviceInfo,
@@ -257,7 +261,7 @@ def networks_of(
         return ()
     uncorrected = replace(device, calibration={**(device.calibration or {}), "networks": []})
     phases = ("forward", "training") if implements(backend, Trains) else ("forward",)
-    runs = [(network, phase) for network in in_spread_order(listed, lambda each: each.family) for phase in phases]
+    runs = [(network, phase) for network in in_spread_order(listed, lambda item: item.family) for phase in phases]
     deadline, results = time.perf_counter() + seconds, list[Network]()
     for index, (network, phase) in enumerate(runs):
         left = deadline - time.perf_counter()
@@ -277,14 +281,14 @@ def networks_of(
 def _trace(backend: Backend, network: CalibrationNetwork, phase: str) -> ModelTrace:
     if phase == "forward":
         return backend.trace(network.model, network.inputs)
-    return offered(backend, Trains).trace_training(network.model, network.inputs)
+    return require_capability(backend, Trains).trace_training(network.model, network.inputs)
 
 
 def _device(info: DeviceInfo, calibration: Calibration, seconds: float) -> DeviceInfo:
     """Return the calibrated device: the best rates that were measured, and the tables."""
     facts = machine()
     peaks = {
-        dtype: Figure(float(f"{best:.4g}"), _SOURCE, "the fastest product", _spread(calibration))
+        dtype: Figure(float(f"{best:.4g}"), _SOURCE, "the fastest product", _find_median_spread(calibration))
         for dtype, best in _peaks(calibration, is_gpu=info.kind == "gpu").items()
     }
     largest = max(point.work for table in calibration.tables for point in table.points if len(point.sizes) == 1)
@@ -294,7 +298,7 @@ def _device(info: DeviceInfo, calibration: Calibration, seconds: float) -> Devic
     bandwidth = calibration.best_bandwidth(largest)
     if bandwidth is not None:
         note = f"the fastest traffic of {largest:.3g} bytes"
-        figures["memory_bandwidth"] = Figure(float(f"{bandwidth:.4g}"), _SOURCE, note, _spread(calibration))
+        figures["memory_bandwidth"] = Figure(float(f"{bandwidth:.4g}"), _SOURCE, note, _find_median_spread(calibration))
     figures["dispatch"] = Figure(float(f"{calibration.dispatch:.4g}"), _SOURCE, "the shortest operator")
     conditions: dict[str, str] = {name: facts[name] for name in _FACTS if name in facts}
     conditions |= {"calibrated_with": calibration.backend, "seconds": f"{seconds:.0f}"}
@@ -308,7 +312,7 @@ def _device(info: DeviceInfo, calibration: Calibration, seconds: float) -> Devic
         figures,
         "calibrated",
         conditions,
-        content_of(calibration),
+        write_content(calibration),
     )
 
 
@@ -331,7 +335,7 @@ def _peaks(calibration: Calibration, *, is_gpu: bool) -> dict[str, float]:
     return peaks
 
 
-def _spread(calibration: Calibration) -> float:
+def _find_median_spread(calibration: Calibration) -> float:
     """Return the median of the spreads of all points."""
     spreads = sorted(point.spread for table in calibration.tables for point in table.points)
     return float(f"{spreads[len(spreads) // 2]:.3g}")

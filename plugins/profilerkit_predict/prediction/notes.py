@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterator
 
 from profilerkit.devices.info import DeviceInfo
-from profilerkit.devices.products import dtype_of
+from profilerkit.devices.products import find_dtype
 from profilerkit.trace.records import ModelTrace
 
 from .bound import Bound, may_use_tf32
 from .calibration import COMPILED, Calibration
 from .regions import selects
 
-__all__ = ["notes_of"]
+__all__ = ["write_notes"]
 
 
-def notes_of(
+def write_notes(
     trace: ModelTrace,
     bound: Bound,
     device: DeviceInfo,
@@ -44,7 +44,7 @@ def notes_of(
 def _of_bounds(trace: ModelTrace, device: DeviceInfo, dtype: str | None) -> Iterator[str]:
     """Yield what was assumed so that the bound holds for any run, and what it does not hold for."""
     products = [operator for operator in trace.operators if operator.macs]
-    faster = {may_use_tf32(operator, device) for operator in products if dtype_of(operator) == "float32"}
+    faster = {may_use_tf32(operator, device) for operator in products if find_dtype(operator) == "float32"}
     if dtype is None and True in faster:
         yield "float32 convolutions at the peak of tf32, their default; dtype='float32' where that is switched off"
     if dtype is None and False in faster and (device.peak("tf32") or 0.0) > (device.peak("float32") or math.inf):

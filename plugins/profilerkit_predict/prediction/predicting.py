@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from profilerkit.devices.info import DeviceInfo, dtype_name
-from profilerkit.devices.products import dtype_of
+from profilerkit.devices.products import find_dtype
 from profilerkit.errors import ArgumentError
 from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import ModelTrace, OpRecord
 
-from .bound import Bound, bound_of, bytes_of, compulsory_bytes
+from .bound import Bound, compulsory_bytes, compute_bound, count_bytes
 from .calibration import COMPILED, Calibration
 from .cases import CompiledSeconds
-from .notes import notes_of
-from .regions import Region, family_of, is_free, kind_of, regions_of, shape_of, with_whole_recurrences
+from .notes import write_notes
+from .regions import Region, find_family, find_kind, find_regions, find_shape, is_free, with_whole_recurrences
 
 __all__ = ["NothingToPredictError", "Prediction", "predict_trace"]
 
@@ -103,23 +103,23 @@ def predict_trace(
     calibration = Calibration.of(device)
     phase = "training" if any(operator.phase == "backward" for operator in trace.operators) else "forward"
     if calibration is None:
-        bound = bound_of(trace, device, dtype)
-        layers = _bound_layers(trace, device, dtype)
-        notes = notes_of(trace, bound, device, dtype)
+        bound = compute_bound(trace, device, dtype)
+        layers = _compute_layer_bounds(trace, device, dtype)
+        notes = write_notes(trace, bound, device, dtype)
         return Prediction(device, bound, None, bound.seconds, None, bound.binds, None, None, layers, phase, notes)
-    return _estimated(trace, device, calibration, phase, dtype, compiled)
+    return _estimate(trace, device, calibration, phase, dtype, compiled)
 
 
-def _estimated(
+def _estimate(
     trace: ModelTrace, device: DeviceInfo, calibration: Calibration, phase: str, dtype: str | None, compiled: bool
 ) -> Prediction:
     """Return the prediction by a calibration."""
     bandwidth = calibration.best_bandwidth(compulsory_bytes(trace))
-    bound = bound_of(trace, device, dtype, bandwidth)
+    bound = compute_bound(trace, device, dtype, bandwidth)
     operators = tuple(with_whole_recurrences(trace))
-    regions = regions_of(operators, fused=compiled)
-    timed = [_timed(region, calibration, device, dtype, compiled) for region in regions]
-    device_seconds = sum(each.seconds for each in timed)
+    regions = find_regions(operators, fused=compiled)
+    timed = [_time_region(region, calibration, device, dtype, compiled) for region in regions]
+    device_seconds = sum(region.seconds for region in timed)
     host = _host_seconds(trace, operators, calibration, phase, compiled)
     if device.kind != "cpu" and not compiled:
         host += sum(not is_free(operator) for operator in operators) * calibration.dispatch
@@ -133,12 +133,12 @@ def _estimated(
         estimate,
         max(min(total * low, estimate), bound.seconds),
         None if trace.uncounted else estimate * high / middle,  # as wide where the bound is above the middle
-        "dispatch" if host > device_seconds else _most([(each.binds, each.seconds) for each in timed]),
+        "dispatch" if host > device_seconds else _most([(region.binds, region.seconds) for region in timed]),
         device_seconds,
         host,
-        _timed_layers(trace, timed, calibration, device, dtype),
+        _sum_layers(trace, timed, calibration, device, dtype),
         phase,
-        notes_of(trace, bound, device, dtype, calibration, compiled=compiled),
+        write_notes(trace, bound, device, dtype, calibration, compiled=compiled),
     )
 
 
@@ -168,15 +168,15 @@ def _graph_seconds(trace: ModelTrace, host: CompiledSeconds, phase: str) -> floa
     return host.step_call + sum(1 for weight in weights if weight.trainable) * host.step_weight
 
 
-def _timed(
+def _time_region(
     region: Region, calibration: Calibration, device: DeviceInfo, dtype: str | None, compiled: bool = False
 ) -> _Timed:
     """Return the seconds of a region by the tables: of a fused one, those of the slowest of its operators' families.
 
     A generated kernel starts in the time that was measured for such, where it was.
     """
-    each = [_by_table(operator, region.moved_bytes, calibration, device, dtype) for operator in region.operators]
-    slowest = max(each, key=lambda timed: timed[0] - timed[1])
+    items = [_by_table(operator, region.moved_bytes, calibration, device, dtype) for operator in region.operators]
+    slowest = max(items, key=lambda timed: timed[0] - timed[1])
     head, (seconds, start) = region.head, slowest
     if compiled and not head.macs and calibration.host.compiled is not None:
         seconds += calibration.host.compiled.kernel_call - start
@@ -193,9 +193,9 @@ def _by_table(
 ) -> tuple[float, float]:
     """Return the seconds of an operator by its table, and how many of them are the start of any call."""
     name = _dtype(head, dtype)
-    sizes: tuple[float, ...] = shape_of(head) if head.macs else (max(1.0, moved_bytes),)
+    sizes: tuple[float, ...] = find_shape(head) if head.macs else (max(1.0, moved_bytes),)
     work, peak = (2.0 * head.macs, calibration.peak(name) or 0.0) if head.macs else (sizes[0], float("inf"))
-    table = calibration.table(kind_of(head) if head.macs else family_of(head), name)
+    table = calibration.table(find_kind(head) if head.macs else find_family(head), name)
     table = table or calibration.table("product" if head.macs else "element-wise", "float32")
     if table is None or (head.macs and not peak):
         raise ArgumentError(
@@ -207,7 +207,7 @@ def _by_table(
 def _dtype(operator: OpRecord, dtype: str | None) -> str:
     if dtype is not None and operator.macs:
         return dtype_name(dtype)
-    name = dtype_of(operator)
+    name = find_dtype(operator)
     return "float32" if name.startswith(("int", "uint", "bool")) and not operator.macs else name
 
 
@@ -219,22 +219,22 @@ def _most(weighted: Iterable[tuple[str, float]]) -> str:
     return max(totals, key=lambda name: totals[name]) if totals else "dispatch"
 
 
-def _timed_layers(
+def _sum_layers(
     trace: ModelTrace, timed: list[_Timed], calibration: Calibration, device: DeviceInfo, dtype: str | None
 ) -> LayerTable:
     by_layer: dict[str, list[_Timed]] = {}
-    for each in timed:
-        by_layer.setdefault(each.region.head.layer, []).append(each)
+    for region in timed:
+        by_layer.setdefault(region.region.head.layer, []).append(region)
     rows = []
-    for row in _bound_layers(trace, device, dtype, calibration):
+    for row in _compute_layer_bounds(trace, device, dtype, calibration):
         regions = by_layer.get(row["path"], [])
-        seconds = sum(each.seconds for each in regions)
-        binds = _most([(each.binds, each.seconds) for each in regions]) if regions else ""
+        seconds = sum(region.seconds for region in regions)
+        binds = _most([(region.binds, region.seconds) for region in regions]) if regions else ""
         rows.append({**row, "estimate_seconds": max(seconds, row["bound_seconds"]), "binds": binds})
     return LayerTable(rows)
 
 
-def _bound_layers(
+def _compute_layer_bounds(
     trace: ModelTrace, device: DeviceInfo, dtype: str | None, calibration: Calibration | None = None
 ) -> LayerTable:
     """Return the bound of each layer's own operators, as if it ran by itself: its weights, inputs and outputs."""
@@ -247,8 +247,8 @@ def _bound_layers(
         operators = tuple(by_layer.get(layer.path, ()))
         part = ModelTrace((layer,), operators)
         rate = None if calibration is None else calibration.best_bandwidth(compulsory_bytes(part))
-        bound = bound_of(part, device, dtype, rate)
-        called = sum(bytes_of(call.inputs) for call in layer.calls)
+        bound = compute_bound(part, device, dtype, rate)
+        called = sum(count_bytes(call.inputs) for call in layer.calls)
         rate = rate or device.bandwidth
         moved = min(compulsory_bytes(part) + called, sum(op.bytes_read + op.bytes_written for op in operators))
         bound = Bound(bound.products, None if rate is None else moved / rate)

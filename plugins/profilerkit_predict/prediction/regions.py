@@ -19,15 +19,15 @@ __all__ = [
     "FAMILIES",
     "KINDS",
     "Region",
-    "family_of",
+    "count_moved_bytes",
+    "find_family",
+    "find_kind",
+    "find_regions",
+    "find_shape",
     "is_free",
-    "kind_of",
     "least_read",
-    "moved_by",
     "plain_name",
-    "regions_of",
     "selects",
-    "shape_of",
     "with_whole_recurrences",
 ]
 
@@ -92,18 +92,18 @@ def plain_name(operator: str) -> str:
     return (parts[1] if len(parts) > 1 and not separator else parts[0]).lower()
 
 
-def kind_of(operator: OpRecord) -> str:
+def find_kind(operator: OpRecord) -> str:
     """Return the kind of a product."""
     name = plain_name(operator.operator)
     kind = next(kind for kind, pattern in KINDS if re.search(pattern, name))
-    if kind == "convolution" and shape_of(operator)[3] in _DEPTHWISE_DEPTHS:
+    if kind == "convolution" and find_shape(operator)[3] in _DEPTHWISE_DEPTHS:
         return _DEPTHWISE
-    if kind == "convolution gradient" and shape_of(operator)[3] in _DEPTHWISE_GRADIENT_DEPTHS:
+    if kind == "convolution gradient" and find_shape(operator)[3] in _DEPTHWISE_GRADIENT_DEPTHS:
         return f"{_DEPTHWISE} gradient"
     return kind
 
 
-def family_of(operator: OpRecord) -> str:
+def find_family(operator: OpRecord) -> str:
     """Return the family of an operator without products."""
     name = plain_name(operator.operator)
     if _ELEMENTWISE.search(name):
@@ -151,18 +151,18 @@ def least_read(operator: OpRecord) -> float:
     if operator.macs:
         rows = math.prod(max(1, size) for size in first.shape[:-1])
         return min(operator.bytes_read, operator.macs / rows * element_bytes(first.dtype))
-    beside = sum(math.prod(max(0, size) for size in each.shape) * element_bytes(each.dtype) for each in others)
+    beside = sum(math.prod(max(0, size) for size in other.shape) * element_bytes(other.dtype) for other in others)
     return min(operator.bytes_read, max(0.0, operator.bytes_written - beside))
 
 
-def moved_by(operator: OpRecord) -> float:
+def count_moved_bytes(operator: OpRecord) -> float:
     """Return the bytes that an operator moves: of a table that it looks up, the rows that it returns alone."""
     read, written = operator.bytes_read, operator.bytes_written
-    looks_up = not operator.macs and family_of(operator) == "gather"
+    looks_up = not operator.macs and find_family(operator) == "gather"
     return float(min(read, written) + written if looks_up else read + written)
 
 
-def shape_of(operator: OpRecord) -> tuple[int, int, int, int]:
+def find_shape(operator: OpRecord) -> tuple[int, int, int, int]:
     """Return batch, rows, columns and depth of a product, as far as its first output and its count tell them.
 
     The depth is the multiply-accumulates for each element of the output; the columns are the channels of an image or
@@ -172,7 +172,7 @@ def shape_of(operator: OpRecord) -> tuple[int, int, int, int]:
     others.
 
     >>> from profilerkit.trace.records import TensorInfo
-    >>> shape_of(OpRecord("mm", "", 0, 24, 48, 0, 0, (TensorInfo((2, 3), "float32"),)))
+    >>> find_shape(OpRecord("mm", "", 0, 24, 48, 0, 0, (TensorInfo((2, 3), "float32"),)))
     (1, 2, 3, 4)
     """
     shape = operator.outputs[0].shape if operator.outputs else ()
@@ -206,7 +206,7 @@ class Region:
         return self.operators[0]
 
 
-def regions_of(operators: Iterable[OpRecord], *, fused: bool) -> Iterator[Region]:
+def find_regions(operators: Iterable[OpRecord], *, fused: bool) -> Iterator[Region]:
     """Yield the regions of a trace: each operator by itself, or as a compiler fuses them.
 
     The rule of fusion: an operator with products is a kernel of a library, by itself. Another operator joins the region
@@ -219,8 +219,8 @@ def regions_of(operators: Iterable[OpRecord], *, fused: bool) -> Iterator[Region
     for operator in operators:
         if is_free(operator):
             continue
-        passed_on = _passed_on(group[-1], operator) if fused and group else None
-        own_bytes = moved_by(operator)
+        passed_on = _count_passed_bytes(group[-1], operator) if fused and group else None
+        own_bytes = count_moved_bytes(operator)
         if passed_on is None:
             if group:
                 yield Region(tuple(group), moved)
@@ -244,7 +244,7 @@ def with_whole_recurrences(trace: ModelTrace) -> Iterator[OpRecord]:
         if len(operators) < 3 or not outputs:
             yield from operators
             continue
-        macs, flops = sum(each.macs for each in operators), sum(each.flops for each in operators)
+        macs, flops = sum(op.macs for op in operators), sum(op.flops for op in operators)
         weights = sum(weight.bytes for weight in layers[path].parameters)
         moved = weights + math.prod(outputs[0].shape) * element_bytes(outputs[0].dtype)
         name = layers[path].type.lower() + ("_backward" if phase == "backward" else "")
@@ -259,11 +259,11 @@ _WHOLE = frozenset({"LSTM", "GRU", "RNN"})
 _ALONE = frozenset(("gather", "pooling", "average pooling", "upsampling", "reduction", "random"))
 
 
-def _passed_on(before: OpRecord, operator: OpRecord) -> float | None:
+def _count_passed_bytes(before: OpRecord, operator: OpRecord) -> float | None:
     """Return the bytes that an operator takes over from the one before it in a region; None if it does not join."""
     if operator.macs or before.macs or operator.phase != before.phase or not before.outputs or not operator.outputs:
         return None
-    if family_of(operator) in _ALONE:
+    if find_family(operator) in _ALONE:
         return None
     elements = math.prod(before.outputs[0].shape)
     if elements != math.prod(operator.outputs[0].shape) or elements < 1:

@@ -66,7 +66,7 @@ class EfficiencyTable:
 
     def seconds(self, sizes: Sequence[float], work: float, peak: float) -> float:
         """Return the seconds of so much work at these sizes; never faster than ``peak``, a rate."""
-        rate = math.exp(_interpolated(self._logs, self._log_rates, self._shares, sizes))
+        rate = math.exp(_interpolate(self._logs, self._log_rates, self._shares, sizes))
         return max(self.least_seconds + work / rate, work / peak)
 
     def rate_at(self, size: float) -> float:
@@ -84,7 +84,7 @@ class EfficiencyTable:
         errors = []
         for index, point in enumerate(self.points):
             kept = np.arange(len(self.points)) != index
-            rate = _interpolated(self._logs[kept], self._log_rates[kept], self._shares[kept], point.sizes)
+            rate = _interpolate(self._logs[kept], self._log_rates[kept], self._shares[kept], point.sizes)
             errors.append(math.log(point.seconds / (self.least_seconds + point.work / math.exp(rate))))
         return tuple(errors)
 
@@ -110,7 +110,7 @@ class EfficiencyTable:
         return np.log(work / (seconds * self._shares))
 
 
-def _interpolated(logs: Any, targets: Any, shares: Any, sizes: Sequence[float]) -> float:
+def _interpolate(logs: Any, targets: Any, shares: Any, sizes: Sequence[float]) -> float:
     """Return the interpolated target at some sizes."""
     import numpy as np
 

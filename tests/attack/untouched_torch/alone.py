@@ -7,8 +7,12 @@ import sys
 
 from attack_cases import Case
 
-from .harness import differences_of
+from .harness import find_case_differences
 
 if __name__ == "__main__":
-    found = differences_of(Case(*sys.argv[1:]))
-    sys.stdout.write("\n" + json.dumps([[each.fact, repr(each.before), repr(each.after)] for each in found]) + "\n")
+    found = find_case_differences(Case(*sys.argv[1:]))
+    sys.stdout.write(
+        "\n"
+        + json.dumps([[difference.fact, repr(difference.before), repr(difference.after)] for difference in found])
+        + "\n"
+    )

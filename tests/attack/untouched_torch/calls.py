@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from attack_calls import in_every_form, profiled_cloned_and_compared
+from attack_calls import in_every_form, use_in_every_way
 from torch import nn
 
 from profilerkit import ModelInputs, Profiler, compare, profile
@@ -32,7 +32,7 @@ from profilerkit_torch.costs.registry import scoped_costs
 
 from .subjects import Subject
 
-__all__ = ["CALLS", "STATIC", "Call", "outputs_of"]
+__all__ = ["CALLS", "STATIC", "Call", "list_tensors"]
 
 #: Few runs: what a run leaves behind it leaves behind after three.
 RUNS: dict[str, Any] = {"num_iters": 3, "warmup": 0}
@@ -62,27 +62,27 @@ def call(plain: Callable[[Subject], Any] | None = None) -> Callable[[Callable[[S
     return register
 
 
-def inputs_of(subject: Subject) -> ModelInputs:
+def make_inputs(subject: Subject) -> ModelInputs:
     return ModelInputs(*subject.args, **subject.kwargs)
 
 
-def outputs_of(value: Any) -> list[torch.Tensor]:
+def list_tensors(value: Any) -> list[torch.Tensor]:
     """Return the tensors of an output."""
     found: list[torch.Tensor] = []
     waiting = [value]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, torch.Tensor):
-            found.append(each)
-        elif isinstance(each, dict):
-            waiting.extend(each.values())
-        elif isinstance(each, (list, tuple)):
-            waiting.extend(each)
+        number = waiting.pop()
+        if isinstance(number, torch.Tensor):
+            found.append(number)
+        elif isinstance(number, dict):
+            waiting.extend(number.values())
+        elif isinstance(number, (list, tuple)):
+            waiting.extend(number)
     return found
 
 
-def profiler_of(subject: Subject) -> TorchProfiler:
-    return TorchProfiler(subject.model, inputs=inputs_of(subject)).register_defaults()
+def make_profiler(subject: Subject) -> TorchProfiler:
+    return TorchProfiler(subject.model, inputs=make_inputs(subject)).register_defaults()
 
 
 # The metrics of the registry ----------------------------------------------------------------------------------------
@@ -95,13 +95,13 @@ def _metric(name: str) -> Call:
         runs = {"passes": 2}
 
     def do(subject: Subject) -> Any:
-        return profile(subject.model, inputs_of(subject), metrics=[name], **runs, **sizes)
+        return profile(subject.model, make_inputs(subject), metrics=[name], **runs, **sizes)
 
     return Call(do)
 
 
 for _function in default_functions(TorchBackend()):
-    for _key in _function.bounded_keys():
+    for _key in _function.list_keys():
         CALLS[f"metric_{_key.NAME}"] = _metric(_key.NAME)
 
 
@@ -110,17 +110,17 @@ for _function in default_functions(TorchBackend()):
 
 @call()
 def default_profile(subject: Subject) -> Any:
-    return profile(subject.model, inputs_of(subject), **RUNS)
+    return profile(subject.model, make_inputs(subject), **RUNS)
 
 
 @call()
 def static_profile(subject: Subject) -> Any:
-    return profile(subject.model, inputs_of(subject), metrics=STATIC)
+    return profile(subject.model, make_inputs(subject), metrics=STATIC)
 
 
 @call()
 def strict_profile(subject: Subject) -> Any:
-    return profile(subject.model, inputs_of(subject), metrics=STATIC, strict=True)
+    return profile(subject.model, make_inputs(subject), metrics=STATIC, strict=True)
 
 
 @call()
@@ -135,33 +135,33 @@ def profile_with_wrong_inputs(subject: Subject) -> Any:
 
 @call()
 def profile_of_a_call(subject: Subject) -> Any:
-    return profile(subject.model, inputs_of(subject), call=lambda model, *a, **k: model(*a, **k), metrics=STATIC)
+    return profile(subject.model, make_inputs(subject), call=lambda model, *a, **k: model(*a, **k), metrics=STATIC)
 
 
 @call()
 def profile_with_layers_ignored(subject: Subject) -> Any:
-    return profile(subject.model, inputs_of(subject), metrics=STATIC, ignore=[nn.Linear])
+    return profile(subject.model, make_inputs(subject), metrics=STATIC, ignore=[nn.Linear])
 
 
 @call()
 def profile_with_options(subject: Subject) -> Any:
     options: dict[str, Any] = {"autocast": "bfloat16", "num_threads": 1, "device": "cpu"}
-    return profile(subject.model, inputs_of(subject), metrics=["execution_time"], **options, **RUNS)
+    return profile(subject.model, make_inputs(subject), metrics=["execution_time"], **options, **RUNS)
 
 
 @call()
 def profile_compiled(subject: Subject) -> Any:
-    return profile(subject.model, inputs_of(subject), metrics=["execution_time"], compile="eager", **RUNS)
+    return profile(subject.model, make_inputs(subject), metrics=["execution_time"], compile="eager", **RUNS)
 
 
 @call()
 def profile_of_the_meta_device(subject: Subject) -> Any:
-    return profile(subject.model, inputs_of(subject), device="meta", **RUNS)
+    return profile(subject.model, make_inputs(subject), device="meta", **RUNS)
 
 
 @call()
 def comparison(subject: Subject) -> Any:
-    return compare(subject.model, subject.model, inputs=inputs_of(subject), **RUNS)
+    return compare(subject.model, subject.model, inputs=make_inputs(subject), **RUNS)
 
 
 with torch.random.fork_rng():
@@ -170,22 +170,22 @@ with torch.random.fork_rng():
 
 @call()
 def comparison_with_another(subject: Subject) -> Any:
-    return compare(OTHER, subject.model, inputs=inputs_of(subject), metrics=["macs", "execution_time"], **RUNS)
+    return compare(OTHER, subject.model, inputs=make_inputs(subject), metrics=["macs", "execution_time"], **RUNS)
 
 
 @call()
 def profilers(subject: Subject) -> Any:
-    return profiled_cloned_and_compared(profiler_of(subject), subject.model, **RUNS)
+    return use_in_every_way(make_profiler(subject), subject.model, **RUNS)
 
 
 @call()
 def base_profiler(subject: Subject) -> Any:
-    return Profiler(subject.model, inputs=inputs_of(subject)).register_defaults().compute_status("macs")
+    return Profiler(subject.model, inputs=make_inputs(subject)).register_defaults().compute_status("macs")
 
 
 @call()
 def saving_and_showing(subject: Subject) -> Any:
-    return in_every_form(profile(subject.model, inputs_of(subject), metrics=STATIC))
+    return in_every_form(profile(subject.model, make_inputs(subject), metrics=STATIC))
 
 
 @call()
@@ -193,20 +193,20 @@ def own_cost_formulas(subject: Subject) -> Any:
     with scoped_costs():
         register_op_cost("aten::addmm", lambda *args, **kwargs: Cost(1, 2), override=True)
         register_module_cost(nn.BatchNorm1d, lambda module, *args, **kwargs: Cost(3, 4), override=True)
-        return profile(subject.model, inputs_of(subject), metrics=STATIC)
+        return profile(subject.model, make_inputs(subject), metrics=STATIC)
 
 
 @call()
 def exporting_operator_times(subject: Subject) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
-        return profile(subject.model, inputs_of(subject), metrics=["operator_table"], export=str(path), passes=2)
+        return profile(subject.model, make_inputs(subject), metrics=["operator_table"], export=str(path), passes=2)
 
 
 @call()
 def evaluation(subject: Subject) -> Any:
     """With a function of the user's that calls the model."""
-    profiler = TorchProfiler(subject.model, {"test": [1, 2, 3]}, inputs=inputs_of(subject))
+    profiler = TorchProfiler(subject.model, {"test": [1, 2, 3]}, inputs=make_inputs(subject))
     profiler.register_profiler_function(
         ComputeEvalMetric(lambda model, loader: next(len(_run(subject)) for _ in loader))
     )
@@ -225,12 +225,12 @@ def evaluation_of_accuracy(subject: Subject) -> Any:
 
 
 def _run(subject: Subject) -> list[torch.Tensor]:
-    return outputs_of(subject())
+    return list_tensors(subject())
 
 
 def _step(subject: Subject) -> None:
     """Run a model forward and backward, as a training loop does."""
-    outputs = [output for output in outputs_of(subject()) if output.requires_grad]
+    outputs = [output for output in list_tensors(subject()) if output.requires_grad]
     if outputs:
         torch.autograd.backward(outputs, [torch.ones_like(output) for output in outputs])
 
@@ -249,7 +249,7 @@ def _parameters(model: Any) -> list[Any]:
     return [parameter for parameter in nn.Module.parameters(model) if parameter.requires_grad]
 
 
-def _trained(subject: Subject, ends: Callable[[], Any] = lambda: None) -> None:
+def _train(subject: Subject, ends: Callable[[], Any] = lambda: None) -> None:
     optimizer = torch.optim.SGD(_parameters(subject.model) or [torch.zeros(1)], lr=0.1)
     for _ in range(3):
         _step(subject)
@@ -270,10 +270,10 @@ def timing_of_layers_by_a_profiler(subject: Subject) -> Any:
     return timer.table
 
 
-@call(_trained)
+@call(_train)
 def watched_loop(subject: Subject) -> None:
     with watch(subject.model, at_step=(1,)) as watched:
-        _trained(subject, watched.step)
+        _train(subject, watched.step)
     watched.report()
 
 
@@ -289,7 +289,7 @@ def watched_steps(subject: Subject) -> None:
     watched.report(["macs", "step_time"])
 
 
-def _evaluated(helper: Callable[..., Any]) -> Call:
+def _evaluate(helper: Callable[..., Any]) -> Call:
     """An evaluation function alone, which runs the model in inference mode and hands it back."""
     target = torch.zeros(2, dtype=torch.long)
 
@@ -305,4 +305,4 @@ for _name, _helper in {
     "get_topk": get_topk(topk=(1,)),
     "eval_loss": EvalLossFunction(lambda output, target: output.sum()),
 }.items():
-    CALLS[_name] = _evaluated(_helper)
+    CALLS[_name] = _evaluate(_helper)

@@ -61,7 +61,7 @@ def _jvp(do: Callable[[], Any]) -> Any:
     torch.func.jvp(function, (torch.ones(3),), (torch.ones(3),))
 
 
-def _functionalized(do: Callable[[], Any]) -> Any:
+def _run_functionalized(do: Callable[[], Any]) -> Any:
     def function(row: torch.Tensor) -> torch.Tensor:
         do()
         return row * 2
@@ -97,7 +97,7 @@ def _generator(do: Callable[[], Any]) -> Any:
         break
 
 
-def _profiled(do: Callable[[], Any]) -> Any:
+def _run_profiled(do: Callable[[], Any]) -> Any:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True):
         do()
 
@@ -120,7 +120,7 @@ def _one_thread(do: Callable[[], Any]) -> Any:
         torch.set_num_threads(held)
 
 
-def _flushing(do: Callable[[], Any]) -> Any:
+def _run_flushing(do: Callable[[], Any]) -> Any:
     torch.set_flush_denormal(True)
     try:
         do()
@@ -144,7 +144,7 @@ def _errors() -> Any:
         yield
 
 
-def _compiled(do: Callable[[], Any]) -> Any:
+def _run_compiled(do: Callable[[], Any]) -> Any:
     """In code that is compiled, at a break of the graph."""
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
@@ -180,7 +180,7 @@ def _jit_traced(do: Callable[[], Any]) -> Any:
     torch.jit.trace(Calling(do), torch.ones(2), check_trace=False)
 
 
-def _exported(do: Callable[[], Any]) -> Any:
+def _run_exported(do: Callable[[], Any]) -> Any:
     torch.export.export(Calling(do), (torch.ones(2),), strict=False)
 
 
@@ -210,8 +210,8 @@ CONTEXTS: dict[str, Context] = {
     "vmap": _vmap,
     "func_grad": _gradient,
     "func_jvp": _jvp,
-    "functionalize": _functionalized,
-    "profiler": _profiled,
+    "functionalize": _run_functionalized,
+    "profiler": _run_profiled,
     "save_on_cpu": _inside(torch.autograd.graph.save_on_cpu),
     "saved_tensors_hooks": _inside(lambda: torch.autograd.graph.saved_tensors_hooks(_identity, _identity)),
     "no_saved_tensors_hooks": _inside(lambda: torch.autograd.graph.disable_saved_tensors_hooks("not here")),
@@ -222,16 +222,16 @@ CONTEXTS: dict[str, Context] = {
     "warnings_are_errors": _inside(_errors),
     "double": _double,
     "one_thread": _one_thread,
-    "flush_denormal": _flushing,
+    "flush_denormal": _run_flushing,
     "single_threaded_backward": _inside(lambda: torch.autograd.set_multithreading_enabled(False)),
     "force_eager": _inside(lambda: torch.compiler.set_stance("force_eager")),
     "in_backward": _in_backward,
     "in_a_hook": _in_a_hook,
     "in_a_thread": in_a_thread,
     "in_a_closing_generator": _generator,
-    "compiled": _compiled,
+    "compiled": _run_compiled,
     "jit_trace": _jit_traced,
-    "export": _exported,
+    "export": _run_exported,
     "inside_compiled": _inside_compiled,
     "make_fx": _made_fx,
 }

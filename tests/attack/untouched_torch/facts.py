@@ -23,7 +23,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.parameter import is_lazy
 
-__all__ = ["Facts", "Same", "digest", "inner_tensors", "kinds_of", "walk"]
+__all__ = ["Facts", "Same", "digest", "find_kinds", "inner_tensors", "walk"]
 
 Facts = dict[str, Any]
 
@@ -143,10 +143,10 @@ def _of_function(path: str, function: types.FunctionType, found: Facts) -> Itera
     if _of_torch_by_name(function.__module__):
         return
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        found[f"{path} closure {name} kinds"] = kinds_of(cell)
+        found[f"{path} closure {name} kinds"] = find_kinds(cell)
         yield f"{path} closure {name}", cell
     if function.__defaults__:
-        found[f"{path} defaults kinds"] = kinds_of(function.__defaults__)
+        found[f"{path} defaults kinds"] = find_kinds(function.__defaults__)
         yield f"{path} defaults", function.__defaults__
     if function.__dict__:
         yield f"{path} attributes", function.__dict__
@@ -250,7 +250,7 @@ def digest(tensor: torch.Tensor) -> str:
 # What a cache holds -------------------------------------------------------------------------------------------------
 
 
-def kinds_of(root: Any) -> set[str]:
+def find_kinds(root: Any) -> set[str]:
     """Return of which kinds the tensors are that a cache outside the model holds: where they are, and how made."""
     kinds: set[str] = set()
     waiting, met = [root], set[int]()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from odd_errors import Custom, Outside, Unspeakable, raising, recursion, warn
+from odd_errors import Custom, Outside, Unspeakable, make_raising, recursion, warn
 from torch import nn
 
 __all__ = ["FAULTS", "Fault", "Faulty"]
@@ -108,27 +108,27 @@ def _raise(error: BaseException) -> Any:
 
 
 _WHAT: dict[str, Callable[[Any, Any], Any]] = {
-    "RuntimeError": raising(lambda: RuntimeError("half-way")),
-    "grad_error": raising(lambda: RuntimeError("element 0 does not require grad; Inference tensors cannot be")),
-    "Custom": raising(lambda: Custom(1, two=2)),
-    "Unspeakable": raising(Unspeakable),
-    "Sealed": raising(lambda: Sealed("sealed")),
-    "same_object": raising(lambda: KEPT),
-    "huge_message": raising(lambda: ValueError("long " * 1_000_000)),
-    "no_text": raising(lambda: ValueError(Instruction("\x00\ud800\n"))),
-    "group": raising(_group),
-    "MemoryError": raising(MemoryError),
-    "OutOfMemoryError": raising(lambda: torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")),
-    "AssertionError": raising(AssertionError),
-    "NotImplementedError": raising(lambda: NotImplementedError("Could not run 'aten::x' on the 'Meta' backend")),
-    "KeyError": raising(lambda: KeyError("x")),
-    "StopIteration": raising(lambda: StopIteration(3)),
-    "StopAsyncIteration": raising(StopAsyncIteration),
-    "GeneratorExit": raising(GeneratorExit),
-    "SystemExit": raising(lambda: SystemExit(3)),
-    "KeyboardInterrupt": raising(KeyboardInterrupt),
-    "CancelledError": raising(asyncio.CancelledError),
-    "BaseException": raising(lambda: Outside("outside")),
+    "RuntimeError": make_raising(lambda: RuntimeError("half-way")),
+    "grad_error": make_raising(lambda: RuntimeError("element 0 does not require grad; Inference tensors cannot be")),
+    "Custom": make_raising(lambda: Custom(1, two=2)),
+    "Unspeakable": make_raising(Unspeakable),
+    "Sealed": make_raising(lambda: Sealed("sealed")),
+    "same_object": make_raising(lambda: KEPT),
+    "huge_message": make_raising(lambda: ValueError("long " * 1_000_000)),
+    "no_text": make_raising(lambda: ValueError(Instruction("\x00\ud800\n"))),
+    "group": make_raising(_group),
+    "MemoryError": make_raising(MemoryError),
+    "OutOfMemoryError": make_raising(lambda: torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")),
+    "AssertionError": make_raising(AssertionError),
+    "NotImplementedError": make_raising(lambda: NotImplementedError("Could not run 'aten::x' on the 'Meta' backend")),
+    "KeyError": make_raising(lambda: KeyError("x")),
+    "StopIteration": make_raising(lambda: StopIteration(3)),
+    "StopAsyncIteration": make_raising(StopAsyncIteration),
+    "GeneratorExit": make_raising(GeneratorExit),
+    "SystemExit": make_raising(lambda: SystemExit(3)),
+    "KeyboardInterrupt": make_raising(KeyboardInterrupt),
+    "CancelledError": make_raising(asyncio.CancelledError),
+    "BaseException": make_raising(lambda: Outside("outside")),
     "RecursionError": recursion,
     "warning_as_error": warn,
     "returns_none": lambda model, output: (None,),

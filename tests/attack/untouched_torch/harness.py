@@ -16,21 +16,21 @@ from functools import cache
 from typing import Any
 
 import torch
-from attack_cases import NO_CONTEXT, NO_FAULT, NOTHING, Case, Difference, differing, quiet
+from attack_cases import NO_CONTEXT, NO_FAULT, NOTHING, Case, Difference, find_differences, quiet
 from source_tree import SUPPORT
 from torch import nn
 
 from profilerkit import TracingError
 
-from .calls import CALLS, outputs_of
+from .calls import CALLS, list_tensors
 from .contexts import ALONE, CONTEXTS
-from .facts import Address, Facts, Same, digest, inner_tensors, kinds_of, walk
+from .facts import Address, Facts, Same, digest, find_kinds, inner_tensors, walk
 from .faults import CURRENT, Fault, Faulty
 from .process import SURROUNDINGS, pristine, process_facts
 from .subjects import SUBJECTS, Subject, build
-from .surroundings import classes_of, clean_code, files_of, outside_facts, promised_facts
+from .surroundings import add_promised_facts, clean_code, list_classes, list_files, outside_facts
 
-__all__ = ["differences_of", "model_names"]
+__all__ = ["find_case_differences", "model_names"]
 
 for _name in ("parameters", "hooks", "state", "process", "programs"):
     importlib.import_module(f"{__package__}.models_{_name}")
@@ -49,7 +49,7 @@ class Look:
 
     def changes(self, later: Look) -> Iterator[Difference]:
         for before, after in ((self.promised, later.promised), (self.around, later.around)):
-            yield from differing(before, after)
+            yield from find_differences(before, after)
 
 
 def look(subject: Subject, classes: list[type]) -> Look:
@@ -60,11 +60,11 @@ def look(subject: Subject, classes: list[type]) -> Look:
     for index, value in enumerate(subject.args):
         walk(f"inputs[{index}]", value, promised, met)
     walk("inputs by name", subject.kwargs, promised, met)
-    promised_facts(classes, promised, met)
+    add_promised_facts(classes, promised, met)
     for index, value in enumerate(subject.watched):
         walk(f"outside watched {index}", value, around, met)
-        around[f"outside watched {index} kinds"] = kinds_of(value)
-    outside_facts(files_of(classes, modules_of(subject.model)), around, met)
+        around[f"outside watched {index} kinds"] = find_kinds(value)
+    outside_facts(list_files(classes, list_modules(subject.model)), around, met)
     return Look(promised, around)
 
 
@@ -93,16 +93,16 @@ def made(name: str, fault: str) -> Iterator[tuple[Subject, Fault | None, list[ty
             kind, _, at = fault.partition("@")
             planted = Fault(kind, int(at))
             subject.model = Faulty(subject.model, planted)
-        classes = classes_of(modules_of(subject.model))
-        stack.enter_context(clean_code(classes, files_of(classes, modules_of(subject.model))))
+        classes = list_classes(list_modules(subject.model))
+        stack.enter_context(clean_code(classes, list_files(classes, list_modules(subject.model))))
         yield subject, planted, classes
 
 
-def modules_of(model: Any) -> list[nn.Module]:
+def list_modules(model: Any) -> list[nn.Module]:
     return list(nn.Module.modules(model)) if isinstance(model, nn.Module) else []
 
 
-def output_of(subject: Subject) -> list[Any]:
+def find_output(subject: Subject) -> list[Any]:
     """Return the bits of what the model returns now, or the error that it raises."""
     torch.manual_seed(1)
     try:
@@ -117,12 +117,12 @@ def output_of(subject: Subject) -> list[Any]:
             tensor.requires_grad,
             *tuple(digest(part) for _, part in inner_tensors(tensor)),
         )
-        for tensor in outputs_of(found)
+        for tensor in list_tensors(found)
     ]
 
 
 @cache
-def plain_of(model: str, fault: str, call: str, context: str = NO_CONTEXT) -> Plain:
+def find_plain(model: str, fault: str, call: str, context: str = NO_CONTEXT) -> Plain:
     """Return what a plain call changes, and the model's output after it (or at first, where profilerkit runs it).
 
     The caller's own code is run in the caller's context.
@@ -133,19 +133,19 @@ def plain_of(model: str, fault: str, call: str, context: str = NO_CONTEXT) -> Pl
         before = look(subject, classes)
         for _ in range(1 if own else 3):
             with swallowed():
-                CONTEXTS[context](lambda: _swallowing(own, subject)) if own else subject()
-        found.changed = {each.fact: each.after for each in before.changes(look(subject, classes))}
+                CONTEXTS[context](lambda: _run_swallowing(own, subject)) if own else subject()
+        found.changed = {change.fact: change.after for change in before.changes(look(subject, classes))}
         if own:
             disarm(planted)
-            found.output = output_of(subject)
+            found.output = find_output(subject)
     if not own:
         with made(model, fault) as (subject, planted, _):
             disarm(planted)
-            found.output = output_of(subject)
+            found.output = find_output(subject)
     return found
 
 
-def _swallowing(own: Callable[[Subject], Any], subject: Subject) -> None:
+def _run_swallowing(own: Callable[[Subject], Any], subject: Subject) -> None:
     with swallowed():
         own(subject)
 
@@ -173,13 +173,13 @@ class swallowed:
 # The case -------------------------------------------------------------------------------------------------------------
 
 
-def differences_of(case: Case, do: Callable[[Subject], Any] | None = None) -> list[Difference]:
+def find_case_differences(case: Case, do: Callable[[Subject], Any] | None = None) -> list[Difference]:
     """Run a case and return what differs afterwards without being the model's own doing; ``do`` replaces the call."""
     if case.context in ALONE and do is None and __name__ != "__main__" and not os.environ.get(_IS_ALONE):
         return differences_alone(case)
-    found = _differences_of(case, do)
+    found = _find_case_differences(case, do)
     if _are_of_files(found):  # torch's processes for compiling open and close theirs at any time
-        found = _differences_of(case, do)
+        found = _find_case_differences(case, do)
     if _are_of_files(found) and do is None and _IS_ALONE not in os.environ:
         return differences_alone(case)
     return found
@@ -187,15 +187,15 @@ def differences_of(case: Case, do: Callable[[Subject], Any] | None = None) -> li
 
 def _are_of_files(found: list[Difference]) -> bool:
     """Say whether files alone differ, those aside that the first use of torch.compile writes beside the environment."""
-    return {each.fact for each in found} - {"process environment"} == {_FILES}
+    return {difference.fact for difference in found} - {"process environment"} == {_FILES}
 
 
-def _differences_of(case: Case, do: Callable[[Subject], Any] | None) -> list[Difference]:
+def _find_case_differences(case: Case, do: Callable[[Subject], Any] | None) -> list[Difference]:
     """Run a case once. A caller's own code that was refused before it ran is to change nothing."""
     called = CALLS[case.call]
     warm_up(case.call, case.context, case.model if case.model.startswith(_STARTS_THINGS) else "plain")
     own = (case.call, case.context) if called.plain else ("",)
-    plain = plain_of(case.model, case.fault, *own)
+    plain = find_plain(case.model, case.fault, *own)
     with made(case.model, case.fault) as (subject, planted, classes):
         inner: list[Difference] = []
         before = look(subject, classes)
@@ -209,7 +209,7 @@ def _differences_of(case: Case, do: Callable[[Subject], Any] | None) -> list[Dif
                     (do or called.do)(subject)
                 except TracingError as error:  # before the caller's own code has run
                     refused.append(error)
-            inner.extend(each for each in differing(first, process_facts()[0]))
+            inner.extend(item for item in find_differences(first, process_facts()[0]))
 
         with swallowed(), quiet():
             CONTEXTS[case.context](inside)
@@ -219,18 +219,18 @@ def _differences_of(case: Case, do: Callable[[Subject], Any] | None) -> list[Dif
             gc.collect()
             after = look(subject, classes)
         found = [*before.changes(after)]
-        if refused and called.plain and all(is_around(each.fact) for each in found):
-            own, plain = ("",), Plain({}, plain_of(case.model, case.fault, "").output)
-        found += [each for each in inner if each.fact not in {outer.fact for outer in found}]
+        if refused and called.plain and all(is_around(difference.fact) for difference in found):
+            own, plain = ("",), Plain({}, find_plain(case.model, case.fault, "").output)
+        found += [part for part in inner if part.fact not in {outer.fact for outer in found}]
         judge = _unlike_plain if called.plain else _not_excused
-        found = [each for each in found if judge(each, plain)]
+        found = [difference for difference in found if judge(difference, plain)]
         if called.plain:
             missed = {fact for fact in plain.changed if not is_around(fact)}
-            missed -= {each.fact for each in before.changes(after)}
+            missed -= {change.fact for change in before.changes(after)}
             found += [Difference(fact, plain.changed[fact], "unchanged") for fact in sorted(missed)]
         disarm(planted)
-        lost = any(each.fact.endswith(" address") and each.after == NOTHING for each in found)
-        output = ["not asked for: the model has lost its values"] if lost else output_of(subject)
+        lost = any(difference.fact.endswith(" address") and difference.after == NOTHING for difference in found)
+        output = ["not asked for: the model has lost its values"] if lost else find_output(subject)
         if output != plain.output and not _is_usual(output, case, own):
             found.append(Difference("output afterwards", plain.output, output))
     return found
@@ -253,12 +253,12 @@ def differences_alone(case: Case) -> list[Difference]:
     )
     if done.returncode:
         return [Difference("the process itself", "runs", f"{done.returncode}: {done.stderr[-500:]}")]
-    return [Difference(*each) for each in json.loads(done.stdout.splitlines()[-1])]
+    return [Difference(*load) for load in json.loads(done.stdout.splitlines()[-1])]
 
 
 def _is_usual(output: list[Any], case: Case, own: tuple[str, ...]) -> bool:
     """Ask two more twins: the last bit of a matrix product may depend on where its memory happens to lie."""
-    return any(output == plain_of.__wrapped__(case.model, case.fault, *own).output for _ in range(2))
+    return any(output == find_plain.__wrapped__(case.model, case.fault, *own).output for _ in range(2))
 
 
 _FILES = "process open files"
@@ -270,16 +270,16 @@ def _identity(value: Any) -> bool:
     return isinstance(value, (Same, Address))
 
 
-def _not_excused(each: Difference, plain: Plain) -> bool:
+def _not_excused(difference: Difference, plain: Plain) -> bool:
     """Say whether a change is profilerkit's: of the world around, what a plain call does not change as well."""
-    if each.fact.endswith(" kinds"):
-        usual = plain.changed.get(each.fact, set())
-        return isinstance(each.after, set) and bool(
-            each.after - (each.before if each.before != NOTHING else set()) - usual
+    if difference.fact.endswith(" kinds"):
+        usual = plain.changed.get(difference.fact, set())
+        return isinstance(difference.after, set) and bool(
+            difference.after - (difference.before if difference.before != NOTHING else set()) - usual
         )
-    if is_around(each.fact):
-        return root_of(each.fact) not in {root_of(fact) for fact in plain.changed}
-    return not (each.fact.endswith(" version") and each.fact in plain.changed)
+    if is_around(difference.fact):
+        return find_root(difference.fact) not in {find_root(fact) for fact in plain.changed}
+    return not (difference.fact.endswith(" version") and difference.fact in plain.changed)
 
 
 def is_around(fact: str) -> bool:
@@ -290,7 +290,7 @@ def is_around(fact: str) -> bool:
     )
 
 
-def root_of(fact: str) -> str:
+def find_root(fact: str) -> str:
     """Return what a fact of the world around is about: "outside CACHE['x'] version" is about "outside CACHE"."""
     for word in (" closure ", "outside ", "globals ", " defaults"):
         head, found, rest = fact.partition(word)
@@ -299,14 +299,14 @@ def root_of(fact: str) -> str:
     return fact
 
 
-def _unlike_plain(each: Difference, plain: Plain) -> bool:
+def _unlike_plain(difference: Difference, plain: Plain) -> bool:
     """Say whether the caller's own code alone changes this otherwise."""
-    if is_around(each.fact):
-        return _not_excused(each, plain)
-    if each.fact not in plain.changed:
+    if is_around(difference.fact):
+        return _not_excused(difference, plain)
+    if difference.fact not in plain.changed:
         return True
-    expected = plain.changed[each.fact]
-    return not (_identity(expected) or _identity(each.after)) and expected != each.after
+    expected = plain.changed[difference.fact]
+    return not (_identity(expected) or _identity(difference.after)) and expected != difference.after
 
 
 #: Models that have torch start something once in a process: workers of the compiler, a thread for bars of progress.

@@ -112,7 +112,7 @@ def closure_cache() -> Subject:
     return Subject(Doing(do), (x(),), watched=(kept,))
 
 
-def remembering(y: Any, memory: list[Any] = []) -> Any:  # noqa: B006
+def remember(y: Any, memory: list[Any] = []) -> Any:  # noqa: B006
     memory.append(y.detach())
     return memory[0]
 
@@ -120,10 +120,10 @@ def remembering(y: Any, memory: list[Any] = []) -> Any:  # noqa: B006
 @subject
 def mutable_default_argument() -> Subject:
     return Subject(
-        Doing(lambda self, x, y: remembering(y)),
+        Doing(lambda self, x, y: remember(y)),
         (x(),),
-        watched=(remembering.__defaults__,),
-        close=remembering.__defaults__[0].clear,  # type: ignore[index]
+        watched=(remember.__defaults__,),
+        close=remember.__defaults__[0].clear,  # type: ignore[index]
     )
 
 

@@ -55,7 +55,7 @@ def _numpy_state() -> Any:
     return np.random.get_state()
 
 
-def _saved_tensor_hooks() -> Any:
+def _list_saved_tensor_hooks() -> Any:
     hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
     return [] if hooks is None else [Same(hook) for hook in hooks]
 
@@ -70,8 +70,10 @@ def _cost_tables() -> list[Any]:
 
 
 def _log_levels() -> Any:
-    loggers = {name: each for name, each in logging.root.manager.loggerDict.items() if isinstance(each, logging.Logger)}
-    noted = {name: (each.level, each.disabled, len(each.handlers)) for name, each in loggers.items()}
+    loggers = {
+        name: value for name, value in logging.root.manager.loggerDict.items() if isinstance(value, logging.Logger)
+    }
+    noted = {name: (value.level, value.disabled, len(value.handlers)) for name, value in loggers.items()}
     return {"root": (logging.root.level, logging.root.disabled, len(logging.root.handlers)), **noted}
 
 
@@ -109,11 +111,11 @@ class Functions:
         self.found = found
 
     def __eq__(self, later: object) -> bool:
-        return isinstance(later, Functions) and not self.changed(later)
+        return isinstance(later, Functions) and not self.list_changed(later)
 
     __hash__ = None  # type: ignore[assignment]
 
-    def changed(self, later: Functions) -> list[str]:
+    def list_changed(self, later: Functions) -> list[str]:
         return [key[1] for key, value in self.found.items() if later.found.get(key) is not value]
 
     def __repr__(self) -> str:
@@ -152,7 +154,7 @@ PROCESS: dict[str, Callable[[], Any]] = {
     "denormals": lambda: (torch.tensor([1e-310], dtype=torch.float64) * 1).item() != 0,
     "anomaly mode": lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
     "multithreading of autograd": torch.autograd.is_multithreading_enabled,
-    "saved tensors hooks": _saved_tensor_hooks,
+    "saved tensors hooks": _list_saved_tensor_hooks,
     "global hooks": lambda: {name: _each(getattr(torch_module, name)) for name in _HOOKS},
     "optimizer hooks": lambda: (
         _each(torch_optimizer._global_optimizer_pre_hooks),
@@ -183,7 +185,7 @@ SURROUNDINGS: dict[str, Callable[[], Any]] = {
     "environment": lambda: dict(os.environ),
     "working folder": os.getcwd,
     "sys.path": lambda: list(sys.path),
-    "import hooks": lambda: ([Same(each) for each in sys.meta_path], [Same(each) for each in sys.path_hooks]),
+    "import hooks": lambda: ([Same(part) for part in sys.meta_path], [Same(name) for name in sys.path_hooks]),
     "standard streams": lambda: [Same(getattr(sys, name)) for name in ("stdin", "stdout", "stderr")],
     "exception hooks": lambda: [Same(sys.excepthook), Same(threading.excepthook), Same(sys.unraisablehook)],
     "log levels": _log_levels,
@@ -256,7 +258,7 @@ def pristine() -> Iterator[None]:
 def _loggers() -> list[logging.Logger]:
     return [
         logging.root,
-        *(each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger)),
+        *(value for value in logging.root.manager.loggerDict.values() if isinstance(value, logging.Logger)),
     ]
 
 

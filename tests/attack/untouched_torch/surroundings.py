@@ -14,9 +14,9 @@ from typing import Any
 
 from torch import nn
 
-from .facts import Facts, kinds_of, walk
+from .facts import Facts, find_kinds, walk
 
-__all__ = ["classes_of", "clean_code", "files_of", "outside_facts", "promised_facts"]
+__all__ = ["add_promised_facts", "clean_code", "list_classes", "list_files", "outside_facts"]
 
 _PACKAGE = __name__.rpartition(".")[0]
 _LRU = type(functools.lru_cache(len))
@@ -24,21 +24,21 @@ _LRU = type(functools.lru_cache(len))
 _OF_PYTHON = {"__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__annotate_func__"}
 
 
-def classes_of(modules: Iterable[nn.Module]) -> list[type]:
+def list_classes(modules: Iterable[nn.Module]) -> list[type]:
     """Return the user's own classes that the modules, and the objects in their attributes, are of."""
     objects = [part for module in modules for part in (module, *vars(module).values())]
     found = {cls: None for part in objects for cls in type(part).__mro__ if cls.__module__.startswith(_PACKAGE)}
     return list(found)
 
 
-def files_of(classes: Iterable[type], modules: Iterable[nn.Module]) -> list[str]:
+def list_files(classes: Iterable[type], modules: Iterable[nn.Module]) -> list[str]:
     """Return the names of the user's files that the classes, and functions in attributes, are from."""
     functions = [part for module in modules for part in vars(module).values() if isinstance(part, types.FunctionType)]
     named = [part.__module__ for part in (*classes, *functions)]
     return [name for name in dict.fromkeys(named) if name.startswith(_PACKAGE)]
 
 
-def promised_facts(classes: Iterable[type], found: Facts, met: set[int]) -> None:
+def add_promised_facts(classes: Iterable[type], found: Facts, met: set[int]) -> None:
     """Add what the classes themselves hold."""
     for cls in classes:
         own = {name: value for name, value in vars(cls).items() if name not in _OF_PYTHON}
@@ -55,14 +55,14 @@ def outside_facts(files: Iterable[str], found: Facts, met: set[int]) -> None:
         found[f"globals {name} names"] = list(own)
         for key, value in own.items():
             if isinstance(value, _LRU):
-                found[f"outside {key} kinds"] = set().union(*map(kinds_of, _remembered(value)))
+                found[f"outside {key} kinds"] = set().union(*map(find_kinds, _list_remembered(value)))
                 found[f"outside {key} calls"] = value.cache_info()
             elif not isinstance(value, (type, types.ModuleType, types.FunctionType)):
-                found[f"outside {key} kinds"] = kinds_of(value)
+                found[f"outside {key} kinds"] = find_kinds(value)
                 walk(f"outside {key}", value, found, met)
 
 
-def _remembered(function: Any) -> Iterator[Any]:
+def _list_remembered(function: Any) -> Iterator[Any]:
     """Yield what an ``lru_cache`` keeps, which only the collector can tell."""
     for held in gc.get_referents(function):
         if isinstance(held, dict):
@@ -79,7 +79,7 @@ def _remembered(function: Any) -> Iterator[Any]:
 def clean_code(classes: Iterable[type], names: Iterable[str]) -> Iterator[None]:
     """Give the classes and the globals of their files back what they had."""
     classes, files = list(classes), [sys.modules[name] for name in names]
-    before = [(owner, name, value, _copied(value)) for owner in (*files, *classes) for name, value in _own(owner)]
+    before = [(owner, name, value, _copy(value)) for owner in (*files, *classes) for name, value in _own(owner)]
     try:
         yield
     finally:
@@ -98,11 +98,11 @@ def _own(owner: Any) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in vars(owner).items() if not name.startswith("__")]
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     """Copy a container with those inside it."""
     if isinstance(value, dict):
-        return {key: _copied(inside) for key, inside in value.items()}
-    return [_copied(inside) for inside in value] if isinstance(value, list) else value
+        return {key: _copy(inside) for key, inside in value.items()}
+    return [_copy(inside) for inside in value] if isinstance(value, list) else value
 
 
 def _refill(value: Any, content: Any) -> None:

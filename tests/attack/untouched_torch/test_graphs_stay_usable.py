@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from attack_cases import NO_FAULT, Case, Difference, quiet, unexpected
+from attack_cases import NO_FAULT, Case, Difference, find_unexpected, quiet
 from attack_sampling import sample
 
 from .allowed import ALLOWED
-from .calls import CALLS, outputs_of
+from .calls import CALLS, list_tensors
 from .cases import light
 from .facts import digest, inner_tensors
 from .harness import made, model_names, swallowed, warm_up
@@ -32,7 +32,7 @@ def gradients(model: str, do: Callable[[Subject], Any]) -> Any:
     with made(model, NO_FAULT) as (subject, _, _):
         torch.manual_seed(1)
         try:
-            outputs = [output for output in outputs_of(subject()) if output.requires_grad]
+            outputs = [output for output in list_tensors(subject()) if output.requires_grad]
         except Exception as error:
             return type(error).__name__
         with swallowed(), quiet():
@@ -44,7 +44,7 @@ def gradients(model: str, do: Callable[[Subject], Any]) -> Any:
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         got = [parameter.grad for parameter in held]
-        return [None if each is None else [digest(part) for _, part in inner_tensors(each)] for each in got]
+        return [None if item is None else [digest(part) for _, part in inner_tensors(item)] for item in got]
 
 
 @pytest.mark.parametrize("case", sample(light(CASES), 8), ids=str)
@@ -52,4 +52,4 @@ def test_the_gradients_are_the_same(case: Case) -> None:
     warm_up(case.call, "none")
     plain, later = gradients(case.model, lambda subject: None), gradients(case.model, CALLS[case.call].do)
     if plain != later:
-        assert not unexpected(case, [Difference("gradients of a pass from before", plain, later)], ALLOWED)
+        assert not find_unexpected(case, [Difference("gradients of a pass from before", plain, later)], ALLOWED)

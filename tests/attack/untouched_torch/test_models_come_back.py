@@ -40,4 +40,4 @@ def test_nothing_differs_where_the_process_could_end(case: Case) -> None:
 @pytest.mark.parametrize("entry", sample(ALLOWED, 5), ids=lambda entry: str(entry.example))
 def test_what_is_allowed_still_differs(entry: Allowed) -> None:
     """In a process of its own: what torch.compile writes to the environment, it writes once in a process."""
-    assert any(entry.covers(entry.example, each) for each in differences_alone(entry.example)), entry.reason
+    assert any(entry.covers(entry.example, item) for item in differences_alone(entry.example)), entry.reason

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from attack_cases import NO_FAULT, Case, Difference, quiet, unexpected
+from attack_cases import NO_FAULT, Case, Difference, find_unexpected, quiet
 from attack_sampling import sample
 from torch import nn
 from torch.nn.modules import module as torch_module
@@ -30,8 +30,8 @@ from .allowed import ALLOWED
 from .calls import CALLS
 from .contexts import ALONE, CONTEXTS, Counting
 from .faults import FAULTS
-from .harness import differences_of, is_around, made, output_of
-from .models_state import ClassCache, remembering
+from .harness import find_case_differences, find_output, is_around, made
+from .models_state import ClassCache, remember
 from .subjects import Subject
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what the models themselves warn of
@@ -53,17 +53,17 @@ def _negative_zero(subject: Subject) -> None:
         subject.model[1].running_mean.mul_(-1)  # 0.0 is -0.0 now, which compares equal
 
 
-def _replaced(subject: Subject) -> None:
+def _replace(subject: Subject) -> None:
     first = subject.model[0]
     first.weight = nn.Parameter(first.weight.detach())
 
 
-def _reordered(subject: Subject) -> None:
+def _reorder(subject: Subject) -> None:
     first = subject.model[0]
     first._parameters["weight"] = first._parameters.pop("weight")
 
 
-def _deleted(subject: Subject) -> None:
+def _delete(subject: Subject) -> None:
     del subject.model._modules["3"]
 
 
@@ -92,7 +92,7 @@ DAMAGE: dict[str, tuple[str, Damage, str]] = {
     "a value": ("plain", _values, "model._modules*weight* values"),
     "the sign of a zero": ("plain", _negative_zero, "model*running_mean* values"),
     "a version alone": ("plain", lambda s: _parameter(s).detach().add_(0), "model*weight* version"),
-    "an equal parameter": ("plain", _replaced, "model*_parameters*weight*"),
+    "an equal parameter": ("plain", _replace, "model*_parameters*weight*"),
     "other storage": (
         "plain",
         lambda s: setattr(_parameter(s), "data", _parameter(s).data.clone()),
@@ -113,8 +113,8 @@ DAMAGE: dict[str, tuple[str, Damage, str]] = {
     "a hook": ("plain", lambda s: s.model[0].register_forward_hook(id), "model*_forward_hooks keys"),
     "a backward hook": ("plain", lambda s: s.model[0].register_full_backward_hook(id), "model*_backward_hooks keys"),
     "an attribute": ("plain", lambda s: setattr(s.model[2], "profiled", True), "model*attributes"),
-    "the order of parameters": ("plain", _reordered, "model*_parameters keys"),
-    "a child": ("plain", _deleted, "model._modules keys"),
+    "the order of parameters": ("plain", _reorder, "model*_parameters keys"),
+    "a child": ("plain", _delete, "model._modules keys"),
     "a class": ("plain", lambda s: setattr(s.model[2], "__class__", nn.Tanh), "model._modules* type"),
     "forward on the instance": ("plain", _one_line, "model attributes"),
     "persistence": ("plain", lambda s: s.model[1]._non_persistent_buffers_set.add("x"), "model*_buffers_set items"),
@@ -126,7 +126,7 @@ DAMAGE: dict[str, tuple[str, Damage, str]] = {
     "a cached function": ("slots", _meta_remembered, "outside scale kinds"),
     "a default argument": (
         "mutable_default_argument",
-        lambda s: remembering(torch.ones(1, device="meta")),
+        lambda s: remember(torch.ones(1, device="meta")),
         "outside watched 0 kinds",
     ),
     "a closure": (
@@ -193,8 +193,8 @@ def functions_come_back() -> Any:
 @pytest.mark.parametrize("name", sample(list(DAMAGE), 25))
 def test_damage_is_found_by_name(name: str) -> None:
     model, damage, fact = DAMAGE[name]
-    found = [each.fact for each in differences_of(Case(model, "static_profile"), damage)]
-    assert any(fnmatchcase(each, fact) for each in found), found
+    found = [item.fact for item in find_case_differences(Case(model, "static_profile"), damage)]
+    assert any(fnmatchcase(difference, fact) for difference in found), found
 
 
 def test_another_output_is_found_where_nothing_else_tells() -> None:
@@ -203,8 +203,8 @@ def test_another_output_is_found_where_nothing_else_tells() -> None:
     def damage(subject: Subject) -> None:
         models_state.SECRET.set(3)
 
-    found = differences_of(Case("asks_a_secret", "static_profile"), damage)
-    assert [each.fact for each in found] == ["output afterwards"]
+    found = find_case_differences(Case("asks_a_secret", "static_profile"), damage)
+    assert [difference.fact for difference in found] == ["output afterwards"]
 
 
 @pytest.mark.parametrize("mode", ["dispatch_mode", "function_mode"])
@@ -215,27 +215,31 @@ def test_a_mode_that_is_gone_inside_is_found(mode: str) -> None:
         torch.set_num_threads(1) if mode == "function_mode" else Counting().__enter__()  # type: ignore[no-untyped-call]
 
     try:
-        found = [each.fact for each in differences_of(Case("plain", "static_profile", "none", mode), leave)]
+        found = [item.fact for item in find_case_differences(Case("plain", "static_profile", "none", mode), leave)]
     finally:
         while torch._C._len_torch_dispatch_stack():
             torch._C._pop_torch_dispatch_stack(None)
     assert {"process dispatch modes", "process threads of an operator"} & set(found), found
 
 
-@pytest.mark.parametrize("context", sample([each for each in CONTEXTS if each not in ALONE], 3))
+@pytest.mark.parametrize("context", sample([item for item in CONTEXTS if item not in ALONE], 3))
 def test_where_nothing_is_done_nothing_differs(context: str) -> None:
     case = Case("slots", "static_profile", "none", context)
-    assert not unexpected(case, differences_of(case, lambda subject: None), ALLOWED)  # the context itself may
+    assert not find_unexpected(
+        case, find_case_differences(case, lambda subject: None), ALLOWED
+    )  # the context itself may
 
 
 @pytest.mark.parametrize("model", ["plain", "slots", "random_generators", "running_statistics", "step_counter"])
 def test_a_plain_call_in_the_place_of_a_profile_is_found(model: str) -> None:
     """Of each of these something changes in a plain call that must not in a profile."""
-    assert [each for each in differences_of(Case(model, "static_profile"), Subject.__call__) if is_promised(each)]
+    assert [
+        item for item in find_case_differences(Case(model, "static_profile"), Subject.__call__) if is_promised(item)
+    ]
 
 
-def is_promised(each: Difference) -> bool:
-    return each.fact.startswith(("model", "process")) and not is_around(each.fact)
+def is_promised(difference: Difference) -> bool:
+    return difference.fact.startswith(("model", "process")) and not is_around(difference.fact)
 
 
 @pytest.mark.parametrize("call", sample(list(CALLS), 6))
@@ -252,11 +256,11 @@ def test_every_fault_comes_at_its_call_and_at_no_other(fault: str) -> None:
     if fault.startswith(later):
         at = 0
     with made("forward_hooks", NO_FAULT) as (subject, _, _):
-        usual = output_of(subject)
+        usual = find_output(subject)
     with made("forward_hooks", fault) as (subject, _, _):
         for number in range(1, 5):
             try:
-                found = output_of(subject)
+                found = find_output(subject)
             except BaseException as error:
                 found = [type(error).__name__]
             if number == at:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bad_values import nested
+from bad_values import nest
 from weighing import ComputeWeight, Weight
 
 from profilerkit import (
@@ -95,7 +95,7 @@ def test_an_argument_error_is_an_input_value_and_type_error() -> None:
     ("shape", "message"),
     [
         ("abc", "input_shape='abc' cannot be read as a shape"),
-        (nested(5000), r"input_shape=\[\[\[\[\.\.\.\]\]\]\] is nested more than 100 levels deep"),
+        (nest(5000), r"input_shape=\[\[\[\[\.\.\.\]\]\]\] is nested more than 100 levels deep"),
         ((3, 0), "input shape .* has .0.; give positive integers"),
         ((2**31,), "input shape .* has"),
         ((2**31 - 1,) * 3, "input shape .* of a size that fits a memory"),
@@ -110,7 +110,7 @@ def test_invalid_shapes(model: FakeModel, backend: FakeBackend, shape: Any, mess
 def test_inputs_that_are_nested_too_deep_or_contain_themselves(model: FakeModel, backend: FakeBackend) -> None:
     ring: list[Any] = []
     ring.append(ring)
-    for inputs in (nested(5000), ring, {"x": nested(5000)}):
+    for inputs in (nest(5000), ring, {"x": nest(5000)}):
         with pytest.raises(ArgumentError, match="inputs=.* is nested more than 100 levels deep"):
             profile(model, inputs, backend=backend)
     assert profile(model, [[[X]]], backend=backend, metrics="macs")["macs"] == 600
@@ -308,7 +308,7 @@ def test_the_text_of_any_value_is_short() -> None:
         def __repr__(self) -> str:
             raise RuntimeError("do not look at me")
 
-    for value in (nested(5000), "x" * 10**6, 10**5000, Angry(), {1: nested(5000)}, [Angry()], np.zeros((3, 3))):
+    for value in (nest(5000), "x" * 10**6, 10**5000, Angry(), {1: nest(5000)}, [Angry()], np.zeros((3, 3))):
         text = shown(value)
         assert 0 < len(text) <= 200
         assert "\n" not in text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profilerkit.backend_kit.installed import declare_tested, installed_version, require_version, untested
+from profilerkit.backend_kit.installed import declare_tested, describe_untested, find_version, require_version
 
 
 @pytest.fixture
@@ -22,19 +22,19 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_version_is_that_of_the_distribution(package: Path) -> None:
-    assert installed_version("slowlib", "slowlib-gpu", "slowlib-cpu") == "2.5.1"
+    assert find_version("slowlib", "slowlib-gpu", "slowlib-cpu") == "2.5.1"
     assert "slowlib" not in sys.modules
 
 
 def test_a_package_without_metadata_has_an_unknown_version(package: Path) -> None:
-    assert installed_version("slowlib") == "of an unknown version"
+    assert find_version("slowlib") == "of an unknown version"
 
 
 def test_the_version_of_an_imported_package_is_the_modules(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "slowlib", types.SimpleNamespace(__version__="3.0"))
-    assert installed_version("slowlib", "slowlib-cpu") == "3.0"
+    assert find_version("slowlib", "slowlib-cpu") == "3.0"
     monkeypatch.setitem(sys.modules, "slowlib", types.SimpleNamespace())
-    assert installed_version("slowlib", "slowlib-cpu") == "of an unknown version"
+    assert find_version("slowlib", "slowlib-cpu") == "of an unknown version"
 
 
 @pytest.mark.parametrize("is_forbidden", [True, False])
@@ -45,7 +45,7 @@ def test_a_package_that_is_missing_or_blocked(
     if is_forbidden:
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=f"^No module named '{name}'$"):
-        installed_version(name, "slowlib-cpu")
+        find_version(name, "slowlib-cpu")
 
 
 def test_a_version_that_is_too_old() -> None:
@@ -60,8 +60,8 @@ def test_a_version_that_is_too_old() -> None:
 def test_a_release_that_is_tested_is_not_named(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     monkeypatch.setitem(sys.modules, "slowlib", types.SimpleNamespace(__version__=version))
     declare_tested("slow", {"no_such_library": ("1.0", "2.0"), "slowlib": ("2.10", "2.15")})
-    assert untested("slow") == ""
-    assert untested("a backend that declares none") == ""
+    assert describe_untested("slow") == ""
+    assert describe_untested("a backend that declares none") == ""
 
 
 @pytest.mark.parametrize("version", ["2.9.1", "1.15", "2.16", "3.0.0.dev20260101", "2.16.0a0+git"])
@@ -70,9 +70,11 @@ def test_a_release_that_is_not_tested_is_named_with_those_that_are(
 ) -> None:
     monkeypatch.setitem(sys.modules, "slowlib", types.SimpleNamespace(__version__=version))
     declare_tested("slow", {"slowlib": ("2.10", "2.15")})
-    assert untested("slow") == f"the slow backend is tested with slowlib 2.10 to 2.15, and {version} is installed"
+    assert (
+        describe_untested("slow") == f"the slow backend is tested with slowlib 2.10 to 2.15, and {version} is installed"
+    )
     declare_tested("slow", {"slowlib": ("2.15.2", "2.15.2")})
-    assert untested("slow") == f"the slow backend is tested with slowlib 2.15.2, and {version} is installed"
+    assert describe_untested("slow") == f"the slow backend is tested with slowlib 2.15.2, and {version} is installed"
 
 
 def test_the_list_of_what_is_installed_imports_no_framework() -> None:

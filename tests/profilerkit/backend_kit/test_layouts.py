@@ -10,9 +10,9 @@ import pytest
 from profilerkit.backend_kit.layouts import in_declared_layout
 
 
-def shapes_of(tensors: list[Any], declared: list[Any]) -> list[Any]:
-    moved = in_declared_layout(tensors, declared, lambda each: getattr(each, "shape", None), np.transpose)
-    return [getattr(each, "shape", each) for each in moved]
+def find_shapes(tensors: list[Any], declared: list[Any]) -> list[Any]:
+    moved = in_declared_layout(tensors, declared, lambda item: getattr(item, "shape", None), np.transpose)
+    return [getattr(item, "shape", item) for item in moved]
 
 
 @pytest.mark.parametrize(
@@ -29,15 +29,15 @@ def shapes_of(tensors: list[Any], declared: list[Any]) -> list[Any]:
     ],
 )
 def test_the_channels_are_moved_if_the_shape_fits_then(shape: Any, declared: Any, expected: Any) -> None:
-    assert shapes_of([np.zeros(shape)], [declared]) == [expected]
+    assert find_shapes([np.zeros(shape)], [declared]) == [expected]
 
 
 def test_each_input_has_its_own_layout_and_other_values_are_unchanged() -> None:
     tensors = [np.zeros((2, 3, 8, 9)), None, np.zeros((2, 5))]
-    assert shapes_of(tensors, [(None, 8, 9, 3), (None, 4), (None, 5)]) == [(2, 8, 9, 3), None, (2, 5)]
+    assert find_shapes(tensors, [(None, 8, 9, 3), (None, 4), (None, 5)]) == [(2, 8, 9, 3), None, (2, 5)]
 
 
 def test_another_number_of_inputs_is_unchanged() -> None:
     tensors = [np.zeros((2, 3, 8, 9))]
-    assert shapes_of(tensors, [(None, 8, 9, 3), (None, 4)]) == [(2, 3, 8, 9)]
-    assert shapes_of(tensors, []) == [(2, 3, 8, 9)]
+    assert find_shapes(tensors, [(None, 8, 9, 3), (None, 4)]) == [(2, 3, 8, 9)]
+    assert find_shapes(tensors, []) == [(2, 3, 8, 9)]

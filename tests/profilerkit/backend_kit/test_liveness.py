@@ -274,5 +274,5 @@ def by_definition(steps: list[Step], given_bytes: int) -> list[int]:
     for index, step in enumerate(steps):
         before = {buffer[value] for earlier in steps[: index + 1] for value, _ in earlier.makes}
         needed = set().union(*named[index:])
-        totals.append(given_bytes + sum(sizes.get(each, 0) for each in before & needed) + step.scratch)
+        totals.append(given_bytes + sum(sizes.get(name, 0) for name in before & needed) + step.scratch)
     return totals

@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from profilerkit import BackendFailedError, InputError, ModelFailedError, ModelInputs, ModelTrace, profile
-from profilerkit.backend_kit.failures import failure_of, raised_by_backend
+from profilerkit.backend_kit.failures import explain_failure, find_raising_line
 from profilerkit.backend_kit.installed import declare_tested
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 
@@ -51,7 +51,7 @@ MODEL = module_named("users_models")
 HOOK = MINE["run"]
 
 
-def raised(call: Callable[[], Any]) -> Exception:
+def catch(call: Callable[[], Any]) -> Exception:
     with pytest.raises(Exception) as caught:
         call()
     return caught.value
@@ -59,11 +59,11 @@ def raised(call: Callable[[], Any]) -> Exception:
 
 @pytest.mark.parametrize("how", ["key", "attribute", "index", "unpacked", "added", "unbound"])
 def test_an_error_in_the_backends_code_is_the_backends(how: str) -> None:
-    error = raised(MINE[how])
+    error = catch(MINE[how])
     lines = [number for number, line in enumerate(SOURCE.splitlines(), 1) if line.startswith(f"def {how}(")]
     line = lines[0] + (2 if how == "unbound" else 0)
-    assert raised_by_backend(error, "my_backend.running") == f"line {line} of my_backend.tracing"
-    failure = failure_of(error, ModelInputs(3), "mine", "my_backend")
+    assert find_raising_line(error, "my_backend.running") == f"line {line} of my_backend.tracing"
+    failure = explain_failure(error, ModelInputs(3), "mine", "my_backend")
     assert isinstance(failure, BackendFailedError)
     assert failure.__cause__ is error
     assert str(failure).startswith(f"the mine backend raised {type(error).__name__}: ")
@@ -73,9 +73,9 @@ def test_an_error_in_the_backends_code_is_the_backends(how: str) -> None:
 
 
 def test_an_error_under_a_release_that_is_not_tested_names_those_that_are() -> None:
-    error = raised(MINE["key"])
+    error = catch(MINE["key"])
     declare_tested("mine", {"numpy": ("0.1", "0.2")})
-    failure = failure_of(error, ModelInputs(3), "mine", "my_backend")
+    failure = explain_failure(error, ModelInputs(3), "mine", "my_backend")
     declare_tested("mine", {})
     assert str(failure) == (
         "the mine backend raised KeyError: 'x', at line 2 of my_backend.tracing; the mine backend is tested with numpy "
@@ -86,33 +86,33 @@ def test_an_error_under_a_release_that_is_not_tested_names_those_that_are() -> N
 
 @pytest.mark.parametrize("how", ["key", "attribute", "index", "added", "popped", "compiled", "on_purpose"])
 def test_an_error_in_the_models_code_is_the_models(how: str) -> None:
-    error = raised(lambda: HOOK(MODEL[how]))
-    assert raised_by_backend(error, "my_backend") is None
-    failure = failure_of(error, ModelInputs(3), "mine", "my_backend")
+    error = catch(lambda: HOOK(MODEL[how]))
+    assert find_raising_line(error, "my_backend") is None
+    failure = explain_failure(error, ModelInputs(3), "mine", "my_backend")
     assert isinstance(failure, ModelFailedError)
     assert str(failure).startswith(f"the model raised {type(error).__name__}")
 
 
 def test_an_error_in_a_hook_that_the_model_runs_is_the_backends() -> None:
-    error = raised(lambda: HOOK(lambda: MODEL["run"](MINE["key"])))
-    assert raised_by_backend(error, "my_backend") is not None
-    error = raised(lambda: HOOK(lambda: MINE["run_and_fail"](lambda: None)))
-    assert raised_by_backend(error, "my_backend") is not None
+    error = catch(lambda: HOOK(lambda: MODEL["run"](MINE["key"])))
+    assert find_raising_line(error, "my_backend") is not None
+    error = catch(lambda: HOOK(lambda: MINE["run_and_fail"](lambda: None)))
+    assert find_raising_line(error, "my_backend") is not None
 
 
 @pytest.mark.parametrize("how", ["popped", "compiled", "on_purpose", "again", "deep"])
 def test_errors_of_compiled_code_and_recursion_are_not_the_backends(how: str) -> None:
     """An operator of the model that raises in C has no frame of its own: the last one is the backend's."""
-    assert raised_by_backend(raised(MINE[how]), "my_backend") is None
+    assert find_raising_line(catch(MINE[how]), "my_backend") is None
 
 
 def test_an_error_of_profilerkit_is_not_the_models() -> None:
     core = module_named("profilerkit.somewhere")
-    assert raised_by_backend(raised(core["key"]), "my_backend") is not None
+    assert find_raising_line(catch(core["key"]), "my_backend") is not None
 
 
 def test_an_error_without_frames_is_not_the_backends() -> None:
-    assert raised_by_backend(KeyError("x"), "my_backend") is None
+    assert find_raising_line(KeyError("x"), "my_backend") is None
 
 
 class Careless(FakeBackend):

@@ -20,14 +20,14 @@ def model(keras: Any) -> Any:
 X, Y = np.ones((12, 4), "float32"), np.ones((12, 2), "float32")
 
 
-def fitted(net: Any, *callbacks: Any) -> None:
+def fit(net: Any, *callbacks: Any) -> None:
     net.fit(X, Y, batch_size=4, epochs=2, validation_data=(X, Y), verbose=0, callbacks=list(callbacks))
 
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
 def test_chosen_steps_of_fit(package: str) -> None:
     watched = KerasWatch(at_step=(1, 3), inputs=X[:4])
-    fitted(model(pytest.importorskip(package)), watched)
+    fit(model(pytest.importorskip(package)), watched)
     assert (sorted(watched.watched.steps.steps), watched.watched.steps.loop_steps) == ([1, 3], 6)
     report = watched.report()
     assert len(report["step_time"].samples) == 2 and min(report["step_time"].samples) > 0
@@ -45,9 +45,9 @@ def test_what_fit_raises_goes_on() -> None:
 
     net, watched = model(keras), KerasWatch(at_step=(0, 1))
     with pytest.raises(KeyError, match="stopped"):
-        fitted(net, watched, Stops())
+        fit(net, watched, Stops())
     watched.close()
-    fitted(net, watched)  # and it can be used again
+    fit(net, watched)  # and it can be used again
     assert sorted(watched.watched.steps.steps) == [0, 1]
 
 

@@ -75,7 +75,7 @@ def test_a_process_prints_its_result_alone(tmp_path: Path) -> None:
     }
 
 
-def piped(code: str, tmp_path: Path, redirection: str = "") -> subprocess.CompletedProcess[str]:
+def pipe(code: str, tmp_path: Path, redirection: str = "") -> subprocess.CompletedProcess[str]:
     """Run Python code that prints with `results_alone`, with its output redirected as a shell does."""
     (tmp_path / "code.py").write_text(
         f"import os, sys\nfrom profilerkit.process.clean_output import *\n{code}", encoding="utf-8"
@@ -97,18 +97,18 @@ print("after")
 
 
 def test_the_caller_has_its_output_back(tmp_path: Path) -> None:
-    done = piped(BLOCK.replace("FOR_GOOD", ""), tmp_path)
+    done = pipe(BLOCK.replace("FOR_GOOD", ""), tmp_path)
     assert (done.stdout, done.stderr) == ("before\nresult\nafter\n", "meanwhile\nmeanwhile\n")
 
 
 def test_a_process_that_is_about_to_end_does_not(tmp_path: Path) -> None:
-    done = piped(BLOCK.replace("FOR_GOOD", "True"), tmp_path)
+    done = pipe(BLOCK.replace("FOR_GOOD", "True"), tmp_path)
     assert (done.stdout, done.stderr) == ("before\nresult\n", "meanwhile\nmeanwhile\nafter\n")
 
 
 def test_the_caller_has_its_output_back_after_an_error(tmp_path: Path) -> None:
     code = "try:\n    with results_alone():\n        sys.stdout = None\n        exit()\nfinally:\n    print('after')"
-    done = piped(code, tmp_path)
+    done = pipe(code, tmp_path)
     assert (done.stdout, done.stderr) == ("after\n", "")
 
 
@@ -116,7 +116,7 @@ def test_the_caller_has_its_output_back_after_an_error(tmp_path: Path) -> None:
 def test_streams_that_are_closed(closed: str, tmp_path: Path) -> None:
     """A file that is opened next must not get what is printed: descriptor 1 is free where standard output is closed."""
     code = "with results_alone():\n    opened = open('mine', 'w')\n    os.write(1, b'meanwhile')\n    opened.close()"
-    done = piped(f"{code}\nopen('done', 'w').close()", tmp_path, closed)
+    done = pipe(f"{code}\nopen('done', 'w').close()", tmp_path, closed)
     assert (tmp_path / "done").exists(), done.stderr
     assert (tmp_path / "mine").read_text() == ""
     assert done.stdout == ""
@@ -176,10 +176,10 @@ def test_check_prints_its_findings_alone(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("command", "asked"),
     [
-        (["list"], "profilerkit.plugging.offers.offered_backends"),
+        (["list"], "profilerkit.plugging.offers.list_backends"),
         (["doctor"], "profilerkit.plugging.offers.backends"),
         (["profile", "x.py:y", "--format", "csv"], "profilerkit.render.renderer"),
-        (["check", "x.py:y", "--limit", "macs <= 1"], "profilerkit.plugging.offers.offered_status_keys"),
+        (["check", "x.py:y", "--limit", "macs <= 1"], "profilerkit.plugging.offers.list_status_keys"),
     ],
 )
 def test_what_plugins_print_when_they_are_imported_is_no_result(
@@ -196,7 +196,7 @@ def test_completions_come_without_what_plugins_print(monkeypatch: Any, capsys: A
     from profilerkit.plugging import offers as plugins
 
     offer = types.SimpleNamespace(item=types.SimpleNamespace(NAME="macs", ALIASES=(), name="json"))
-    for name in ("offered_status_keys", "offered_renderers"):
+    for name in ("list_status_keys", "list_renderers"):
         monkeypatch.setattr(plugins, name, lambda: (sys.stdout.write("plugin\n"), [offer])[1])
     completing: Any = (None, None, "")
     assert (options._metrics(*completing), options._forms(*completing)) == (["macs"], ["json"])

@@ -31,10 +31,10 @@ from profilerkit import (
     hookimpl,
 )
 from profilerkit.cli import cli, main
-from profilerkit.cli.list_command import location_of
+from profilerkit.cli.list_command import find_location
 from profilerkit.cost import Cost
 from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.commands import offered_commands
+from profilerkit.plugging.commands import list_commands
 from profilerkit_torch.costs import scoped_costs
 
 MODEL = """
@@ -81,8 +81,8 @@ def run(*arguments: str) -> tuple[int, str]:
 def test_help_names_every_command() -> None:
     code, output = run("--help")
     assert code == 0, output
-    assert all(info.name in output for info in offered_commands().values())
-    for info in offered_commands().values():
+    assert all(info.name in output for info in list_commands().values())
+    for info in list_commands().values():
         assert run(info.name, "--help")[0] == 0
     assert run("no-such-command")[0] == 2
 
@@ -210,11 +210,11 @@ def test_list_verbose_shows_the_package_file_and_line_of_everything(shouting: No
 
 
 def test_places_of_what_has_none_and_of_instances() -> None:
-    assert location_of(len) == "location unknown"
-    assert location_of(ComputeShout()) == location_of(ComputeShout)
-    assert location_of(functools.partial(draw)) == location_of(draw)
+    assert find_location(len) == "location unknown"
+    assert find_location(ComputeShout()) == find_location(ComputeShout)
+    assert find_location(functools.partial(draw)) == find_location(draw)
     wrapped = ExternalProfilerFunction(lambda model, data: 0, Shout)
-    assert location_of(wrapped).startswith(f"{__file__}:"), "where the callable is, and not the class that wraps it"
+    assert find_location(wrapped).startswith(f"{__file__}:"), "where the callable is, and not the class that wraps it"
 
 
 def test_list_names_what_is_switched_off(shouting: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +230,7 @@ def test_list_names_what_is_switched_off(shouting: None, monkeypatch: pytest.Mon
 
 
 def test_list_without_a_backend_shows_the_status_keys_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    of_backends = {offer.plugin.name for offer in plugins.offered_backends()}
+    of_backends = {offer.plugin.name for offer in plugins.list_backends()}
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", ",".join(of_backends))
     plugins.forget()
     try:
@@ -318,9 +318,13 @@ def test_formats_are_completed_from_the_hook(shouting: None) -> None:
 
     completed = ShellComplete(cli, {}, "profilerkit", "_PROFILERKIT_COMPLETE")
     found = completed.get_completions(["profile", "x:y", "--format"], "")
-    assert {"console", "json", "markdown", "shout"} <= {each.value for each in found}
-    assert [each.value for each in completed.get_completions(["profile", "x:y", "--format"], "sh")] == ["shout"]
-    metrics = [each.value for each in completed.get_completions(["profile", "x:y", "--metric"], "total")]
+    assert {"console", "json", "markdown", "shout"} <= {difference.value for difference in found}
+    assert [
+        get_completion.value for get_completion in completed.get_completions(["profile", "x:y", "--format"], "sh")
+    ] == ["shout"]
+    metrics = [
+        get_completion.value for get_completion in completed.get_completions(["profile", "x:y", "--metric"], "total")
+    ]
     assert metrics == ["total_params"]
 
 

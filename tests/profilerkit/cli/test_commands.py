@@ -168,8 +168,8 @@ def test_a_command_that_there_is_not_names_those_that_there_are() -> None:
 
 def test_a_table_of_many_models_goes_on_below_itself(models: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    each = [f"{models}:{name}" for name in ("teacher", "student", "teacher", "student")]
-    output = fine("compare", *each, *STATIC)
+    items = [f"{models}:{name}" for name in ("teacher", "student", "teacher", "student")]
+    output = fine("compare", *items, *STATIC)
     assert max(map(len, output.splitlines())) <= 80
     assert output.count("Comparison, continued") == 1
     assert output.count("\n MACs ") == 2, "which metric a row is of stands in both halves"

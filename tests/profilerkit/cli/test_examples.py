@@ -7,20 +7,20 @@ import pytest
 from click.testing import CliRunner
 
 from profilerkit.cli import cli
-from profilerkit.cli.measuring import Request, names_for, typed_name
-from profilerkit.plugging.commands import offered_commands
+from profilerkit.cli.measuring import Request, names_for, read_name
+from profilerkit.plugging.commands import list_commands
 
 
 def test_every_command_has_examples() -> None:
-    assert all(info.examples for info in offered_commands().values())
+    assert all(info.examples for info in list_commands().values())
 
 
-@pytest.mark.parametrize("line", [line for info in offered_commands().values() for line in info.examples])
+@pytest.mark.parametrize("line", [line for info in list_commands().values() for line in info.examples])
 def test_an_example_is_shown_and_can_be_parsed(line: str) -> None:
     program, name, *arguments = shlex.split(line)
     assert program == "profilerkit"
     assert f"  {line}\n" in CliRunner().invoke(cli, [name, "--help"], terminal_width=200).output
-    (command,) = (info.load() for info in offered_commands().values() if info.name == name)
+    (command,) = (info.load() for info in list_commands().values() if info.name == name)
     command.make_context(name, arguments, resilient_parsing=True, **cli.context_settings)
     options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     assert {word for word in arguments if word.startswith("--")} <= options
@@ -29,7 +29,7 @@ def test_an_example_is_shown_and_can_be_parsed(line: str) -> None:
 def test_the_example_of_a_language_model_runs() -> None:
     """Its other words decide whether it can: a model takes so many tokens, and a device is known or not."""
     pytest.importorskip("transformers")
-    (lines,) = (info.examples for info in offered_commands().values() if info.name == "llm")
+    (lines,) = (info.examples for info in list_commands().values() if info.name == "llm")
     for line in lines:
         result = CliRunner().invoke(cli, shlex.split(line)[1:])
         assert result.exit_code == 0, result.output
@@ -48,7 +48,7 @@ def test_the_example_of_a_language_model_runs() -> None:
     ],
 )
 def test_what_was_typed_heads_the_columns(spec: str, name: str) -> None:
-    assert typed_name(spec) == name
+    assert read_name(spec) == name
 
 
 def test_names_are_one_for_each_model() -> None:

@@ -30,8 +30,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
 
     def add(name: str, package: str, **hooks: Any) -> types.ModuleType:
         module = types.ModuleType(f"plugin_{name}_{package}".replace("-", "_"))
-        for each, hook in hooks.items():
-            setattr(module, f"profilerkit_{each}", hookimpl(hook))
+        for one_name, hook in hooks.items():
+            setattr(module, f"profilerkit_{one_name}", hookimpl(hook))
         monkeypatch.setitem(sys.modules, module.__name__, module)
         point = metadata.EntryPoint(name, module.__name__, GROUP)
         vars(point)["dist"] = types.SimpleNamespace(name=package, version="1.0")
@@ -48,7 +48,7 @@ def listed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
     # The plugin that offers the commands is left out too, so that it is not among what is listed.
     monkeypatch.setattr("profilerkit.cli.load_command", {"list": list_command.command}.get)
     offered = {"list": types.SimpleNamespace(examples=(), description="")}
-    monkeypatch.setattr("profilerkit.cli.offered_commands", lambda: offered)
+    monkeypatch.setattr("profilerkit.cli.list_commands", lambda: offered)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as caught:
@@ -59,11 +59,11 @@ def listed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
     return run
 
 
-def offering(*items: Any) -> Callable[[], Any]:
+def make_offering(*items: Any) -> Callable[[], Any]:
     return lambda: items
 
 
-def computing(function: ProfilerFunction) -> Callable[..., Any]:
+def make_computing(function: ProfilerFunction) -> Callable[..., Any]:
     def hook(backend: Any) -> Any:
         return [function]
 
@@ -123,7 +123,7 @@ def backend(name: str, load: Callable[[], Any]) -> BackendInfo:
     return BackendInfo(name, (name,), load, f"my-{name}")
 
 
-def raising(error: BaseException) -> Callable[[], Any]:
+def make_raising(error: BaseException) -> Callable[[], Any]:
     def load() -> Any:
         raise error
 
@@ -134,7 +134,7 @@ FINE = backend("fine", Named)
 DRAWN = RendererInfo("drawn", lambda: str, "lines")
 
 
-def lines_of(out: str, name: str) -> list[str]:
+def find_lines(out: str, name: str) -> list[str]:
     return [line.strip() for line in out.splitlines() if line.split()[:1] == [name]]
 
 
@@ -150,15 +150,20 @@ def lines_of(out: str, name: str) -> list[str]:
     ids=lambda error: type(error).__name__,
 )
 def test_a_backend_that_cannot_be_loaded_says_so_in_its_line(install: Install, listed: List, error: Any) -> None:
-    install("two", "pack", backends=offering(backend("broken", raising(error)), FINE), renderers=offering(DRAWN))
+    install(
+        "two",
+        "pack",
+        backends=make_offering(backend("broken", make_raising(error)), FINE),
+        renderers=make_offering(DRAWN),
+    )
     for arguments in ([], ["--verbose"]):
         code, out, err = listed(*arguments)
         assert (code, err) == (0, "")
-        [line] = lines_of(out, "broken")
+        [line] = find_lines(out, "broken")
         assert "broken backend" in line
         assert " ".join(str(error).split()) in line
-        assert lines_of(out, "fine") == ["fine                   finelib 1.2"]
-        assert lines_of(out, "drawn") == ["drawn                  lines"]
+        assert find_lines(out, "fine") == ["fine                   finelib 1.2"]
+        assert find_lines(out, "drawn") == ["drawn                  lines"]
         assert "the broken backend\n" not in out, "it has no functions to list"
 
 
@@ -169,24 +174,24 @@ def test_what_is_no_backend_is_said_in_its_line(
 ) -> None:
     if not checked:  # as if nobody before had looked at it
         monkeypatch.setattr(plugins, "load", lambda info: info.load())
-    install("two", "pack", backends=offering(backend("hollow", lambda: returned), FINE))
+    install("two", "pack", backends=make_offering(backend("hollow", lambda: returned), FINE))
     code, out, err = listed()
     assert (code, err) == (0, "")
-    [line] = lines_of(out, "hollow")
+    [line] = find_lines(out, "hollow")
     assert len(line.split()) > 1
     if not checked:
         assert line.endswith(f"the hollow backend cannot be used: its load returned {returned!r}, which is no Backend")
-    assert lines_of(out, "fine") == ["fine                   finelib 1.2"]
+    assert find_lines(out, "fine") == ["fine                   finelib 1.2"]
 
 
 def test_an_environment_that_fails_is_said_and_the_backend_is_listed_on(install: Install, listed: List) -> None:
-    install("two", "pack", backends=offering(backend("unsure", Unsure), backend("vague", Vague), FINE))
+    install("two", "pack", backends=make_offering(backend("unsure", Unsure), backend("vague", Vague), FINE))
     code, out, err = listed()
     assert (code, err) == (0, "")
     said = "environment() of the unsure backend failed: OSError: no driver: is it loaded?"
-    assert lines_of(out, "unsure") == [f"unsure                 {said}"]
-    assert "environment() of the vague backend failed: AttributeError" in lines_of(out, "vague")[0]
-    assert lines_of(out, "fine") == ["fine                   finelib 1.2"]
+    assert find_lines(out, "unsure") == [f"unsure                 {said}"]
+    assert "environment() of the vague backend failed: AttributeError" in find_lines(out, "vague")[0]
+    assert find_lines(out, "fine") == ["fine                   finelib 1.2"]
     assert "Status keys" in out.splitlines()
 
 
@@ -209,9 +214,9 @@ def test_an_environment_that_fails_is_said_and_the_backend_is_listed_on(install:
 def test_a_conflict_does_not_stop_the_list(
     install: Install, listed: List, arguments: list[str], hook: str, first: Any, second: Any, what: str, name: str
 ) -> None:
-    install("one", "a-pack", **{hook: offering(first)})
-    install("two", "b-pack", **{hook: offering(second)})
-    install("last", "c-pack", backends=offering(backend("plain", FakeBackend)))
+    install("one", "a-pack", **{hook: make_offering(first)})
+    install("two", "b-pack", **{hook: make_offering(second)})
+    install("last", "c-pack", backends=make_offering(backend("plain", FakeBackend)))
     code, out, err = listed(*arguments)
     assert code == 3
     assert err.splitlines() == [
@@ -219,7 +224,7 @@ def test_a_conflict_does_not_stop_the_list(
         "or switch one plugin off: PROFILERKIT_DISABLE_PLUGINS=two"
     ]
     if hook != "status_keys" or arguments:
-        assert len(lines_of(out, name)) == 2, "both are shown"
+        assert len(find_lines(out, name)) == 2, "both are shown"
     for title in ("Plugins", "Backends", "Renderers", "Model loaders"):
         assert out.splitlines().count(title) == 1
     if arguments:
@@ -229,15 +234,15 @@ def test_a_conflict_does_not_stop_the_list(
 
 def test_two_functions_for_one_key_and_a_second_conflict(install: Install, listed: List) -> None:
     loader = LoaderInfo("hub", bool, str, "hub:NAME")
-    install("one", "a-pack", profiler_functions=computing(ComputeDepth()), model_loaders=offering(loader))
-    install("two", "b-pack", profiler_functions=computing(ComputeOtherDepth()), backends=offering(FINE))
+    install("one", "a-pack", profiler_functions=make_computing(ComputeDepth()), model_loaders=make_offering(loader))
+    install("two", "b-pack", profiler_functions=make_computing(ComputeOtherDepth()), backends=make_offering(FINE))
     code, out, err = listed()
     assert code == 3
     assert err.startswith("Error: two plugins offer status key 'depth' to the fine backend: 'one' of a-pack 1.0 and")
-    assert len(lines_of(out, "depth")) == 2, "both are shown"
-    assert lines_of(out, "hub") == ["hub                    hub:NAME"]
+    assert len(find_lines(out, "depth")) == 2, "both are shown"
+    assert find_lines(out, "hub") == ["hub                    hub:NAME"]
 
-    install("three", "c-pack", backends=offering(FINE), model_loaders=offering(loader))
+    install("three", "c-pack", backends=make_offering(FINE), model_loaders=make_offering(loader))
     plugins.forget()
     code, out, err = listed("--verbose")
     assert code == 3
@@ -245,19 +250,19 @@ def test_two_functions_for_one_key_and_a_second_conflict(install: Install, liste
         "Error: two plugins offer backend 'fine'",
         "Error: two plugins offer model loader 'hub'",
     ]
-    assert len(lines_of(out, "hub")) == 2
-    assert len(lines_of(out, "ComputeDepth")) == 1
+    assert len(find_lines(out, "hub")) == 2
+    assert len(find_lines(out, "ComputeDepth")) == 1
 
 
 @pytest.mark.filterwarnings("always")
 def test_what_is_no_status_key_is_left_out_and_said_once(install: Install, listed: List) -> None:
-    install("one", "a-pack", status_keys=offering(Depth, int))
-    install("two", "b-pack", status_keys=offering(OtherDepth))
+    install("one", "a-pack", status_keys=make_offering(Depth, int))
+    install("two", "b-pack", status_keys=make_offering(OtherDepth))
     code, out, err = listed()
     assert code == 3
     assert err.count("offers <class 'int'>, which is no StatusKey with a NAME") == 1
     assert "two plugins offer status key 'depth'" in err
-    assert lines_of(out, "depth") == [
+    assert find_lines(out, "depth") == [
         "depth                  How deep it is.",
         "depth                  How deep it is to others.",
     ]
@@ -271,14 +276,14 @@ def test_formulas_in_conflict_are_said_in_the_line_of_the_backend(install: Insta
     def costs(backend: Any) -> Any:
         return {"mylib::op": len}
 
-    install("one", "a-pack", op_costs=costs, backends=offering(backend("fine", Counting)))
-    install("two", "b-pack", op_costs=costs, renderers=offering(DRAWN))
+    install("one", "a-pack", op_costs=costs, backends=make_offering(backend("fine", Counting)))
+    install("two", "b-pack", op_costs=costs, renderers=make_offering(DRAWN))
     code, out, err = listed()
     assert code == 3
     message = "two plugins offer a cost formula for mylib::op to the fine backend: 'one' of a-pack 1.0 and"
-    assert message in lines_of(out, "fine")[0]
+    assert message in find_lines(out, "fine")[0]
     assert message in err
-    assert lines_of(out, "drawn")
+    assert find_lines(out, "drawn")
 
 
 def test_plugins_that_are_called_alike_have_their_own_files(install: Install, listed: List, tmp_path: Path) -> None:
@@ -307,10 +312,10 @@ def test_a_backend_that_says_what_is_installed_is_loaded_for_the_long_list_alone
     install: Install, listed: List
 ) -> None:
     quick = BackendInfo("quick", ("quick",), never_loaded, "my-quick", installed=versions(quicklib="1.2", base="3"))
-    install("one", "pack", backends=offering(quick), profiler_functions=lambda backend: _for(backend, "quick"))
+    install("one", "pack", backends=make_offering(quick), profiler_functions=lambda backend: _for(backend, "quick"))
     code, out, err = listed()
     assert (code, err) == (0, "")
-    assert lines_of(out, "quick") == ["quick                  quicklib 1.2, base 3"]
+    assert find_lines(out, "quick") == ["quick                  quicklib 1.2, base 3"]
     assert "Status keys\n  depth " in out
     code, out, err = listed("--verbose")
     assert (code, err) == (0, "")
@@ -335,10 +340,10 @@ def test_a_hook_that_looks_at_the_backend_has_it_loaded(install: Install, listed
         return [ComputeDepth()]
 
     fine = BackendInfo("fine", ("fine",), load, "my-fine", installed=versions(finelib="1.2"))
-    install("one", "pack", backends=offering(fine), profiler_functions=functions)
+    install("one", "pack", backends=make_offering(fine), profiler_functions=functions)
     code, out, err = listed()
     assert (code, err, loaded) == (0, "", ["fine"])
-    assert len(lines_of(out, "depth")) == 1
+    assert len(find_lines(out, "depth")) == 1
 
 
 @pytest.mark.parametrize(
@@ -362,10 +367,10 @@ def test_a_hook_that_looks_at_the_backend_has_it_loaded(install: Install, listed
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 def test_what_is_not_installed_is_said_in_its_line(install: Install, listed: List, error: Any, said: str) -> None:
-    quick = BackendInfo("quick", ("quick",), never_loaded, "my-quick", installed=raising(error))
-    install("one", "pack", backends=offering(quick, FINE))
+    quick = BackendInfo("quick", ("quick",), never_loaded, "my-quick", installed=make_raising(error))
+    install("one", "pack", backends=make_offering(quick, FINE))
     code, out, err = listed()
     assert (code, err) == (0, "")
-    assert lines_of(out, "quick") == [f"quick                  {said}"]
+    assert find_lines(out, "quick") == [f"quick                  {said}"]
     assert "the quick backend\n" not in out, "it has no functions to list"
-    assert lines_of(out, "fine") == ["fine                   finelib 1.2"]
+    assert find_lines(out, "fine") == ["fine                   finelib 1.2"]

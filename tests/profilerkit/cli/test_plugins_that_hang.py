@@ -27,7 +27,7 @@ def install(folder: Path, module: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(folder)}
 
 
-def interrupted(command: list[str], folder: Path, environment: dict[str, str]) -> tuple[int, str, str]:
+def interrupt(command: list[str], folder: Path, environment: dict[str, str]) -> tuple[int, str, str]:
     """Run a command until the plugin hangs, press Ctrl-C, and return its exit code and what it wrote."""
     process = subprocess.Popen(
         command,
@@ -53,7 +53,7 @@ def interrupted(command: list[str], folder: Path, environment: dict[str, str]) -
 def test_the_command_line_names_it(tmp_path: Path, module: str) -> None:
     script = str(Path(sys.executable).parent / "profilerkit")
     command = [script, "profile", "missing.py:model"]  # which looks for the renderers first
-    code, _, errors = interrupted(command, tmp_path, install(tmp_path, module))
+    code, _, errors = interrupt(command, tmp_path, install(tmp_path, module))
     assert code == 130
     assert "Traceback" not in errors
     assert errors.strip().splitlines() == [
@@ -81,7 +81,7 @@ def test_python_and_pytest_show_it(tmp_path: Path) -> None:
         [sys.executable, "-c", "from profilerkit.plugging.offers import manager; manager()"],
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"],
     ):
-        _, output, errors = interrupted(command, tmp_path, environment)
+        _, output, errors = interrupt(command, tmp_path, environment)
         assert "KeyboardInterrupt" in output + errors
         assert (
             f"profilerkit was waiting for the loading of plugin 'slow' of slow-plugin 1.0; {WAY_OUT}" in output + errors

@@ -36,7 +36,7 @@ os.write(2, {LOG_LINES[1].encode() + b"!"!r})
 """
 
 
-def stderr_of(tmp_path: Path, *arguments: str, code: int = 0) -> list[str]:
+def read_stderr(tmp_path: Path, *arguments: str, code: int = 0) -> list[str]:
     (tmp_path / "noisy.py").write_text(NOISY, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     command = [sys.executable, "-c", USER, *arguments]
@@ -47,16 +47,16 @@ def stderr_of(tmp_path: Path, *arguments: str, code: int = 0) -> list[str]:
 
 
 def test_log_lines_of_an_import_are_left_out_and_those_after_it_are_not(tmp_path: Path) -> None:
-    assert stderr_of(tmp_path) == [ERROR, "no log line", "afterwards exec_module", f"{LOG_LINES[1]}!"]
+    assert read_stderr(tmp_path) == [ERROR, "no log line", "afterwards exec_module", f"{LOG_LINES[1]}!"]
 
 
 def test_what_a_library_says_that_ends_the_process_is_seen(tmp_path: Path) -> None:
-    lines = stderr_of(tmp_path, "ends", code=134)
+    lines = read_stderr(tmp_path, "ends", code=134)
     assert lines == [ERROR, "no log line", "F0000 00:00:1 1 cpu.cc:1] this processor has no AVX"]
 
 
 def test_an_import_that_fails_raises_its_error(tmp_path: Path) -> None:
-    lines = stderr_of(tmp_path, "fails", code=1)
+    lines = read_stderr(tmp_path, "fails", code=1)
     assert lines[:2] == [ERROR, "no log line"]
     assert lines[-1] == "ImportError: a library is missing"
 

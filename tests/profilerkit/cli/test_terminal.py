@@ -40,7 +40,7 @@ def script() -> str:
     return str(found) if found.is_file() else shutil.which("profilerkit") or "profilerkit"
 
 
-def interrupted(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def interrupt(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the command until the model runs, send it what Ctrl-C sends, and return what came of it."""
     process = subprocess.Popen(
         [script(), *arguments],
@@ -62,7 +62,7 @@ def test_ctrl_c_half_way_leaves_nothing_behind(command: str, slow_file: str, tmp
     models = [f"{slow_file}:Slow"] * (2 if command == "compare" else 1)
     before = sorted(path.name for path in tmp_path.iterdir())
     outputs = ["--output", "report.json", "--output", "report.md"]
-    done = interrupted([command, *models, "--input-shape", "4", *outputs], tmp_path)
+    done = interrupt([command, *models, "--input-shape", "4", *outputs], tmp_path)
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert "Interrupted: nothing was written." in done.stderr

@@ -14,12 +14,12 @@ from profilerkit.costs import families, keras_layers
 
 
 @pytest.mark.parametrize(
-    "each", [pytest.param(each, id=f"{family}-{place}") for family in CASES for place, each in enumerate(CASES[family])]
+    "case", [pytest.param(item, id=f"{family}-{place}") for family in CASES for place, item in enumerate(CASES[family])]
 )
-def test_a_formula_is_made_of_what_its_definition_says(each: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert agrees(each), (each.call(), each.macs, dict(each.takes))
+def test_a_formula_is_made_of_what_its_definition_says(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert agrees(case), (case.call(), case.macs, dict(case.takes))
     distinct_constants(monkeypatch)
-    assert agrees(each), f"another elementary function than {dict(each.takes)}"
+    assert agrees(case), f"another elementary function than {dict(case.takes)}"
 
 
 def test_every_family_has_cases() -> None:

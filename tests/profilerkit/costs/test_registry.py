@@ -37,8 +37,8 @@ def test_the_formulas_of_a_backend_are_nobodys_own() -> None:
     ):
         registry.register(name, formula_of(module))
     registry.register("e", partial(formula_of("profilerkit_mine"), 1))
-    assert sorted(registry.added()) == ["c", "d"]
-    assert CostRegistry("of these tests").added() == {}
+    assert sorted(registry.list_added()) == ["c", "d"]
+    assert CostRegistry("of these tests").list_added() == {}
 
 
 @pytest.mark.parametrize("package", ["profilerkit_onnx", "profilerkit_tensorflow", "profilerkit_torch"])
@@ -46,4 +46,4 @@ def test_a_backend_has_no_formula_of_the_callers_at_first(package: str) -> None:
     costs = pytest.importorskip(f"{package}.costs.registry").COSTS
     importlib.import_module(f"{package}.costs")
     assert len(list(costs)) > 80
-    assert costs.added() == {}
+    assert costs.list_added() == {}

@@ -142,14 +142,14 @@ def test_names_of_dtypes() -> None:
         dtype_name("bool")
 
 
-@pytest.mark.parametrize("each", devices(), ids=lambda each: each.name)
-def test_every_packaged_figure_has_an_address(each: DeviceInfo) -> None:
-    figures = dict(each.all_figures())
+@pytest.mark.parametrize("info", devices(), ids=lambda item: item.name)
+def test_every_packaged_figure_has_an_address(info: DeviceInfo) -> None:
+    figures = dict(info.all_figures())
     assert figures
-    measured = ("measured by profilerkit calibrate",) if each.tier == "calibrated" else ()
+    measured = ("measured by profilerkit calibrate",) if info.tier == "calibrated" else ()
     assert all(figure.source.startswith(("https://", *measured)) for figure in figures.values())
-    for dtype, sparse in each.sparse_peaks.items():  # 2:4 sparsity doubles a rate at most
-        dense = each.peak(dtype)
+    for dtype, sparse in info.sparse_peaks.items():  # 2:4 sparsity doubles a rate at most
+        dense = info.peak(dtype)
         assert dense is None or dense < sparse.value <= 2.01 * dense
 
 

@@ -19,14 +19,14 @@ from profilerkit.isolation.child import error_message
 from profilerkit.isolation.job import NoModelError
 from profilerkit.isolation.messages import Progress
 from profilerkit.isolation.output import BoundedOutput
-from profilerkit.results.saving import resealed, to_json
+from profilerkit.results.saving import reseal, to_json
 
 
 @given(st.lists(st.binary(max_size=200), max_size=5), st.integers(1, 50))
 def test_messages_come_through_in_any_pieces(contents: list[bytes], piece: int) -> None:
     stream = b"".join(frame(MESSAGE, content) for content in contents)
     reader = FrameReader()
-    read = [each for start in range(0, len(stream), piece) for each in reader.feed(stream[start : start + piece])]
+    read = [item for start in range(0, len(stream), piece) for item in reader.feed(stream[start : start + piece])]
     assert read == [(MESSAGE, content) for content in contents]
 
 
@@ -162,7 +162,7 @@ def test_a_report_is_read_as_from_a_file() -> None:
         with pytest.raises(ChannelError, match="what the process sent is not a report of profilerkit"):
             progress.take(REPORT, content)
     content = json.loads(to_json(report)) | {"batch_size": "sealed, and no number"}
-    progress.take(REPORT, json.dumps(resealed(content)).encode())
+    progress.take(REPORT, json.dumps(reseal(content)).encode())
     with pytest.raises(
         ChannelError, match="what the process sent is not a report of profilerkit, or damaged: batch_size"
     ):

@@ -24,10 +24,10 @@ from profilerkit import (
     ProfilerFunction,
     Report,
 )
-from profilerkit.isolation.channel import REPORT, Channel, FrameReader, decoded
+from profilerkit.isolation.channel import REPORT, Channel, FrameReader, decode
 from profilerkit.isolation.child import NOT_REACHED, Work, in_order, risk, serve
 from profilerkit.isolation.job import Job
-from profilerkit.isolation.turns import taking_turns
+from profilerkit.isolation.turns import take_turns
 from profilerkit.results.saving import parse
 from profilerkit.testing import FakeBackend, FakeClock, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.sampling import Sampling, measure, measure_interleaved
@@ -36,7 +36,7 @@ Said = list["dict[str, Any] | Report"]
 
 
 @contextmanager
-def listening() -> Iterator[tuple[Channel, Callable[[], Said]]]:
+def open_channel() -> Iterator[tuple[Channel, Callable[[], Said]]]:
     """Give a channel to speak into, and what returns all that was said so far."""
     mine, theirs = socket.socketpair()
     said: Said = []
@@ -46,7 +46,7 @@ def listening() -> Iterator[tuple[Channel, Callable[[], Said]]]:
         while piece := theirs.recv(2**16):
             for kind, content in reader.feed(piece):
                 report = parse(content, "test") if kind == REPORT else None
-                said.append(report if isinstance(report, Report) else decoded(content))
+                said.append(report if isinstance(report, Report) else decode(content))
 
     listener = threading.Thread(target=listen)
     listener.start()
@@ -64,21 +64,21 @@ def listening() -> Iterator[tuple[Channel, Callable[[], Said]]]:
         theirs.close()
 
 
-def served(job: Job) -> Said:
-    with listening() as (channel, said):
+def serve_job(job: Job) -> Said:
+    with open_channel() as (channel, said):
         serve(channel, job)
         return said()
 
 
 def words(said: Said, name: str) -> list[Any]:
-    return [each[name] for each in said if isinstance(each, dict) and name in each]
+    return [message[name] for message in said if isinstance(message, dict) and name in message]
 
 
 def test_what_needs_no_run_is_said_first_and_each_function_when_it_is_done() -> None:
     keys = ("total_params", "trainable_params", "model_size", "macs", "flops", "memory_footprint")
     times = ("execution_time", "throughput")
-    said = served(Job(planted.fine, metrics=(*keys, *times), arguments={"num_iters": 2, "warmup": 1}))
-    reports = [each for each in said if isinstance(each, Report)]
+    said = serve_job(Job(planted.fine, metrics=(*keys, *times), arguments={"num_iters": 2, "warmup": 1}))
+    reports = [message for message in said if isinstance(message, Report)]
     complete = [
         {key for key, record in report.statuses.items() if record.completeness is Completeness.COMPLETE}
         for report in reports
@@ -103,10 +103,10 @@ def test_what_needs_no_run_is_said_first_and_each_function_when_it_is_done() -> 
 
 
 def test_an_error_is_said_and_the_process_is_done() -> None:
-    said = served(Job(planted.cannot_be_built))
+    said = serve_job(Job(planted.cannot_be_built))
     assert words(said, "error") == [{"type": "KeyError", "text": "'no such thing'", "failure": "model"}]
     assert said[-1] == {"done": True}
-    unknown = words(served(Job(planted.fine, metrics=("mac",))), "error")[0]
+    unknown = words(serve_job(Job(planted.fine, metrics=("mac",))), "error")[0]
     assert (unknown["type"], unknown["known"][0]) == ("UnknownStatusError", "macs")
 
 
@@ -116,16 +116,16 @@ def test_warnings_of_ours_are_said_and_others_are_warnings_as_ever() -> None:
         return planted.fine()
 
     with pytest.warns(UserWarning, match="^of the model's own$"):
-        said = served(Job(build, metrics=("macs",), arguments={"max_secnds": 1}))
-    assert [each["type"] for each in words(said, "warning")] == [ArgumentWarning.__name__]
+        said = serve_job(Job(build, metrics=("macs",), arguments={"max_secnds": 1}))
+    assert [word["type"] for word in words(said, "warning")] == [ArgumentWarning.__name__]
     assert "did you mean 'max_seconds'?" in words(said, "warning")[0]["text"]
 
 
 def test_keys_that_are_no_metrics_are_missed_only_where_they_were_asked_for() -> None:
-    assert "layerwise_data" not in words(served(Job(planted.fine, arguments={"num_iters": 1})), "pending")[0]
-    said = served(Job(planted.fine, metrics=("layerwise_data", "macs")))
+    assert "layerwise_data" not in words(serve_job(Job(planted.fine, arguments={"num_iters": 1})), "pending")[0]
+    said = serve_job(Job(planted.fine, metrics=("layerwise_data", "macs")))
     assert words(said, "pending")[0] == ["macs", "layerwise_data"] or "layerwise_data" in words(said, "pending")[0]
-    reports = [each for each in said if isinstance(each, Report)]
+    reports = [message for message in said if isinstance(message, Report)]
     assert len(reports[-1]["layerwise_data"]) == 4
     assert list(reports[-1].statuses) == ["macs"]
 
@@ -182,7 +182,7 @@ class Derived(ProfilerFunction):
         return static + runs
 
 
-def profiler_of(*functions: ProfilerFunction) -> Profiler:
+def make_profiler(*functions: ProfilerFunction) -> Profiler:
     profiler = Profiler(FakeModel([FakeLayer("a", params=1)]), inputs=FakeTensor((1, 3)), backend=FakeBackend())
     for function in functions:
         profiler.register_profiler_function(function)
@@ -190,7 +190,7 @@ def profiler_of(*functions: ProfilerFunction) -> Profiler:
 
 
 def test_what_may_fail_worse_comes_later() -> None:
-    registry = profiler_of(Derived(), Runs(), Jointly(), UsesTheModel(), Static())._registry
+    registry = make_profiler(Derived(), Runs(), Jointly(), UsesTheModel(), Static())._registry
     names = ["derived", "runs", "jointly", "uses", "static"]
     assert {name: risk(name, registry) for name in names} == {
         "static": 0,
@@ -204,7 +204,7 @@ def test_what_may_fail_worse_comes_later() -> None:
 
 
 def test_in_turn_whatever_runs_waits_for_the_word_to_go() -> None:
-    profiler = profiler_of(Static(), Runs(), Jointly())
+    profiler = make_profiler(Static(), Runs(), Jointly())
     mine, theirs = socket.socketpair()
     parent = Channel(theirs)
     for _ in range(2):
@@ -217,9 +217,9 @@ def test_in_turn_whatever_runs_waits_for_the_word_to_go() -> None:
         reader = FrameReader()
         mine.shutdown(socket.SHUT_WR)
         while piece := theirs.recv(2**16):
-            said += [decoded(content) for kind, content in reader.feed(piece) if kind != REPORT]
+            said += [decode(content) for kind, content in reader.feed(piece) if kind != REPORT]
     assert words(said, "turn") == ["jointly by Jointly", None]
-    assert [each for each in words(said, "doing") if each] == [["static"], ["jointly"], ["runs"]]
+    assert [word for word in words(said, "doing") if word] == [["static"], ["jointly"], ["runs"]]
 
 
 # Samples --------------------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_in_turn_whatever_runs_waits_for_the_word_to_go() -> None:
 
 def test_a_sample_is_taken_at_each_word_and_the_callers_are_the_measurement() -> None:
     clock = FakeClock()
-    call = clock.taking([1.0, 2.0, 3.0])
+    call = clock.make_call([1.0, 2.0, 3.0])
     mine, theirs = socket.socketpair()
     parent = Channel(theirs)
     finish = {
@@ -240,7 +240,7 @@ def test_a_sample_is_taken_at_each_word_and_the_callers_are_the_measurement() ->
     }
     for message in ({"sample": True},) * 3 + ({"finish": finish},):
         parent.send(**message)
-    with mine, theirs, taking_turns(Channel(mine)):
+    with mine, theirs, take_turns(Channel(mine)):
         measured = measure(call, Sampling(clock=clock))
         assert [parent.receive() for _ in range(4)][1:] == [{"sample": 1.0}, {"sample": 2.0}, {"sample": 3.0}]
     assert (measured.samples, measured.warmup, measured.session) == ((2.0, 3.0), (1.0,), "s")
@@ -252,15 +252,15 @@ def test_several_calls_and_those_after_the_block_are_sampled_as_ever() -> None:
     sampling = Sampling(num_iters=2, warmup=0, clock=clock)
     mine, theirs = socket.socketpair()
     with mine, theirs:
-        with taking_turns(Channel(mine)):
-            assert len(measure_interleaved([clock.taking([1.0]), clock.taking([2.0])], sampling)) == 2
-        assert measure(clock.taking([1.0]), sampling).samples == (1.0, 1.0)
+        with take_turns(Channel(mine)):
+            assert len(measure_interleaved([clock.make_call([1.0]), clock.make_call([2.0])], sampling)) == 2
+        assert measure(clock.make_call([1.0]), sampling).samples == (1.0, 1.0)
 
 
 def test_a_short_call_is_warmed_before_each_sample() -> None:
     """Of 0.5 ms each four calls take the 2 ms for which a short one runs untimed, and the fifth is timed."""
     clock = FakeClock()
-    calls = clock.taking([0.0005])
+    calls = clock.make_call([0.0005])
     counted: list[int] = []
 
     def call() -> None:
@@ -272,7 +272,7 @@ def test_a_short_call_is_warmed_before_each_sample() -> None:
     end = {"samples": [1.0], "warmup": [], "confidence": 0.95, "session": "s", "precision": None, "adaptive": False}
     for message in ({"sample": True},) * 2 + ({"finish": end},):
         parent.send(**message)
-    with mine, theirs, taking_turns(Channel(mine)):
+    with mine, theirs, take_turns(Channel(mine)):
         measure(call, Sampling(clock=clock))
     assert len(counted) == 1 + (4 + 1), "the first is not known to be short"
 
@@ -285,6 +285,6 @@ def test_a_job_says_what_it_is_called() -> None:
 
 
 def test_the_name_of_the_process_is_nothing_to_the_numbers() -> None:
-    said = served(Job(planted.fine, name="Mine", metrics=("macs",)))
-    assert [each.name for each in said if isinstance(each, Report)] == ["Mine"] * 3
+    said = serve_job(Job(planted.fine, name="Mine", metrics=("macs",)))
+    assert [message.name for message in said if isinstance(message, Report)] == ["Mine"] * 3
     assert json.dumps(os.environ.get("PROFILERKIT_ISOLATED")) == "null"

@@ -36,7 +36,7 @@ from profilerkit.isolation.conducting import Conductor
 from profilerkit.isolation.job import NEVER_FORKED, is_builder, require_started
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.messages import Progress
-from profilerkit.isolation.reasons import Fate, reason_of
+from profilerkit.isolation.reasons import Fate, write_reason
 from profilerkit.isolation.starting import require_forkable, require_possible
 from profilerkit.isolation.supervisor import Ending
 
@@ -307,11 +307,11 @@ REASONS = {
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_a_reason_names_the_cause_and_what_was_being_done(reason: str) -> None:
-    assert reason_of(REASONS[reason]) == reason
+    assert write_reason(REASONS[reason]) == reason
 
 
 def test_a_reason_quotes_little() -> None:
-    reason = reason_of(Fate(Ending(code=1), LIMITS, stderr="x" * 10_000))
+    reason = write_reason(Fate(Ending(code=1), LIMITS, stderr="x" * 10_000))
     assert len(reason) < 600
 
 
@@ -322,7 +322,7 @@ def test_times_of_two_processes_are_pairs() -> None:
     comparison = isolated_comparison(f"{MODELS}:slow", f"{MODELS}:twice_as_slow", num_iters=15, warmup=2, timeout=60)
     assert [report.name for report in comparison.reports] == ["Planted (1)", "Planted (2)"]
     first, second = (report["execution_time"] for report in comparison.reports)
-    assert first.taken_with(second)
+    assert first.is_paired_with(second)
     assert (len(first.samples), len(second.samples), len(first.warmup)) == (15, 15, 2)
     ratio = comparison.ratio("execution_time")
     assert ratio.paired
@@ -338,7 +338,7 @@ def test_where_one_of_them_fails_the_others_are_pairs_all_the_same(bad: str) -> 
     limits = {**QUICK, "timeout": 5} if bad == "endless_loop" else QUICK
     comparison = isolated_comparison(*models, names=["a", "b", "c"], **TWICE, **limits)
     a, b, c = comparison.reports
-    assert a["execution_time"].taken_with(c["execution_time"])
+    assert a["execution_time"].is_paired_with(c["execution_time"])
     assert b.status("execution_time").completeness is Completeness.FAILED
     assert b["macs"] == planted.MACS
     assert c.status("execution_time").completeness is Completeness.COMPLETE
@@ -361,7 +361,7 @@ class Waiting:
 
 def next_group(*runs: Any) -> list[int]:
     group = Conductor(runs)._next_group()
-    return [place for place, run in enumerate(runs) if any(run is each for each in group)]
+    return [place for place, run in enumerate(runs) if any(run is part for part in group)]
 
 
 def test_who_measures_the_same_measures_together_whatever_comes_before() -> None:

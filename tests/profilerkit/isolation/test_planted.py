@@ -86,7 +86,7 @@ CASES = {
 }
 
 
-def profiled(name: str, **limits: Any) -> Report:
+def profile_planted(name: str, **limits: Any) -> Report:
     arguments = {"num_iters": 3, "warmup": 1, "start_method": "forkserver", "preload": ["numpy"], **limits}
     return isolated(f"{MODELS}:{name}", **arguments)
 
@@ -94,7 +94,7 @@ def profiled(name: str, **limits: Any) -> Report:
 @pytest.mark.parametrize("name", CASES)
 def test_a_planted_model_becomes_a_report_with_what_was_counted_and_the_reason(name: str, tmp_path: Path) -> None:
     expected = CASES[name]
-    report = profiled(name, **expected.limits)
+    report = profile_planted(name, **expected.limits)
     assert (report["total_params"], report["macs"]) == (planted.PARAMS, planted.MACS)
     for key in TIMED:
         record = report.status(key)
@@ -105,7 +105,7 @@ def test_a_planted_model_becomes_a_report_with_what_was_counted_and_the_reason(n
 
 
 def test_what_hangs_in_the_trace_has_its_weights_counted_and_the_rest_was_not_reached() -> None:
-    report = profiled("endless_trace", timeout=2)
+    report = profile_planted("endless_trace", timeout=2)
     assert report["total_params"] == planted.PARAMS
     assert report["model_size"] == 4 * planted.PARAMS
     failed, not_reached = report.status("macs"), report.status("execution_time")
@@ -116,7 +116,7 @@ def test_what_hangs_in_the_trace_has_its_weights_counted_and_the_rest_was_not_re
 
 
 def test_what_hangs_before_there_is_a_model_has_nothing_but_reasons() -> None:
-    report = profiled("endless_building", timeout=1)
+    report = profile_planted("endless_building", timeout=1)
     assert {"total_params", "macs", "execution_time"} <= set(report)
     assert "first_call_time" not in report, "it is computed on demand alone"
     for key in report:
@@ -137,7 +137,7 @@ def test_a_flood_on_standard_output_is_bounded_and_harms_nothing(
 ) -> None:
     mebibytes = 128  # benchmarks/isolation.py has the whole gibibyte
     monkeypatch.setenv("PLANTED_MIB", str(mebibytes))
-    report = profiled("flood_on_stdout", timeout=50)
+    report = profile_planted("flood_on_stdout", timeout=50)
     assert report.status("execution_time").completeness is Completeness.COMPLETE
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -146,7 +146,7 @@ def test_a_flood_on_standard_output_is_bounded_and_harms_nothing(
     assert f"[profilerkit: {dropped:.3g} MiB of the model's standard output are left out here]" in shown.err
 
 
-def planted_pids(notes: Path) -> list[int]:
+def read_pids(notes: Path) -> list[int]:
     pids = [int(line) for line in notes.read_text().splitlines()]
     assert len(pids) == 2
     return pids
@@ -179,14 +179,14 @@ def test_nothing_that_a_model_started_outlives_it(
     notes.touch()
     monkeypatch.setenv("PLANTED_PIDS", str(notes))
     preload = ["numpy"] if start_method == "forkserver" else []
-    report = profiled(name, timeout=2 if "hangs" in name else 30, start_method=start_method, preload=preload)
+    report = profile_planted(name, timeout=2 if "hangs" in name else 30, start_method=start_method, preload=preload)
     assert report["macs"] == planted.MACS
     if reason is None:
         assert report.status("execution_time").completeness is Completeness.COMPLETE
         assert "processes that the model had started were ended when it was done" in report.notes[-1]
     else:
         assert reason in report.status("execution_time").missing[0]
-    for pid in planted_pids(notes):
+    for pid in read_pids(notes):
         deadline = time.monotonic() + 5
         while is_alive(pid) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -203,13 +203,13 @@ def test_a_model_that_deletes_its_own_file_is_profiled(tmp_path: Path) -> None:
 
 
 def test_a_copy_that_comes_back_says_nothing_a_second_time() -> None:
-    report = profiled("comes_back_twice", timeout=30)
+    report = profile_planted("comes_back_twice", timeout=30)
     assert report.status("execution_time").completeness is Completeness.COMPLETE
     assert len(report["execution_time"].samples) == 3
 
 
 def test_a_limit_that_is_not_reached_changes_nothing() -> None:
-    report = profiled("fine", timeout=30, memory="1 GiB", max_threads=100)
+    report = profile_planted("fine", timeout=30, memory="1 GiB", max_threads=100)
     assert all(record.completeness is Completeness.COMPLETE for record in report.statuses.values())
     limit = parse_memory("1 GiB")
     assert f"at most {limit // 2**30} GiB by " in report.environment["isolation"]

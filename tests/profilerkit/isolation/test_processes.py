@@ -55,7 +55,7 @@ def test_the_processes_below_one_are_found(
     parent, child = family
     assert {parent, child} <= set(processes.descendants(os.getpid()))
     assert processes.descendants(parent) == [child]
-    assert processes.children_of(parent) == [child]
+    assert processes.find_children(parent) == [child]
 
 
 @linux
@@ -63,9 +63,9 @@ def test_a_marker_and_a_session_find_who_lost_all_parents(family: tuple[int, int
     parent, child = family
     os.kill(parent, signal.SIGKILL)
     os.waitpid(parent, 0)
-    assert processes.marked("the-marker-of-this-test") == [child]
-    assert processes.marked("no such marker", session=child) == [child]
-    assert processes.marked("no such marker") == []
+    assert processes.find_marked("the-marker-of-this-test") == [child]
+    assert processes.find_marked("no such marker", session=child) == [child]
+    assert processes.find_marked("no such marker") == []
 
 
 @linux
@@ -93,9 +93,13 @@ def test_memory_and_threads_are_counted() -> None:
     grown = processes.resident_bytes(own) - before
     assert 0.9 * len(kept) < grown < 1.5 * len(kept)
     assert abs(processes.proportional_bytes(own) - processes.resident_bytes(own)) < 0.2 * processes.resident_bytes(own)
-    assert processes.threads_of(own) >= 1
+    assert processes.count_threads(own) >= 1
     gone = 2**30
-    assert (processes.resident_bytes(gone), processes.proportional_bytes(gone), processes.threads_of(gone)) == (0, 0, 0)
+    assert (processes.resident_bytes(gone), processes.proportional_bytes(gone), processes.count_threads(gone)) == (
+        0,
+        0,
+        0,
+    )
 
 
 @linux
@@ -108,7 +112,7 @@ def test_a_name_with_brackets_and_blanks_is_no_trouble(tmp_path: Path) -> None:
         while b") R 1 (" not in Path(f"/proc/{process.pid}/stat").read_bytes() and time.monotonic() < deadline:
             time.sleep(0.01)
         assert process.pid in processes.descendants(os.getpid())
-        assert processes.threads_of(process.pid) == 1
+        assert processes.count_threads(process.pid) == 1
     finally:
         process.kill()
         process.wait()
@@ -133,7 +137,7 @@ def test_elsewhere_nothing_is_found_and_nothing_breaks(monkeypatch: pytest.Monke
     monkeypatch.setattr(processes, "_PROC", tmp_path)
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     assert processes.descendants(os.getpid()) == []
-    assert processes.marked("any") == []
+    assert processes.find_marked("any") == []
     assert processes.adopt_orphans() is False
     assert processes.pidfd(os.getpid()) is None
     assert processes.resident_bytes(os.getpid()) == 0
@@ -159,7 +163,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_the_nearest_group_that_hands_on_memory_is_found(tree: Path) -> None:
-    root = cgroups._mounted(MOUNTS.format(root=tree))
+    root = cgroups._find_mount(MOUNTS.format(root=tree))
     assert root == tree
     assert cgroups._group_of_process("4:memory:/x\n0::/user.slice/app.scope\n") == "/user.slice/app.scope"
     assert cgroups._nearest_usable(root, "/user.slice/app.scope") == tree / "user.slice"
@@ -167,11 +171,11 @@ def test_the_nearest_group_that_hands_on_memory_is_found(tree: Path) -> None:
     assert cgroups._nearest_usable(root, "/../elsewhere") is None
     assert cgroups._nearest_usable(None, "/") is None
     assert cgroups._group_of_process("4:memory:/x\n") is None
-    assert cgroups._mounted("22 1 0:21 / /proc rw - proc proc rw\n") is None
+    assert cgroups._find_mount("22 1 0:21 / /proc rw - proc proc rw\n") is None
 
 
 def test_this_machine_is_asked_without_an_error() -> None:
-    found = cgroups.delegated()
+    found = cgroups.find_group_folder()
     assert found is None or (found / "cgroup.procs").exists()
 
 
@@ -240,11 +244,11 @@ def test_a_group_is_removed_when_its_last_process_has_ended(tree: Path, monkeypa
     assert busy.remove(seconds=0) is False
 
 
-def delegated_here() -> bool:
-    return cgroups.delegated() is not None
+def has_group_folder() -> bool:
+    return cgroups.find_group_folder() is not None
 
 
-@pytest.mark.skipif(not delegated_here(), reason="no control group may be made here")
+@pytest.mark.skipif(not has_group_folder(), reason="no control group may be made here")
 def test_a_real_group_holds_a_real_process_to_its_memory() -> None:
     import planted
 

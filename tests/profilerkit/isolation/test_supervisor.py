@@ -35,9 +35,9 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[
     before = set(processes.descendants(os.getpid()))
     everyone, os_close = processes.descendants, os.close
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGCHLD)}
-    monkeypatch.setattr(processes, "descendants", lambda pid: [each for each in everyone(pid) if each not in before])
+    monkeypatch.setattr(processes, "descendants", lambda pid: [item for item in everyone(pid) if item not in before])
     monkeypatch.setattr(os, "close", lambda descriptor: None if descriptor < 3 else os_close(descriptor))
-    monkeypatch.setattr(supervisor, "delegated", lambda: None)
+    monkeypatch.setattr(supervisor, "find_group_folder", lambda: None)
     ends = socket.socketpair()
 
     def supervise(
@@ -294,7 +294,7 @@ def test_a_request_makes_a_supervisor_of_a_copy(monkeypatch: pytest.MonkeyPatch,
 def test_what_a_killed_supervisor_left_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     stray = subprocess.Popen(["sleep", "600"])
     kept = subprocess.Popen(["sleep", "600"])
-    monkeypatch.setattr(processes, "children_of", lambda pid: [stray.pid, kept.pid] if alive(stray) else [kept.pid])
+    monkeypatch.setattr(processes, "find_children", lambda pid: [stray.pid, kept.pid] if alive(stray) else [kept.pid])
     monkeypatch.setattr(processes, "reap", dict)
     try:
         forkserver.end_strays({kept.pid})
@@ -339,7 +339,7 @@ def test_a_hopeless_server_is_an_error_of_the_caller(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Channel, "receive", gone)
     with pytest.raises(InputError, match="could not be started: it ended while it imported them"):
-        starting._started_server(("json",))
+        starting._start_server(("json",))
 
 
 LEAVES = """

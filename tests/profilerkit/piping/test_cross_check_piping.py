@@ -95,8 +95,8 @@ def test_nothing_is_traced_or_computed_again() -> None:
 
     backend = Observing()
     profiler = Profiler(model(), inputs=X, backend=backend)
-    for each in (ComputeCounted(), ComputeDouble()):
-        profiler.register_profiler_function(each)
+    for item in (ComputeCounted(), ComputeDouble()):
+        profiler.register_profiler_function(item)
     profiler.register_defaults()
     assert profiler.compute_status("double") == 20
     assert outcome(profiler, "double") == ("complete", ())

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from profilerkit import InputError, ModelInputs, Report, profile
-from profilerkit.declared_inputs import DeclaredInput, made_from
+from profilerkit.declared_inputs import DeclaredInput, make_inputs
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 
 IMAGE = DeclaredInput("image", (None, 8, 8, 3))
 
 
 def made(batch_size: int | None, *args: Any, **kwargs: Any) -> ModelInputs:
-    return made_from(ModelInputs(*args, **kwargs), batch_size, FakeBackend().random_tensor)
+    return make_inputs(ModelInputs(*args, **kwargs), batch_size, FakeBackend().random_tensor)
 
 
 def test_the_batch_is_the_requested_one_or_the_models_own_or_one() -> None:
@@ -63,7 +63,7 @@ def test_the_structure_of_the_call_and_its_constants_stay() -> None:
 )
 def test_what_cannot_be_made_is_said(declared: ModelInputs, batch_size: int | None, message: str) -> None:
     with pytest.raises(InputError) as raised:
-        made_from(declared, batch_size, FakeBackend().random_tensor)
+        make_inputs(declared, batch_size, FakeBackend().random_tensor)
     assert message in str(raised.value)
 
 
@@ -71,7 +71,7 @@ class Declaring(FakeBackend):
     """A backend whose models declare one image."""
 
     def example_inputs(self, model: FakeModel, batch_size: int | None = None) -> ModelInputs | None:
-        return made_from(ModelInputs(IMAGE), batch_size, self.random_tensor)
+        return make_inputs(ModelInputs(IMAGE), batch_size, self.random_tensor)
 
 
 def report(*given: Any, **options: Any) -> Report:

@@ -36,7 +36,7 @@ class Compute(ProfilerFunction):
         return self.keys[0] if len(self.keys) == 1 else self.keys
 
     def __call__(self, model: Any) -> Any:
-        return dict.fromkeys([key.NAME for key in self.bounded_keys()], 1)
+        return dict.fromkeys([key.NAME for key in self.list_keys()], 1)
 
 
 def holder(registry: Registry, name: str) -> ProfilerFunction:
@@ -45,7 +45,7 @@ def holder(registry: Registry, name: str) -> ProfilerFunction:
 
 @pytest.mark.parametrize("keys", [(One,), (One(),), (One, Two), ([One, Two],)])
 def test_keys_are_classes_or_instances_one_or_several(keys: Any) -> None:
-    names = [key.NAME for key in Compute(*keys).bounded_keys()]
+    names = [key.NAME for key in Compute(*keys).list_keys()]
     assert names == ["one", "two"][: len(names)]
 
 
@@ -57,7 +57,7 @@ def test_the_singular_spelling_of_the_document_works() -> None:
         def __call__(self, model: Any) -> int:
             return 1
 
-    assert [key.NAME for key in Singular().bounded_keys()] == ["one"]
+    assert [key.NAME for key in Singular().list_keys()] == ["one"]
 
 
 class NoKeys(ProfilerFunction):
@@ -209,9 +209,9 @@ def test_an_external_function_may_be_any_callable_and_keys_may_come_from_a_subcl
         def get_bounded_status_keys(self) -> type[StatusKey]:
             return One
 
-    assert [key.NAME for key in Mine(Evaluator()).bounded_keys()] == ["one"]
+    assert [key.NAME for key in Mine(Evaluator()).list_keys()] == ["one"]
     with pytest.raises(TypeError, match="does not say what it computes"):
-        ExternalProfilerFunction(Evaluator()).bounded_keys()
+        ExternalProfilerFunction(Evaluator()).list_keys()
 
 
 @pytest.mark.parametrize("function", [lambda: 1, lambda model: 1, lambda model, *, data: 1])
@@ -255,7 +255,7 @@ def test_keys_are_a_class_attribute_where_they_are_always_the_same() -> None:
         def get_bounded_status_keys(self) -> Any:
             return Two
 
-    named = [[key.NAME for key in function.bounded_keys()] for function in (Constant(), Single(), Chosen())]
+    named = [[key.NAME for key in function.list_keys()] for function in (Constant(), Single(), Chosen())]
     assert named == [["one", "two"], ["one"], ["two"]]
     with pytest.raises(TypeError, match=r"NoKeys does not say what it computes: .*, or set KEYS"):
-        NoKeys().bounded_keys()
+        NoKeys().list_keys()

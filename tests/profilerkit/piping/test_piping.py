@@ -26,7 +26,7 @@ from profilerkit_metrics import ComputeComplexity
 MakeProfiler = Callable[..., Profiler]
 
 
-def function_of(call: Callable[..., Any], *names: str) -> ProfilerFunction:
+def make_function(call: Callable[..., Any], *names: str) -> ProfilerFunction:
     """Make a profiler function of a plain one, with its signature, for metrics of these names."""
     keys = [type(name.title(), (Metric,), {"NAME": name}) for name in names]
 
@@ -52,7 +52,7 @@ def test_the_caller_comes_first_then_the_profiler_then_statuses_then_defaults(
     def collect(model: Any, backend: Any, profiler: Any, data_splits: Any, base: Any, scale: Any = 3) -> Any:
         return model, backend.name, profiler.name, dict(data_splits), base, scale
 
-    profiler = make_profiler(model, function_of(lambda: 5, "base"), function_of(collect, "collected"))
+    profiler = make_profiler(model, make_function(lambda: 5, "base"), make_function(collect, "collected"))
     assert profiler.compute_status("collected") == (model, "fake", "FakeModel", {}, 5, 3)
     given = profiler.compute_status("collected", model="other", base=7, scale=1)
     assert given == ("other", "fake", "FakeModel", {}, 7, 1)
@@ -61,9 +61,9 @@ def test_the_caller_comes_first_then_the_profiler_then_statuses_then_defaults(
 def test_a_parameter_named_like_a_status_gets_its_value(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(
         model,
-        function_of(lambda trace: {"macs": trace.macs, "params": trace.total_params}, "macs", "params"),
-        function_of(lambda macs, params: macs / params, "intensity"),
-        function_of(lambda intensity: -intensity, "negated"),
+        make_function(lambda trace: {"macs": trace.macs, "params": trace.total_params}, "macs", "params"),
+        make_function(lambda macs, params: macs / params, "intensity"),
+        make_function(lambda intensity: -intensity, "negated"),
     )
     assert profiler.compute_status("negated") == -10.0  # 300 MACs over 30 parameters
     assert profiler.status_get("macs") == 300, "what it was computed from is there too"
@@ -71,7 +71,7 @@ def test_a_parameter_named_like_a_status_gets_its_value(model: FakeModel, make_p
 
 def test_arguments_reach_the_statuses_a_function_needs(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(
-        model, function_of(lambda trace: trace.macs, "macs"), function_of(lambda macs: macs + 1, "more")
+        model, make_function(lambda trace: trace.macs, "macs"), make_function(lambda macs: macs + 1, "more")
     )
     assert profiler.compute_status("more", batch_size=4) == 1201
     assert profiler.compute_status("more") == 301
@@ -80,7 +80,7 @@ def test_arguments_reach_the_statuses_a_function_needs(model: FakeModel, make_pr
 def test_a_missing_argument_names_function_parameter_and_both_ways(
     model: FakeModel, make_profiler: MakeProfiler
 ) -> None:
-    profiler = make_profiler(model, function_of(lambda threshold: threshold, "thresholded"))
+    profiler = make_profiler(model, make_function(lambda threshold: threshold, "thresholded"))
     with pytest.raises(MissingArgumentError) as caught:
         profiler.compute_status("thresholded")
     assert str(caught.value) == (
@@ -97,7 +97,7 @@ def test_a_missing_argument_names_function_parameter_and_both_ways(
 def test_a_misspelt_parameter_is_told_what_it_resembles(
     wrong: str, meant: str, model: FakeModel, make_profiler: MakeProfiler
 ) -> None:
-    function = function_of(eval(f"lambda {wrong}: {wrong}"), "copied")
+    function = make_function(eval(f"lambda {wrong}: {wrong}"), "copied")
     with pytest.raises(MissingArgumentError, match=f"{wrong!r} that nothing provides.*; did you mean {meant!r}\\?$"):
         make_profiler(model, ComputeComplexity(), function).compute_status("copied")
 
@@ -109,8 +109,8 @@ def test_every_alias_is_a_parameter_as_the_name_is(model: FakeModel, make_profil
     assert aliases["params"] == "total_params"
     for alias, name in aliases.items():
         own, option = f"own_{alias}", f"option_{alias}"
-        profiler.register_profiler_function(function_of(eval(f"lambda {alias}: {alias}"), own))
-        profiler.register_profiler_function(function_of(eval(f"lambda {alias}=7: {alias}"), option))
+        profiler.register_profiler_function(make_function(eval(f"lambda {alias}: {alias}"), own))
+        profiler.register_profiler_function(make_function(eval(f"lambda {alias}=7: {alias}"), option))
         assert profiler.compute_status(own) is profiler.compute_status(name)
         assert profiler.compute_status(option) == 7
         assert profiler.compute_status(own, **{alias: 5}) == 5  # type: ignore[arg-type]
@@ -120,10 +120,10 @@ def test_every_alias_is_a_parameter_as_the_name_is(model: FakeModel, make_profil
 def test_a_circle_is_printed(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(
         model,
-        function_of(lambda b: b, "a"),
-        function_of(lambda c: c, "b"),
-        function_of(lambda a: a, "c"),
-        function_of(lambda itself: itself, "itself"),
+        make_function(lambda b: b, "a"),
+        make_function(lambda c: c, "b"),
+        make_function(lambda a: a, "c"),
+        make_function(lambda itself: itself, "itself"),
     )
     with pytest.raises(DependencyCycleError, match="in a circle: a -> b -> c -> a; break it"):
         profiler.compute_status("a")
@@ -135,7 +135,7 @@ def test_a_circle_is_printed(model: FakeModel, make_profiler: MakeProfiler) -> N
 def test_a_function_that_asks_the_profiler_for_its_own_key_is_a_circle_too(
     model: FakeModel, make_profiler: MakeProfiler
 ) -> None:
-    profiler = make_profiler(model, function_of(lambda profiler: profiler.compute_status("a"), "a"))
+    profiler = make_profiler(model, make_function(lambda profiler: profiler.compute_status("a"), "a"))
     with pytest.raises(DependencyCycleError, match="a -> a"):
         profiler.compute_status("a")
     with pytest.raises(DependencyCycleError, match="a -> a"):
@@ -149,7 +149,7 @@ def test_threads_do_not_take_each_other_for_circles(model: FakeModel, make_profi
         inside.set()
         return int(done.wait(10))
 
-    profiler = make_profiler(model, function_of(slow, "slow"), function_of(lambda slow: slow, "after"))
+    profiler = make_profiler(model, make_function(slow, "slow"), make_function(lambda slow: slow, "after"))
     thread = threading.Thread(target=profiler.compute_status, args=("slow",))
     thread.start()
     inside.wait(10)
@@ -159,14 +159,14 @@ def test_threads_do_not_take_each_other_for_circles(model: FakeModel, make_profi
 
 
 def test_a_changed_model_is_computed_anew(model: FakeModel, make_profiler: MakeProfiler) -> None:
-    profiler = make_profiler(model, function_of(lambda trace: trace.total_params, "params"))
+    profiler = make_profiler(model, make_function(lambda trace: trace.total_params, "params"))
     assert profiler.compute_status("params") == 30
     model.layers.pop()
     assert profiler.compute_status("params") == 10
 
 
 def test_a_typo_is_warned_of_with_the_nearest_name(model: FakeModel, make_profiler: MakeProfiler) -> None:
-    profiler = make_profiler(model, function_of(lambda trace, factor=1: factor, "f"))
+    profiler = make_profiler(model, make_function(lambda trace, factor=1: factor, "f"))
     with pytest.warns(ArgumentWarning, match="no registered function takes an argument 'batchsize'; did you mean 'bat"):
         profiler.compute_status("f", batchsize=2)
     with pytest.warns(ArgumentWarning, match="'zzz'; they take: backend, batch_size, call, data_splits, factor"):
@@ -174,14 +174,14 @@ def test_a_typo_is_warned_of_with_the_nearest_name(model: FakeModel, make_profil
 
 
 def test_an_unknown_status_is_said_before_a_typo(model: FakeModel, make_profiler: MakeProfiler) -> None:
-    profiler = make_profiler(model, function_of(lambda: 1, "macs"), function_of(lambda: 1, "size"))
+    profiler = make_profiler(model, make_function(lambda: 1, "macs"), make_function(lambda: 1, "size"))
     with pytest.raises(
         UnknownStatusError, match="unknown status 'mac'; this profiler knows, nearest first: macs, size"
     ):
         profiler.compute_status("mac", typo=1)
 
 
-def counting() -> tuple[Callable[..., int], list[Any]]:
+def make_counting() -> tuple[Callable[..., int], list[Any]]:
     calls: list[Any] = []
 
     def count(trace: Any, factor: Any = 1) -> int:
@@ -192,8 +192,8 @@ def counting() -> tuple[Callable[..., int], list[Any]]:
 
 
 def test_the_same_arguments_are_free_others_are_computed_anew(model: FakeModel, make_profiler: MakeProfiler) -> None:
-    count, calls = counting()
-    profiler = make_profiler(model, function_of(count, "counted"))
+    count, calls = make_counting()
+    profiler = make_profiler(model, make_function(count, "counted"))
     assert [profiler.compute_status("counted"), profiler.compute_status("counted")] == [1, 1]
     assert profiler.compute_status("counted", factor=2) == 2
     assert profiler.compute_status("counted", factor=2) == 2
@@ -210,7 +210,7 @@ def test_the_last_four_sets_of_arguments_are_free_in_any_order(model: FakeModel,
         calls.append(batch_size)
         return {"one": 10 * batch_size, "two": -batch_size}
 
-    profiler = make_profiler(model, function_of(both, "one", "two"), function_of(lambda one, two: one - two, "sum"))
+    profiler = make_profiler(model, make_function(both, "one", "two"), make_function(lambda one, two: one - two, "sum"))
     for batch_size in (1, 2, 1, 2, 1):
         assert profiler.compute_status("sum", batch_size=batch_size) == 11 * batch_size
         assert profiler.status_get("two") == -batch_size, "the other key of the function is of the same arguments"
@@ -231,8 +231,8 @@ def test_the_last_four_sets_of_arguments_are_free_in_any_order(model: FakeModel,
 def test_a_value_of_the_model_as_it_was_is_not_taken_for_one_of_now(
     model: FakeModel, make_profiler: MakeProfiler
 ) -> None:
-    count, calls = counting()
-    profiler = make_profiler(model, function_of(count, "counted"))
+    count, calls = make_counting()
+    profiler = make_profiler(model, make_function(count, "counted"))
     assert [profiler.compute_status("counted", factor=factor) for factor in (1, 2)] == [1, 2]
     profiler.model = FakeModel(model.layers[:1])
     assert [profiler.compute_status("counted", factor=factor) for factor in (1, 2, 1)] == [3, 4, 3]
@@ -248,8 +248,8 @@ def test_arguments_are_compared_by_identity_where_equality_says_nothing(
 
         __hash__ = None  # type: ignore[assignment]
 
-    count, calls = counting()
-    profiler = make_profiler(model, function_of(count, "counted"))
+    count, calls = make_counting()
+    profiler = make_profiler(model, make_function(count, "counted"))
     one, other = Array(), Array()
     for array in (one, one, other):
         profiler.compute_status("counted", factor=array)
@@ -257,7 +257,7 @@ def test_arguments_are_compared_by_identity_where_equality_says_nothing(
 
 
 def test_another_model_is_another_argument(model: FakeModel, make_profiler: MakeProfiler) -> None:
-    profiler = make_profiler(model, function_of(lambda trace: trace.macs, "macs"))
+    profiler = make_profiler(model, make_function(lambda trace: trace.macs, "macs"))
     assert profiler.compute_status("macs") == 300
     profiler.model = FakeModel(model.layers[:1])
     assert profiler.compute_status("macs") == 100
@@ -270,7 +270,7 @@ def test_one_call_serves_all_keys_of_a_function(model: FakeModel, make_profiler:
         calls.append(1)
         return {"left": 1, "right": 2}
 
-    profiler = make_profiler(model, function_of(both, "left", "right"))
+    profiler = make_profiler(model, make_function(both, "left", "right"))
     profiler.compute_network_status()
     assert len(calls) == 1
     profiler.compute_network_status(recompute=True)
@@ -281,7 +281,7 @@ def test_one_call_serves_all_keys_of_a_function(model: FakeModel, make_profiler:
 
 def test_a_trace_is_made_once_for_all_metrics(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(
-        model, function_of(lambda trace: trace.macs, "macs"), function_of(lambda trace: trace.flops, "flops")
+        model, make_function(lambda trace: trace.macs, "macs"), make_function(lambda trace: trace.flops, "flops")
     )
     profiler.compute_network_status()
     assert profiler.backend.traced == 1  # type: ignore[attr-defined]
@@ -308,7 +308,7 @@ def test_a_trace_is_made_once_for_all_metrics(model: FakeModel, make_profiler: M
 def test_what_a_function_must_not_return(
     returned: Any, names: tuple[str, ...], message: str, model: FakeModel, make_profiler: MakeProfiler
 ) -> None:
-    profiler = make_profiler(model, function_of(lambda: returned, *names))
+    profiler = make_profiler(model, make_function(lambda: returned, *names))
     with pytest.raises(TypeError, match=message):
         profiler.compute_status("mine")
     assert profiler.status_get("mine") is None
@@ -320,9 +320,9 @@ def test_a_failing_function_loses_its_own_keys_alone(model: FakeModel, make_prof
 
     profiler = make_profiler(
         model,
-        function_of(fail, "left", "right"),
-        function_of(lambda trace: 1, "fine"),
-        function_of(lambda left: 1, "up"),
+        make_function(fail, "left", "right"),
+        make_function(lambda trace: 1, "fine"),
+        make_function(lambda left: 1, "up"),
     )
     status = profiler.compute_network_status()
     assert status == {"left": None, "right": None, "fine": 1, "up": None}
@@ -342,14 +342,16 @@ def test_a_failing_function_is_called_once_for_all_that_need_it(model: FakeModel
         calls.append(1)
         raise RuntimeError("boom")
 
-    profiler = make_profiler(model, function_of(fail, "base"), *(function_of(lambda base: 1, name) for name in "xyz"))
+    profiler = make_profiler(
+        model, make_function(fail, "base"), *(make_function(lambda base: 1, name) for name in "xyz")
+    )
     profiler.compute_network_status()
     assert len(calls) == 1
 
 
 def test_one_key_may_fail_while_the_others_are_fine(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(
-        model, function_of(lambda: {"good": 1, "bad": Failure(OSError("no counter"))}, "good", "bad")
+        model, make_function(lambda: {"good": 1, "bad": Failure(OSError("no counter"))}, "good", "bad")
     )
     assert profiler.compute_network_status() == {"good": 1, "bad": None}
     with pytest.raises(OSError, match="no counter"):
@@ -361,10 +363,10 @@ def test_one_key_may_fail_while_the_others_are_fine(model: FakeModel, make_profi
 def test_incompleteness_is_inherited(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(
         model,
-        function_of(lambda: Partial(5, ("my::op (1 call)",)), "bound"),
-        function_of(lambda: Unavailable("no sensor"), "energy"),
-        function_of(lambda bound: 2 * bound, "twice"),
-        function_of(lambda energy: energy / 2, "half"),
+        make_function(lambda: Partial(5, ("my::op (1 call)",)), "bound"),
+        make_function(lambda: Unavailable("no sensor"), "energy"),
+        make_function(lambda bound: 2 * bound, "twice"),
+        make_function(lambda energy: energy / 2, "half"),
     )
     profiler.compute_network_status()
     outcomes = {name: profiler.status_get(name, to_value=False).outcome for name in ("twice", "half")}
@@ -380,14 +382,14 @@ def test_incompleteness_is_inherited(model: FakeModel, make_profiler: MakeProfil
 def test_strict_refuses_what_is_not_complete(returned: Any, model: FakeModel, make_profiler: MakeProfiler) -> None:
     from profilerkit import IncompleteStatusError
 
-    profiler = make_profiler(model, function_of(lambda: returned, "value"))
+    profiler = make_profiler(model, make_function(lambda: returned, "value"))
     with pytest.raises(IncompleteStatusError, match="value of FakeModel is (partial: my::op|unavailable: no sensor)"):
         profiler.compute_network_status(strict=True)
 
 
 def test_what_is_computed_is_never_changed(model: FakeModel, make_profiler: MakeProfiler) -> None:
     values: Iterator[int] = iter(range(10))
-    profiler = make_profiler(model, function_of(lambda factor=1: next(values), "value"))
+    profiler = make_profiler(model, make_function(lambda factor=1: next(values), "value"))
     profiler.compute_status("value")
     before = profiler.status_get("value", to_value=False)
     profiler.compute_status("value", factor=2)

@@ -101,7 +101,7 @@ def test_what_has_yet_to_be_run_is_no_value(name: str, model: FakeModel, make_pr
     """Nor does Python warn of a coroutine that was never awaited: warnings are errors here."""
     function, message = UNFINISHED[name]
     profiler = make_profiler(model, function)
-    (key,) = (key.NAME for key in function.bounded_keys())
+    (key,) = (key.NAME for key in function.list_keys())
     with pytest.raises(TypeError, match=message):
         profiler.compute_status(key)
     if key != "fact":

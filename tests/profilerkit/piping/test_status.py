@@ -97,7 +97,7 @@ def test_enhancement_over_zero() -> None:
 
 def test_a_computed_status_is_a_fresh_instance_that_cannot_be_set() -> None:
     template = Size()
-    computed = template.computed(Outcome.of(2048))
+    computed = template.with_outcome(Outcome.of(2048))
     assert (template.value, computed.value) == (None, 2048)
     assert template.is_computed is False
     assert computed.is_computed is True
@@ -106,7 +106,7 @@ def test_a_computed_status_is_a_fresh_instance_that_cannot_be_set() -> None:
 
 
 def test_a_metric_needs_class_attributes_alone() -> None:
-    size = Size().computed(Outcome.of(2048))
+    size = Size().with_outcome(Outcome.of(2048))
     assert size.friendly_name() == "Some Size"
     assert size.description() == "Bytes of something."
     assert (size.get_value(), size.get_units()) == (2.0, "KiB")
@@ -115,7 +115,7 @@ def test_a_metric_needs_class_attributes_alone() -> None:
 
 
 def test_a_metric_written_as_methods() -> None:
-    metric = Classic().computed(Outcome.of(2_500_000_000))
+    metric = Classic().with_outcome(Outcome.of(2_500_000_000))
     assert metric.show() == "2.5 GigaThings"
     assert (metric.friendly_name(), metric.description()) == ("Classic Metric", "Said by a static method")
     assert metric.value == 2_500_000_000, "what is compared stays in base units"
@@ -128,7 +128,7 @@ def test_a_measurement_is_shown_as_median_with_interval() -> None:
         SCALE = Scale.TIME
 
     samples = tuple(milliseconds / 1000 for milliseconds in (1, 2, 3, 4, 5, 6))
-    shown = Time().computed(Outcome.of(Measurement(samples))).show()
+    shown = Time().with_outcome(Outcome.of(Measurement(samples))).show()
     assert shown == "4 ms [1, 6]", "the last digit that is known: the interval is wide"
 
 
@@ -144,7 +144,7 @@ class Array:
 
 @pytest.mark.parametrize("value", ["text", [1, 2], Array(), 10**400])
 def test_a_value_that_is_no_number_is_shown_as_it_is(value: Any) -> None:
-    assert Size().computed(Outcome.of(value)).show().startswith(str(value))
+    assert Size().with_outcome(Outcome.of(value)).show().startswith(str(value))
 
 
 def test_a_metric_without_value_shows_nothing() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from profilerkit.piping.titles import title_of
+from profilerkit.piping.titles import write_title
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from profilerkit.piping.titles import title_of
     ],
 )
 def test_a_title_keeps_acronyms(key: str, title: str, every: str) -> None:
-    assert (title_of(key), title_of(key, every_word=True)) == (title, every)
+    assert (write_title(key), write_title(key, every_word=True)) == (title, every)

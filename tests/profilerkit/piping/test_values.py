@@ -32,7 +32,7 @@ def test_what_does_not_read_it_does_not_make_it(read: Callable[[Values], Any]) -
     assert calls == []
 
 
-def _updated(target: dict[str, Any], values: Values) -> dict[str, Any]:
+def _update(target: dict[str, Any], values: Values) -> dict[str, Any]:
     target.update(values)
     return target
 
@@ -49,7 +49,7 @@ READS: dict[str, tuple[Callable[[Values], Any], Any]] = {
     "items": (lambda v: list(v.items()), list(WHOLE.items())),
     "a dict of it": (dict, WHOLE),
     "unpacked": (lambda v: {**v}, WHOLE),
-    "updated": (lambda v: _updated({}, v), WHOLE),
+    "updated": (lambda v: _update({}, v), WHOLE),
     "joined": (lambda v: v | {"more": 1}, {**WHOLE, "more": 1}),
     "joined to": (lambda v: {"more": 1} | v, {"more": 1, **WHOLE}),
     "compared": (lambda v: v == WHOLE, True),

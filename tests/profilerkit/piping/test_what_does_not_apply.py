@@ -19,7 +19,7 @@ from profilerkit import (
     profile,
 )
 from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
-from profilerkit.protocols import LimitsMetrics, inapplicable_to
+from profilerkit.protocols import LimitsMetrics, list_inapplicable
 from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeTraining
@@ -149,7 +149,7 @@ def test_it_depends_on_the_model() -> None:
     other = model(True)
     other.training = False
     assert profile(other, X, backend=Exported())["trainable_params"] == 12
-    assert inapplicable_to(FakeBackend(), other) == {}
+    assert list_inapplicable(FakeBackend(), other) == {}
 
 
 def test_a_function_of_which_nothing_applies_is_not_called() -> None:
@@ -197,7 +197,7 @@ def test_a_failure_does_not_hide_that_a_metric_does_not_apply() -> None:
 
 @pytest.mark.parametrize("name", ["first", "block.last"])
 def test_other_numbers_of_the_layers_stay(name: str) -> None:
-    known, unknown = (FakeBackend().trace(model(each), ModelInputs(X)).table for each in (True, None))
+    known, unknown = (FakeBackend().trace(model(item), ModelInputs(X)).table for item in (True, None))
     rows = [dict(table[table.position(name)]) for table in (known, unknown)]
     for row in rows:
         del row["trainable_params"]

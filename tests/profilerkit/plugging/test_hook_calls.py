@@ -11,18 +11,18 @@ import pytest
 from hook_plugins import (
     HOOK,
     Priced,
-    drawing,
     free,
     loader,
-    marked,
+    make_drawing,
+    make_plugin,
+    mark_hook,
     new_wrapper,
-    plugin_of,
     renderer_names,
     sources,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plugin_fixtures import EntryPoints, add_entry_point, info, offering, raising
+from plugin_fixtures import EntryPoints, add_entry_point, info, make_offering, make_raising
 
 from profilerkit import (
     BackendInfo,
@@ -35,9 +35,9 @@ from profilerkit import (
 )
 from profilerkit.plugging import loaders
 from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.manager import Manager, results_of
+from profilerkit.plugging.manager import Manager, call_hook
 from profilerkit.plugging.sources import Offer
-from profilerkit.process.containment import notes_of
+from profilerkit.process.containment import collect_notes
 from profilerkit.testing import FakeBackend, FakeModel
 
 # The order, compared with pluggy's -----------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ OPTIONS = st.builds(
 )
 
 
-def logging(name: str, options: Options, log: list[str]) -> types.ModuleType:
+def make_logging(name: str, options: Options, log: list[str]) -> types.ModuleType:
     """Return a plugin that logs each call of its hook; wrappers turn the results round."""
 
     def plain() -> list[str] | None:
@@ -72,13 +72,13 @@ def logging(name: str, options: Options, log: list[str]) -> types.ModuleType:
 
     hook: Callable[..., Any] = {"plain": plain, "wrapper": wrapper}[options.style]
     marks = {} if options.style == "plain" else {options.style: True}
-    return plugin_of(renderers=marked(hook, tryfirst=options.first, trylast=options.last, **marks))
+    return make_plugin(renderers=mark_hook(hook, tryfirst=options.first, trylast=options.last, **marks))
 
 
-def called(manager: pluggy.PluginManager, every: list[Options], removed: set[int], passed_over: set[int]) -> Any:
+def call_hooks(manager: pluggy.PluginManager, every: list[Options], removed: set[int], passed_over: set[int]) -> Any:
     """Return what a manager calls, in its order, and the results, of plugins that are registered with it."""
     log: list[str] = []
-    made = [logging(f"plugin {number}", options, log) for number, options in enumerate(every)]
+    made = [make_logging(f"plugin {number}", options, log) for number, options in enumerate(every)]
     for number, plugin in enumerate(made):
         manager.register(plugin, name=f"plugin {number}")
     for number in removed:
@@ -95,21 +95,21 @@ def test_the_order_and_the_results_are_those_of_pluggys_own_manager(every: list[
     removed, passed_over = draw.draw(numbers), draw.draw(numbers)
     plain = pluggy.PluginManager("profilerkit")
     plain.add_hookspecs(hookspecs)
-    expected = called(plain, every, removed, passed_over)
-    assert called(Manager(), every, removed, passed_over) == expected
+    expected = call_hooks(plain, every, removed, passed_over)
+    assert call_hooks(Manager(), every, removed, passed_over) == expected
 
 
 def test_own_plugins_are_called_before_others_unless_these_are_to_be_first(install: Any, core: None) -> None:
     own_names = renderer_names()
     plugins.forget()
-    vars(install("last", "a-last"))[HOOK] = hookimpl(drawing("last"), trylast=True)
-    install("b", "b-pack", renderers=drawing("b"))
-    install("c", "c-pack", renderers=drawing("c"))
-    vars(install("first", "d-first"))[HOOK] = hookimpl(drawing("first"), tryfirst=True)
+    vars(install("last", "a-last"))[HOOK] = hookimpl(make_drawing("last"), trylast=True)
+    install("b", "b-pack", renderers=make_drawing("b"))
+    install("c", "c-pack", renderers=make_drawing("c"))
+    vars(install("first", "d-first"))[HOOK] = hookimpl(make_drawing("first"), tryfirst=True)
     assert renderer_names() == ["first", *own_names, "b", "c", "last"]
-    plugins.manager().register(plugin_of(renderers=drawing("by code")), name="code")
+    plugins.manager().register(make_plugin(renderers=make_drawing("by code")), name="code")
     assert renderer_names() == ["first", *own_names, "by code", "b", "c", "last"], "pluggy calls the last one first"
-    plugins.manager().register(plugin_of(renderers=hookimpl(drawing("now"), tryfirst=True)), name="now")
+    plugins.manager().register(make_plugin(renderers=hookimpl(make_drawing("now"), tryfirst=True)), name="now")
     assert renderer_names()[:2] == ["now", "first"]
 
 
@@ -122,7 +122,7 @@ def test_a_plugin_that_is_registered_later_is_configured_then(manager: Manager) 
     def configure(manager: Any) -> None:
         seen.append(manager)
 
-    plugin = plugin_of(configure=configure)
+    plugin = make_plugin(configure=configure)
     manager.register(plugin, name="late")
     assert seen == [manager]
     renderer_names()
@@ -138,7 +138,7 @@ def test_a_plugin_registered_by_a_configure_is_configured_once(install: Any) -> 
 
     def configure(manager: Any) -> None:
         seen.append("outer")
-        manager.register(plugin_of(configure=lambda: seen.append("inner"), renderers=drawing("x")), name="inner")
+        manager.register(make_plugin(configure=lambda: seen.append("inner"), renderers=make_drawing("x")), name="inner")
 
     install("outer", "a-pack", configure=configure)
     install("last", "b-pack", configure=lambda: seen.append("last"))
@@ -147,14 +147,14 @@ def test_a_plugin_registered_by_a_configure_is_configured_once(install: Any) -> 
 
 
 def test_a_late_configure_that_raises_is_a_warning(manager: Manager) -> None:
-    plugin = plugin_of(configure=raising(ValueError("no such file")), renderers=drawing("x"))
+    plugin = make_plugin(configure=make_raising(ValueError("no such file")), renderers=make_drawing("x"))
     message = (
         "hook profilerkit_configure of plugin 'late' of no package .registered by code. raised ValueError: no such"
     )
     with pytest.warns(PluginWarning, match=message) as caught:
         manager.register(plugin, name="late")
     assert sources() == [("late", "x")], "the rest of it is used"
-    assert [each.filename for each in caught] == [__file__], "the line that led to it, not one of pluggy's"
+    assert [warning.filename for warning in caught] == [__file__], "the line that led to it, not one of pluggy's"
 
 
 def test_a_late_configure_that_is_interrupted_leaves_nothing(manager: Manager) -> None:
@@ -165,10 +165,10 @@ def test_a_late_configure_that_is_interrupted_leaves_nothing(manager: Manager) -
         if len(asked) == 1:
             raise KeyboardInterrupt
 
-    plugin = plugin_of(backends=offering(info("fake", "x")), configure=configure, renderers=drawing("x"))
+    plugin = make_plugin(backends=make_offering(info("fake", "x")), configure=configure, renderers=make_drawing("x"))
     with pytest.raises(KeyboardInterrupt) as caught:
         manager.register(plugin, name="late")
-    [note] = notes_of(caught.value)
+    [note] = collect_notes(caught.value)
     assert note.startswith("profilerkit was waiting for hook profilerkit_configure of plugin 'late' of no package")
     assert not manager.is_registered(plugin)
     assert (plugins.backends(), sources()) == ((), [])
@@ -177,7 +177,7 @@ def test_a_late_configure_that_is_interrupted_leaves_nothing(manager: Manager) -
 
 
 def test_a_historic_hook_takes_no_wrapper(manager: Manager) -> None:
-    plugin = plugin_of(configure=new_wrapper(list), renderers=drawing("x"))
+    plugin = make_plugin(configure=new_wrapper(list), renderers=make_drawing("x"))
     with pytest.raises(pluggy.PluginValidationError, match="historic incompatible with yield/wrapper/hookwrapper"):
         manager.register(plugin, name="wraps")
     assert not manager.is_registered(plugin)
@@ -185,11 +185,11 @@ def test_a_historic_hook_takes_no_wrapper(manager: Manager) -> None:
 
 
 def test_an_installed_wrapper_of_a_historic_hook_is_left_out(install: Any) -> None:
-    module = install("wraps", "a-pack", renderers=drawing("x"))
+    module = install("wraps", "a-pack", renderers=make_drawing("x"))
     vars(module)["profilerkit_configure"] = new_wrapper(list)
     with pytest.warns(PluginWarning, match="plugin 'wraps' of a-pack 1.0 cannot be loaded .PluginValidationError: "):
         assert renderer_names() == []
-    assert plugins.installed_plugins() == ()
+    assert plugins.list_plugins() == ()
 
 
 # Monitoring, unregistering, blocking ---------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def test_an_installed_wrapper_of_a_historic_hook_is_left_out(install: Any) -> No
 
 def test_monitoring_sees_every_call(install: Any) -> None:
     fake = info("fake", "profilerkit")
-    install("mine", "my-pack", backends=offering(fake), profiler_functions=lambda backend: [])
+    install("mine", "my-pack", backends=make_offering(fake), profiler_functions=lambda backend: [])
     events: list[tuple[str, str]] = []
     arguments: dict[str, Any] = {}
     results: dict[str, Any] = {}
@@ -213,7 +213,7 @@ def test_monitoring_sees_every_call(install: Any) -> None:
     undo = plugins.manager().add_hookcall_monitoring(before, after)
     report = profile(FakeModel())
     hooks = ["backends", "op_costs", "profiler_functions", "status_keys", "report_created"]
-    for hook in (f"profilerkit_{each}" for each in hooks):
+    for hook in (f"profilerkit_{name}" for name in hooks):
         if hook != "profilerkit_op_costs":  # no plugin has formulas, so that none is asked
             assert events.index(("before", hook)) < events.index(("after", hook))
     assert arguments["profilerkit_report_created"] == {"report": report}
@@ -229,7 +229,7 @@ def test_monitoring_sees_every_call(install: Any) -> None:
 def test_monitoring_sees_late_historic_calls(manager: Manager) -> None:
     seen: list[str] = []
     undo = manager.add_hookcall_monitoring(lambda hook, *rest: seen.append(hook), lambda *rest: None)
-    manager.register(plugin_of(configure=lambda: None), name="late")
+    manager.register(make_plugin(configure=lambda: None), name="late")
     undo()
     assert seen == ["profilerkit_configure"]
 
@@ -246,22 +246,22 @@ def test_tracing_writes_what_is_called(manager: Manager) -> None:
 def test_unregistering_takes_a_plugin_out(install: Any, core: None) -> None:
     own_names = renderer_names()
     plugins.forget()
-    module = install("mine", "my-pack", renderers=drawing("mine"))
+    module = install("mine", "my-pack", renderers=make_drawing("mine"))
     assert renderer_names() == [*own_names, "mine"]
     assert plugins.manager().unregister(name="mine") is module
     assert renderer_names() == own_names
-    assert [plugin.name for plugin in plugins.installed_plugins()] == ["core", "audits", "budgets", "pages", "predict"]
+    assert [plugin.name for plugin in plugins.list_plugins()] == ["core", "audits", "budgets", "pages", "predict"]
     assert plugins.manager().unregister(name="mine") is None
 
 
 def test_what_an_own_plugin_marks_as_last_is_called_last(install: Any) -> None:
-    vars(install("late", "profilerkit"))[HOOK] = hookimpl(drawing("own"), trylast=True)
-    install("mine", "my-pack", renderers=drawing("mine"))
+    vars(install("late", "profilerkit"))[HOOK] = hookimpl(make_drawing("own"), trylast=True)
+    install("mine", "my-pack", renderers=make_drawing("mine"))
     assert renderer_names() == ["mine", "own"]
 
 
 def test_a_plugin_may_be_registered_anew_under_another_name(manager: Manager) -> None:
-    plugin = plugin_of(renderers=drawing("x"))
+    plugin = make_plugin(renderers=make_drawing("x"))
     manager.register(plugin, name="one")
     manager.unregister(plugin)
     manager.register(plugin, name="two")
@@ -269,13 +269,13 @@ def test_a_plugin_may_be_registered_anew_under_another_name(manager: Manager) ->
     with pytest.raises(ValueError, match="already registered"):
         manager.register(plugin, name="three")
     with pytest.raises(ValueError, match="already registered"):
-        manager.register(plugin_of(renderers=drawing("y")), name="two")
+        manager.register(make_plugin(renderers=make_drawing("y")), name="two")
     assert sources() == [("two", "x")], "and what was registered is there"
     assert len(manager._sources) == len(manager.get_plugins())
 
 
 def test_a_name_that_is_blocked_is_taken_out_and_not_let_in(manager: Manager) -> None:
-    plugin = plugin_of(renderers=drawing("x"))
+    plugin = make_plugin(renderers=make_drawing("x"))
     manager.register(plugin, name="mine")
     manager.set_blocked("mine")
     assert renderer_names() == []
@@ -296,33 +296,33 @@ def test_a_plugin_may_block_another_while_it_is_imported(
     source = "from profilerkit.plugging.offers import manager\nmanager().set_blocked('unwanted')\n"
     (tmp_path / "blocking_plugin.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
-    install("unwanted", "a-pack", renderers=drawing("x"), configure=raising(AssertionError("never called")))
+    install("unwanted", "a-pack", renderers=make_drawing("x"), configure=make_raising(AssertionError("never called")))
     add_entry_point(entry_points, "blocks", "blocking_plugin", "b-pack")
     assert renderer_names() == []
-    assert [plugin.name for plugin in plugins.disabled_plugins()] == ["unwanted"]
-    assert [plugin.name for plugin in plugins.installed_plugins()] == ["blocks"]
+    assert [plugin.name for plugin in plugins.list_disabled_plugins()] == ["unwanted"]
+    assert [plugin.name for plugin in plugins.list_plugins()] == ["blocks"]
 
 
 # Plugins of code, and hooks of plugins -------------------------------------------------------------------------------
 
 
 def test_a_plugin_of_code_is_guarded_and_labelled(manager: Manager) -> None:
-    manager.register(plugin_of(renderers=raising(SystemExit(3))), name="bad")
-    manager.register(plugin_of(renderers=drawing("x")), name="good")
+    manager.register(make_plugin(renderers=make_raising(SystemExit(3))), name="bad")
+    manager.register(make_plugin(renderers=make_drawing("x")), name="good")
     message = (
         f"hook {HOOK} of plugin 'bad' of no package (registered by code) raised SystemExit: 3; what it offers is left "
         "out; to do without it, leave out the code that registers it"
     )
     with pytest.warns(PluginWarning, match=f"^{re.escape(message)}$") as caught:
         [result] = manager.hook.profilerkit_renderers()
-    assert [each.filename for each in caught] == [__file__]
+    assert [warning.filename for warning in caught] == [__file__]
     assert isinstance(result, Offer)
     assert (result.plugin.name, result.plugin.is_by_code) == ("good", True)
     assert [renderer.name for renderer in result.item] == ["x"]
 
 
 def test_a_misspelt_hook_of_a_plugin_of_code_is_reported(manager: Manager) -> None:
-    plugin = plugin_of(renderer=drawing("x"))
+    plugin = make_plugin(renderer=make_drawing("x"))
     with pytest.warns(
         PluginWarning, match="plugin 'late' .* has a hook 'profilerkit_renderer' that does not exist; did"
     ):
@@ -331,7 +331,7 @@ def test_a_misspelt_hook_of_a_plugin_of_code_is_reported(manager: Manager) -> No
 
 def test_a_misspelt_hook_is_reported_once(install: Any) -> None:
     def configure(manager: Any) -> None:
-        manager.register(plugin_of(renderer=drawing("x")), name="inner")
+        manager.register(make_plugin(renderer=make_drawing("x")), name="inner")
 
     install("outer", "a-pack", configure=configure)
     with pytest.warns(PluginWarning, match="plugin 'inner' .* has a hook 'profilerkit_renderer' that") as caught:
@@ -342,10 +342,10 @@ def test_a_misspelt_hook_is_reported_once(install: Any) -> None:
 def test_what_a_plugin_returns_that_is_only_told_is_of_no_consequence(
     manager: Manager, recwarn: pytest.WarningsRecorder
 ) -> None:
-    manager.register(plugin_of(report_created=lambda: 7, configure=lambda: 8), name="mine")
+    manager.register(make_plugin(report_created=lambda: 7, configure=lambda: 8), name="mine")
     [offer] = manager.hook.profilerkit_report_created(report=None)
     assert (offer.plugin.name, offer.item) == ("mine", 7)
-    assert [str(each.message) for each in recwarn] == []
+    assert [str(warning.message) for warning in recwarn] == []
 
 
 class Specs:
@@ -370,7 +370,7 @@ def test_hooks_that_a_plugin_adds_are_left_as_they_are(
     vars(module)["of_another"] = hookimpl(lambda: None, optionalhook=True)
     hooks = plugins.manager().hook
     assert hooks.energy_meters(place="the GPU") == ["meter of the GPU"]
-    assert [str(each.message) for each in recwarn if issubclass(each.category, PluginWarning)] == []
+    assert [str(warning.message) for warning in recwarn if issubclass(warning.category, PluginWarning)] == []
 
 
 def test_parameters_with_defaults_are_given_too(manager: Manager) -> None:
@@ -379,7 +379,7 @@ def test_parameters_with_defaults_are_given_too(manager: Manager) -> None:
         return []
 
     seen: list[Any] = []
-    manager.register(plugin_of(profiler_functions=functions), name="mine")
+    manager.register(make_plugin(profiler_functions=functions), name="mine")
     backend = FakeBackend()
     plugins.default_functions(backend)
     assert len(seen) == 1
@@ -389,22 +389,22 @@ def test_parameters_with_defaults_are_given_too(manager: Manager) -> None:
 
 
 def test_a_conflict_with_a_plugin_of_code_names_both(install: Any, core: None) -> None:
-    install("a", "one", renderers=drawing("x"), model_loaders=offering(loader("hub", "hub:")))
-    code = plugin_of(renderers=drawing("x"), model_loaders=offering(loader("hubs", "hub")))
+    install("a", "one", renderers=make_drawing("x"), model_loaders=make_offering(loader("hub", "hub:")))
+    code = make_plugin(renderers=make_drawing("x"), model_loaders=make_offering(loader("hubs", "hub")))
     plugins.manager().register(code, name="mine")
     both = "'a' of one 1.0 and 'mine' of no package (registered by code)"
     with pytest.raises(RegistrationConflictError) as caught:
-        plugins.offered_renderers()
+        plugins.list_renderers()
     assert str(caught.value) == f"two plugins offer renderer 'x': {both}; leave out the code that registers 'mine'"
     with pytest.raises(
         InputError, match="several model loaders take 'hub:x': .*; leave out the code that registers 'mi"
     ):
         loaders.load_model("hub:x")
     plugins.manager().unregister(code)
-    plugins.manager().register(plugin_of(renderers=drawing("y", "y")), name="twice")
+    plugins.manager().register(make_plugin(renderers=make_drawing("y", "y")), name="twice")
     message = r"^plugin 'twice' of no package .* offers renderer 'y' twice; change the code that registers it$"
     with pytest.raises(RegistrationConflictError, match=message):
-        plugins.offered_renderers()
+        plugins.list_renderers()
 
 
 # Cost formulas -------------------------------------------------------------------------------------------------------
@@ -423,33 +423,33 @@ def test_a_plugin_that_is_registered_later_is_asked_for_its_formulas_alone(
             asked.append(name)
             return {name: free}
 
-        plugin = plugin_of(op_costs=op_costs)
+        plugin = make_plugin(op_costs=op_costs)
         return plugin if has_hash else types.SimpleNamespace(**vars(plugin), own=name)
 
     manager.register(formulas("first"), name="first")
-    manager.register(plugin_of(op_costs=lambda: None), name="nothing")
-    manager.register(plugin_of(op_costs=raising(ValueError("no table"))), name="bad")
+    manager.register(make_plugin(op_costs=lambda: None), name="nothing")
+    manager.register(make_plugin(op_costs=make_raising(ValueError("no table"))), name="bad")
     with pytest.warns(PluginWarning, match="hook profilerkit_op_costs of plugin 'bad' .* raised ValueError: no table"):
-        plugins.equipped(Priced())
-    plugins.equipped(Priced())
+        plugins.equip(Priced())
+    plugins.equip(Priced())
     assert asked == ["first"]
     manager.register(formulas("second"), name="second")
     if has_hash:
-        plugins.equipped(Priced())
+        plugins.equip(Priced())
         assert asked == ["first", "second"]
     else:  # pluggy passes over none then; what was given before is not given again
         with pytest.warns(PluginWarning, match="raised ValueError: no table"):
-            plugins.equipped(Priced())
+            plugins.equip(Priced())
         assert sorted(asked[1:]) == ["first", "second"]
     asked.clear()
-    plugins.equipped(Priced())
+    plugins.equip(Priced())
     assert asked == []
     assert sorted(Priced.costs) == ["first", "second"]
 
 
 def test_plugins_can_be_passed_over(manager: Manager) -> None:
     for name in ("one", "two"):
-        manager.register(plugin_of(renderers=drawing(name)), name=name)
-    [two, one] = results_of(HOOK)
+        manager.register(make_plugin(renderers=make_drawing(name)), name=name)
+    [two, one] = call_hook(HOOK)
     assert (two.plugin.name, one.plugin.name) == ("two", "one")
-    assert [offer.plugin for offer in results_of(HOOK, without=[two.plugin])] == [one.plugin]
+    assert [offer.plugin for offer in call_hook(HOOK, without=[two.plugin])] == [one.plugin]

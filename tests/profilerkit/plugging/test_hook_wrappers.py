@@ -8,21 +8,21 @@ import pytest
 from hook_plugins import (
     HOOK,
     Priced,
-    drawing,
     free,
-    marked,
+    make_drawing,
+    make_plugin,
+    mark_hook,
     new_wrapper,
-    plugin_of,
     renderer_names,
     sources,
 )
-from plugin_fixtures import info, offering, raising
+from plugin_fixtures import info, make_offering, make_raising
 
 from profilerkit import BackendInfo, PluginWarning, RegistrationConflictError, RendererInfo, hookimpl, profile
 from profilerkit.plugging import offers as plugins
 from profilerkit.plugging.manager import Manager
 from profilerkit.plugging.sources import Offer
-from profilerkit.process.containment import notes_of
+from profilerkit.process.containment import collect_notes
 from profilerkit.testing import FakeModel
 
 
@@ -31,13 +31,13 @@ def test_a_wrapper_sees_the_results_and_changes_them(manager: Manager) -> None:
 
     def change(results: list[Offer[Any]]) -> list[Any]:
         seen.extend((offer.plugin.name, [renderer.name for renderer in offer.item]) for offer in results)
-        kept = [replace(offer, item=[each for each in offer.item if each.name != "bad"]) for offer in results]
+        kept = [replace(offer, item=[item for item in offer.item if item.name != "bad"]) for offer in results]
         return [*kept, [RendererInfo("added", lambda: str)]]
 
-    manager.register(plugin_of(renderers=drawing("good", "bad")), name="two")
-    manager.register(plugin_of(renderers=drawing("other")), name="one")
+    manager.register(make_plugin(renderers=make_drawing("good", "bad")), name="two")
+    manager.register(make_plugin(renderers=make_drawing("other")), name="one")
     assert sources() == [("one", "other"), ("two", "good"), ("two", "bad")]
-    wrapper = plugin_of(renderers=new_wrapper(change))
+    wrapper = make_plugin(renderers=new_wrapper(change))
     manager.register(wrapper, name="wraps")
     assert sources() == [("one", "other"), ("two", "good"), ("wraps", "added")]
     assert seen == [("one", ["other"]), ("two", ["good", "bad"])]
@@ -60,11 +60,14 @@ def test_a_wrapper_of_an_installed_plugin_needs_no_warning(
     module = install("wraps", "a-pack")
     vars(module)["profilerkit_report_created"] = hookimpl(telling, wrapper=True)
     install(
-        "fake", "b-pack", backends=offering(info("fake", "profilerkit")), report_created=lambda: told.append("told")
+        "fake",
+        "b-pack",
+        backends=make_offering(info("fake", "profilerkit")),
+        report_created=lambda: told.append("told"),
     )
     profile(FakeModel())
     assert told == ["before FakeModel", "told", "after"]
-    assert [str(each.message) for each in recwarn if issubclass(each.category, PluginWarning)] == []
+    assert [str(warning.message) for warning in recwarn if issubclass(warning.category, PluginWarning)] == []
 
 
 def fails_before() -> Any:
@@ -88,9 +91,9 @@ def leaves(results: list[Offer[Any]]) -> Any:
 
 
 FAILING = [
-    (lambda wrapping, marks: marked(fails_before, **marks), "raised ValueError: too early"),
-    (lambda wrapping, marks: marked(does_not_yield, **marks), "raised RuntimeError: it did not yield"),
-    (lambda wrapping, marks: marked(yields_twice, **marks), "raised RuntimeError: it yielded twice"),
+    (lambda wrapping, marks: mark_hook(fails_before, **marks), "raised ValueError: too early"),
+    (lambda wrapping, marks: mark_hook(does_not_yield, **marks), "raised RuntimeError: it did not yield"),
+    (lambda wrapping, marks: mark_hook(yields_twice, **marks), "raised RuntimeError: it yielded twice"),
     (lambda wrapping, marks: wrapping(leaves), "raised SystemExit: enough"),
     (
         lambda wrapping, marks: wrapping(lambda results: None),
@@ -106,9 +109,9 @@ FAILING = [
 
 @pytest.mark.parametrize(("make", "said"), FAILING, ids=[said for _, said in FAILING])
 def test_a_wrapper_that_fails_is_left_out_with_a_warning(manager: Manager, make: Any, said: str) -> None:
-    manager.register(plugin_of(renderers=drawing("good")), name="good")
-    outer = plugin_of(renderers=new_wrapper(lambda results: [*results, drawing("outer")()]))
-    manager.register(plugin_of(renderers=make(new_wrapper, {"wrapper": True})), name="bad")
+    manager.register(make_plugin(renderers=make_drawing("good")), name="good")
+    outer = make_plugin(renderers=new_wrapper(lambda results: [*results, make_drawing("outer")()]))
+    manager.register(make_plugin(renderers=make(new_wrapper, {"wrapper": True})), name="bad")
     manager.register(outer, name="outer")
     workaround = "profilerkit goes on without it; to do without it, leave out the code that registers it"
     message = f"wrapper of hook {HOOK} of plugin 'bad' of no package (registered by code) {said}; {workaround}"
@@ -123,7 +126,7 @@ def test_a_wrapper_of_the_old_kind_is_refused(manager: Manager) -> None:
     with pytest.raises(
         ValueError, match=r"^profilerkit_renderers is marked hookwrapper=True; mark it wrapper=True, and"
     ):
-        manager.register(plugin_of(renderers=hookimpl(wrapper, hookwrapper=True)), name="old")
+        manager.register(make_plugin(renderers=hookimpl(wrapper, hookwrapper=True)), name="old")
     assert manager.get_plugin("old") is None
 
 
@@ -131,9 +134,9 @@ def test_a_wrapper_of_what_is_only_told_may_return_anything(manager: Manager, re
     def wrapper() -> Any:
         yield  # and returns None
 
-    manager.register(plugin_of(report_created=hookimpl(wrapper, wrapper=True)), name="wraps")
+    manager.register(make_plugin(report_created=hookimpl(wrapper, wrapper=True)), name="wraps")
     plugins.announce("a report")  # type: ignore[arg-type]
-    assert [str(each.message) for each in recwarn] == []
+    assert [str(warning.message) for warning in recwarn] == []
 
 
 @pytest.mark.filterwarnings("error::profilerkit.PluginWarning")
@@ -148,8 +151,8 @@ def test_an_error_that_goes_through_a_wrapper_is_not_the_wrappers(manager: Manag
             seen.append(type(error).__name__)
             raise
 
-    manager.register(plugin_of(renderers=raising(OSError("disk full"))), name="bad")
-    manager.register(plugin_of(renderers=marked(new, wrapper=True)), name="wraps")
+    manager.register(make_plugin(renderers=make_raising(OSError("disk full"))), name="bad")
+    manager.register(make_plugin(renderers=mark_hook(new, wrapper=True)), name="wraps")
     with pytest.raises(PluginWarning, match=r"^hook profilerkit_renderers of plugin 'bad' of .* raised OSError: disk"):
         renderer_names()
     assert seen == ["PluginWarning"]
@@ -161,10 +164,10 @@ def test_a_wrapper_may_go_on_after_an_error(manager: Manager) -> None:
         try:
             return (yield)
         except PluginWarning:
-            return [drawing("instead")()]
+            return [make_drawing("instead")()]
 
-    manager.register(plugin_of(renderers=raising(OSError("disk full"))), name="bad")
-    manager.register(plugin_of(renderers=marked(new, wrapper=True)), name="wraps")
+    manager.register(make_plugin(renderers=make_raising(OSError("disk full"))), name="bad")
+    manager.register(make_plugin(renderers=mark_hook(new, wrapper=True)), name="wraps")
     assert sources() == [("wraps", "instead")]
 
 
@@ -187,29 +190,29 @@ def test_an_interruption_goes_through_every_wrapper(manager: Manager, ending: st
                 return made
             raise
 
-    manager.register(plugin_of(renderers=raising(KeyboardInterrupt())), name="slow")
-    manager.register(plugin_of(renderers=marked(new, wrapper=True)), name="wraps")
-    with pytest.raises(KeyboardInterrupt) as caught, _warned(ending == "fails"):
+    manager.register(make_plugin(renderers=make_raising(KeyboardInterrupt())), name="slow")
+    manager.register(make_plugin(renderers=mark_hook(new, wrapper=True)), name="wraps")
+    with pytest.raises(KeyboardInterrupt) as caught, _expect_warning(ending == "fails"):
         renderer_names()
     assert cleaned == [ending]
-    [note] = notes_of(caught.value)
+    [note] = collect_notes(caught.value)
     assert note.startswith(f"profilerkit was waiting for hook {HOOK} of plugin 'slow' of ")
 
 
-def _warned(is_expected: bool) -> Any:
+def _expect_warning(is_expected: bool) -> Any:
     message = "wrapper of hook .* of plugin 'wraps' .* raised ValueError: in the middle"
     return pytest.warns(PluginWarning, match=message) if is_expected else pytest.MonkeyPatch.context()
 
 
 def test_an_interruption_within_a_wrapper_names_it(manager: Manager) -> None:
-    manager.register(plugin_of(renderers=new_wrapper(raising_interrupt)), name="slow")
+    manager.register(make_plugin(renderers=new_wrapper(raise_interrupt)), name="slow")
     with pytest.raises(KeyboardInterrupt) as caught:
         renderer_names()
-    [note] = notes_of(caught.value)
+    [note] = collect_notes(caught.value)
     assert note.startswith(f"profilerkit was waiting for wrapper of hook {HOOK} of plugin 'slow' of no package")
 
 
-def raising_interrupt(results: Any) -> Any:
+def raise_interrupt(results: Any) -> Any:
     raise KeyboardInterrupt
 
 
@@ -224,16 +227,16 @@ def test_a_wrapper_changes_formulas(manager: Manager, priced: BackendInfo) -> No
     def op_costs(backend: Any) -> Any:
         return (yield from new_wrapper(change)())
 
-    both = plugin_of(op_costs=lambda: {"of both": free})
-    vars(both)["wrapping"] = marked(op_costs, specname="profilerkit_op_costs", wrapper=True)
-    manager.register(plugin_of(op_costs=lambda: {"good": free, "bad": free}), name="mine")
+    both = make_plugin(op_costs=lambda: {"of both": free})
+    vars(both)["wrapping"] = mark_hook(op_costs, specname="profilerkit_op_costs", wrapper=True)
+    manager.register(make_plugin(op_costs=lambda: {"good": free, "bad": free}), name="mine")
     manager.register(both, name="wraps")
     for _ in range(2):
-        plugins.equipped(Priced())
+        plugins.equip(Priced())
     assert calls == [["wraps", "mine"]], "asked once"
     assert sorted(Priced.costs) == ["added", "good", "of both"]
-    manager.register(plugin_of(op_costs=lambda: {"bad": free, "late": free}), name="late")
-    plugins.equipped(Priced())
+    manager.register(make_plugin(op_costs=lambda: {"bad": free, "late": free}), name="late")
+    plugins.equip(Priced())
     assert calls[1:] == [["late", "wraps"]], "wrappers take part; what others gave before is not asked for again"
     assert {plugin.name: sorted(costs) for plugin, costs in plugins.op_costs(Priced())} == {
         "mine": ["good"],
@@ -243,12 +246,12 @@ def test_a_wrapper_changes_formulas(manager: Manager, priced: BackendInfo) -> No
 
 
 def test_a_conflict_with_what_a_wrapper_adds_names_both_packages(install: Any) -> None:
-    install("a", "one", renderers=drawing("x"))
+    install("a", "one", renderers=make_drawing("x"))
     wrapper = install("b", "two")
-    vars(wrapper)["profilerkit_renderers"] = new_wrapper(lambda results: [*results, drawing("x")()])
+    vars(wrapper)["profilerkit_renderers"] = new_wrapper(lambda results: [*results, make_drawing("x")()])
     message = (
         "two plugins offer renderer 'x': 'a' of one 1.0 and 'b' of two 1.0; uninstall one of the packages, or switch "
         "one plugin off: PROFILERKIT_DISABLE_PLUGINS=b"
     )
     with pytest.raises(RegistrationConflictError, match=f"^{re.escape(message)}$"):
-        plugins.offered_renderers()
+        plugins.list_renderers()

@@ -31,7 +31,7 @@ def write(folder: Path, **files: str) -> Path:
 
 
 @contextmanager
-def unchanged(folder: Path) -> Iterator[None]:
+def expect_unchanged(folder: Path) -> Iterator[None]:
     """Hold the path and the modules to what they were; modules from elsewhere than the folder may be imported."""
     path, entries, modules = sys.path, list(sys.path), dict(sys.modules)
     try:
@@ -49,7 +49,7 @@ def unchanged(folder: Path) -> Iterator[None]:
 
 def load(spec: object, folder: Path) -> Any:
     """Return what a text leads to, and hold the caller's process to what it was."""
-    with unchanged(folder):
+    with expect_unchanged(folder):
         return load_model(str(spec))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hook_plugins import loader
-from plugin_fixtures import EntryPoints, add_entry_point, info, offering, raising
+from plugin_fixtures import EntryPoints, add_entry_point, info, make_offering, make_raising
 
 import profilerkit
 from profilerkit import (
@@ -46,7 +46,7 @@ print({"torch", "tensorflow", "jax", "onnx", "sqlalchemy", "matplotlib"} & set(s
 def test_own_plugins_come_first_and_the_others_by_package(install: Any, core: None) -> None:
     install("b", "zebra")
     install("a", "yak")
-    assert [plugin.name for plugin in plugins.installed_plugins()] == [
+    assert [plugin.name for plugin in plugins.list_plugins()] == [
         "core",
         "audits",
         "budgets",
@@ -58,14 +58,14 @@ def test_own_plugins_come_first_and_the_others_by_package(install: Any, core: No
 
 
 def test_two_packages_may_have_plugins_of_the_same_name(install: Any) -> None:
-    install("same", "one", backends=offering(info("first", "x")))
-    install("same", "two", backends=offering(info("second", "y")))
+    install("same", "one", backends=make_offering(info("first", "x")))
+    install("same", "two", backends=make_offering(info("second", "y")))
     assert [backend.name for backend in plugins.backends()] == ["first", "second"]
-    assert [str(plugin) for plugin in plugins.installed_plugins()] == ["'same' of one 1.0", "'same' of two 1.0"]
+    assert [str(plugin) for plugin in plugins.list_plugins()] == ["'same' of one 1.0", "'same' of two 1.0"]
 
 
 def test_a_module_cannot_be_two_plugins(install: Any, entry_points: EntryPoints) -> None:
-    module = install("first", "mine", backends=offering(info("fake", "x")))
+    module = install("first", "mine", backends=make_offering(info("fake", "x")))
     add_entry_point(entry_points, "second", module.__name__, "mine")
     with pytest.warns(PluginWarning, match="plugin 'second' of mine 1.0 cannot be loaded .*same as plugin 'first' of"):
         assert len(plugins.backends()) == 1
@@ -75,22 +75,22 @@ def test_a_plugin_with_a_wrong_parameter_is_not_registered(install: Any) -> None
     def wrong(framework: Any) -> list[BackendInfo]:
         raise AssertionError("never called")
 
-    install("wrong", "odd", backends=wrong, renderers=offering(RendererInfo("mine", lambda: str)))
+    install("wrong", "odd", backends=wrong, renderers=make_offering(RendererInfo("mine", lambda: str)))
     with pytest.warns(PluginWarning, match="plugin 'wrong' of odd 1.0 cannot be loaded .PluginValidationError"):
         assert plugins.backends() == ()
-    assert plugins.installed_plugins() == ()
-    assert plugins.offered_renderers() == []
+    assert plugins.list_plugins() == ()
+    assert plugins.list_renderers() == []
 
 
 def test_a_hook_implementation_may_have_another_name(install: Any) -> None:
     module = install("other", "my-other")
-    vars(module)["my_backends"] = hookimpl(offering(info("fake", "x")), specname="profilerkit_backends")
+    vars(module)["my_backends"] = hookimpl(make_offering(info("fake", "x")), specname="profilerkit_backends")
     assert [backend.name for backend in plugins.backends()] == ["fake"]
 
 
 def test_a_hook_that_is_not_marked_is_reported(install: Any) -> None:
     module = install("plain", "plain-pack")
-    vars(module)["profilerkit_backends"] = offering(info("fake", "x"))
+    vars(module)["profilerkit_backends"] = make_offering(info("fake", "x"))
     with pytest.warns(
         PluginWarning, match="'plain' of plain-pack 1.0 has a function 'profilerkit_backends' that is no"
     ):
@@ -112,7 +112,7 @@ def test_a_plugin_that_calls_exit_does_not_end_the_process(
 def test_an_interrupted_loading_leaves_nothing_loaded(install: Any, entry_points: EntryPoints) -> None:
     """A warning that the user made an error stops the loading; the next use starts again."""
     add_entry_point(entry_points, "broken", "no_such_module_at_all", "a-broken")
-    install("fine", "b-fine", backends=offering(info("mine", "profilerkit")))
+    install("fine", "b-fine", backends=make_offering(info("mine", "profilerkit")))
     for _ in range(2):
         with pytest.raises(PluginWarning, match="cannot be loaded"):
             plugins.backends()
@@ -136,14 +136,14 @@ def test_configure_is_called_once_with_all_plugins_there(install: Any) -> None:
         seen.append(sorted(name for name, _ in manager.list_name_plugin()))
 
     install("a", "one", configure=configure)
-    install("b", "two", backends=offering(info("mine", "profilerkit")))
+    install("b", "two", backends=make_offering(info("mine", "profilerkit")))
     plugins.backends()
     plugins.find_backend(FakeModel())
     assert seen == [["a", "b"]]
 
 
 def test_a_configure_that_raises_is_a_warning(install: Any) -> None:
-    install("bad", "worse", configure=raising(ValueError("no such file")))
+    install("bad", "worse", configure=make_raising(ValueError("no such file")))
     with pytest.warns(
         PluginWarning, match="hook profilerkit_configure of plugin 'bad' of worse 1.0 raised ValueError: n"
     ):
@@ -157,12 +157,12 @@ def test_a_configure_that_raises_is_a_warning(install: Any) -> None:
 def test_a_plugin_is_disabled_by_its_name_or_its_package(
     install: Any, core: None, monkeypatch: pytest.MonkeyPatch, names: str
 ) -> None:
-    install("mine", "my-pack", backends=raising(AssertionError("never called")))
+    install("mine", "my-pack", backends=make_raising(AssertionError("never called")))
     install("other", "other-pack")
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", names)
     assert plugins.backends() == ()
-    assert "mine" in [plugin.name for plugin in plugins.disabled_plugins()]
-    assert "mine" not in [plugin.name for plugin in plugins.installed_plugins()]
+    assert "mine" in [plugin.name for plugin in plugins.list_disabled_plugins()]
+    assert "mine" not in [plugin.name for plugin in plugins.list_plugins()]
     with pytest.raises(profilerkit.BackendNotFoundError, match=r"nearest first: none .plugins switched off: mine"):
         plugins.backend_named("x")
 
@@ -170,7 +170,7 @@ def test_a_plugin_is_disabled_by_its_name_or_its_package(
 def test_a_disabled_plugin_is_not_imported(entry_points: EntryPoints, monkeypatch: pytest.MonkeyPatch) -> None:
     add_entry_point(entry_points, "broken", "no_such_module_at_all", "my-broken")
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "broken")
-    assert plugins.installed_plugins() == ()
+    assert plugins.list_plugins() == ()
 
 
 def test_disabling_an_unknown_plugin_is_a_warning(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,33 +184,36 @@ def test_disabling_an_unknown_plugin_is_a_warning(install: Any, monkeypatch: pyt
 
 
 def test_own_plugins_only_and_then_all_of_them(install: Any, core: None) -> None:
-    install("mine", "my-pack", renderers=offering(RendererInfo("mine", lambda: str)))
-    names = [offer.item.name for offer in plugins.offered_renderers()]
+    install("mine", "my-pack", renderers=make_offering(RendererInfo("mine", lambda: str)))
+    names = [offer.item.name for offer in plugins.list_renderers()]
     with plugins.own_plugins_only():
-        own = [offer.item.name for offer in plugins.offered_renderers()]
-        assert [plugin.name for plugin in plugins.disabled_plugins()] == ["mine"]
+        own = [offer.item.name for offer in plugins.list_renderers()]
+        assert [plugin.name for plugin in plugins.list_disabled_plugins()] == ["mine"]
     assert {"console", "json"} <= set(own)
-    assert [offer.item.name for offer in plugins.offered_renderers()] == names == [*own, "mine"]
+    assert [offer.item.name for offer in plugins.list_renderers()] == names == [*own, "mine"]
 
 
 def test_plugins_of_the_same_name_are_disabled_by_their_package(
     install: Any, core: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taking = {"model_loaders": offering(loader("hub", "hub:")), "renderers": offering(RendererInfo("x", lambda: str))}
+    taking = {
+        "model_loaders": make_offering(loader("hub", "hub:")),
+        "renderers": make_offering(RendererInfo("x", lambda: str)),
+    }
     install("same", "my-one", **taking)
-    install("Same", "my-two", **taking | {"model_loaders": offering(loader("hubs", "hub"))})
+    install("Same", "my-two", **taking | {"model_loaders": make_offering(loader("hubs", "hub"))})
     with pytest.raises(RegistrationConflictError, match="switch one plugin off: PROFILERKIT_DISABLE_PLUGINS=my-two$"):
-        plugins.offered_renderers()
+        plugins.list_renderers()
     with pytest.raises(InputError, match="switch one off: PROFILERKIT_DISABLE_PLUGINS=my-two$"):
         loaders.load_model("hub:net")
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "my-two")
     plugins.forget()
-    assert plugins.disabled_note() == " (plugins switched off: Same (my-two 1.0))"
+    assert plugins.describe_disabled() == " (plugins switched off: Same (my-two 1.0))"
     assert loaders.load_model("hub:net") == "hub:net"
 
 
 def test_a_package_with_the_name_of_another_packages_plugin(install: Any) -> None:
     for name, package in (("energy", "aaa"), ("other", "energy"), ("unknown", ""), ("unknown", "zzz")):
         install(name, package)
-    said = [plugin.disable_setting.partition("=")[2] for plugin in plugins.installed_plugins()]
+    said = [plugin.disable_setting.partition("=")[2] for plugin in plugins.list_plugins()]
     assert sorted(said) == ["aaa", "other", "unknown", "zzz"]

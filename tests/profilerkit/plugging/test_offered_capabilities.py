@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from plugin_fixtures import FAKE, offering
+from plugin_fixtures import FAKE, make_offering
 
 from profilerkit import NotOfferedError, PluginWarning, profile
-from profilerkit.plugging.offers import equipped
-from profilerkit.protocols import HoldsOptimizer, NamesDevices, abilities, offered
+from profilerkit.plugging.offers import equip
+from profilerkit.protocols import HoldsOptimizer, NamesDevices, abilities, require_capability
 from profilerkit.testing import FakeBackend, FakeModel
 
 
@@ -27,18 +27,18 @@ def test_a_capability_that_a_backend_lacks_comes_from_a_plugin(install: Any, cor
         return [object(), Optimizer(12)]
 
     install("states", capabilities=capabilities)
-    backend = equipped(FakeBackend())
-    assert offered(backend, HoldsOptimizer).optimizer_state(FakeModel()) == 12
+    backend = equip(FakeBackend())
+    assert require_capability(backend, HoldsOptimizer).optimizer_state(FakeModel()) == 12
     assert asked == ["fake"]
     assert abilities(backend)["the optimizer that a model is compiled with"]
     with pytest.raises(NotOfferedError, match="the fake backend does not name the devices of this machine"):
-        offered(backend, NamesDevices)
+        require_capability(backend, NamesDevices)
 
 
 def test_without_plugins_it_is_missing(entry_points: Any) -> None:
     with pytest.raises(NotOfferedError, match="the fake backend compiles no models with an optimizer"):
-        offered(equipped(FakeBackend()), HoldsOptimizer)
-    assert not abilities(equipped(FakeBackend()))["the optimizer that a model is compiled with"]
+        require_capability(equip(FakeBackend()), HoldsOptimizer)
+    assert not abilities(equip(FakeBackend()))["the optimizer that a model is compiled with"]
 
 
 def test_a_backends_own_capability_comes_first(install: Any, core: None) -> None:
@@ -46,13 +46,13 @@ def test_a_backends_own_capability_comes_first(install: Any, core: None) -> None
         def optimizer_state(self, model: Any) -> int:
             return 1
 
-    install("states", capabilities=offering(Optimizer(12)))
-    assert offered(equipped(Backend()), HoldsOptimizer).optimizer_state(FakeModel()) == 1
+    install("states", capabilities=make_offering(Optimizer(12)))
+    assert require_capability(equip(Backend()), HoldsOptimizer).optimizer_state(FakeModel()) == 1
 
 
 def test_a_plugin_that_fails_adds_nothing(install: Any, core: None) -> None:
-    install("states", backends=offering(FAKE), capabilities=lambda backend: backend.no_such_method())
+    install("states", backends=make_offering(FAKE), capabilities=lambda backend: backend.no_such_method())
     with pytest.warns(PluginWarning, match="hook profilerkit_capabilities of plugin 'states'"):
         assert profile(FakeModel(), name="net").name == "net"
         with pytest.raises(NotOfferedError):
-            offered(equipped(FakeBackend()), HoldsOptimizer)
+            require_capability(equip(FakeBackend()), HoldsOptimizer)

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 from click.testing import CliRunner
-from plugin_fixtures import offering, raising
+from plugin_fixtures import make_offering, make_raising
 
 from profilerkit import CommandInfo
 from profilerkit.cli import cli, emit
@@ -30,7 +30,9 @@ def run(*arguments: str) -> tuple[int, str]:
 
 def test_a_command_of_a_package_is_used_like_ours(install: Any, core: None) -> None:
     install(
-        "scales", "profilerkit-scales", commands=offering(info("weigh", lambda: weigh, "profilerkit weigh --layers 3"))
+        "scales",
+        "profilerkit-scales",
+        commands=make_offering(info("weigh", lambda: weigh, "profilerkit weigh --layers 3")),
     )
     assert "  weigh         What weigh does.\n" in run("--help")[1]
     assert run("weigh", "--layers", "3") == (0, "3 layers\n")
@@ -39,7 +41,7 @@ def test_a_command_of_a_package_is_used_like_ours(install: Any, core: None) -> N
 
 
 def test_a_command_is_imported_when_it_is_used(install: Any, core: None) -> None:
-    install("scales", commands=offering(info("weigh", raising(ImportError("no scales here")))))
+    install("scales", commands=make_offering(info("weigh", make_raising(ImportError("no scales here")))))
     assert run("--help")[0] == 0
     code, output = run("weigh")
     assert code == 1
@@ -48,19 +50,19 @@ def test_a_command_is_imported_when_it_is_used(install: Any, core: None) -> None
 
 
 def test_what_is_no_command_is_said(install: Any, core: None) -> None:
-    install("scales", commands=offering(info("weigh", lambda: len)))
+    install("scales", commands=make_offering(info("weigh", lambda: len)))
     assert "its load returned <built-in function len>, which is no command; " in run("weigh")[1]
 
 
 def test_two_plugins_with_one_command_are_an_error_of_that_command(install: Any, core: None) -> None:
-    install("scales", commands=offering(info("list")))
+    install("scales", commands=make_offering(info("list")))
     assert run("--help")[0] == 0
     assert run("show", "--help")[0] == 0
     assert "two plugins offer command 'list': " in run("list")[1]
 
 
 def test_without_plugins_there_are_our_commands(install: Any, core: None) -> None:
-    install("scales", "profilerkit-scales", commands=offering(info()))
+    install("scales", "profilerkit-scales", commands=make_offering(info()))
     code, output = run("--no-plugins", "--help")
     assert code == 0
     assert "weigh" not in output

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from plugin_fixtures import FAKE, offering, raising
+from plugin_fixtures import FAKE, make_offering, make_raising
 
 from profilerkit import ArgumentError, FigureInfo, NotOfferedError, RegistrationConflictError, Report, profile
 from profilerkit.testing import FakeModel
@@ -16,12 +16,12 @@ def draw(report: Report, scale: int = 1) -> str:
 
 @pytest.fixture
 def report(install: Any, core: None) -> Report:
-    install("fake", backends=offering(FAKE))
+    install("fake", backends=make_offering(FAKE))
     return profile(FakeModel(), name="net")
 
 
 def test_a_figure_of_a_package_is_drawn_like_ours(install: Any, report: Report) -> None:
-    install("art", figures=offering(FigureInfo("sketch", lambda: draw, "a sketch")))
+    install("art", figures=make_offering(FigureInfo("sketch", lambda: draw, "a sketch")))
     reload_plugins()
     assert kinds()[-1] == "sketch"
     assert report.plot("sketch") == "net x 1"
@@ -34,7 +34,10 @@ def test_a_figure_of_a_package_is_drawn_like_ours(install: Any, report: Report) 
 
 def test_a_figure_that_cannot_be_used_says_why(install: Any, report: Report) -> None:
     number: Any = 3
-    install("art", figures=offering(FigureInfo("sketch", lambda: number), FigureInfo("oil", raising(KeyError("oil")))))
+    install(
+        "art",
+        figures=make_offering(FigureInfo("sketch", lambda: number), FigureInfo("oil", make_raising(KeyError("oil")))),
+    )
     reload_plugins()
     with pytest.raises(NotOfferedError, match="figure 'sketch' of plugin 'art'.*: its load returned 3"):
         report.plot("sketch")
@@ -43,7 +46,7 @@ def test_a_figure_that_cannot_be_used_says_why(install: Any, report: Report) -> 
 
 
 def test_two_figures_of_one_name_are_an_error(install: Any, report: Report) -> None:
-    install("art", figures=offering(FigureInfo("icicle", lambda: draw)))
+    install("art", figures=make_offering(FigureInfo("icicle", lambda: draw)))
     reload_plugins()
     with pytest.raises(RegistrationConflictError, match="two plugins offer figure 'icicle': "):
         report.plot("icicle")

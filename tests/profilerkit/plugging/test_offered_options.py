@@ -5,7 +5,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
-from plugin_fixtures import add_entry_point, offering, raising
+from plugin_fixtures import add_entry_point, make_offering, make_raising
 
 from profilerkit import OptionInfo
 from profilerkit.cli import cli
@@ -33,7 +33,7 @@ def test_an_option_of_a_package_gets_the_report(install: Any, numbers: None) -> 
     seen = []
     option = click.Option(["--tag"], help="What the tag does.")
     use = lambda value, report, spec: seen.append((value, report["total_params"], spec))  # noqa: E731
-    install("tags", options=offering(OptionInfo("--tag", lambda: option, lambda: use)))
+    install("tags", options=make_offering(OptionInfo("--tag", lambda: option, lambda: use)))
     assert run("--tag", "first")[0] == 0
     assert seen == [("first", 4 * 2 + 2, "net.py:model")]
     assert run()[0] == 0
@@ -42,7 +42,9 @@ def test_an_option_of_a_package_gets_the_report(install: Any, numbers: None) -> 
 
 
 def test_an_option_that_cannot_be_used_says_why(install: Any, numbers: None) -> None:
-    install("tags", options=offering(OptionInfo("--tag", raising(ImportError("no tags here")), lambda: print)))
+    install(
+        "tags", options=make_offering(OptionInfo("--tag", make_raising(ImportError("no tags here")), lambda: print))
+    )
     code, output = run("--tag", "first")
     assert code != 0
     assert "option '--tag' of plugin 'tags'" in output
@@ -50,5 +52,5 @@ def test_an_option_that_cannot_be_used_says_why(install: Any, numbers: None) -> 
 
 
 def test_what_is_no_option_is_said(install: Any, numbers: None) -> None:
-    install("tags", options=offering(OptionInfo("--tag", lambda: len, lambda: print)))  # type: ignore[arg-type, return-value]
+    install("tags", options=make_offering(OptionInfo("--tag", lambda: len, lambda: print)))  # type: ignore[arg-type, return-value]
     assert "its load returned <built-in function len>, which is no option; " in run()[1]

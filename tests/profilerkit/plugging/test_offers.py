@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from hook_plugins import loader
-from plugin_fixtures import FAKE, ComputeDepth, Depth, info, offering
+from plugin_fixtures import FAKE, ComputeDepth, Depth, info, make_offering
 
 from profilerkit import (
     Metric,
@@ -59,14 +59,14 @@ class Nameless(ComputeDepth):
 
 
 def test_a_hook_that_returns_none_offers_nothing(install: Any) -> None:
-    install("none", **dict.fromkeys(HOOKS, offering_none))
+    install("none", **dict.fromkeys(HOOKS, offer_none))
     assert plugins.backends() == ()
     assert plugins.default_functions(FakeBackend()) == []
-    plugins.equipped(FakeBackend())
-    assert plugins.offered_status_keys() == []
+    plugins.equip(FakeBackend())
+    assert plugins.list_status_keys() == []
 
 
-def offering_none() -> None:
+def offer_none() -> None:
     """Return None, as a hook does that has nothing for this backend."""
 
 
@@ -93,8 +93,8 @@ def offering_none() -> None:
     ],
 )
 def test_an_item_of_the_wrong_kind_is_left_out(install: Any, hook: str, item: Any, message: str) -> None:
-    install("wrong", "odd", **{hook: offering(item)})
-    install("fine", "pure", profiler_functions=offering(ComputeDepth()))
+    install("wrong", "odd", **{hook: make_offering(item)})
+    install("fine", "pure", profiler_functions=make_offering(ComputeDepth()))
     with pytest.warns(PluginWarning, match=f"hook profilerkit_{hook} of plugin 'wrong' of odd 1.0 {'.*' + message}"):
         functions = plugins.default_functions(FakeBackend())
         plugins.backends()
@@ -116,7 +116,7 @@ def test_every_hook_has_a_docstring_of_one_line() -> None:
     ("hook", "item", "what", "find"),
     [
         ("backends", info("mine", "x"), "backend 'mine'", plugins.backends),
-        ("renderers", RendererInfo("latex", lambda: str), "renderer 'latex'", plugins.offered_renderers),
+        ("renderers", RendererInfo("latex", lambda: str), "renderer 'latex'", plugins.list_renderers),
         ("renderers", RendererInfo("latex", lambda: str), "renderer 'latex'", lambda: renderer("latex")),
         ("model_loaders", loader("hub", "hub:"), "model loader 'hub'", lambda: loaders.load_model("hub:net")),
     ],
@@ -124,8 +124,8 @@ def test_every_hook_has_a_docstring_of_one_line() -> None:
 def test_two_plugins_of_one_name_are_an_error_that_names_both(
     install: Any, monkeypatch: pytest.MonkeyPatch, hook: str, item: Any, what: str, find: Callable[[], object]
 ) -> None:
-    install("a", "one", "1.5", **{hook: offering(item)})
-    install("b", "two", "2.5", **{hook: offering(item)})
+    install("a", "one", "1.5", **{hook: make_offering(item)})
+    install("b", "two", "2.5", **{hook: make_offering(item)})
     message = (
         f"two plugins offer {what}: 'a' of one 1.5 and 'b' of two 2.5; uninstall one of the packages, or switch one "
         "plugin off: PROFILERKIT_DISABLE_PLUGINS=b"
@@ -140,8 +140,8 @@ def test_two_plugins_of_one_name_are_an_error_that_names_both(
 
 def test_a_conflict_of_renderers_or_loaders_is_reported_before_anything_is_measured(install: Any) -> None:
     model = FakeModel()
-    latex = offering(RendererInfo("latex", lambda: str))
-    install("a", "one", backends=offering(FAKE), renderers=latex)
+    latex = make_offering(RendererInfo("latex", lambda: str))
+    install("a", "one", backends=make_offering(FAKE), renderers=latex)
     install("b", "two", renderers=latex)
     with pytest.raises(RegistrationConflictError, match="two plugins offer renderer 'latex'"):
         profile(model)
@@ -149,16 +149,16 @@ def test_a_conflict_of_renderers_or_loaders_is_reported_before_anything_is_measu
 
 
 def test_one_plugin_that_offers_a_name_twice(install: Any) -> None:
-    install("a", "one", renderers=offering(RendererInfo("x", lambda: str), RendererInfo("x", lambda: str)))
+    install("a", "one", renderers=make_offering(RendererInfo("x", lambda: str), RendererInfo("x", lambda: str)))
     with pytest.raises(
         RegistrationConflictError, match="plugin 'a' of one 1.0 offers renderer 'x' twice; update or un"
     ):
-        plugins.offered_renderers()
+        plugins.list_renderers()
 
 
 def test_two_plugins_that_offer_one_status_key(install: Any) -> None:
-    install("a", "one", profiler_functions=offering(ComputeDepth()))
-    install("b", "two", profiler_functions=offering(ComputeOtherDepth()))
+    install("a", "one", profiler_functions=make_offering(ComputeDepth()))
+    install("b", "two", profiler_functions=make_offering(ComputeOtherDepth()))
     message = (
         "two plugins offer status key 'depth' to the fake backend: 'a' of one 1.0 and 'b' of two 1.0; uninstall one of "
         "the packages, or switch one plugin off: PROFILERKIT_DISABLE_PLUGINS=b; or leave the key out: "
@@ -172,8 +172,8 @@ def test_two_plugins_that_offer_one_status_key(install: Any) -> None:
 
 
 def test_a_key_in_conflict_can_be_left_out_or_overridden(install: Any) -> None:
-    install("a", "one", profiler_functions=offering(ComputeDepth()))
-    install("b", "two", profiler_functions=offering(ComputeOtherDepth()))
+    install("a", "one", profiler_functions=make_offering(ComputeDepth()))
+    install("b", "two", profiler_functions=make_offering(ComputeOtherDepth()))
     for leave_out in ("depth", ["depth"]):
         left = Profiler(FakeModel(), backend=FakeBackend()).register_defaults(leave_out=leave_out)
         assert list(left.status_keys()) == []
@@ -192,19 +192,19 @@ def test_one_key_for_two_backends_is_no_conflict(install: Any) -> None:
     def for_other(backend: Any) -> list[ProfilerFunction] | None:
         return [ComputeDepth()] if backend.name == "other" else None
 
-    install("a", "one", profiler_functions=for_fake, status_keys=offering(Depth))
-    install("b", "two", profiler_functions=for_other, status_keys=offering(Depth))
+    install("a", "one", profiler_functions=for_fake, status_keys=make_offering(Depth))
+    install("b", "two", profiler_functions=for_other, status_keys=make_offering(Depth))
     assert len(plugins.default_functions(FakeBackend())) == 1
     assert len(plugins.default_functions(info("other").load())) == 1
 
 
 def test_two_keys_of_one_name_are_a_conflict_whatever_computes_them(install: Any) -> None:
-    install("a", "one", status_keys=offering(Depth))
-    install("b", "two", status_keys=offering(OtherDepth))
+    install("a", "one", status_keys=make_offering(Depth))
+    install("b", "two", status_keys=make_offering(OtherDepth))
     with pytest.raises(
         RegistrationConflictError, match="two plugins offer status key 'depth': 'a' of one 1.0 and 'b' of"
     ):
-        plugins.offered_status_keys()
+        plugins.list_status_keys()
     with pytest.raises(RegistrationConflictError, match="two plugins offer status key 'depth'"):
         plugins.default_functions(FakeBackend())
     assert plugins.default_functions(FakeBackend(), leave_out=["depth"]) == []
@@ -223,7 +223,7 @@ def test_a_key_that_another_plugin_names_as_its_own_is_a_conflict(install: Any, 
         def __call__(self, inputs: Any) -> int:
             return 0
 
-    install("a", "one", profiler_functions=offering(ComputeOther()))
+    install("a", "one", profiler_functions=make_offering(ComputeOther()))
     with pytest.raises(
         RegistrationConflictError, match="'trace' to the fake backend: 'core' of profilerkit 0.1 and 'a' o"
     ):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from hook_plugins import Priced, free
-from plugin_fixtures import FAKE, offering
+from plugin_fixtures import FAKE, make_offering
 
 from profilerkit import (
     BackendInfo,
@@ -28,7 +28,7 @@ def test_cost_formulas_are_added_to_a_backend_once_at_its_first_use(install: Any
         asked.append(backend.name)
         return {"attend": free}
 
-    install("mine", "my-costs", backends=offering(priced), op_costs=op_costs)
+    install("mine", "my-costs", backends=make_offering(priced), op_costs=op_costs)
     plugins.manager()
     assert Priced.costs == {}
     Profiler(FakeModel())
@@ -81,7 +81,7 @@ def test_a_backend_that_no_plugin_offers_gets_them_too(install: Any, priced: Bac
 
 
 def test_two_plugins_that_offer_a_formula_for_one_operator(install: Any, priced: BackendInfo) -> None:
-    install("a", "one", backends=offering(priced), op_costs=lambda: {"attend": free})
+    install("a", "one", backends=make_offering(priced), op_costs=lambda: {"attend": free})
     install("b", "two", op_costs=lambda: {"other": free, "attend": free})
     message = (
         "two plugins offer a cost formula for attend to the priced backend: 'a' of one 1.0 and 'b' of two 1.0; "
@@ -96,7 +96,7 @@ def test_two_plugins_that_offer_a_formula_for_one_operator(install: Any, priced:
 
 
 def test_a_formula_for_an_operator_that_has_one_in_the_backend(install: Any, priced: BackendInfo) -> None:
-    install("a", "one", backends=offering(priced), op_costs=lambda: {"own": free})
+    install("a", "one", backends=make_offering(priced), op_costs=lambda: {"own": free})
     message = (
         "plugin 'a' of one 1.0 offers a cost formula that the priced backend has already: operator own has a cost "
         "formula already; uninstall that package, or switch the plugin off: PROFILERKIT_DISABLE_PLUGINS=a"
@@ -114,14 +114,14 @@ def test_a_formula_for_an_operator_that_has_one_in_the_backend(install: Any, pri
     ],
 )
 def test_formulas_of_the_wrong_kind_are_left_out(install: Any, priced: BackendInfo, costs: Any, message: str) -> None:
-    install("a", "one", backends=offering(priced), op_costs=lambda: costs)
+    install("a", "one", backends=make_offering(priced), op_costs=lambda: costs)
     with pytest.warns(PluginWarning, match=f"hook profilerkit_op_costs of plugin 'a' of one 1.0 {message}"):
         Profiler(FakeModel())
     assert Priced.costs == {}
 
 
 def test_a_backend_that_takes_no_formulas_works_without_them(install: Any) -> None:
-    install("a", "one", backends=offering(FAKE), op_costs=lambda: {"attend": free})
+    install("a", "one", backends=make_offering(FAKE), op_costs=lambda: {"attend": free})
     message = (
         "cost formulas of plugin 'a' of one 1.0 for the fake backend are left out: NotOfferedError: the fake backend"
     )

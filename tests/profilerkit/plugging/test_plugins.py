@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 import pytest
-from plugin_fixtures import EntryPoints, add_entry_point, info, offering, raising
+from plugin_fixtures import EntryPoints, add_entry_point, info, make_offering, make_raising
 
 import profilerkit
 from profilerkit import (
@@ -20,22 +20,22 @@ from profilerkit.testing import FakeBackend, FakeModel
 
 
 def test_profilerkits_own_objects_come_through_the_hooks() -> None:
-    assert {"core", "metrics", "torch"} <= {plugin.name for plugin in plugins.installed_plugins()}
-    own = [plugin for plugin in plugins.installed_plugins() if plugin.name in ("core", "metrics", "torch")]
+    assert {"core", "metrics", "torch"} <= {plugin.name for plugin in plugins.list_plugins()}
+    own = [plugin for plugin in plugins.list_plugins() if plugin.name in ("core", "metrics", "torch")]
     assert all(plugin.distribution.startswith("profilerkit ") for plugin in own)
     assert "torch" in [backend.name for backend in plugins.backends()]
 
 
 def test_a_broken_plugin_is_a_warning(install: Any, entry_points: EntryPoints) -> None:
     add_entry_point(entry_points, "broken", "no_such_module_at_all", "my-broken", "2.1")
-    install("fine", backends=offering(info("mine", "profilerkit")))
+    install("fine", backends=make_offering(info("mine", "profilerkit")))
     with pytest.warns(PluginWarning, match="plugin 'broken' of my-broken 2.1 cannot be loaded .ModuleNotFoundEr"):
         assert plugins.find_backend(FakeModel()).name == "mine"
-    assert [plugin.name for plugin in plugins.installed_plugins()] == ["fine"]
+    assert [plugin.name for plugin in plugins.list_plugins()] == ["fine"]
 
 
 def test_a_misspelt_hook_is_reported_with_the_nearest(install: Any) -> None:
-    install("typo", "my-typos", profilerkit_backend=offering())
+    install("typo", "my-typos", profilerkit_backend=make_offering())
     message = (
         "plugin 'typo' of my-typos 1.0 has a hook 'profilerkit_backend' that does not exist; did you mean "
         "'profilerkit_backends'?"
@@ -48,8 +48,8 @@ def test_a_misspelt_hook_is_reported_with_the_nearest(install: Any) -> None:
     ("error", "said"), [(OSError("no licence"), "OSError: no licence"), (SystemExit(3), "SystemExit: 3")]
 )
 def test_a_hook_that_raises_is_a_warning(install: Any, error: BaseException, said: str) -> None:
-    install("angry", "rage", backends=raising(error))
-    install("fine", backends=offering(info("mine", "profilerkit")))
+    install("angry", "rage", backends=make_raising(error))
+    install("fine", backends=make_offering(info("mine", "profilerkit")))
     with pytest.warns(PluginWarning, match=f"hook profilerkit_backends of plugin 'angry' of rage 1.0 raised {said}"):
         assert [found.name for found in plugins.backends()] == ["mine"]
 
@@ -59,7 +59,7 @@ def test_the_first_class_that_a_backend_claims_decides(install: Any) -> None:
     torch_module = type("Module", (), {"__module__": "torchlike.nn"})
     keras_layer = type("Layer", (torch_module,), {"__module__": "keraslike.src.layers"})
     mine = type("MyModel", (keras_layer,), {"__module__": "user_code"})
-    found = offering(info("torchlike", "torchlike"), info("keraslike", "keraslike"))
+    found = make_offering(info("torchlike", "torchlike"), info("keraslike", "keraslike"))
     install("both", backends=found)
     assert plugins.find_backend(mine()).name == "keraslike"
     assert plugins.find_backend(torch_module()).name == "torchlike"
@@ -70,7 +70,7 @@ def test_a_backend_whose_framework_is_missing_says_what_to_install(install: Any)
         raise ImportError("No module named 'jaxlike'")
 
     broken = BackendInfo("jaxlike", ("profilerkit",), load, "profilerkit[jaxlike]")
-    install("jaxlike", backends=offering(broken))
+    install("jaxlike", backends=make_offering(broken))
     with pytest.raises(BackendNotInstalledError, match=r"the jaxlike backend cannot be used: No module .*pip install"):
         plugins.find_backend(FakeModel())
     with pytest.raises(BackendNotInstalledError):
@@ -81,8 +81,8 @@ def test_a_backend_whose_framework_is_missing_says_what_to_install(install: Any)
 def test_a_backend_that_fails_to_load_under_a_release_that_is_not_tested_says_so(
     install: Any, error: Exception
 ) -> None:
-    broken = BackendInfo("jaxlike", ("profilerkit",), raising(error), "jaxlike", tested={"numpy": ("0.1", "0.2")})
-    install("jaxlike", backends=offering(broken))
+    broken = BackendInfo("jaxlike", ("profilerkit",), make_raising(error), "jaxlike", tested={"numpy": ("0.1", "0.2")})
+    install("jaxlike", backends=make_offering(broken))
     message = rf"{error}; the jaxlike backend is tested with numpy 0.1 to 0.2, and {numpy.__version__} is installed; "
     with pytest.raises(BackendNotInstalledError, match=re.escape(message)):
         plugins.find_backend(FakeModel())
@@ -97,7 +97,7 @@ def test_a_backend_that_fails_to_load_under_a_release_that_is_not_tested_says_so
 )
 def test_a_backend_whose_framework_is_broken_names_its_plugin(install: Any, error: Exception, said: str) -> None:
     def hook() -> list[BackendInfo]:  # its infos are made anew at each call
-        return [BackendInfo("jaxlike", ("profilerkit",), raising(error), "profilerkit[jaxlike]")]
+        return [BackendInfo("jaxlike", ("profilerkit",), make_raising(error), "profilerkit[jaxlike]")]
 
     install("jaxy", "my-jax", backends=hook)
     message = (
@@ -113,7 +113,7 @@ def test_a_backend_whose_framework_is_broken_names_its_plugin(install: Any, erro
 
 def test_a_load_that_returns_no_backend_names_its_plugin(install: Any) -> None:
     load: Any = dict
-    install("jaxy", "my-jax", backends=offering(BackendInfo("jaxlike", ("profilerkit",), load, "jaxlike")))
+    install("jaxy", "my-jax", backends=make_offering(BackendInfo("jaxlike", ("profilerkit",), load, "jaxlike")))
     message = "the jaxlike backend of plugin 'jaxy' of my-jax 1.0 cannot be used: its load returned {}, which is no Bac"
     with pytest.raises(BackendNotInstalledError, match=re.escape(message)):
         plugins.find_backend(FakeModel())
@@ -135,14 +135,14 @@ def test_claims_that_raises_is_a_warning_and_the_next_backend_is_tried(install: 
 
     asked: list[Any] = []
     Derived.__module__ = "profilerkit.derived"
-    install("bad", "a-bad", backends=offering(BackendInfo("bad", ("profilerkit",), FakeBackend, "bad", claims)))
-    install("mine", "b-mine", backends=offering(info("mine", "profilerkit")))
+    install("bad", "a-bad", backends=make_offering(BackendInfo("bad", ("profilerkit",), FakeBackend, "bad", claims)))
+    install("mine", "b-mine", backends=make_offering(info("mine", "profilerkit")))
     message = "claims of the bad backend of plugin 'bad' of a-bad 1.0 raised ValueError: what is this.; it is left out"
     with pytest.warns(PluginWarning, match=message):
         assert plugins.find_backend(Derived()).name == "mine"
     assert len(asked) == 1
     none = BackendInfo("none", ("profilerkit",), FakeBackend, "none", claims_not)
-    install("none", "0-none", backends=offering(none))
+    install("none", "0-none", backends=make_offering(none))
     plugins.forget()
     with pytest.raises(profilerkit.BackendNotFoundError, match="^convert it first$"):
         plugins.find_backend(FakeModel())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plugin_fixtures import offering
+from plugin_fixtures import make_offering
 
 from profilerkit import (
     ArgumentError,
@@ -31,12 +31,12 @@ def backend(name: str, *frameworks: str, accepts: Callable[[Any], Any] = lambda 
     return BackendInfo(name, frameworks, kind, f"my-{name}", **more)
 
 
-def model_of(module: str, name: str = "Program", bases: tuple[type, ...] = ()) -> Any:
+def make_model(module: str, name: str = "Program", bases: tuple[type, ...] = ()) -> Any:
     return type(name, bases, {"__module__": module})()
 
 
-PROGRAM = model_of("torchlike.onnx._internal.programs")
-MODULE = model_of("torchlike.nn.modules", "Module")
+PROGRAM = make_model("torchlike.onnx._internal.programs")
+MODULE = make_model("torchlike.nn.modules", "Module")
 
 
 def found(model: Any) -> str:
@@ -48,34 +48,34 @@ def found(model: Any) -> str:
 
 @pytest.mark.parametrize("exact", ["torchlike.onnx", "torchlike.onnx._internal.programs.Program"])
 def test_the_longer_name_takes_precedence_in_any_order(install: Any, exact: str) -> None:
-    install("a", "a-general", backends=offering(backend("general", "torchlike")))
-    install("b", "b-exact", backends=offering(backend("exact", exact)))
+    install("a", "a-general", backends=make_offering(backend("general", "torchlike")))
+    install("b", "b-exact", backends=make_offering(backend("exact", exact)))
     assert (found(PROGRAM), found(MODULE)) == ("exact", "general")
 
 
 def test_of_several_names_of_a_backend_the_longest_counts(install: Any) -> None:
-    install("a", "a-general", backends=offering(backend("general", "torchlike.onnx")))
-    install("b", "b-exact", backends=offering(backend("exact", "torchlike", "torchlike.onnx._internal")))
+    install("a", "a-general", backends=make_offering(backend("general", "torchlike.onnx")))
+    install("b", "b-exact", backends=make_offering(backend("exact", "torchlike", "torchlike.onnx._internal")))
     assert found(PROGRAM) == "exact"
 
 
 @pytest.mark.parametrize("name", ["torch", "torchlike.on", "torchlike.onnx._internal.programs.Prog", "like"])
 def test_a_name_is_made_of_whole_parts(install: Any, name: str) -> None:
-    install("a", "a-general", backends=offering(backend("general", "torchlike")))
-    install("b", "b-other", backends=offering(backend("other", name)))
+    install("a", "a-general", backends=make_offering(backend("general", "torchlike")))
+    install("b", "b-other", backends=make_offering(backend("other", name)))
     assert found(PROGRAM) == "general"
 
 
 def test_a_class_takes_precedence_over_its_bases_whatever_their_names(install: Any) -> None:
-    derived = model_of("keraslike.layers", "Dense", (type(MODULE),))
-    install("a", "a-exact", backends=offering(backend("exact", "torchlike.nn.modules.Module")))
-    install("b", "b-keras", backends=offering(backend("keraslike", "keraslike")))
+    derived = make_model("keraslike.layers", "Dense", (type(MODULE),))
+    install("a", "a-exact", backends=make_offering(backend("exact", "torchlike.nn.modules.Module")))
+    install("b", "b-keras", backends=make_offering(backend("keraslike", "keraslike")))
     assert (found(derived), found(MODULE)) == ("keraslike", "exact")
 
 
 def test_a_backend_that_does_not_claim_the_model_is_skipped(install: Any) -> None:
-    install("a", "a-general", backends=offering(backend("general", "torchlike")))
-    install("b", "b-exact", backends=offering(backend("exact", "torchlike.onnx", claims=lambda model: False)))
+    install("a", "a-general", backends=make_offering(backend("general", "torchlike")))
+    install("b", "b-exact", backends=make_offering(backend("exact", "torchlike.onnx", claims=lambda model: False)))
     assert found(PROGRAM) == "general"
 
 
@@ -86,8 +86,8 @@ def test_a_backend_that_does_not_accept_the_model_is_skipped(install: Any) -> No
         asked.append("exact")
         return False
 
-    install("a", "a-general", backends=offering(backend("general", "torchlike")))
-    install("b", "b-exact", backends=offering(backend("exact", "torchlike.onnx", accepts=no)))
+    install("a", "a-general", backends=make_offering(backend("general", "torchlike")))
+    install("b", "b-exact", backends=make_offering(backend("exact", "torchlike.onnx", accepts=no)))
     assert (found(PROGRAM), asked) == ("general", ["exact"])
 
 
@@ -95,8 +95,8 @@ def test_a_backend_that_is_not_needed_is_not_loaded(install: Any) -> None:
     def load() -> Backend:
         raise AssertionError("it is not needed")
 
-    install("a", "a-general", backends=offering(BackendInfo("general", ("torchlike",), load, "general")))
-    install("b", "b-exact", backends=offering(backend("exact", "torchlike.onnx")))
+    install("a", "a-general", backends=make_offering(BackendInfo("general", ("torchlike",), load, "general")))
+    install("b", "b-exact", backends=make_offering(backend("exact", "torchlike.onnx")))
     assert found(PROGRAM) == "exact"
 
 
@@ -104,18 +104,18 @@ def test_a_backend_whose_accepts_raises_is_left_out_with_a_warning(install: Any)
     def fails(model: Any) -> bool:
         raise ValueError("what is this?")
 
-    install("a", "a-general", backends=offering(backend("general", "torchlike")))
-    install("b", "b-exact", backends=offering(backend("exact", "torchlike.onnx", accepts=fails)))
+    install("a", "a-general", backends=make_offering(backend("general", "torchlike")))
+    install("b", "b-exact", backends=make_offering(backend("exact", "torchlike.onnx", accepts=fails)))
     message = "accepts of the exact backend of plugin 'b' of b-exact 1.0 raised ValueError: what is this.; it is left"
     with pytest.warns(PluginWarning, match=message):
         assert found(PROGRAM) == "general"
 
 
 def test_the_only_backend_that_claims_a_model_reports_why_it_refuses_it(install: Any) -> None:
-    install("a", "a-general", backends=offering(backend("general", "torchlike", accepts=lambda model: False)))
+    install("a", "a-general", backends=make_offering(backend("general", "torchlike", accepts=lambda model: False)))
     with pytest.raises(TypeError, match="the general backend cannot profile a Program; give it a model of its own"):
         profile(PROGRAM)
-    tensor = model_of("torchlike.tensors", "Tensor")
+    tensor = make_model("torchlike.tensors", "Tensor")
     tensor.shape, tensor.dtype = (2,), "float32"
     with pytest.raises(TypeError, match=r"not .*; example inputs are given by name, inputs=\.\.\.$"):
         profile(tensor)
@@ -127,8 +127,8 @@ def test_the_only_backend_that_claims_a_model_reports_why_it_refuses_it(install:
 
 
 def test_two_equal_claims_are_a_conflict_that_names_both_packages(install: Any) -> None:
-    install("a", "a-pack", backends=offering(backend("one", "torchlike.onnx")))
-    install("b", "b-pack", backends=offering(backend("two", "torchlike.onnx")))
+    install("a", "a-pack", backends=make_offering(backend("one", "torchlike.onnx")))
+    install("b", "b-pack", backends=make_offering(backend("two", "torchlike.onnx")))
     message = (
         "two backends claim a model of type torchlike.onnx._internal.programs.Program equally: 'one' of plugin 'a' of "
         "a-pack 1.0 and 'two' of plugin 'b' of b-pack 1.0; choose one with backend='one' or backend='two', or switch "
@@ -142,8 +142,8 @@ def test_two_equal_claims_are_a_conflict_that_names_both_packages(install: Any) 
 @pytest.mark.parametrize("how", ["claims", "accepts"])
 def test_two_equal_claims_of_which_one_accepts_are_no_conflict(install: Any, how: str) -> None:
     no: Any = {how: lambda model: False}
-    install("a", "a-pack", backends=offering(backend("one", "torchlike.onnx", **no)))
-    install("b", "b-pack", backends=offering(backend("two", "torchlike.onnx")))
+    install("a", "a-pack", backends=make_offering(backend("one", "torchlike.onnx", **no)))
+    install("b", "b-pack", backends=make_offering(backend("two", "torchlike.onnx")))
     assert found(PROGRAM) == "two"
 
 
@@ -152,15 +152,15 @@ def test_of_two_equal_claims_the_one_that_can_be_loaded_is_used(install: Any) ->
         raise ImportError("No module named 'ort'")
 
     broken = BackendInfo("one", ("torchlike.onnx",), load, "my-one")
-    install("a", "a-pack", backends=offering(broken))
-    install("b", "b-pack", backends=offering(backend("two", "torchlike.onnx")))
+    install("a", "a-pack", backends=make_offering(broken))
+    install("b", "b-pack", backends=make_offering(backend("two", "torchlike.onnx")))
     assert found(PROGRAM) == "two"
 
 
 def test_a_model_whose_framework_is_not_installed_says_what_to_install(
     install: Any, core: None, tmp_path: Path
 ) -> None:
-    install("a", "a-pack", backends=offering(backend("one", "no_such_framework")))
+    install("a", "a-pack", backends=make_offering(backend("one", "no_such_framework")))
     (tmp_path / "needs_it.py").write_text("import no_such_framework", encoding="utf-8")
     message = (
         "the one backend cannot be used: No module named 'no_such_framework'; install it with: pip install 'my-one'"
@@ -173,7 +173,7 @@ def test_a_model_whose_framework_is_not_installed_says_what_to_install(
 
 
 def test_a_newer_backend_is_refused_with_what_to_upgrade(install: Any) -> None:
-    install("new", "my-new", "2.0", backends=offering(backend("newer", "torchlike", api_version=2)))
+    install("new", "my-new", "2.0", backends=make_offering(backend("newer", "torchlike", api_version=2)))
     message = (
         "the newer backend of plugin 'new' of my-new 2.0 is written for version 2 of the interface of backends, and "
         f"profilerkit {version('profilerkit')} supports 1 alone; upgrade profilerkit: pip install --upgrade "
@@ -190,7 +190,7 @@ def test_an_older_backend_works_while_its_version_is_supported(install: Any, mon
     monkeypatch.setattr(recognition, "OLDEST_API_VERSION", 2)
     versions = {"one": 1, "two": 2, "four": 4, "five": 5}
     listed = [backend(name, name, api_version=number) for name, number in versions.items()]
-    install("all", "my-all", backends=offering(*listed))
+    install("all", "my-all", backends=make_offering(*listed))
     assert plugins.backend_named("two").name == "two"
     assert plugins.backend_named("four").name == "four"
     with pytest.raises(BackendNotInstalledError, match=r"supports 2 to 4; upgrade that package: pip .* 'my-one'"):
@@ -221,6 +221,6 @@ def test_invalid_names_of_frameworks_are_an_argument_error(names: Any) -> None:
 
 def test_a_plugin_with_a_bad_version_is_left_out_and_the_others_go_on(install: Any) -> None:
     install("bad", "a-bad", backends=lambda: [backend("bad", "profilerkit", api_version="two")])
-    install("fine", "b-fine", backends=offering(backend("fine", "profilerkit")))
+    install("fine", "b-fine", backends=make_offering(backend("fine", "profilerkit")))
     with pytest.warns(PluginWarning, match="hook profilerkit_backends of plugin 'bad' of a-bad 1.0 raised ArgumentErr"):
         assert found(FakeModel()) == "fine"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from hook_plugins import loader
-from plugin_fixtures import FAKE, ComputeDepth, EntryPoints, offering, raising
+from plugin_fixtures import FAKE, ComputeDepth, EntryPoints, make_offering, make_raising
 
 from profilerkit import (
     Comparison,
@@ -39,7 +39,7 @@ def test_renderers_are_found_by_the_hook(install: Any, core: None) -> None:
         return f"details={details}"
 
     mine = [RendererInfo("shout", lambda: shout), RendererInfo("detailed", lambda: detailed, "with options")]
-    install("mine", backends=offering(FAKE), renderers=offering(*mine))
+    install("mine", backends=make_offering(FAKE), renderers=make_offering(*mine))
     report = profile(FakeModel())
     assert renderer("shout")(report) == "Report!"
     assert render(report, "shout", details=True) == "Report!"
@@ -65,7 +65,11 @@ def test_no_renderer_at_all_is_an_error(entry_points: EntryPoints) -> None:
 
 
 def test_a_renderer_that_cannot_be_loaded_gives_the_reason(install: Any) -> None:
-    install("plot", "my-plots", renderers=offering(RendererInfo("plot", raising(ImportError("No module 'plotlib'")))))
+    install(
+        "plot",
+        "my-plots",
+        renderers=make_offering(RendererInfo("plot", make_raising(ImportError("No module 'plotlib'")))),
+    )
     message = "renderer 'plot' of plugin 'plot' of my-plots 1.0 cannot be used .ImportError: No module 'plotlib'"
     with pytest.raises(NotOfferedError, match=message):
         renderer("plot")
@@ -85,7 +89,7 @@ def test_profilerkits_own_renderers_and_loaders_come_through_the_hooks(entry_poi
 
 
 def test_loaders_of_other_packages_take_precedence(install: Any, core: None) -> None:
-    install("hub", "my-hub", model_loaders=offering(loader("hub", "hub:", lambda spec: spec.removeprefix("hub:"))))
+    install("hub", "my-hub", model_loaders=make_offering(loader("hub", "hub:", lambda spec: spec.removeprefix("hub:"))))
     assert loaders.load_model("hub:net") == "net", "our own loader of modules would take it too"
     assert loaders.load_model("json:JSONDecoder").__class__.__name__ == "JSONDecoder"
     assert loaders.find_loader("models/net.py:Net").item.name == "file"
@@ -93,8 +97,8 @@ def test_loaders_of_other_packages_take_precedence(install: Any, core: None) -> 
 
 
 def test_a_text_that_two_packages_accept_is_an_error(install: Any, core: None) -> None:
-    install("a", "one", model_loaders=offering(loader("hub", "hub:")))
-    install("b", "two", model_loaders=offering(loader("hubs", "hub")))
+    install("a", "one", model_loaders=make_offering(loader("hub", "hub:")))
+    install("b", "two", model_loaders=make_offering(loader("hubs", "hub")))
     message = (
         "several model loaders take 'hub:net': 'hub' (plugin 'a' of one 1.0) and 'hubs' (plugin 'b' of two 1.0); "
         "switch one off: PROFILERKIT_DISABLE_PLUGINS=b"
@@ -105,7 +109,7 @@ def test_a_text_that_two_packages_accept_is_an_error(install: Any, core: None) -
 
 
 def test_a_text_that_no_loader_accepts_lists_the_forms(install: Any, core: None) -> None:
-    install("hub", "my-hub", model_loaders=offering(loader("hub", "hub:")))
+    install("hub", "my-hub", model_loaders=make_offering(loader("hub", "hub:")))
     message = "'net' does not say where the model is; give package.module:name or path/to/file.py:name or hub:NAME"
     with pytest.raises(InputError, match=re.escape(message)):
         loaders.load_model("net")
@@ -115,7 +119,7 @@ def test_a_loader_whose_accepts_raises_is_left_out(install: Any, core: None) -> 
     def accepts(spec: str) -> bool:
         raise KeyError("no table")
 
-    install("bad", "worse", model_loaders=offering(LoaderInfo("bad", accepts, str, "bad:NAME")))
+    install("bad", "worse", model_loaders=make_offering(LoaderInfo("bad", accepts, str, "bad:NAME")))
     with pytest.warns(
         PluginWarning, match="model loader 'bad' of plugin 'bad' of worse 1.0 raised KeyError: 'no table'"
     ):
@@ -128,7 +132,7 @@ def test_a_loader_that_fails_is_named(install: Any, core: None) -> None:
             raise InputError("the hub has no 'none'")
         raise OSError("offline")
 
-    install("hub", "my-hub", model_loaders=offering(loader("hub", "hub:", load)))
+    install("hub", "my-hub", model_loaders=make_offering(loader("hub", "hub:", load)))
     with pytest.raises(
         ModelFailedError, match="model loader 'hub' of plugin 'hub' of my-hub 1.0 raised OSError for 'hub:n"
     ):
@@ -170,7 +174,7 @@ def remember(told: list[Any]) -> Callable[[Any], None]:
 def test_plugins_are_notified_once_of_each_result(install: Any) -> None:
     told: list[Report | Comparison] = []
     install("store", "my-store", report_created=remember(told))
-    install("mine", backends=offering(FAKE), profiler_functions=offering(ComputeDepth()))
+    install("mine", backends=make_offering(FAKE), profiler_functions=make_offering(ComputeDepth()))
     report = profile(FakeModel())
     assert told == [report]
     comparison = compare(FakeModel(), FakeModel())
@@ -196,9 +200,9 @@ def test_showing_a_result_is_no_notification(install: Any, core: None, caplog: p
 @pytest.mark.parametrize("error", [OSError("disk full"), SystemExit(1)])
 def test_a_plugin_that_fails_to_store_a_result_does_not_lose_it(install: Any, error: BaseException) -> None:
     told: list[Any] = []
-    install("bad", "a-store", report_created=raising(error))
+    install("bad", "a-store", report_created=make_raising(error))
     install("good", "b-store", report_created=remember(told))
-    install("mine", backends=offering(FAKE), profiler_functions=offering(ComputeDepth()))
+    install("mine", backends=make_offering(FAKE), profiler_functions=make_offering(ComputeDepth()))
     message = "hook profilerkit_report_created of plugin 'bad' of a-store 1.0 raised .*; profilerkit goes on without it"
     with pytest.warns(PluginWarning, match=message):
         report = profile(FakeModel())

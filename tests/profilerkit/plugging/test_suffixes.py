@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plugin_fixtures import offering
+from plugin_fixtures import make_offering
 
 from profilerkit import BackendInfo, BackendNotFoundError, NotOfferedError
 from profilerkit.backend import Backend
@@ -19,18 +19,18 @@ class Opening(FakeBackend):
     """Stands for a backend with files of its own."""
 
 
-def opening(**further: Any) -> BackendInfo:
+def make_opening(**further: Any) -> BackendInfo:
     return BackendInfo("opening", ("opening",), Opening, "opening", **further)
 
 
 @pytest.mark.parametrize("path", ["net.mine", Path("folder") / "net.mine"])
 def test_a_path_with_a_backends_suffix_belongs_to_that_backend(install: Any, path: Any) -> None:
-    install("a", "a-pack", backends=offering(opening(suffixes=(".mine",))))
+    install("a", "a-pack", backends=make_offering(make_opening(suffixes=(".mine",))))
     assert isinstance(find_backend(path), Opening)
 
 
 def test_another_path_needs_the_name_of_a_backend(install: Any) -> None:
-    install("a", "a-pack", backends=offering(opening(suffixes=(".mine",))))
+    install("a", "a-pack", backends=make_offering(make_opening(suffixes=(".mine",))))
     with pytest.raises(BackendNotFoundError, match="the path 'net.other' does not say of which framework the model is"):
         find_backend("net.other")
 
@@ -38,7 +38,7 @@ def test_another_path_needs_the_name_of_a_backend(install: Any) -> None:
 @pytest.mark.parametrize("suffixes", [".mine", ("mine",), (3,)])
 def test_suffixes_are_a_tuple_of_texts_with_a_dot(suffixes: Any) -> None:
     with pytest.raises(ArgumentError, match="give the suffixes of the files that the opening backend opens as a tuple"):
-        opening(suffixes=suffixes)
+        make_opening(suffixes=suffixes)
 
 
 class Counting(FakeBackend):

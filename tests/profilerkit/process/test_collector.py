@@ -39,14 +39,14 @@ def test_the_collector_is_paused_and_goes_on_as_before(enabled: bool) -> None:
 def test_what_is_frozen_is_found_inside_the_block_alone() -> None:
     value = object()
     holder = [value]
-    assert any(each is holder for each in gc.get_referrers(value))
+    assert any(get_referrer is holder for get_referrer in gc.get_referrers(value))
     gc.freeze()
-    assert not any(each is holder for each in gc.get_referrers(value))
+    assert not any(get_referrer is holder for get_referrer in gc.get_referrers(value))
     with pytest.raises(KeyError), frozen_objects_found():
-        assert any(each is holder for each in gc.get_referrers(value))
+        assert any(get_referrer is holder for get_referrer in gc.get_referrers(value))
         raise KeyError
     assert gc.get_freeze_count()
-    assert not any(each is holder for each in gc.get_referrers(value))
+    assert not any(get_referrer is holder for get_referrer in gc.get_referrers(value))
 
 
 @pytest.mark.usefixtures("nothing_is_frozen")
@@ -57,7 +57,7 @@ def test_where_nothing_is_frozen_nothing_is() -> None:
 
 
 def _is_young(value: object) -> bool:
-    return any(each is value for each in gc.get_objects(generation=0))
+    return any(get_object is value for get_object in gc.get_objects(generation=0))
 
 
 @pytest.mark.usefixtures("nothing_is_frozen")
@@ -67,7 +67,7 @@ def test_aged_objects_are_old_and_nothing_is_frozen() -> None:
         assert _is_young(value)
         objects_aged()
         assert not _is_young(value)
-        assert any(each is value for each in gc.get_objects(generation=2))
+        assert any(get_object is value for get_object in gc.get_objects(generation=2))
         assert _is_young(later := [value])
         assert later
     assert not gc.get_freeze_count()

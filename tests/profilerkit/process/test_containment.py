@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plugin_fixtures import EntryPoints, add_entry_point, info, offering, raising
+from plugin_fixtures import EntryPoints, add_entry_point, info, make_offering, make_raising
 
 from profilerkit import (
     BackendInfo,
@@ -24,11 +24,11 @@ from profilerkit import (
     compare,
     profile,
 )
-from profilerkit.cost import Cost, evaluated
+from profilerkit.cost import Cost, evaluate_formula
 from profilerkit.plugging import offers as plugins
 from profilerkit.plugging.loaders import load_model
 from profilerkit.plugging.manager import PluginInfo
-from profilerkit.process.containment import contained, notes_of
+from profilerkit.process.containment import collect_notes, contained
 from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 
@@ -75,8 +75,8 @@ def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def warned_of(warned: list[Any], text: str) -> bool:
-    return any(text in str(each.message) for each in warned)
+def is_warned(warned: list[Any], text: str) -> bool:
+    return any(text in str(warning.message) for warning in warned)
 
 
 def test_a_module_that_raises_at_import_is_left_out(
@@ -91,11 +91,11 @@ def test_a_module_that_raises_at_import_is_left_out(
     (tmp_path / "escaping_plugin.py").write_text("raise raised_at_import")
     monkeypatch.syspath_prepend(str(tmp_path))
     add_entry_point(entry_points, "bad", "escaping_plugin", "worse")
-    install("fine", "zz-fine", backends=offering(info("mine", "profilerkit")))
+    install("fine", "zz-fine", backends=make_offering(info("mine", "profilerkit")))
     with pytest.warns(PluginWarning) as warned:
         assert plugins.find_backend(FakeModel()).name == "mine"
-    assert warned_of(warned.list, f"plugin 'bad' of worse 1.0 cannot be loaded ({error_text}) and is left out")
-    assert warned_of(warned.list, WAY_OUT)
+    assert is_warned(warned.list, f"plugin 'bad' of worse 1.0 cannot be loaded ({error_text}) and is left out")
+    assert is_warned(warned.list, WAY_OUT)
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,10 @@ def test_a_module_that_raises_at_import_is_left_out(
     [
         ("backends", plugins.backends),
         ("profiler_functions", lambda: plugins.default_functions(FakeBackend())),
-        ("status_keys", plugins.offered_status_keys),
-        ("op_costs", lambda: plugins.equipped(FakeBackend())),
-        ("renderers", plugins.offered_renderers),
-        ("model_loaders", plugins.offered_loaders),
+        ("status_keys", plugins.list_status_keys),
+        ("op_costs", lambda: plugins.equip(FakeBackend())),
+        ("renderers", plugins.list_renderers),
+        ("model_loaders", plugins.list_loaders),
         ("configure", plugins.manager),
         ("report_created", lambda: plugins.announce("a report")),  # type: ignore[arg-type]
     ],
@@ -118,11 +118,11 @@ def test_a_hook_that_raises_is_left_out(
     error: BaseException,
     error_text: str,
 ) -> None:
-    install("bad", "worse", **{hook: raising(error)})
+    install("bad", "worse", **{hook: make_raising(error)})
     with pytest.warns(PluginWarning) as warned:
         ask()
-    assert warned_of(warned.list, f"hook profilerkit_{hook} of plugin 'bad' of worse 1.0 raised {error_text};")
-    assert warned_of(warned.list, WAY_OUT)
+    assert is_warned(warned.list, f"hook profilerkit_{hook} of plugin 'bad' of worse 1.0 raised {error_text};")
+    assert is_warned(warned.list, WAY_OUT)
 
 
 def test_claims_and_load_of_a_backend(install: Any, error: BaseException, error_text: str) -> None:
@@ -130,11 +130,11 @@ def test_claims_and_load_of_a_backend(install: Any, error: BaseException, error_
         raise error
 
     bad = BackendInfo("bad", ("profilerkit",), FakeBackend, "bad", claims)
-    install("bad", "worse", backends=offering(bad, info("good", "profilerkit")))
+    install("bad", "worse", backends=make_offering(bad, info("good", "profilerkit")))
     with pytest.warns(PluginWarning, match=re.escape(f"raised {error_text}; it is left out; {WAY_OUT}")):
         assert plugins.find_backend(FakeModel()).name == "good"
-    broken = BackendInfo("broken", (), raising(error), "broken")
-    install("broken", "breaking", backends=offering(broken))
+    broken = BackendInfo("broken", (), make_raising(error), "broken")
+    install("broken", "breaking", backends=make_offering(broken))
     plugins.forget()
     with pytest.raises(BackendNotInstalledError) as caught:
         plugins.backend_named("broken")
@@ -149,7 +149,7 @@ def test_renderers(install: Any, core: None, error: BaseException, error_text: s
     install(
         "bad",
         "worse",
-        renderers=offering(RendererInfo("draws", lambda: draw), RendererInfo("loads", raising(error))),
+        renderers=make_offering(RendererInfo("draws", lambda: draw), RendererInfo("loads", make_raising(error))),
     )
     report = profile(FakeModel(), X, backend=FakeBackend(), metrics=[])
     with pytest.raises(
@@ -166,7 +166,7 @@ def test_model_loaders(install: Any, core: None, error: BaseException, error_tex
     def raise_it(spec: str) -> Any:
         raise error
 
-    install("bad", "worse", model_loaders=offering(LoaderInfo("bad", raise_it, raise_it, "bad:...")))
+    install("bad", "worse", model_loaders=make_offering(LoaderInfo("bad", raise_it, raise_it, "bad:...")))
     with pytest.warns(
         PluginWarning, match=re.escape(f"model loader 'bad' of plugin 'bad' of worse 1.0 raised {error_text}")
     ):
@@ -177,7 +177,7 @@ def test_a_model_loader_that_loads(install: Any, core: None, error: BaseExceptio
     def raise_it(spec: str) -> Any:
         raise error
 
-    install("bad", "worse", model_loaders=offering(LoaderInfo("bad", lambda spec: True, raise_it, "bad:...")))
+    install("bad", "worse", model_loaders=make_offering(LoaderInfo("bad", lambda spec: True, raise_it, "bad:...")))
     with pytest.raises(ModelFailedError) as caught:
         load_model("collections:OrderedDict")
     assert type(error).__name__ in str(caught.value)
@@ -214,13 +214,13 @@ def test_cost_formulas(install: Any, error: BaseException, error_text: str) -> N
         raise error
 
     install("bad", "worse", op_costs=lambda: {"attend": formula})
-    plugins.equipped(Priced())
+    plugins.equip(Priced())
     with pytest.raises(CostFormulaError) as caught:
-        evaluated("attend", lambda: taken["attend"]((1,), out=(1,)), lambda: "(1,)")
+        evaluate_formula("attend", lambda: taken["attend"]((1,), out=(1,)), lambda: "(1,)")
     assert f"raised {error_text}" in str(caught.value)
     assert "plugin 'bad' of worse 1.0" in str(caught.value) or not isinstance(error, Exception)
     with pytest.raises(CostFormulaError, match=type(error).__name__):
-        evaluated("mine", lambda: formula((1,), out=(1,)), lambda: "(1,)")
+        evaluate_formula("mine", lambda: formula((1,), out=(1,)), lambda: "(1,)")
 
 
 # Interruption ---------------------------------------------------------------------------------------------------------
@@ -243,17 +243,17 @@ class ComputeForEver(ComputeDepth):
         ({"configure": interrupt}, plugins.manager, "hook profilerkit_configure"),
         ({"report_created": interrupt}, lambda: Profiler(FakeModel(), backend=FakeBackend()).report(), "hook profi"),
         (
-            {"backends": offering(BackendInfo("slow", ("profilerkit",), interrupt, "slow"))},
+            {"backends": make_offering(BackendInfo("slow", ("profilerkit",), interrupt, "slow"))},
             lambda: plugins.find_backend(FakeModel()),
             "loading the slow backend",
         ),
         (
-            {"renderers": offering(RendererInfo("slow", lambda: interrupt))},
+            {"renderers": make_offering(RendererInfo("slow", lambda: interrupt))},
             lambda: render(profile(FakeModel(), X, backend=FakeBackend(), metrics=[]), "slow"),
             "renderer 'slow'",
         ),
         (
-            {"model_loaders": offering(LoaderInfo("slow", lambda spec: True, interrupt, "slow"))},
+            {"model_loaders": make_offering(LoaderInfo("slow", lambda spec: True, interrupt, "slow"))},
             lambda: load_model("slow"),
             "model loader 'slow'",
         ),
@@ -274,18 +274,18 @@ def test_an_interruption_names_the_plugin_that_was_running(
     install("bad", "worse", **hooks)
     with pytest.raises(KeyboardInterrupt) as caught:
         ask()
-    (note,) = notes_of(caught.value)
+    (note,) = collect_notes(caught.value)
     assert note.startswith(f"profilerkit was waiting for {waiting}")
     assert note.endswith(f"of plugin 'bad' of worse 1.0; {WAY_OUT}")
 
 
 def test_an_interruption_says_nothing_of_profilerkits_own_plugins() -> None:
     """The user called what was running then; to leave out "core" or the backend is no advice."""
-    own = next(offer.plugin for offer in plugins.offered_renderers() if offer.item.name == "console")
+    own = next(offer.plugin for offer in plugins.list_renderers() if offer.item.name == "console")
     assert own.is_own
     with pytest.raises(KeyboardInterrupt) as caught, contained(own, "renderer 'console'"):
         raise KeyboardInterrupt
-    assert notes_of(caught.value) == []
+    assert collect_notes(caught.value) == []
 
 
 def test_an_interrupted_loading_starts_again(install: Any) -> None:
@@ -308,7 +308,7 @@ def test_an_interruption_of_the_users_code_has_no_note() -> None:
     function = ComputeForEver(SystemExit())
     with pytest.raises(KeyboardInterrupt) as caught:
         profile(FakeModel(), X, backend=FakeBackend(), functions=function, metrics="depth")
-    assert notes_of(caught.value) == []
+    assert collect_notes(caught.value) == []
 
 
 def test_the_workaround_for_each_kind_of_plugin() -> None:

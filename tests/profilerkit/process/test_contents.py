@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profilerkit.process.contents import Contents, contents_of
+from profilerkit.process.contents import Contents, list_contents
 
 
 @dataclass
@@ -108,37 +108,37 @@ CHANGES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_in_place_is_seen(change: str) -> None:
     value, apply = CHANGES[change]
-    before = contents_of(value)
-    assert contents_of(value) == before
+    before = list_contents(value)
+    assert list_contents(value) == before
     apply(value)
-    assert contents_of(value) != before
+    assert list_contents(value) != before
 
 
 def test_equal_values_are_equal() -> None:
     shared = object()
     first, second = ({"sizes": [1, (2.0, "a")], "object": shared, "settings": Settings()} for _ in range(2))
-    assert contents_of(first) == contents_of(second)
+    assert list_contents(first) == list_contents(second)
 
 
 def test_what_leads_back_to_itself_ends() -> None:
     circle: list[Any] = [1]
     circle.append(circle)
-    before = contents_of(circle)
-    assert contents_of(circle) == before
+    before = list_contents(circle)
+    assert list_contents(circle) == before
     circle[0] = 2
-    assert contents_of(circle) != before
+    assert list_contents(circle) != before
 
 
 def test_what_cannot_be_read_is_compared_by_identity() -> None:
     value = Raising()
-    assert contents_of(value) == contents_of(value) != contents_of(Raising())
+    assert list_contents(value) == list_contents(value) != list_contents(Raising())
 
 
 def test_what_was_looked_at_is_not_kept_alive() -> None:
     value = SimpleNamespace(part=Raising())
-    before = contents_of(value)
+    before = list_contents(value)
     value.part = Raising()
-    assert contents_of(value) != before
+    assert list_contents(value) != before
 
 
 COUNT = {"a": 1}
@@ -234,7 +234,7 @@ class Proxy:
 def test_a_proxy_of_a_dict_is_read() -> None:
     wrapped = {"a": 1}
     proxy = Proxy(wrapped)
-    before = contents_of(proxy)
-    assert contents_of(proxy) == before
+    before = list_contents(proxy)
+    assert list_contents(proxy) == before
     wrapped["a"] = 2
-    assert contents_of(proxy) != before
+    assert list_contents(proxy) != before

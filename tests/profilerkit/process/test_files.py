@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from profilerkit.process.files import obstacle, write_bytes, write_text, written_elsewhere
+from profilerkit.process.files import obstacle, write_bytes, write_elsewhere, write_text
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes, links and devices are those of POSIX")
 
@@ -23,7 +23,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def mode_of(path: Path) -> int:
+def read_mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
@@ -35,7 +35,7 @@ def test_a_new_file_gets_the_usual_mode(mask: int, tmp_path: Path) -> None:
         assert os.umask(mask) == mask
     finally:
         os.umask(before)
-    assert mode_of(tmp_path / "new") == 0o666 & ~mask
+    assert read_mode(tmp_path / "new") == 0o666 & ~mask
     assert (tmp_path / "new").read_bytes() == b"text\n"
     assert names(tmp_path) == ["new"]
 
@@ -46,7 +46,7 @@ def test_the_mode_of_a_file_stays(mode: int, tmp_path: Path) -> None:
     target.write_text("old")
     target.chmod(mode)
     write_bytes(target, b"new")
-    assert mode_of(target) == mode
+    assert read_mode(target) == mode
     assert target.read_bytes() == b"new"
     assert names(tmp_path) == ["report"]
 
@@ -77,7 +77,7 @@ def test_symbolic_links_stay_and_their_targets_are_written(exists: bool, relativ
     assert second.is_symlink()
     assert target.read_text() == "new\n"
     assert not target.is_symlink()
-    assert not exists or mode_of(target) == 0o600
+    assert not exists or read_mode(target) == 0o600
     assert names(tmp_path / "here") == ["link", "second"]
     assert names(tmp_path / "elsewhere") == ["real"]
 
@@ -196,7 +196,7 @@ def test_a_read_only_file_is_refused_for_the_superuser_too(linked: bool, tmp_pat
     with pytest.raises(PermissionError, match="the file is read-only") as caught:
         write_text(name, "new")
     assert caught.value.filename == str(name)
-    assert (target.read_text(), mode_of(target)) == ("old", 0o444)
+    assert (target.read_text(), read_mode(target)) == ("old", 0o444)
 
 
 def test_the_other_hard_links_keep_the_old_content(tmp_path: Path) -> None:
@@ -320,13 +320,13 @@ def test_files_that_other_code_writes_follow_the_same_rules(tmp_path: Path) -> N
     target = tmp_path / "trace.json.gz"
     target.write_text("old")
     target.chmod(0o600)
-    with written_elsewhere(target) as scratch:
+    with write_elsewhere(target) as scratch:
         assert scratch.endswith(".json.gz")
         assert target.read_text() == "old"
         Path(scratch).write_bytes(b"new")
-    assert (target.read_bytes(), mode_of(target)) == (b"new", 0o600)
+    assert (target.read_bytes(), read_mode(target)) == (b"new", 0o600)
     assert not Path(scratch).parent.exists()
-    with pytest.raises(ZeroDivisionError), written_elsewhere(target) as scratch:
+    with pytest.raises(ZeroDivisionError), write_elsewhere(target) as scratch:
         Path(scratch).write_bytes(b"half")
         raise ZeroDivisionError
     assert target.read_bytes() == b"new"

@@ -274,7 +274,7 @@ def test_formulas_that_another_thread_is_adding_are_complete_in_the_child(monkey
     costs = {name: lambda *shapes: Cost(1, 2) for name in ("one", "two")}
     monkeypatch.setattr(offered_formulas, "_formulas", {})
     monkeypatch.setattr(offered_formulas, "manager", lambda: SimpleNamespace(implementing=lambda hook: {plugin: []}))
-    monkeypatch.setattr(offered_formulas, "results_of", lambda hook, without, **given: [Offer(plugin, costs)])
+    monkeypatch.setattr(offered_formulas, "call_hook", lambda hook, without, **given: [Offer(plugin, costs)])
     table = CostRegistry("slow")
     entered, leave = threading.Event(), threading.Event()
 
@@ -287,11 +287,11 @@ def test_formulas_that_another_thread_is_adding_are_complete_in_the_child(monkey
                 table.register(name, formula, override=False)
 
     backend = Slow()
-    worker = threading.Thread(target=offered_formulas.equipped, args=(backend,))
+    worker = threading.Thread(target=offered_formulas.equip, args=(backend,))
     worker.start()
     assert entered.wait(60)
     assert (
-        result_in_child(lambda: (sorted(table), plugin in offered_formulas._formulas_of(backend)))
+        result_in_child(lambda: (sorted(table), plugin in offered_formulas._find_formulas(backend)))
         == "(['one', 'two'], True)"
     )
     assert list(table) == ["one"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profilerkit.process.modules import modules_of
+from profilerkit.process.modules import import_modules
 
 
 def test_modules_are_found_in_the_order_of_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,5 +17,5 @@ def test_modules_are_found_in_the_order_of_their_names(tmp_path: Path, monkeypat
     (package / "left_out.py").write_text("raise AssertionError('imported')\n")
     (package / "data.txt").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    found = modules_of(package.name, [str(package)], but=("left_out",))
+    found = import_modules(package.name, [str(package)], but=("left_out",))
     assert [(name, module.NAME) for name, module in found.items()] == [("first", "first"), ("second", "second")]

@@ -149,7 +149,7 @@ def test_an_interrupt_that_python_drops_is_raised_at_the_end() -> None:
 
 
 @contextmanager
-def raised_at_the_first_line(code: CodeType) -> Iterator[None]:
+def raise_at_the_first_line(code: CodeType) -> Iterator[None]:
     """Raise an interrupt where this code begins, the first time: there an error of another thread may come."""
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
@@ -176,13 +176,13 @@ def test_the_end_of_a_whole_call_may_be_kept_from_beginning() -> None:
         restored(lambda: done.append("put back")).__enter__()
 
     with own_handler():
-        with pytest.raises(KeyboardInterrupt), raised_at_the_first_line(_WholeCall.__exit__.__code__):
+        with pytest.raises(KeyboardInterrupt), raise_at_the_first_line(_WholeCall.__exit__.__code__):
             call()
         assert done == ["put back"]
 
 
 @contextmanager
-def switched_off(setting: dict[str, Any]) -> Iterator[None]:
+def switch_off(setting: dict[str, Any]) -> Iterator[None]:
     """Switch a setting of another library's off, as those do."""
     setting["on"] = False
     try:
@@ -198,8 +198,8 @@ def test_a_generator_that_was_not_ended_is_ended_before_all_is_put_back(code: An
     error, stack = None, ExitStack()
     try:
         with restored(lambda: setting.update(on=True)):
-            stack.enter_context(switched_off(setting))
-            with raised_at_the_first_line(code.__code__):
+            stack.enter_context(switch_off(setting))
+            with raise_at_the_first_line(code.__code__):
                 stack.close()
     except KeyboardInterrupt as interrupted:
         error = interrupted

@@ -7,7 +7,7 @@ import pytest
 from profilerkit.arguments.checks import at_least
 from profilerkit.piping.status import Outcome
 from profilerkit.plugging.guards import _Implementation
-from profilerkit.plugging.sources import PluginInfo, answer_of
+from profilerkit.plugging.sources import PluginInfo, ask_plugin
 from profilerkit.results.report import StatusRecord
 from profilerkit_metrics import TotalParams
 
@@ -35,7 +35,7 @@ def test_an_argument_is_not_refused() -> None:
 
 def test_a_plugin_is_not_left_out() -> None:
     with pytest.raises(MemoryError):
-        answer_of(SOME, "its loader", _fail)
+        ask_plugin(SOME, "its loader", _fail)
     with pytest.raises(MemoryError):
         _Implementation("profilerkit_backends", SOME, _fail, is_wrapper=False).call()
 

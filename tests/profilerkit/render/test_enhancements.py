@@ -13,7 +13,7 @@ from profilerkit.trace.records import LayerTable
 LESS, MORE, DIFFERENCE = Comparative.RECIPROCAL, Comparative.DIV, Comparative.DIFF
 
 
-def compared(reference: object, other: object, comparative: Comparative, **facts: object) -> Comparison:
+def compare_values(reference: object, other: object, comparative: Comparative, **facts: object) -> Comparison:
     def report(name: str, value: object) -> Report:
         state = {"completeness": Completeness.COMPLETE, "unit": "", **(facts if name == "Other" else {})}
         record = StatusRecord("key", "Key", "", value, str(value), comparative=comparative, **state)  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ def compared(reference: object, other: object, comparative: Comparative, **facts
 def test_a_ratio_is_above_1_and_says_which_way(
     reference: float, other: float, comparative: Comparative, text: str, mark: str
 ) -> None:
-    assert enhancement_in_words(compared(reference, other, comparative), "key", 0) == (text, mark)
+    assert enhancement_in_words(compare_values(reference, other, comparative), "key", 0) == (text, mark)
 
 
 @pytest.mark.parametrize(
@@ -61,24 +61,24 @@ def test_a_ratio_is_above_1_and_says_which_way(
     ],
 )
 def test_a_bound_is_a_verdict_only_where_it_is_one(reference: int, other: int, text: str, mark: str) -> None:
-    comparison = compared(reference, other, LESS, completeness=Completeness.PARTIAL, missing=("op",))
+    comparison = compare_values(reference, other, LESS, completeness=Completeness.PARTIAL, missing=("op",))
     assert enhancement_in_words(comparison, "key", 0) == (text, mark)
 
 
 def test_a_measured_ratio_has_its_interval_the_same_way_round() -> None:
     slow, fast = Measurement((4.0,) * 10, session=1), Measurement((2.0,) * 10, session=1)
-    assert enhancement_in_words(compared(fast, slow, LESS), "key", 0) == ("2x more, worse [2, 2]", "worse")
-    assert enhancement_in_words(compared(slow, fast, LESS), "key", 0) == ("2x less, better [2, 2]", "better")
+    assert enhancement_in_words(compare_values(fast, slow, LESS), "key", 0) == ("2x more, worse [2, 2]", "worse")
+    assert enhancement_in_words(compare_values(slow, fast, LESS), "key", 0) == ("2x less, better [2, 2]", "better")
     varied = Measurement((3.0, 4.0) * 5 + (4.0,), session=1)
     base = Measurement((2.0,) * 11, session=1)
-    assert enhancement_in_words(compared(base, varied, LESS), "key", 0)[0] == "2x more, worse [1.5, 2]"
+    assert enhancement_in_words(compare_values(base, varied, LESS), "key", 0)[0] == "2x more, worse [1.5, 2]"
 
 
 def test_no_verdict_without_a_difference_or_with_few_samples() -> None:
     one, two = Measurement((1.0, 2.0) * 5, session=1), Measurement((2.0, 1.0) * 5, session=1)
-    assert enhancement_in_words(compared(one, two, LESS), "key", 0) == ("≈ the same", "")
+    assert enhancement_in_words(compare_values(one, two, LESS), "key", 0) == ("≈ the same", "")
     few, other = Measurement((1.0, 1.0), session=1), Measurement((2.0, 2.0), session=1)
-    assert enhancement_in_words(compared(few, other, LESS), "key", 0) == ("2x more [2 to 2]", "")
+    assert enhancement_in_words(compare_values(few, other, LESS), "key", 0) == ("2x more [2 to 2]", "")
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_what_stands_out_on_a_terminal() -> None:
     assert RED in render(one(None, Completeness.FAILED), color=True)
     assert YELLOW in render(one(3, Completeness.PARTIAL), color=True)
     assert YELLOW in render(one(noisy), color=True)
-    assert GREEN in render(compared(8, 2, LESS), color=True)
-    assert RED in render(compared(2, 8, LESS), color=True)
+    assert GREEN in render(compare_values(8, 2, LESS), color=True)
+    assert RED in render(compare_values(2, 8, LESS), color=True)
     plain = render(one(3), color=True)
     assert not any(color in plain for color in (RED, YELLOW, GREEN))
 
 
 def test_text_is_plain_unless_color_is_requested() -> None:
-    for result in (one(None, Completeness.FAILED), compared(8, 2, LESS)):
+    for result in (one(None, Completeness.FAILED), compare_values(8, 2, LESS)):
         assert "\x1b" not in str(result)
         assert "\x1b" not in render(result)
         assert "\x1b" not in render(result, "markdown", color=True)

@@ -54,7 +54,7 @@ def test_a_share_has_one_digit_behind_the_point() -> None:
     row = {"path": "", "type": "Net", "depth": 0, "calls": 1, "params": 1, "macs": 1, "flops": 1, "is_leaf": True}
     small = {**row, "path": "small", "depth": 1}
     times = [(row, 3.0), (small, 0.0001)]  # 1 in 30,000, and half a per mille is the least that is shown
-    layers = [{**each, "forward_seconds": seconds, "forward_seconds_share": seconds / 3} for each, seconds in times]
+    layers = [{**time, "forward_seconds": seconds, "forward_seconds_share": seconds / 3} for time, seconds in times]
     grid = layer_grid(LayerTable(layers))
     column = grid.titles.index("Share of\nforward")
     assert [cells[column] for cells in grid.rows] == ["100.0 %", "<0.1 %"]

@@ -17,7 +17,7 @@ from drawn_reports import HOSTILE_NAMES, STUDENT, TEACHER, Tags, layers, record
 from slow_ones import slow_ones
 
 from profilerkit import Comparison, Completeness, Report
-from profilerkit.plugging.offers import offered_renderers
+from profilerkit.plugging.offers import list_renderers
 from profilerkit.render import render
 from profilerkit.render.grids import visible
 from profilerkit.results.saving import parse
@@ -25,7 +25,7 @@ from profilerkit.trace.records import LayerTable
 
 GOLDEN = Path(__file__).parent / "golden"
 #: The forms that are text and say all that a report says; a browser test of its own looks at pages.
-FORMS = [offer.item.name for offer in offered_renderers() if offer.plugin.name == "core"]
+FORMS = [offer.item.name for offer in list_renderers() if offer.plugin.name == "core"]
 
 
 RESULTS: dict[str, Report | Comparison] = {"report": TEACHER, "comparison": Comparison(TEACHER, (STUDENT,))}

@@ -54,7 +54,7 @@ def record(key: str, value: object, shown: str = "1", **facts: Any) -> StatusRec
 
 
 def report(*records: StatusRecord, name: str = "Net", **facts: Any) -> Report:
-    return Report(name, "fake", "module.Model", {each.key: each for each in records}, **facts)
+    return Report(name, "fake", "module.Model", {one_record.key: one_record for one_record in records}, **facts)
 
 
 def body(text: str) -> list[str]:
@@ -137,14 +137,15 @@ def test_minus_one_is_the_innermost_and_too_deep_is_the_deepest() -> None:
     assert [row["path"] for row in times.top(1)] == ["l29"], "a table of times is ranked by own time"
 
 
-def timed(operator: str, layer: str, seconds: float, own: float) -> OperatorTime:
+def make_timed(operator: str, layer: str, seconds: float, own: float) -> OperatorTime:
     kernels = (KernelTime(operator, 2, (own,)), KernelTime("inner", 2, (seconds - own,)))
     return OperatorTime(operator, layer, "forward", 2, (seconds,), kernels)
 
 
 OPERATORS = OperatorTimeTable(
     OperatorTimes(
-        (timed("conv", "a", 4.0, 1.0), timed("conv", "b", 2.0, 0.5), timed("add", "b", 2.0, 2.0)), {"forward": (8.0,)}
+        (make_timed("conv", "a", 4.0, 1.0), make_timed("conv", "b", 2.0, 0.5), make_timed("add", "b", 2.0, 2.0)),
+        {"forward": (8.0,)},
     ),
     [Work(10, 20), Work(5, 10), Work(None, None, "unknown")],
     {},

@@ -37,11 +37,11 @@ def without_inputs() -> Report:
     return profile(nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8)), metrics=METRICS)
 
 
-def raising() -> Report:
+def profile_raising() -> Report:
     return profile(Raising(), torch.zeros(1, 8), metrics=METRICS)
 
 
-REPORTS = {"without inputs": without_inputs, "raising": raising}
+REPORTS = {"without inputs": without_inputs, "raising": profile_raising}
 WORK = ("macs", "flops", "own_macs", "own_flops", "bytes_read", "bytes_written", "macs_share", "flops_share")
 
 
@@ -84,7 +84,7 @@ def test_the_tree_says_that_the_model_did_not_run_to_its_end(made: str) -> None:
 
 
 def test_the_tree_shows_what_ran_before_the_error() -> None:
-    lines = render(raising(), "tree").splitlines()
+    lines = render(profile_raising(), "tree").splitlines()
     assert "first: Linear" in lines[2]
     assert lines[2].endswith("[1, 8], 72 params (50.0 %), called once, not counted")
     assert lines[3].endswith("72 params (50.0 %), not counted")

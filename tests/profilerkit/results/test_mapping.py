@@ -16,7 +16,7 @@ def record(key: str, value: object, shown: str = "", **facts: object) -> StatusR
 
 
 def report(name: str, *records: StatusRecord, **facts: object) -> Report:
-    return Report(name, "fake", "module.Model", {each.key: each for each in records}, **facts)  # type: ignore[arg-type]
+    return Report(name, "fake", "module.Model", {one_record.key: one_record for one_record in records}, **facts)  # type: ignore[arg-type]
 
 
 TIME = Measurement((0.002, 0.001, 0.003))

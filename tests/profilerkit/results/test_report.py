@@ -287,7 +287,7 @@ def test_what_must_be_said_of_a_value_is_said_with_its_name() -> None:
     class Half(Metric):
         NAME = "half"
 
-    record = StatusRecord.of(Half().computed(outcome))
+    record = StatusRecord.of(Half().with_outcome(outcome))
     assert record.note == "of half of it"
 
 

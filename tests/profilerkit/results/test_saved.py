@@ -133,7 +133,7 @@ def said(content: bytes) -> str:
     return str(caught.value)
 
 
-def resealed(content: Any) -> bytes:
+def reseal(content: Any) -> bytes:
     """Return a file whose checksum fits: what is wrong in it must be found by itself."""
     from profilerkit.results.saving import _checksum
 
@@ -164,7 +164,7 @@ def cells(table: Any, place: int, **values: Any) -> None:
         table["rows"][place][table["columns"].index(column)] = value
 
 
-def renamed(table: Any, column: str) -> None:
+def rename_column(table: Any, column: str) -> None:
     table["columns"][table["columns"].index(column)] = "other"
 
 
@@ -226,8 +226,11 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda c: cells(c["layers"], 0, output_shapes=[3]),
         "layers.rows[0].output_shapes is (3,), no shapes",
     ),
-    "layers without calls": (lambda c: renamed(c["layers"], "calls"), "layers.columns has no 'calls'"),
-    "operators without names": (lambda c: renamed(c["operators"], "operator"), "operators.columns has no 'operator'"),
+    "layers without calls": (lambda c: rename_column(c["layers"], "calls"), "layers.columns has no 'calls'"),
+    "operators without names": (
+        lambda c: rename_column(c["operators"], "operator"),
+        "operators.columns has no 'operator'",
+    ),
     "operators without counts": (
         lambda c: cells(c["operators"], 1, flops=None),
         "operators.rows[1].flops is None, no number",
@@ -263,7 +266,7 @@ def test_the_field_that_is_wrong_is_named(name: str, report: Report) -> None:
     change, expected = CHANGES[name]
     content = written(report)
     change(content)
-    assert expected in said(resealed(content))
+    assert expected in said(reseal(content))
 
 
 SAMPLES: dict[str, tuple[dict[str, Any], str]] = {
@@ -297,16 +300,16 @@ def test_a_measurement_that_cannot_be_is_named(name: str, report: Report) -> Non
     content = written(report)
     place, status = next((i, s) for i, s in enumerate(content["statuses"]) if s["key"] == "execution_time")
     status["value"].update(change)
-    assert f"statuses[{place}].value.{expected}" in said(resealed(content))
+    assert f"statuses[{place}].value.{expected}" in said(reseal(content))
 
 
 def test_a_comparison_needs_two_reports(comparison: Comparison) -> None:
     content = written(comparison)
     content["reports"].pop()
-    assert "reports: a comparison holds two reports or more" in said(resealed(content))
+    assert "reports: a comparison holds two reports or more" in said(reseal(content))
     content = written(comparison)
     content["reports"][1]["name"] = None
-    assert "reports[1].name: expected `str`, got `null`" in said(resealed(content))
+    assert "reports[1].name: expected `str`, got `null`" in said(reseal(content))
 
 
 def test_a_report_is_not_taken_for_a_comparison(report: Report, tmp_path: Path) -> None:

@@ -71,20 +71,20 @@ MACHINE = Conditions(
 )
 
 
-def timed(*samples: float, session: str | None = "s", machine: Conditions | None = MACHINE) -> Report:
+def make_timed(*samples: float, session: str | None = "s", machine: Conditions | None = MACHINE) -> Report:
     report = profile(model(), X, backend=FakeBackend(), num_iters=6, metrics="execution_time")
     record = report.statuses["execution_time"]
     value = Measurement(samples, session=session, precision=0.02, conditions=machine)
-    execution_time = ExecutionTime().computed(Outcome(value, record.completeness))
+    execution_time = ExecutionTime().with_outcome(Outcome(value, record.completeness))
     return replace(report, statuses={"execution_time": StatusRecord.of(execution_time)}, notes=())
 
 
 @pytest.mark.parametrize("form", ["console", "markdown", "latex", "csv", "html"])
 def test_three_samples_are_a_range_in_every_form(form: str) -> None:
-    drawn = render(timed(0.001, 0.003, 0.002), form, details=True).replace("\\%", "%").replace("&nbsp;", " ")
+    drawn = render(make_timed(0.001, 0.003, 0.002), form, details=True).replace("\\%", "%").replace("&nbsp;", " ")
     assert "ange of 3 samples, 75 %" in drawn
     assert "95 %" not in drawn.partition("<script")[0] if form == "html" else "95 % interval" not in drawn
-    assert timed(0.001, 0.003, 0.002).status("execution_time").shown == "2 ms ±50% [1 to 3, 3 samples]"
+    assert make_timed(0.001, 0.003, 0.002).status("execution_time").shown == "2 ms ±50% [1 to 3, 3 samples]"
 
 
 @pytest.mark.parametrize(
@@ -97,23 +97,23 @@ def test_three_samples_are_a_range_in_every_form(form: str) -> None:
     ],
 )
 def test_noise_is_never_said_to_be_none_nor_more_than_the_value(samples: tuple[float, ...], noise: str) -> None:
-    assert f" {noise} [" in timed(*samples).status("execution_time").shown
+    assert f" {noise} [" in make_timed(*samples).status("execution_time").shown
 
 
 def test_a_noisy_value_is_marked_and_that_it_is_complete_is_not() -> None:
-    color = render(timed(0.001, 0.003, 0.002), "console", color=True)
+    color = render(make_timed(0.001, 0.003, 0.002), "console", color=True)
     assert "\x1b[33m2 ms" in color or "\x1b[33m2 ±50%" in color
     assert "\x1b[33mcomplete" not in color
 
 
 def test_three_samples_are_a_range_in_json() -> None:
-    value = timed(0.001, 0.003, 0.002).to_dict()["statuses"][0]["value"]
+    value = make_timed(0.001, 0.003, 0.002).to_dict()["statuses"][0]["value"]
     assert (value["low"], value["high"], value["coverage"], value["is_range"]) == (0.001, 0.003, 0.75, True)
 
 
 def test_three_pairs_have_no_verdict() -> None:
     """Ratios of 3, 2 and 4: all are above 1, and so are three in four of three coins that fell alike."""
-    comparison = Comparison(timed(0.001, 0.001, 0.001), (timed(0.003, 0.002, 0.004),))
+    comparison = Comparison(make_timed(0.001, 0.001, 0.001), (make_timed(0.003, 0.002, 0.004),))
     shown = " ".join(str(comparison).split())
     assert "3x more [2 to 4]" in shown
     assert "≈" not in shown
@@ -126,22 +126,22 @@ def test_three_pairs_have_no_verdict() -> None:
 
 
 def test_a_noisy_ratio_is_said_below_the_comparison() -> None:
-    first = timed(*[0.001] * 8)
-    other = timed(*(0.001 * factor for factor in (1.0, 1.2, 1.1, 1.1, 1.2, 1.0, 1.1, 1.1)))
+    first = make_timed(*[0.001] * 8)
+    other = make_timed(*(0.001 * factor for factor in (1.0, 1.2, 1.1, 1.1, 1.2, 1.0, 1.1, 1.1)))
     shown = " ".join(str(Comparison(first, (other,))).split())
     assert "Execution Time: noisy: the ratio is precise to ±9.1%, ±1.0% was requested" in shown
 
 
 def test_two_processes_are_said() -> None:
-    first, alike = timed(*[0.001] * 8), timed(*[0.002] * 8)
-    other = timed(*[0.002] * 8, machine=replace(MACHINE, process="q"))
+    first, alike = make_timed(*[0.001] * 8), make_timed(*[0.002] * 8)
+    other = make_timed(*[0.002] * 8, machine=replace(MACHINE, process="q"))
     note = "Each model was measured in a process of its own."
     assert note in " ".join(str(Comparison(first, (other,))).split())
     assert note not in str(Comparison(first, (alike,)))
 
 
 def test_the_machine_stands_beside_each_time() -> None:
-    shown = timed(0.001, 0.003, 0.002).to_text(details=True)
+    shown = make_timed(0.001, 0.003, 0.002).to_text(details=True)
     facts = {line.split("  ")[0].strip(): line.split("  ")[-1].strip() for line in shown.splitlines() if "  " in line}
     assert facts["Processor time"] == "500 ms in 2 s"
     assert facts["Interruptions"] == "7"
@@ -151,12 +151,12 @@ def test_the_machine_stands_beside_each_time() -> None:
 
 
 def test_a_saved_time_has_its_machine(tmp_path: Path) -> None:
-    report = timed(0.001, 0.003, 0.002)
+    report = make_timed(0.001, 0.003, 0.002)
     report.save(str(tmp_path / "report.json"))
     saved = load(str(tmp_path / "report.json"))
     assert isinstance(saved, Report)
     assert saved["execution_time"].conditions == MACHINE
-    unknown = timed(0.001, machine=None)
+    unknown = make_timed(0.001, machine=None)
     unknown.save(str(tmp_path / "unknown.json"))
     saved = load(str(tmp_path / "unknown.json"))
     assert isinstance(saved, Report)

@@ -78,14 +78,14 @@ def model(**options: Any) -> FakeModel:
     return FakeModel([FakeLayer("layer", macs=10, params=5, activation_bytes=8)], **options)
 
 
-def profiled(batch_size: Any, **options: Any) -> Any:
+def profile_sizes(batch_size: Any, **options: Any) -> Any:
     is_timed = batch_size is None or isinstance(batch_size, tuple) or "metrics" not in options
     few: Any = {"num_iters": 4, "warmup": 1} if is_timed else {}
     return profile(model(), FakeTensor((2, 3)), backend=FakeBackend(), batch_size=batch_size, **few, **options)
 
 
 def test_a_report_of_several_batch_sizes() -> None:
-    report = profiled((4, 1, 8))
+    report = profile_sizes((4, 1, 8))
     found = report["batch_sweep"]
     assert [row["batch_size"] for row in found] == [1, 4, 8]
     for row in found:
@@ -107,15 +107,15 @@ def test_a_report_of_several_batch_sizes() -> None:
 
 
 def test_one_batch_size_is_no_sweep() -> None:
-    assert "batch_sweep" not in profiled(4)
-    assert "batch_sweep" not in profiled(None)
-    assert [row["batch_size"] for row in profiled((8,))["batch_sweep"]] == [8], "a sweep of one, if that is wanted"
-    assert [row["batch_size"] for row in profiled(iter((1, 2)))["batch_sweep"]] == [1, 2]
+    assert "batch_sweep" not in profile_sizes(4)
+    assert "batch_sweep" not in profile_sizes(None)
+    assert [row["batch_size"] for row in profile_sizes((8,))["batch_sweep"]] == [8], "a sweep of one, if that is wanted"
+    assert [row["batch_size"] for row in profile_sizes(iter((1, 2)))["batch_sweep"]] == [1, 2]
 
 
 def test_a_sweep_beside_chosen_metrics_and_one_asked_for_by_name() -> None:
-    assert list(profiled((1, 2), metrics=["macs"])) == ["macs", "batch_sweep"]
-    usual = profiled(None, metrics=["batch_sweep"], max_seconds=0.001)["batch_sweep"]
+    assert list(profile_sizes((1, 2), metrics=["macs"])) == ["macs", "batch_sweep"]
+    usual = profile_sizes(None, metrics=["batch_sweep"], max_seconds=0.001)["batch_sweep"]
     assert [row["batch_size"] for row in usual] == [1, 2, 4, 8, 16, 32]
     profiler = Profiler(model(), inputs=FakeTensor((2, 3)), backend=FakeBackend()).register_defaults()
     found = profiler.compute_status("batch_sweep", batch_size=(2, 1), num_iters=3)
@@ -188,7 +188,7 @@ def test_a_sweep_of_which_every_size_fails_has_failed() -> None:
 )
 def test_what_is_no_batch_size_is_said_before_anything_runs(sizes: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        profiled(sizes)
+        profile_sizes(sizes)
 
 
 def test_inputs_that_cannot_be_resized() -> None:
@@ -203,7 +203,7 @@ def test_several_batch_sizes_that_nobody_would_read() -> None:
     with pytest.raises(
         InputError, match=r"batch_size=\(1, 8\): several batch sizes are for a function that takes 'batch_sizes'"
     ):
-        profiled((1, 8), leave_out="batch_sweep")
+        profile_sizes((1, 8), leave_out="batch_sweep")
     profiler = Profiler(model(), inputs=FakeTensor((2, 3)), backend=FakeBackend())
     with pytest.raises(InputError, match="none is registered; register one, or give one batch size"):
         profiler.compute_network_status(batch_size=(1, 8))
@@ -247,21 +247,21 @@ def test_any_function_may_say_which_argument_asks_for_it() -> None:
     plugin = PluginPerSplit()
     manager().register(plugin, name="per_split")
     try:
-        assert "per_split" not in profiled(4)
-        assert profiled(4, splits_to_read=("a", "b"))["per_split"] == "a, b"
-        assert list(profiled(4, metrics=["macs"], splits_to_read=("a",))) == ["macs", "per_split"]
+        assert "per_split" not in profile_sizes(4)
+        assert profile_sizes(4, splits_to_read=("a", "b"))["per_split"] == "a, b"
+        assert list(profile_sizes(4, metrics=["macs"], splits_to_read=("a",))) == ["macs", "per_split"]
         both = compare(
             model(), model(), inputs=FakeTensor((2, 3)), backend=FakeBackend(), metrics=["macs"], splits_to_read="ab"
         )
         assert [report["per_split"] for report in both.reports] == ["a, b", "a, b"]
-        assert profiled(4, metrics=["per_split"])["per_split"] == "all"
+        assert profile_sizes(4, metrics=["per_split"])["per_split"] == "all"
     finally:
         manager().unregister(plugin)
 
 
 def test_an_unknown_name_is_said_before_several_sizes_that_nobody_reads() -> None:
     with pytest.raises(UnknownStatusError, match="unknown status 'batch_sweep'"):
-        profiled((1, 8), leave_out="batch_sweep", metrics=["batch_sweep"])
+        profile_sizes((1, 8), leave_out="batch_sweep", metrics=["batch_sweep"])
 
 
 def test_the_main_path_does_not_know_the_sweep() -> None:
@@ -279,7 +279,7 @@ def test_the_main_path_does_not_know_the_sweep() -> None:
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        profiled(4)
+        profile_sizes(4)
     finally:
         sys.setprofile(before)
     assert entered == ["make_profiler", "_compute_report"]

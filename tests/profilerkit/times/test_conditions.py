@@ -99,7 +99,7 @@ def test_the_governor_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: object)
 
 def test_models_in_turn_have_the_machine_in_common() -> None:
     clock = FakeClock()
-    calls = [clock.taking([0.001]), clock.taking([0.002])]
+    calls = [clock.make_call([0.001]), clock.make_call([0.002])]
     first, second = measure_interleaved(calls, Sampling(num_iters=3, warmup=0, clock=clock))
     assert first.conditions is not None
     assert first.conditions is second.conditions

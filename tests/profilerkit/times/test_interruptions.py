@@ -15,7 +15,7 @@ from profilerkit.times.median import effective_number, median_interval
 DRIFT = [14 + 10 * index / 59 for index in range(60)]
 
 
-def interrupted(samples: Sequence[float], values: dict[int, float]) -> tuple[float, ...]:
+def interrupt(samples: Sequence[float], values: dict[int, float]) -> tuple[float, ...]:
     return tuple(values.get(index, sample) for index, sample in enumerate(samples))
 
 
@@ -23,7 +23,7 @@ def interrupted(samples: Sequence[float], values: dict[int, float]) -> tuple[flo
 @pytest.mark.parametrize("value", [16_268.0, -5_000.0])
 def test_one_sample_is_no_end_of_a_drift(at: int, value: float) -> None:
     """Of 60 samples of 14 to 24 and one far away, the interval lies from 14 to 24."""
-    measured = Measurement(interrupted(DRIFT, {at: value}))
+    measured = Measurement(interrupt(DRIFT, {at: value}))
     assert effective_number(measured.samples) < 30, "the drift is seen beside it"
     low, high = measured.interval
     assert 14 <= low <= measured.median <= high <= 24
@@ -33,13 +33,13 @@ def test_one_sample_is_no_end_of_a_drift(at: int, value: float) -> None:
 @pytest.mark.parametrize("at", [(3, 40), (20, 21), (5, 30, 50)])
 def test_a_twentieth_of_the_samples_may_be_interruptions(at: tuple[int, ...]) -> None:
     slow = {index: 9_000.0 + 400 * number for number, index in enumerate(at)}
-    assert Measurement(interrupted(DRIFT, slow)).interval[1] <= 24
+    assert Measurement(interrupt(DRIFT, slow)).interval[1] <= 24
 
 
 @pytest.mark.parametrize("slow", [4, 10, 30])
 def test_a_second_state_is_no_interruption(slow: int) -> None:
     """Slow samples that are more than a twentieth of all, in a row: the clock changed, and the range has them."""
-    samples = interrupted(DRIFT, dict.fromkeys(range(20, 20 + slow), 500.0))
+    samples = interrupt(DRIFT, dict.fromkeys(range(20, 20 + slow), 500.0))
     assert effective_number(samples) < 30
     assert Measurement(samples).interval[1] == 500
 
@@ -47,7 +47,7 @@ def test_a_second_state_is_no_interruption(slow: int) -> None:
 def test_a_ratio_of_pairs_is_not_carried_by_one_either() -> None:
     reference = Measurement(tuple(DRIFT), session=1)
     other = Measurement(
-        interrupted([2 * (1 + 0.001 * index) * sample for index, sample in enumerate(DRIFT)], {9: 1e5}), session=1
+        interrupt([2 * (1 + 0.001 * index) * sample for index, sample in enumerate(DRIFT)], {9: 1e5}), session=1
     )
     ratio = Ratio.of(reference, other)
     assert ratio.effective_pairs < 60

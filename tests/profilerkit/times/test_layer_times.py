@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from profilerkit import Completeness, ModelInputs, NotOfferedError, Profiler, WithoutValuesError, profile
-from profilerkit.protocols import TimesLayers, offered
+from profilerkit.protocols import TimesLayers, require_capability
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 from profilerkit.times.layer_times import CallTime, LayerTime, LayerTimer, layer_time_table
 from profilerkit_metrics import ComputeLayerTimes
@@ -218,7 +218,7 @@ def test_a_model_without_values_has_no_times(model: FakeModel) -> None:
 def test_a_backend_that_cannot_tell_says_so(model: FakeModel) -> None:
     assert "does not time single layers" in unavailable(model, FakeBackend())[0]
     with pytest.raises(NotOfferedError, match="does not time single layers"):
-        offered(FakeBackend(), TimesLayers).layer_times(model, ModelInputs.of(FakeTensor((1, 3))))
+        require_capability(FakeBackend(), TimesLayers).layer_times(model, ModelInputs.of(FakeTensor((1, 3))))
     said = "the fake backend does not time layers while other code runs the model"
     with pytest.raises(NotOfferedError, match=said):
         Profiler(model, backend=FakeBackend()).layer_times()
@@ -238,7 +238,7 @@ def test_a_profiler_gives_its_backends_timer_for_its_model_or_another(model: Fak
             return TIMES
 
     class Watching(FakeBackend):
-        def timing_layers(self, model: Any) -> LayerTimer:
+        def time_layers(self, model: Any) -> LayerTimer:
             return Timer(model)
 
     profiler, other = Profiler(model, backend=Watching()), FakeModel()
@@ -291,5 +291,7 @@ def test_as_many_passes_are_made_as_fit(
     assert made == passes
     assert len(report["layer_times"].samples("")) == passes[-1]
     assert (
-        any(note in each for each in report.notes) if note else not any("passes fit" in each for each in report.notes)
+        any(note in one_note for one_note in report.notes)
+        if note
+        else not any("passes fit" in one_note for one_note in report.notes)
     )

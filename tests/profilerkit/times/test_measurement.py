@@ -16,7 +16,7 @@ from profilerkit.testing import FakeClock
 from profilerkit.times.sampling import Sampling, measure, measure_interleaved
 
 
-def sampling(clock: FakeClock, **options: float) -> Sampling:
+def make_sampling(clock: FakeClock, **options: float) -> Sampling:
     return Sampling(clock=clock, **options)  # type: ignore[arg-type]
 
 
@@ -85,20 +85,20 @@ def test_no_samples_are_no_measurement() -> None:
     ],
 )
 def test_the_interval_of_the_median_is_the_sign_tests(count: int, interval: tuple[int, int], coverage: float) -> None:
-    measurement = Measurement(shuffled(count))
+    measurement = Measurement(shuffle(count))
     assert measurement.interval == interval
     assert measurement.coverage == pytest.approx(coverage, abs=1e-12)
     assert measurement.is_range == (count < 6)
     assert measurement.effective_samples == count
 
 
-def shuffled(count: int) -> tuple[float, ...]:
+def shuffle(count: int) -> tuple[float, ...]:
     """1, 2, 3, ... in an order in which neighbors are not alike: from the two ends in turn."""
     return tuple(float(place // 2 + 1 if place % 2 else count - place // 2) for place in range(count))
 
 
 def test_the_interval_of_many_samples() -> None:
-    measurement = Measurement(shuffled(2001))
+    measurement = Measurement(shuffle(2001))
     # Normal approximation: 2001 / 2 -+ 1.96 * sqrt(2001) / 2 = 956.7 and 1044.3
     assert measurement.interval == (956.0, 1046.0)
     # 1 - 2 * Phi(-(1000.5 - 956) * 2 / sqrt(2001)), from the error function
@@ -114,9 +114,9 @@ def test_too_few_samples_have_a_range(count: int, name: str) -> None:
 
 
 def test_an_interval_has_the_name_of_its_confidence() -> None:
-    assert Measurement(shuffled(6)).interval_name == "95 % interval"
+    assert Measurement(shuffle(6)).interval_name == "95 % interval"
     assert Measurement((1.0, 3.0, 2.0), confidence=0.7).interval_name == "70 % interval", "three samples reach 75 %"
-    assert Measurement(shuffled(6), confidence=0.99).interval_name == "range of 6 samples, 96.88 %"
+    assert Measurement(shuffle(6), confidence=0.99).interval_name == "range of 6 samples, 96.88 %"
 
 
 def test_samples_that_hang_together_have_a_wider_interval() -> None:
@@ -221,7 +221,7 @@ def test_a_noisy_measurement_says_so() -> None:
 
 def test_steady_calls_stop_at_the_fewest_samples() -> None:
     clock = FakeClock()
-    result = measure(clock.taking([0.001]), sampling(clock))
+    result = measure(clock.make_call([0.001]), make_sampling(clock))
     assert len(result.samples) == 12
     assert result.samples == pytest.approx((0.001,) * 12)
     # The first call is the best so far, the next three bring nothing new.
@@ -231,38 +231,40 @@ def test_steady_calls_stop_at_the_fewest_samples() -> None:
 def test_warm_up_goes_on_while_calls_get_faster() -> None:
     clock = FakeClock()
     times = [0.008, 0.004, 0.002, 0.001, 0.001, 0.001, 0.001]
-    result = measure(clock.taking(times + [0.001] * 100), sampling(clock))
+    result = measure(clock.make_call(times + [0.001] * 100), make_sampling(clock))
     assert result.warmup == pytest.approx(times)
 
 
 def test_warm_up_ends_after_a_quarter_of_the_time() -> None:
     clock = FakeClock()
     shrinking = [2.0**-n for n in range(40)]
-    result = measure(clock.taking(shrinking), sampling(clock, max_seconds=4.0))
+    result = measure(clock.make_call(shrinking), make_sampling(clock, max_seconds=4.0))
     assert result.warmup == (1.0,)
 
 
 def test_noisy_calls_stop_at_the_time_limit() -> None:
     clock = FakeClock()
     draw = random.Random(1)
-    result = measure(clock.taking([draw.uniform(0.01, 0.1) for _ in range(997)]), sampling(clock, max_seconds=1.0))
+    result = measure(
+        clock.make_call([draw.uniform(0.01, 0.1) for _ in range(997)]), make_sampling(clock, max_seconds=1.0)
+    )
     assert 1.0 <= sum(result.samples) + sum(result.warmup) < 1.3
     assert result.warning is not None
 
 
 def test_slow_calls_are_sampled_three_times_at_least() -> None:
     clock = FakeClock()
-    assert len(measure(clock.taking([10.0]), sampling(clock, max_seconds=1.0)).samples) == 3
+    assert len(measure(clock.make_call([10.0]), make_sampling(clock, max_seconds=1.0)).samples) == 3
 
 
 def test_fixed_numbers_are_kept() -> None:
     clock = FakeClock()
-    result = measure(clock.taking([5.0, 1.0]), sampling(clock, num_iters=7, warmup=2, max_seconds=0.1))
+    result = measure(clock.make_call([5.0, 1.0]), make_sampling(clock, num_iters=7, warmup=2, max_seconds=0.1))
     assert (len(result.samples), len(result.warmup)) == (7, 2)
     assert result.warning is None, "who fixes the number of samples knows what he gets"
     assert not result.adaptive
-    assert measure(clock.taking([1.0]), sampling(clock)).adaptive
-    assert measure(clock.taking([1.0]), sampling(clock, num_iters=1, warmup=0)).warmup == ()
+    assert measure(clock.make_call([1.0]), make_sampling(clock)).adaptive
+    assert measure(clock.make_call([1.0]), make_sampling(clock, num_iters=1, warmup=0)).warmup == ()
 
 
 @pytest.mark.parametrize(
@@ -290,7 +292,7 @@ def test_several_calls_take_turns_in_an_order_that_is_drawn() -> None:
         clock.advance(0.001)
 
     calls = [lambda: named("a"), lambda: named("b"), lambda: named("c")]
-    measure_interleaved(calls, sampling(clock, num_iters=600, warmup=0, seed=1))
+    measure_interleaved(calls, make_sampling(clock, num_iters=600, warmup=0, seed=1))
     rounds = ["".join(order[start : start + 3]) for start in range(0, 1800, 3)]
     counts = Counter(rounds)
     assert sorted(counts) == ["abc", "acb", "bac", "bca", "cab", "cba"]
@@ -318,9 +320,9 @@ def test_the_ratio_comes_from_the_pairs() -> None:
     """A machine that slows down tenfold half-way changes neither model's share of each round."""
     clock = FakeClock()
     drift = [1.0] * 10 + [10.0] * 10
-    first = clock.taking([0.002 * slow for slow in drift])
-    second = clock.taking([0.001 * slow for slow in drift])
-    a, b = measure_interleaved([first, second], sampling(clock, num_iters=20, warmup=0))
+    first = clock.make_call([0.002 * slow for slow in drift])
+    second = clock.make_call([0.001 * slow for slow in drift])
+    a, b = measure_interleaved([first, second], make_sampling(clock, num_iters=20, warmup=0))
     ratio = Ratio.of(a, b)
     assert (ratio.value, ratio.low, ratio.high) == pytest.approx((0.5, 0.5, 0.5))
     assert ratio.paired
@@ -331,8 +333,8 @@ def test_the_ratio_comes_from_the_pairs() -> None:
 def test_a_ratio_is_to_be_known_twice_as_well_as_a_median(spread: float, samples: int) -> None:
     """Ratios of 1 and 1 + 2 * spread in turn: the interval is as wide as they differ, and must be within 2 %."""
     clock = FakeClock()
-    first, second = clock.taking([0.001]), clock.taking([0.001, 0.001 * (1 + 2 * spread)])
-    a, b = measure_interleaved([first, second], sampling(clock, warmup=0, max_seconds=0.030))
+    first, second = clock.make_call([0.001]), clock.make_call([0.001, 0.001 * (1 + 2 * spread)])
+    a, b = measure_interleaved([first, second], make_sampling(clock, warmup=0, max_seconds=0.030))
     ratio = Ratio.of(a, b)
     assert ratio.high - ratio.low == pytest.approx(2 * spread)
     # 0.5 % either way is known well enough at once; 2.5 % never is, until 0.030 s for both together have gone.
@@ -343,24 +345,26 @@ def test_several_calls_share_the_time() -> None:
     clock = FakeClock()
     draw = random.Random(4)
     noisy = [draw.uniform(0.01, 0.1) for _ in range(997)]
-    measured = measure_interleaved([clock.taking(noisy)] * 3, sampling(clock, max_seconds=3.0))
-    assert all(each.warmup for each in measured)
+    measured = measure_interleaved([clock.make_call(noisy)] * 3, make_sampling(clock, max_seconds=3.0))
+    assert all(value.warmup for value in measured)
     assert 3.0 <= clock.now < 3.4, "the last round is finished"
-    assert clock.now == pytest.approx(sum(sum((*each.samples, *each.warmup)) for each in measured))
+    assert clock.now == pytest.approx(sum(sum((*value.samples, *value.warmup)) for value in measured))
 
 
 def test_the_warm_up_of_several_calls_takes_a_quarter_of_the_time() -> None:
     clock = FakeClock()
     faster = [0.25 * 0.94**place for place in range(40)]  # each pass is new, so that warm-up does not end by itself
-    first, second = measure_interleaved([clock.taking(faster), clock.taking(faster)], sampling(clock, max_seconds=8.0))
+    first, second = measure_interleaved(
+        [clock.make_call(faster), clock.make_call(faster)], make_sampling(clock, max_seconds=8.0)
+    )
     assert 1.0 <= sum(first.warmup) < 1.25
     assert 2.0 <= sum(first.warmup) + sum(second.warmup) < 2.25
 
 
 def test_a_slow_comparison_has_three_pairs_and_no_verdict() -> None:
     clock = FakeClock()
-    plan = sampling(clock, max_seconds=1.0)
-    a, b = measure_interleaved([clock.taking([2.0]), clock.taking([3.0])], plan)
+    plan = make_sampling(clock, max_seconds=1.0)
+    a, b = measure_interleaved([clock.make_call([2.0]), clock.make_call([3.0])], plan)
     ratio = Ratio.of(a, b)
     assert (len(a.samples), ratio.value, ratio.low, ratio.high) == (3, 1.5, 1.5, 1.5)
     assert ratio.is_range
@@ -385,7 +389,7 @@ def test_a_call_that_times_itself_is_believed() -> None:
     def run() -> None:
         raise AssertionError("it is to time itself")
 
-    result = measure(Timed(run), sampling(clock, num_iters=3, warmup=2))
+    result = measure(Timed(run), make_sampling(clock, num_iters=3, warmup=2))
     assert (result.samples, result.warmup) == ((0.25,) * 3, (0.25,) * 2)
 
 
@@ -394,7 +398,8 @@ def test_several_calls_stop_when_their_ratio_is_known() -> None:
     draw = random.Random(2)
     speeds = [draw.uniform(0.5, 2.0) for _ in range(997)]
     a, b = measure_interleaved(
-        [clock.taking([0.002 * s for s in speeds]), clock.taking([0.001 * s for s in speeds])], sampling(clock)
+        [clock.make_call([0.002 * s for s in speeds]), clock.make_call([0.001 * s for s in speeds])],
+        make_sampling(clock),
     )
     assert len(a.samples) == len(b.samples)
     assert a.is_noisy, "each alone is"

@@ -13,18 +13,18 @@ def op(operator: str, layer: str, macs: int, flops: int) -> OpRecord:
     return OpRecord(operator, layer, 0, macs, flops, 0, 0, ())
 
 
-def called(order: int, name: str, *inside: CalledOperator, is_free: bool = False) -> tuple[int, CalledOperator]:
+def make_call(order: int, name: str, *inside: CalledOperator, is_free: bool = False) -> tuple[int, CalledOperator]:
     return order, CalledOperator(name, inside, is_free)
 
 
-def timed(
+def make_timed(
     operator: str, layer: str, *calls: tuple[int, CalledOperator], seconds: tuple[float, ...] = (1.0,)
 ) -> OperatorTime:
     return OperatorTime(operator, layer, "forward", len(calls), seconds, called=calls)
 
 
 def trace(*operators: OpRecord, uncounted: tuple[str, ...] = ()) -> ModelTrace:
-    layers = {"": None, **dict.fromkeys(each.layer for each in operators)}
+    layers = {"": None, **dict.fromkeys(one_op.layer for one_op in operators)}
     records = tuple(LayerRecord(path, "Layer", path.count(".") + bool(path)) for path in layers)
     return ModelTrace(records, operators, uncounted=dict.fromkeys(uncounted, 1))
 
@@ -37,13 +37,13 @@ def table(
     return operator_table(OperatorTimes(tuple(rows), {"forward": whole}, {"forward": ran}), {"forward": traced})
 
 
-def row_of(found: OperatorTimeTable, operator: str) -> dict[str, object]:
+def find_row(found: OperatorTimeTable, operator: str) -> dict[str, object]:
     return next(dict(row) for row in found if row["operator"] == operator)
 
 
 def test_rows_have_medians_shares_and_achieved_flops() -> None:
-    linear = timed("linear", "fc", called(0, "linear"), seconds=(3.0, 1.0, 2.0))
-    relu = timed("relu", "act", called(0, "relu"), seconds=(0.5, 0.5, 9.0))
+    linear = make_timed("linear", "fc", make_call(0, "linear"), seconds=(3.0, 1.0, 2.0))
+    relu = make_timed("relu", "act", make_call(0, "relu"), seconds=(0.5, 0.5, 9.0))
     found = table([relu, linear], trace(op("linear", "fc", 100, 210), op("relu", "act", 0, 10)))
     assert [row["operator"] for row in found] == ["linear", "relu"]  # the slowest first
     assert [row["seconds"] for row in found] == [2.0, 0.5]
@@ -56,9 +56,9 @@ def test_rows_have_medians_shares_and_achieved_flops() -> None:
 @pytest.mark.parametrize("view", ["operator", "layer", "both"])
 def test_every_view_adds_up(view: str) -> None:
     rows = [
-        timed("linear", "a", called(0, "linear"), seconds=(1.0, 2.0)),
-        timed("linear", "b", called(0, "linear"), called(1, "linear"), seconds=(3.0, 5.0)),
-        timed("relu", "b", called(2, "relu"), seconds=(0.5, 0.5)),
+        make_timed("linear", "a", make_call(0, "linear"), seconds=(1.0, 2.0)),
+        make_timed("linear", "b", make_call(0, "linear"), make_call(1, "linear"), seconds=(3.0, 5.0)),
+        make_timed("relu", "b", make_call(2, "relu"), seconds=(0.5, 0.5)),
     ]
     traced = trace(op("linear", "a", 10, 20), op("linear", "b", 30, 60), op("linear", "b", 1, 2), op("relu", "b", 0, 7))
     found = table(rows, traced).by(view)
@@ -71,15 +71,18 @@ def test_every_view_adds_up(view: str) -> None:
 
 def test_samples_are_added_up_before_the_median_is_taken() -> None:
     rows = [
-        timed("a", "", called(0, "a"), seconds=(1.0, 9.0, 2.0)),
-        timed("b", "", called(1, "b"), seconds=(5.0, 1.0, 1.0)),
+        make_timed("a", "", make_call(0, "a"), seconds=(1.0, 9.0, 2.0)),
+        make_timed("b", "", make_call(1, "b"), seconds=(5.0, 1.0, 1.0)),
     ]
     (row,) = table(rows, trace()).by("layer")
     assert row["seconds"] == 6.0  # of 6, 10 and 3; the medians are 2 and 1
 
 
 def test_what_is_outside_operators_is_the_rest_of_the_pass() -> None:
-    rows = [timed("a", "", called(0, "a"), seconds=(1.0, 2.0)), timed("b", "", called(1, "b"), seconds=(1.0, 1.0))]
+    rows = [
+        make_timed("a", "", make_call(0, "a"), seconds=(1.0, 2.0)),
+        make_timed("b", "", make_call(1, "b"), seconds=(1.0, 1.0)),
+    ]
     found = table(rows, trace(), whole=(5.0, 4.0))
     assert found.whole_seconds == {"forward": 4.5}
     assert found.outside_seconds == {"forward": 2.0}  # of 3 and 1
@@ -88,8 +91,10 @@ def test_what_is_outside_operators_is_the_rest_of_the_pass() -> None:
 def test_kernels_are_a_view_of_their_own() -> None:
     parts = (KernelTime("addmm", 2, (3.0,)), KernelTime("t", 2, (1.0,)))
     rows = [
-        replace(timed("linear", "a", called(0, "linear"), seconds=(4.0,)), kernels=parts),
-        replace(timed("addmm", "b", called(0, "addmm"), seconds=(1.0,)), kernels=(KernelTime("addmm", 1, (1.0,)),)),
+        replace(make_timed("linear", "a", make_call(0, "linear"), seconds=(4.0,)), kernels=parts),
+        replace(
+            make_timed("addmm", "b", make_call(0, "addmm"), seconds=(1.0,)), kernels=(KernelTime("addmm", 1, (1.0,)),)
+        ),
     ]
     found = table(rows, trace()).by("kernel")
     assert [(row["kernel"], row["calls"], row["seconds"], row["share"]) for row in found] == [
@@ -99,21 +104,24 @@ def test_kernels_are_a_view_of_their_own() -> None:
 
 
 def test_work_is_that_of_what_an_operator_called_where_the_trace_has_that() -> None:
-    einsum = called(0, "einsum", CalledOperator("permute", is_free=True), CalledOperator("bmm"))
-    found = table([timed("einsum", "", einsum)], trace(op("bmm", "", 8, 16)))
+    einsum = make_call(0, "einsum", CalledOperator("permute", is_free=True), CalledOperator("bmm"))
+    found = table([make_timed("einsum", "", einsum)], trace(op("bmm", "", 8, 16)))
     assert (found[0]["macs"], found[0]["flops"], found[0]["missing"]) == (8, 16, "")
 
 
 def test_calls_of_one_name_get_their_work_in_order() -> None:
-    through_einsum = called(1, "einsum", CalledOperator("bmm"))
-    rows = [timed("bmm", "", called(0, "bmm"), called(2, "bmm")), timed("einsum", "", through_einsum)]
+    through_einsum = make_call(1, "einsum", CalledOperator("bmm"))
+    rows = [make_timed("bmm", "", make_call(0, "bmm"), make_call(2, "bmm")), make_timed("einsum", "", through_einsum)]
     found = table(rows, trace(op("bmm", "", 1, 2), op("bmm", "", 10, 20), op("bmm", "", 100, 200)))
-    assert row_of(found, "bmm")["macs"] == 101
-    assert row_of(found, "einsum")["macs"] == 10
+    assert find_row(found, "bmm")["macs"] == 101
+    assert find_row(found, "einsum")["macs"] == 10
 
 
 def test_without_an_order_different_work_is_not_guessed() -> None:
-    rows = [timed("bmm", "", called(0, "bmm")), timed("einsum", "", called(0, "einsum", CalledOperator("bmm")))]
+    rows = [
+        make_timed("bmm", "", make_call(0, "bmm")),
+        make_timed("einsum", "", make_call(0, "einsum", CalledOperator("bmm"))),
+    ]
     found = table(rows, trace(op("bmm", "", 1, 2), op("bmm", "", 10, 20)))
     assert {row["missing"] for row in found} == {"which of the 2 calls of bmm in this layer is which is not known"}
     alike = table(rows, trace(op("bmm", "", 5, 10), op("bmm", "", 5, 10)))
@@ -121,7 +129,7 @@ def test_without_an_order_different_work_is_not_guessed() -> None:
 
 
 def test_another_number_of_calls_than_traced_is_said() -> None:
-    found = table([timed("mm", "a", called(0, "mm"))], trace(op("mm", "a", 1, 2), op("mm", "a", 1, 2)))
+    found = table([make_timed("mm", "a", make_call(0, "mm"))], trace(op("mm", "a", 1, 2), op("mm", "a", 1, 2)))
     assert (found[0]["macs"], found[0]["flops"], found[0]["flops_per_second"]) == (None, None, None)
     assert found[0]["missing"] == "the static trace has 2 calls of mm in this layer, the profiler 1 call"
     assert found.by("layer")[0]["macs"] == 2  # the layer as a whole is known
@@ -130,23 +138,23 @@ def test_another_number_of_calls_than_traced_is_said() -> None:
 
 def test_one_kernel_for_a_whole_layer_has_the_work_of_its_operators() -> None:
     """A fused layer calls neither the layers inside it nor the operators that the trace has."""
-    fused = called(0, "fused_layer", CalledOperator("gemm"), CalledOperator("view", is_free=True))
+    fused = make_call(0, "fused_layer", CalledOperator("gemm"), CalledOperator("view", is_free=True))
     traced = trace(op("linear", "block.fc", 10, 21), op("relu", "block", 0, 4), op("linear", "head", 1, 2))
-    rows = [timed("fused_layer", "block", fused), timed("linear", "head", called(0, "linear"))]
+    rows = [make_timed("fused_layer", "block", fused), make_timed("linear", "head", make_call(0, "linear"))]
     found = table(rows, traced, layers=("", "block", "head"))
-    assert (row_of(found, "fused_layer")["macs"], row_of(found, "fused_layer")["flops"]) == (10, 25)
+    assert (find_row(found, "fused_layer")["macs"], find_row(found, "fused_layer")["flops"]) == (10, 25)
     assert {row["layer"]: row["flops"] for row in found.by("layer")} == {"block": 25, "head": 2}
 
 
 def test_two_operators_that_the_trace_lacks_share_no_work() -> None:
-    rows = [timed("one", "a", called(0, "one")), timed("other", "a", called(1, "other"))]
+    rows = [make_timed("one", "a", make_call(0, "one")), make_timed("other", "a", make_call(1, "other"))]
     found = table(rows, trace(op("linear", "a", 10, 20)))
     assert {row["missing"] for row in found} == {"the static trace has no such operator in this layer"}
     assert found.by("layer")[0]["flops"] == 20
 
 
 def test_an_operator_without_a_formula_has_no_zero() -> None:
-    found = table([timed("fft", "", called(0, "fft"))], trace(op("fft", "", 0, 0), uncounted=("fft",)))
+    found = table([make_timed("fft", "", make_call(0, "fft"))], trace(op("fft", "", 0, 0), uncounted=("fft",)))
     for view in (found, found.by("layer")):
         assert (view[0]["flops"], view[0]["missing"]) == (None, "no cost formula is known for fft")
 
@@ -154,7 +162,7 @@ def test_an_operator_without_a_formula_has_no_zero() -> None:
 @pytest.mark.parametrize("prefix", ["module", "layer"])
 def test_a_layer_with_a_formula_of_its_own_is_counted_as_a_whole(prefix: str) -> None:
     traced = trace(op("mul", "norm", 0, 0), op("mul", "norm.inner", 0, 0), op(f"{prefix}::Norm", "norm", 0, 50))
-    rows = [timed("mul", "norm", called(0, "mul")), timed("mul", "norm.inner", called(0, "mul"))]
+    rows = [make_timed("mul", "norm", make_call(0, "mul")), make_timed("mul", "norm.inner", make_call(0, "mul"))]
     found = table(rows, traced)
     said = "counted with the whole of layer 'norm', by the formula of Norm"
     assert [(row["flops"], row["missing"]) for row in found] == [(None, said), (None, said)]
@@ -162,13 +170,13 @@ def test_a_layer_with_a_formula_of_its_own_is_counted_as_a_whole(prefix: str) ->
 
 
 def test_free_operators_work_nothing_whatever_the_trace_has() -> None:
-    found = table([timed("view", "a", called(0, "view", is_free=True))], trace(op("mm", "b", 1, 2)))
+    found = table([make_timed("view", "a", make_call(0, "view", is_free=True))], trace(op("mm", "b", 1, 2)))
     assert (found[0]["macs"], found[0]["flops"], found[0]["missing"]) == (0, 0, "")
 
 
 def test_names_of_the_trace_are_those_that_the_backend_says() -> None:
     times = OperatorTimes(
-        (timed("aten::mm", "", called(0, "aten::mm")),),
+        (make_timed("aten::mm", "", make_call(0, "aten::mm")),),
         {"forward": (1.0,)},
         {"forward": frozenset({""})},
         name_of=lambda name: f"aten::{name.split('.')[1]}",
@@ -177,7 +185,7 @@ def test_names_of_the_trace_are_those_that_the_backend_says() -> None:
 
 
 def test_why_there_is_no_trace_is_said_in_every_row() -> None:
-    rows = [timed("mm", "", called(0, "mm"))]
+    rows = [make_timed("mm", "", make_call(0, "mm"))]
     assert table(rows, "not counted: because")[0]["missing"] == "not counted: because"
     failed = replace(trace(), failure=ValueError("no"))
     assert table(rows, failed)[0]["missing"] == "the static trace failed: no"
@@ -189,9 +197,9 @@ def test_why_there_is_no_trace_is_said_in_every_row() -> None:
 
 def test_top_ranks_by_a_column_of_numbers() -> None:
     rows = [
-        timed("slow", "", called(0, "slow"), seconds=(2.0,)),
-        timed("mm", "", called(1, "mm"), seconds=(1.0,)),
-        timed("odd", "", called(2, "odd"), seconds=(0.5,)),
+        make_timed("slow", "", make_call(0, "slow"), seconds=(2.0,)),
+        make_timed("mm", "", make_call(1, "mm"), seconds=(1.0,)),
+        make_timed("odd", "", make_call(2, "odd"), seconds=(0.5,)),
     ]
     found = table(rows, trace(op("mm", "", 9, 18), op("slow", "", 0, 1)))
     assert [row["operator"] for row in found.top(2)] == ["slow", "mm"]
@@ -201,10 +209,13 @@ def test_top_ranks_by_a_column_of_numbers() -> None:
 
 
 def test_mistakes_are_said() -> None:
-    found = table([timed("mm", "", called(0, "mm"))], trace(op("mm", "", 9, 18)))
+    found = table([make_timed("mm", "", make_call(0, "mm"))], trace(op("mm", "", 9, 18)))
     with pytest.raises(ValueError, match=r"no view by 'layers'; nearest first there are: layer, "):
         found.by("layers")
-    uneven = [timed("a", "", called(0, "a"), seconds=(1.0,)), timed("b", "", called(0, "b"), seconds=(1.0, 2.0))]
+    uneven = [
+        make_timed("a", "", make_call(0, "a"), seconds=(1.0,)),
+        make_timed("b", "", make_call(0, "b"), seconds=(1.0, 2.0)),
+    ]
     with pytest.raises(ValueError, match="the operators were timed forward in 1, 2 passes; all must have the same"):
         operator_table(OperatorTimes(tuple(uneven), {"forward": (1.0,)}), {})
     assert repr(found).startswith("OperatorTimeTable, 1 row\n")
@@ -212,7 +223,7 @@ def test_mistakes_are_said() -> None:
 
 def test_the_rows_become_a_data_frame() -> None:
     pandas = pytest.importorskip("pandas")
-    frame = table([timed("mm", "", called(0, "mm"))], trace(op("mm", "", 9, 18))).to_pandas()
+    frame = table([make_timed("mm", "", make_call(0, "mm"))], trace(op("mm", "", 9, 18))).to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert frame["macs"].tolist() == [9]
 

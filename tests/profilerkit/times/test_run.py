@@ -29,7 +29,7 @@ class Several(Run):
 
 def test_a_run_is_called_and_timed_by_the_clock_of_the_host() -> None:
     clock = FakeClock()
-    run = Run(clock.taking([1.0, 2.0, 4.0]), first_call_seconds=3.0)
+    run = Run(clock.make_call([1.0, 2.0, 4.0]), first_call_seconds=3.0)
     assert (run.seconds(clock), run.samples(2, clock), run.first_call_seconds) == (1.0, [2.0, 4.0], 3.0)
     assert Run(lambda: "outputs")() == "outputs"
 

@@ -22,12 +22,12 @@ def normal(spread: float) -> Noise:
     return lambda draw: math.exp(draw.gauss(0, spread))
 
 
-def stuttering(spread: float) -> Noise:
+def make_stutter(spread: float) -> Noise:
     """Most calls are alike; one in ten is interrupted for a while."""
     return lambda draw: math.exp(draw.gauss(0, spread)) + (draw.expovariate(2.0) if draw.random() < 0.1 else 0)
 
 
-def drifting(draw: random.Random) -> Iterator[float]:
+def drift(draw: random.Random) -> Iterator[float]:
     """A machine that gets slower and faster: by a random walk, and by half at once every now and then."""
     speed, slowed = 0.0, 1.0
     while True:
@@ -76,8 +76,8 @@ def steady(draw: random.Random) -> Iterator[float]:
         yield 1.0
 
 
-def compared(
-    seed: int, noise: Noise, student: float, sampling: dict[str, float], machine: Machine = drifting
+def compare_calls(
+    seed: int, noise: Noise, student: float, sampling: dict[str, float], machine: Machine = drift
 ) -> tuple[Ratio, float]:
     """Return the ratio of two calls, the second of which takes ``student`` times as long, and the time it took."""
     draw = random.Random(seed)
@@ -91,7 +91,7 @@ def compared(
     return Ratio.of(first, second), clock.now
 
 
-@pytest.mark.parametrize("noise", [normal(0.01), normal(0.03), stuttering(0.01), stuttering(0.03)])
+@pytest.mark.parametrize("noise", [normal(0.01), normal(0.03), make_stutter(0.01), make_stutter(0.03)])
 @pytest.mark.parametrize("adaptive", [True, False])
 def test_the_same_model_twice(noise: Noise, adaptive: bool) -> None:
     """The ratio errs by less than half a per cent, and its interval holds 1 as often as it says.
@@ -99,7 +99,7 @@ def test_the_same_model_twice(noise: Noise, adaptive: bool) -> None:
     That is in 96.5 % of all cases for 100 pairs, which 300 trials find with a standard deviation of 1.1 %.
     """
     sampling: dict[str, float] = {"max_seconds": 60.0} if adaptive else {"num_iters": 100}
-    ratios = [compared(seed, noise, 1.0, sampling)[0] for seed in range(300)]
+    ratios = [compare_calls(seed, noise, 1.0, sampling)[0] for seed in range(300)]
     assert sum(ratio.low <= 1 <= ratio.high for ratio in ratios) >= 0.94 * len(ratios)
     assert median(abs(ratio.value - 1) for ratio in ratios) < 0.005
     assert sum(ratio.is_real for ratio in ratios) <= 0.06 * len(ratios)
@@ -107,7 +107,7 @@ def test_the_same_model_twice(noise: Noise, adaptive: bool) -> None:
 
 MACHINES: dict[str, Machine] = {
     "steady": steady,
-    "drifting": drifting,
+    "drifting": drift,
     "frequency steps": steps,
     **{f"a neighbor for {dwell} calls": neighbor(dwell) for dwell in (1.5, 3, 10, 30, 100)},
     **{f"every {period} calls": regular(period) for period in (2, 3, 4, 8)},
@@ -121,7 +121,7 @@ def test_the_same_model_twice_on_any_machine(name: str) -> None:
     400 trials find that with a standard deviation of 1.0 %. The order of a pair is drawn, so that the sign of its
     difference is as good as a coin, whatever the machine does.
     """
-    ratios = [compared(seed, normal(0.01), 1.0, {"num_iters": 30}, MACHINES[name])[0] for seed in range(400)]
+    ratios = [compare_calls(seed, normal(0.01), 1.0, {"num_iters": 30}, MACHINES[name])[0] for seed in range(400)]
     assert 0.93 <= sum(ratio.low <= 1 <= ratio.high for ratio in ratios) / 400 <= 0.99
 
 
@@ -184,8 +184,8 @@ def test_samples_that_hang_together(name: str) -> None:
     """The interval covers what it says; 500 trials find that with a standard deviation of 1 %."""
     series, expected = HANGING[name]
     found = [median_interval(tuple(series(random.Random(f"{name} {seed}"), 300)), 0.95, False) for seed in range(500)]
-    assert expected <= sum(each.low <= 0 <= each.high for each in found) / 500 <= 0.985
-    assert sum(each.is_range for each in found) <= 5
+    assert expected <= sum(difference.low <= 0 <= difference.high for difference in found) / 500 <= 0.985
+    assert sum(difference.is_range for difference in found) <= 5
 
 
 INDEPENDENT = {"normal": autoregressive(0.0), "without a mean": cauchy}
@@ -196,12 +196,14 @@ INDEPENDENT = {"normal": autoregressive(0.0), "without a mean": cauchy}
 def test_independent_samples_keep_their_interval(name: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plain interval of the sign test, in 97 of 100 cases; on average it is wider by 2 or 3 % at most."""
     samples = [tuple(INDEPENDENT[name](random.Random(f"{name} {seed}"), count)) for seed in range(1000)]
-    found = [median_interval(each, 0.95, False) for each in samples]
-    assert sum(each.low <= 0 <= each.high for each in found) >= 0.94 * 1000
-    assert sum(each.effective < count for each in found) <= 0.03 * 1000, "two statistics that 1 % have by chance"
+    found = [median_interval(sample, 0.95, False) for sample in samples]
+    assert sum(difference.low <= 0 <= difference.high for difference in found) >= 0.94 * 1000
+    assert sum(difference.effective < count for difference in found) <= 0.03 * 1000, (
+        "two statistics that 1 % have by chance"
+    )
     monkeypatch.setattr(median_module, "SIGNIFICANT", math.inf)
     median_interval.cache_clear()
-    plain = [median_interval(each, 0.95, False) for each in samples]
+    plain = [median_interval(sample, 0.95, False) for sample in samples]
     median_interval.cache_clear()
     wider = [(one.high - one.low) / (other.high - other.low) for one, other in zip(found, plain, strict=True)]
     assert min(wider) == 1
@@ -227,7 +229,7 @@ def test_samples_that_do_not_hang_together(samples: tuple[float, ...]) -> None:
 
 
 def test_a_student_that_is_three_per_cent_faster_is_called_faster() -> None:
-    found = [compared(seed, stuttering(0.01), 0.97, {})[0] for seed in range(100)]
+    found = [compare_calls(seed, make_stutter(0.01), 0.97, {})[0] for seed in range(100)]
     assert all(ratio.is_real and ratio.high < 1 for ratio in found)
     assert median(ratio.value for ratio in found) == pytest.approx(0.97, abs=0.002)
 
@@ -237,7 +239,7 @@ def test_one_after_the_other_would_err() -> None:
 
     def apart(seed: int) -> float:
         draw = random.Random(seed)
-        clock, machine = FakeClock(), drifting(draw)
+        clock, machine = FakeClock(), drift(draw)
         times = [
             measure(lambda: clock.advance(0.001 * next(machine)), Sampling(clock=clock, num_iters=100, warmup=0))
             for _ in range(2)

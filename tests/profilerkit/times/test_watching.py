@@ -55,7 +55,7 @@ def profiler() -> Profiler:
     return Profiler(model, backend=FakeBackend())
 
 
-def looped(steps: int, at_step: Any, recorder: Recorder | None = None) -> Watch:
+def run_loop(steps: int, at_step: Any, recorder: Recorder | None = None) -> Watch:
     with Watch(profiler(), recorder or Recorder(), at_step) as watched:
         for _ in range(steps):
             watched.step()
@@ -68,7 +68,7 @@ def looped(steps: int, at_step: Any, recorder: Recorder | None = None) -> Watch:
 )
 def test_the_chosen_steps_are_measured_and_no_others(at_step: Any, noted: list[str]) -> None:
     recorder = Recorder()
-    watched = looped(4, at_step, recorder)
+    watched = run_loop(4, at_step, recorder)
     assert recorder.noted == noted
     assert sorted(watched.steps.steps) == list(watched.asked)
     assert watched.steps.loop_steps == 4
@@ -76,7 +76,7 @@ def test_the_chosen_steps_are_measured_and_no_others(at_step: Any, noted: list[s
 
 
 def test_seconds_of_the_other_steps_are_kept_but_for_the_first() -> None:
-    assert len(looped(6, (2, 3)).steps.unwatched) == 3
+    assert len(run_loop(6, (2, 3)).steps.unwatched) == 3
 
 
 def test_the_rest_of_a_step_is_what_its_parts_leave() -> None:
@@ -113,7 +113,7 @@ def test_start_and_stop_inside_a_loop_measure_a_part_of_a_step() -> None:
     ],
 )
 def test_steps_that_never_came_are_said(steps: int, asked: Any, said: str) -> None:
-    watched = looped(steps, asked)
+    watched = run_loop(steps, asked)
     assert watched.steps.missed == said
     report = watched.report()
     if watched.steps.steps:
@@ -160,7 +160,7 @@ def test_steps_that_are_none_are_refused(wrong: Any) -> None:
 
 
 def test_the_report_has_the_parts_the_layers_and_the_counts() -> None:
-    watched = looped(4, (1, 2))
+    watched = run_loop(4, (1, 2))
     report = watched.report()
     for key, seconds in (
         *(("step_time", 10.0), ("forward_time", 4.0), ("backward_time", 2.0)),
@@ -177,7 +177,7 @@ def test_the_report_has_the_parts_the_layers_and_the_counts() -> None:
 
 
 def test_the_report_can_be_of_other_keys() -> None:
-    assert list(looped(2, 1).report(["forward_time"])) == ["forward_time"]
+    assert list(run_loop(2, 1).report(["forward_time"])) == ["forward_time"]
 
 
 def test_the_profiler_of_the_user_is_as_before() -> None:
@@ -192,11 +192,11 @@ def test_the_profiler_of_the_user_is_as_before() -> None:
 
 def test_parts_that_no_step_had_say_why() -> None:
     recorder = Recorder(StepRecord(10.0))
-    found = ComputeWatchedSteps()(looped(1, 0, recorder).steps)
+    found = ComputeWatchedSteps()(run_loop(1, 0, recorder).steps)
     assert found["forward_time"].reason == "no forward"
     assert found["optimizer_time"].reason == "no optimizer"
     with_memory = Recorder(StepRecord(10.0, memory={"forward_end": 2048, "step_end": 1024}))
-    report = looped(1, 0, with_memory).report(["step_memory"])
+    report = run_loop(1, 0, with_memory).report(["step_memory"])
     assert report["step_memory"] == {"forward_end": 2048, "step_end": 1024}
     assert report.statuses["step_memory"].shown == "2 KiB"
 

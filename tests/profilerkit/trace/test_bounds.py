@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from profilerkit import ModelTrace, Report, StatusKey
-from profilerkit.piping.status import Comparative, Completeness, Outcome, inherited_bounds
+from profilerkit.piping.status import Comparative, Completeness, Outcome, inherit_bounds
 from profilerkit.plugging.renderers import render
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
 from profilerkit.results.saving import parse, to_dict, to_json
-from profilerkit.trace.bounds import Bounds, Branch, Choice, spread, without
-from profilerkit.trace.completeness import Gaps, TracePart, gaps_of
+from profilerkit.trace.bounds import Bounds, Branch, Choice, compute_spread, without
+from profilerkit.trace.completeness import Gaps, TracePart, find_gaps
 from profilerkit.trace.records import LayerRecord, MemoryTimeline, OpRecord
 from profilerkit_budgets import Budget, Verdict, check
 
@@ -31,20 +31,20 @@ OUTER = Choice((Branch({"a": (2, 4)}), Branch({"b": (6, 12)}, (INNER,))), 1, "ou
 
 
 def test_a_choice_has_the_ends_of_its_branches() -> None:
-    assert spread([OUTER], "macs", everywhere) == (4, 0), "six are counted, and two are the least"
-    assert spread([OUTER], "flops", everywhere) == (8, 0)
-    assert spread([OUTER], "macs", lambda path: path == "a") == (0, 2)
-    assert spread([OUTER], "macs", lambda path: path == "b") == (6, 0)
-    assert spread([OUTER, OUTER], "macs", everywhere) == (8, 0), "two choices are independent"
+    assert compute_spread([OUTER], "macs", everywhere) == (4, 0), "six are counted, and two are the least"
+    assert compute_spread([OUTER], "flops", everywhere) == (8, 0)
+    assert compute_spread([OUTER], "macs", lambda path: path == "a") == (0, 2)
+    assert compute_spread([OUTER], "macs", lambda path: path == "b") == (6, 0)
+    assert compute_spread([OUTER, OUTER], "macs", everywhere) == (8, 0), "two choices are independent"
 
 
 def test_a_choice_that_decides_more_has_no_ends_unless_it_does_nothing() -> None:
-    assert spread([replace(OUTER, decides_more=True)], "macs", everywhere) == (None, None)
-    assert spread([replace(OUTER, decides_more=True)], "macs", lambda path: path == "c") == (0, 0)
+    assert compute_spread([replace(OUTER, decides_more=True)], "macs", everywhere) == (None, None)
+    assert compute_spread([replace(OUTER, decides_more=True)], "macs", lambda path: path == "c") == (0, 0)
 
 
 def test_layers_that_are_left_out_leave_their_part_of_a_choice() -> None:
-    assert spread(without([OUTER], {"b"}), "macs", everywhere) == (0, 2)
+    assert compute_spread(without([OUTER], {"b"}), "macs", everywhere) == (0, 2)
 
 
 def made(uncounted: dict[str, int] | None = None, choices: tuple[Choice, ...] = (OUTER,)) -> ModelTrace:
@@ -73,14 +73,14 @@ def test_an_unknown_column_is_an_error() -> None:
 
 
 def test_what_a_value_lacks_by_its_column() -> None:
-    assert gaps_of(made(), TracePart.OPERATORS, "macs") == Gaps(("outer",), bounds=Bounds(12, 16))
-    assert gaps_of(made(), TracePart.OPERATORS) == Gaps(("outer",), bounds=Bounds())
+    assert find_gaps(made(), TracePart.OPERATORS, "macs") == Gaps(("outer",), bounds=Bounds(12, 16))
+    assert find_gaps(made(), TracePart.OPERATORS) == Gaps(("outer",), bounds=Bounds())
     equal = Choice((Branch({"a": (2, 4)}), Branch({"b": (2, 9)})), 1, "flops differ")
-    assert gaps_of(made(choices=(equal,)), TracePart.OPERATORS, "macs") == Gaps(), "its MACs are known"
+    assert find_gaps(made(choices=(equal,)), TracePart.OPERATORS, "macs") == Gaps(), "its MACs are known"
 
 
 def status(value: float, bounds: Bounds | None, completeness: Completeness = Completeness.PARTIAL) -> StatusKey:
-    return StatusKey().computed(Outcome(value, completeness, ("it",), bounds=bounds))
+    return StatusKey().with_outcome(Outcome(value, completeness, ("it",), bounds=bounds))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def status(value: float, bounds: Bounds | None, completeness: Completeness = Com
     ],
 )
 def test_a_value_made_of_bounds_is_one_of_the_same_kind(sources: list[Bounds | None], expected: Bounds | None) -> None:
-    assert inherited_bounds([status(4, bounds) for bounds in sources], 9) == expected
+    assert inherit_bounds([status(4, bounds) for bounds in sources], 9) == expected
 
 
 # Reports ------------------------------------------------------------------------------------------------------------

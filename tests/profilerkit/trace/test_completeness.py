@@ -22,7 +22,7 @@ from profilerkit import (
 )
 from profilerkit.errors import ModelFailedError
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
-from profilerkit.trace.completeness import Gaps, TracePart, gaps_of
+from profilerkit.trace.completeness import Gaps, TracePart, find_gaps
 from profilerkit.trace.records import MemoryTimeline
 
 FAILURE = ModelFailedError("the model raised ValueError: no")
@@ -81,7 +81,7 @@ def outcomes(function: ProfilerFunction, backend: FakeBackend) -> dict[str, tupl
     profiler.register_profiler_function(function)
     profiler.compute_network_status()
     found = {key: status.outcome for key, status in profiler.status_items(to_value=False)}
-    return {key: (each.value, each.completeness.value, each.missing) for key, each in found.items()}
+    return {key: (value.value, value.completeness.value, value.missing) for key, value in found.items()}
 
 
 def test_a_value_lacks_what_its_part_of_the_trace_lacks() -> None:
@@ -124,13 +124,13 @@ def test_a_function_is_not_called_where_all_of_it_would_follow_from_a_run_that_f
 
     function = ComputeWork()
     said = outcomes(function, Tracing(failure=FAILURE))
-    assert {each[1] for each in said.values()} == {"failed"}
+    assert {message[1] for message in said.values()} == {"failed"}
     assert function.calls == 0
 
 
 def test_what_a_part_of_a_whole_trace_lacks_is_nothing() -> None:
     trace = FakeBackend().trace(FakeModel([FakeLayer("a")]), None)
-    assert [gaps_of(trace, part) for part in TracePart] == [Gaps()] * 4
+    assert [find_gaps(trace, part) for part in TracePart] == [Gaps()] * 4
 
 
 @pytest.mark.parametrize("error", [NotOfferedError, WithoutValuesError])

@@ -10,7 +10,7 @@ import pytest
 from profilerkit.errors import ModelFailedError
 from profilerkit.trace import LayerCall, LayerRecord, ModelTrace, ObservedRun, OpRecord
 from profilerkit.trace.bounds import Branch, Choice
-from profilerkit.trace.cross_check import MeasuredPeak, TimedLayers, contradicted, contradiction
+from profilerkit.trace.cross_check import MeasuredPeak, TimedLayers, add_contradiction, contradiction
 
 CALL = LayerCall((), ())
 LAYERS = (
@@ -80,7 +80,7 @@ def test_layers_inside_of_one_that_calls_none_of_them_may_be_in_a_fused_kernel()
 
 def test_a_contradicted_trace_keeps_its_tables_and_says_it_once() -> None:
     table = TRACE.table
-    twice = contradicted(contradicted(TRACE, "one"), "one")
+    twice = add_contradiction(add_contradiction(TRACE, "one"), "one")
     assert twice.contradictions == ("one",)
     assert twice.table is table
     assert (twice.macs, twice.layers, TRACE.contradictions) == (1200, LAYERS, ())

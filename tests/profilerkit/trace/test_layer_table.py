@@ -240,7 +240,7 @@ class CountedRow(dict[str, Any]):
         return super().get(key, default)
 
 
-def reads_of(look: Callable[[LayerTable], object], count: int, nested: bool) -> int:
+def count_reads(look: Callable[[LayerTable], object], count: int, nested: bool) -> int:
     """Return how many reads a look at a table of so many layers takes: inside one layer, or each inside another."""
     facts = {"type": "Linear", "calls": 1, "macs": 8, "own_macs": 8, "is_leaf": True}
     paths = (".".join("x" * place) if nested else f"{place}" for place in range(count))
@@ -268,5 +268,5 @@ LOOKS: dict[str, Callable[[LayerTable], object]] = {
 @pytest.mark.parametrize("look", LOOKS)
 def test_twice_the_layers_are_read_twice_as_often(look: str, nested: bool) -> None:
     """One look at 10,000 layers took three minutes: each row had asked anew for the deepest of all."""
-    once, twice = (reads_of(LOOKS[look], count, nested) for count in (100, 200))
+    once, twice = (count_reads(LOOKS[look], count, nested) for count in (100, 200))
     assert 0 < twice <= 2.1 * once

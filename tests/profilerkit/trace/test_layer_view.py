@@ -11,7 +11,7 @@ from profilerkit.render import render
 from profilerkit.render.columns import Column
 from profilerkit.results.report import StatusRecord
 from profilerkit.times.layer_times import CallTime, LayerTime, layer_time_table
-from profilerkit.trace.layer_view import children_of, with_times
+from profilerkit.trace.layer_view import group_children, with_times
 from profilerkit.trace.records import LayerTable
 
 
@@ -57,7 +57,7 @@ TIMES = layer_time_table(
 )
 
 
-def timed(layers: LayerTable | None = LAYERS, times: Any = TIMES) -> Report:
+def make_timed(layers: LayerTable | None = LAYERS, times: Any = TIMES) -> Report:
     record = StatusRecord(
         "layer_times", "Layer Times", "", times, "6 layers", "", Comparative.NONE, Completeness.COMPLETE
     )
@@ -65,7 +65,7 @@ def timed(layers: LayerTable | None = LAYERS, times: Any = TIMES) -> Report:
 
 
 def test_counts_and_times_stand_in_one_row() -> None:
-    merged = timed().layerwise
+    merged = make_timed().layerwise
     assert [row["path"] for row in merged] == ["", "block", "block.a", "block.b", "head", "drop"]
     block = merged["block"]
     assert (block["macs"], block["forward_seconds"], block["backward_seconds"]) == (400, 5.0, 10.0)
@@ -78,7 +78,7 @@ def test_counts_and_times_stand_in_one_row() -> None:
 
 def test_achieved_flops_are_those_of_the_forward_pass_over_its_seconds() -> None:
     """The network: 1600 FLOPs in 10 s; its block: 800 in 5 s, none of its own; the head: 800 in 4 s."""
-    merged = timed().layerwise
+    merged = make_timed().layerwise
     assert [row["achieved_flops_per_second"] for row in merged] == [160.0, 160.0, 100.0, 200.0, 200.0, None]
     assert [row["achieved_own_flops_per_second"] for row in merged] == [None, None, 100.0, 200.0, 200.0, None]
     passes = {"forward_flops": 10, "own_forward_flops": 4}
@@ -87,7 +87,7 @@ def test_achieved_flops_are_those_of_the_forward_pass_over_its_seconds() -> None
 
 
 def test_a_layer_that_was_not_timed_has_none_and_ranks_nowhere() -> None:
-    merged = timed().layerwise
+    merged = make_timed().layerwise
     assert merged["drop"]["forward_seconds"] is merged["drop"]["forward_seconds_share"] is None
     assert [row["path"] for row in merged.top(9, by="forward_seconds")] == ["head", "block.b", "block.a"]
     assert [row["path"] for row in merged.top(1, by="achieved_flops_per_second", depth=1)] == ["head"]
@@ -98,7 +98,7 @@ def test_a_layer_that_was_not_timed_has_none_and_ranks_nowhere() -> None:
 
 def test_the_types_of_layers_add_up_to_the_model() -> None:
     """Of their own work: Linear 100 + 400 MACs in 2 + 4 s, Conv 300 in 3 s, and 1 s of the network's own."""
-    types = {row["type"]: row for row in timed().layerwise.by_type()}
+    types = {row["type"]: row for row in make_timed().layerwise.by_type()}
     assert {kind: (row["layers"], row["macs"], row["forward_seconds"]) for kind, row in types.items()} == {
         "Net": (1, 0, 1.0),
         "Block": (1, 0, 0.0),
@@ -109,18 +109,18 @@ def test_the_types_of_layers_add_up_to_the_model() -> None:
     assert not any("per_second" in name or "share" in name for name in types["Linear"]), (
         "rates and shares do not add up"
     )
-    assert [row["type"] for row in timed().layerwise.by_type().top(2, by="backward_seconds")] == ["Linear", "Conv"]
-    outer = timed().layerwise.by_type(depth=1)
+    assert [row["type"] for row in make_timed().layerwise.by_type().top(2, by="backward_seconds")] == ["Linear", "Conv"]
+    outer = make_timed().layerwise.by_type(depth=1)
     assert {row["type"]: row["forward_seconds"] for row in outer} == {"Block": 5.0, "Linear": 4.0, "Dropout": None}
 
 
 def test_what_was_timed_or_traced_alone() -> None:
-    assert [row["forward_seconds"] for row in timed(layers=None).layerwise] == [10.0, 5.0, 2.0, 3.0, 4.0]
-    counted = replace(timed(), statuses={}).layerwise
+    assert [row["forward_seconds"] for row in make_timed(layers=None).layerwise] == [10.0, 5.0, 2.0, 3.0, 4.0]
+    counted = replace(make_timed(), statuses={}).layerwise
     assert counted["head"]["macs_share"] == 0.5
     assert "forward_seconds" not in counted[0]
     assert len(Report("m", "fake", "module.Net", {}).layerwise) == 0
-    lacking = timed(layers=LayerTable(row for row in LAYERS if row["path"] != "head")).layerwise
+    lacking = make_timed(layers=LayerTable(row for row in LAYERS if row["path"] != "head")).layerwise
     assert (lacking[-1]["path"], lacking[-1]["macs"], lacking[-1]["forward_seconds"]) == ("head", None, 4.0)
 
 
@@ -133,10 +133,10 @@ def test_shares_that_are_there_are_kept_and_none_is_made_of_nothing() -> None:
 
 
 def test_the_layers_inside_each_layer() -> None:
-    inside = {path: [row["path"] for row in rows] for path, rows in children_of(LAYERS).items()}
+    inside = {path: [row["path"] for row in rows] for path, rows in group_children(LAYERS).items()}
     assert inside == {"": ["block", "head", "drop"], "block": ["block.a", "block.b"]}
     gaps = [layer(path, "T", 1) for path in ("", "a", "a.list.0")]
-    assert {path: [row["path"] for row in rows] for path, rows in children_of(gaps).items()} == {
+    assert {path: [row["path"] for row in rows] for path, rows in group_children(gaps).items()} == {
         "": ["a"],
         "a": ["a.list.0"],
     }
@@ -144,22 +144,22 @@ def test_the_layers_inside_each_layer() -> None:
 
 def test_readers_get_the_merged_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    layers = render(timed(), "console", details=True).rpartition("Layers")[2]
+    layers = render(make_timed(), "console", details=True).rpartition("Layers")[2]
     (head,) = (" ".join(line.split()) for line in layers.splitlines() if "head" in line)
     assert head == "head Linear [1, 4] 1 400 400 800 4 s 40.0 % 8 s 40.0 % 200 FLOP/s"
     (drop,) = (" ".join(line.split()) for line in layers.splitlines() if "drop" in line)
     assert drop == "drop Dropout [1, 4] 1 - - - - - - - -"
-    header, *rows = render(timed(), "layers-csv").splitlines()
+    header, *rows = render(make_timed(), "layers-csv").splitlines()
     assert header.endswith("achieved_flops_per_second,achieved_own_flops_per_second")
     assert rows[4].endswith("200.0,200.0")
     assert rows[5].endswith(",,")
 
 
 def test_a_tree_of_the_slowest_layers() -> None:
-    drawn = render(timed(), "tree", top=1, by="forward_seconds").splitlines()
+    drawn = render(make_timed(), "tree", top=1, by="forward_seconds").splitlines()
     assert [line.split("  ")[0] for line in drawn[1:]] == ["Net", "└── head: Linear"]
     assert "4 s forward (40.0 %), 8 s backward (40.0 %), 200 FLOP/s" in drawn[-1]
-    inner = render(timed(), "tree", top=2, by="forward_seconds")
+    inner = render(make_timed(), "tree", top=2, by="forward_seconds")
     assert "block: Block" in inner and "b: Conv" in inner and "a: Linear" not in inner
 
 
@@ -167,7 +167,7 @@ def test_the_samples_of_layers_are_among_the_iterations() -> None:
     """Two passes of a layer of which the backend tells the calls apart, and one of a layer that it timed as a whole."""
     calls = (CallTime(0, 1, 2.0, 1.5), CallTime(1, 0, 3.0, 2.5, 4.0, 3.5))
     time = StatusRecord("time", "Time", "", Measurement((5.0,)), "", "", Comparative.NONE, Completeness.COMPLETE)
-    report = timed(times=layer_time_table([LayerTime("a", "T", 2, (1.5, 2.5), (0.0, 3.5), each_call=calls)]))
+    report = make_timed(times=layer_time_table([LayerTime("a", "T", 2, (1.5, 2.5), (0.0, 3.5), each_call=calls)]))
     rows = replace(report, statuses={**report.statuses, "time": time}).iterations
     assert [tuple(row.values()) for row in rows] == [
         ("layer_times.forward_seconds", "a", 1, 0, 2.0, False),
@@ -179,7 +179,7 @@ def test_the_samples_of_layers_are_among_the_iterations() -> None:
         ("time", None, None, 0, 5.0, False),
     ]
     assert rows.columns == ("metric", "layer", "call", "iteration", "value", "warmup")
-    whole = [row for row in timed().iterations if row["metric"] == "layer_times.forward_seconds"]
+    whole = [row for row in make_timed().iterations if row["metric"] == "layer_times.forward_seconds"]
     assert [(row["layer"], row["call"], row["value"]) for row in whole][1:3] == [
         ("block", None, 5.0),
         ("block.a", None, 2.0),

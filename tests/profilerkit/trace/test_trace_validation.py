@@ -15,7 +15,7 @@ import profilerkit.trace
 from profilerkit import InvalidTraceError, ModelInputs, ModelTrace, profile
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.trace import LayerCall, LayerRecord, MemoryTimeline, OpRecord, TensorInfo, WeightRecord
-from profilerkit.trace.validation import validated
+from profilerkit.trace.validation import validate
 
 INFO = (TensorInfo((1, 2), "float32"),)
 WEIGHT = WeightRecord("weight", 1, 4, 16, "float32", True, shape=(2, 2))
@@ -140,26 +140,26 @@ BROKEN: dict[str, tuple[Any, str, str]] = {
 
 
 def test_a_trace_that_keeps_the_rules_is_handed_on_as_it_is() -> None:
-    assert validated(GOOD, "fake") is GOOD
+    assert validate(GOOD, "fake") is GOOD
     failed = ModelTrace((ROOT,), failure=ValueError("no"))
-    assert validated(failed, "fake") is failed
+    assert validate(failed, "fake") is failed
     outside = with_op(call=-1, layer="", phase="backward")
-    assert validated(outside, "fake") is outside
+    assert validate(outside, "fake") is outside
 
 
 def test_whole_numbers_of_other_libraries_are_taken() -> None:
     np = pytest.importorskip("numpy")
     trace = with_op(macs=np.int64(3))
-    assert validated(trace, "fake") is trace
+    assert validate(trace, "fake") is trace
     with pytest.raises(InvalidTraceError, match="macs of the operator mm is"):
-        validated(with_op(macs=np.int64(-3)), "fake")
+        validate(with_op(macs=np.int64(-3)), "fake")
 
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_rule_is_named(what: str) -> None:
     trace, path, rule = BROKEN[what]
     with pytest.raises(InvalidTraceError) as raised:
-        validated(trace, "mine")
+        validate(trace, "mine")
     error = raised.value
     assert (error.backend, error.path) == ("mine", path)
     assert rule in error.rule
@@ -204,7 +204,7 @@ def test_only_the_metrics_that_read_the_trace_are_lost(inputs: Any, rule: str) -
         assert report.statuses["execution_time"].value.median > 0
 
 
-def fields_of(kind: Callable[..., Any]) -> list[str]:
+def list_fields(kind: Callable[..., Any]) -> list[str]:
     return [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
 
 
@@ -216,5 +216,5 @@ def fields_of(kind: Callable[..., Any]) -> list[str]:
 def test_each_field_of_a_trace_is_documented(kind: Any) -> None:
     described = (inspect.getdoc(kind) or "").partition("Attributes:\n")[2]
     listed = [line.strip().partition(":")[0] for line in described.splitlines() if line.startswith("    ")]
-    found = [name for name in listed if name in fields_of(kind)]
-    assert found == fields_of(kind)
+    found = [name for name in listed if name in list_fields(kind)]
+    assert found == list_fields(kind)

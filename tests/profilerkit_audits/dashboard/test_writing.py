@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_rows import fill, planted
+from audit_rows import fill, make_rows
 from msgspec.structs import replace
 
 from profilerkit import ArgumentError, Completeness, profile
@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def data_of(page: str) -> dict[str, Any]:
+def read_data(page: str) -> dict[str, Any]:
     """Return what the scripts of a page read."""
     match = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     assert match is not None
@@ -37,7 +37,7 @@ def data_of(page: str) -> dict[str, Any]:
     return content
 
 
-def unpacked(values: Any) -> list[Any]:
+def unpack(values: Any) -> list[Any]:
     return values if isinstance(values, list) else [values["of"][at] for at in values["at"]]
 
 
@@ -47,9 +47,9 @@ def begun(store: Store, **fields: Any) -> str:
 
 def test_each_model_is_one_row_with_its_newest_values(store: Store) -> None:
     first, second = fill(store, 30, times=2)
-    data = data_of(render(store))
+    data = read_data(render(store))
     assert data["count"] == 30
-    assert unpacked(data["columns"]["spec"]) == [f"zoo:model_{number:05d}" for number in range(30)]
+    assert unpack(data["columns"]["spec"]) == [f"zoo:model_{number:05d}" for number in range(30)]
     macs = next(metric for metric in data["metrics"] if metric["name"] == "macs")
     # Number 1: (7919 mod 30 + 1) * 1000 = (29 + 1) * 1000; number 5 is doubled: 5 * 7919 mod 30 = 25.
     assert (macs["values"][1], macs["values"][5]) == (30_000, 52_000)
@@ -65,12 +65,12 @@ def test_each_model_is_one_row_with_its_newest_values(store: Store) -> None:
 def test_a_run_has_its_rows_and_what_was_before(store: Store) -> None:
     first, second = fill(store, 10, times=2)
     (third,) = [begun(store)]
-    store.add(replace(next(planted(1, third, 3)), spec="zoo:other", key="o" * 64))
-    data = data_of(render(store, run=first))
+    store.add(replace(next(make_rows(1, third, 3)), spec="zoo:other", key="o" * 64))
+    data = read_data(render(store, run=first))
     assert data["count"] == 10
     assert data["histories"] == {}, "what came later is not part of a run"
-    assert set(data_of(render(store, run=second))["histories"]) == {str(number) for number in range(10)}
-    assert unpacked(data_of(render(store, run=third))["columns"]["spec"]) == ["zoo:other"]
+    assert set(read_data(render(store, run=second))["histories"]) == {str(number) for number in range(10)}
+    assert unpack(read_data(render(store, run=third))["columns"]["spec"]) == ["zoo:other"]
     with pytest.raises(ArgumentError, match=f"there is no run '{first[:-1]}' in the store; the nearest are: {first}"):
         render(store, run=first[:-1])
 
@@ -101,11 +101,11 @@ def test_paths_and_secrets_leave_the_page_unless_it_is_private(store: Store) -> 
     store.add(Row("/srv/nets/net.py:build", "k" * 64, RowStatus.FAILED, reason=reason, run=run, machine="m"))
     page = render(store)
     assert not re.search(r"someone|abcdef123|/srv/nets|box", page.partition('id="data">')[2].partition("</script>")[0])
-    assert unpacked(data_of(page)["columns"]["spec"]) == ["…/net.py:build"]
+    assert unpack(read_data(page)["columns"]["spec"]) == ["…/net.py:build"]
     assert "<script>alert" not in page
-    private = data_of(render(store, private=True))
-    assert unpacked(private["columns"]["reason"]) == [reason]
-    assert unpacked(private["columns"]["spec"]) == ["/srv/nets/net.py:build"]
+    private = read_data(render(store, private=True))
+    assert unpack(private["columns"]["reason"]) == [reason]
+    assert unpack(private["columns"]["spec"]) == ["/srv/nets/net.py:build"]
 
 
 def test_a_page_of_each_model_stands_beside_and_is_written_once(store: Store, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_page_of_each_model_stands_beside_and_is_written_once(store: Store, tm
     output.parent.mkdir()
     written = write(store, output)
     assert (written.rows, written.pages) == (2, 1)
-    address, none = data_of(output.read_text(encoding="utf-8"))["pages"]
+    address, none = read_data(output.read_text(encoding="utf-8"))["pages"]
     assert none == ""
     page = output.parent / address
     assert page.parent.name == "audit-models"
@@ -128,9 +128,9 @@ def test_a_page_of_each_model_stands_beside_and_is_written_once(store: Store, tm
     write(store, output)
     assert page.read_text(encoding="utf-8") == "kept", "what is there is not written again"
     write(store, output, private=True)
-    private = output.parent / data_of(output.read_text(encoding="utf-8"))["pages"][0]
+    private = output.parent / read_data(output.read_text(encoding="utf-8"))["pages"][0]
     assert "/srv/nets" in private.read_text(encoding="utf-8")
-    assert data_of(render(store))["pages"] == []
+    assert read_data(render(store))["pages"] == []
 
 
 def test_the_page_loads_nothing(store: Store) -> None:
@@ -159,7 +159,7 @@ def test_what_does_not_apply_is_told_from_what_is_missing(store: Store) -> None:
     }
     values = {"macs": Value(1, "MACs"), "trainable_params": Value(None, **about)}
     store.add(Row("a.onnx", "a" * 64, RowStatus.COMPLETE, values=values, run=run, machine="m"))
-    params = next(each for each in data_of(render(store))["metrics"] if each["name"] == "trainable_params")
+    params = next(item for item in read_data(render(store))["metrics"] if item["name"] == "trainable_params")
     assert params["incomplete"]["0"] == ["does not apply", "does not apply to this model: no weights"]
 
 
@@ -182,13 +182,13 @@ def test_both_pages_fill_one_frame(store: Store, page: str) -> None:
         'id="data"',
         "</html>",
     ]
-    assert [html.count(each) for each in order] == [1] * len(order)
+    assert [html.count(name) for name in order] == [1] * len(order)
     assert sorted(order, key=html.index) == order
     assert len(re.findall("<section id=", html)) == len(re.findall("</section>", html)) - html.count('class="about"')
 
 
 def test_a_store_without_rows_has_a_page(store: Store) -> None:
-    data = data_of(render(store))
+    data = read_data(render(store))
     assert (data["count"], data["metrics"], data["runs"]) == (0, [], [])
 
 
@@ -212,5 +212,5 @@ def test_the_metric_itself_says_whether_more_is_better(store: Store) -> None:
         ),
         report,
     )
-    metrics = {metric["name"]: metric["more"] for metric in data_of(render(store))["metrics"]}
+    metrics = {metric["name"]: metric["more"] for metric in read_data(render(store))["metrics"]}
     assert metrics == {"eval_metric": True, "loss": False, "drift": False, "macs": False}

@@ -26,7 +26,7 @@ IMAGE, COMPLEX, WORDS = S((2, 8, 8, 3), "float32"), S((3, 4), "complex64"), S((3
 NHWC = ("NHWC", "HWIO", "NHWC")
 
 
-def traced(function: Callable[..., Any], *inputs: Any) -> ModelTrace:
+def trace_function(function: Callable[..., Any], *inputs: Any) -> ModelTrace:
     trace = JaxBackend().trace(function, ModelInputs(*inputs))
     assert trace.failure is None, trace.failure
     return trace
@@ -51,11 +51,11 @@ def one(primitive: str, function: Callable[..., Any], flops: int = 12, *inputs: 
 APPLIED = dict(
     [
         one("x.at[].apply(sin)", lambda x: x.at[0].apply(jnp.sin), 4),
-        one("x.at[].apply, two steps", lambda x: x.at[0].apply(lambda each: jnp.exp(each) + 1.0), 2 * 4),
+        one("x.at[].apply, two steps", lambda x: x.at[0].apply(lambda item: jnp.exp(item) + 1.0), 2 * 4),
         one("x.at[].apply, all rows", lambda x: x.at[:].apply(jnp.tanh), 12),
-        one("x.at[].apply, moved", lambda x: x.at[0].apply(lambda each: each), 0),
+        one("x.at[].apply, moved", lambda x: x.at[0].apply(lambda item: item), 0),
         one("x.at[].apply, vmap", jax.vmap(lambda row: row.at[1:3].apply(jnp.sin)), 3 * 2),
-        one("x.at[].apply, integers", lambda x: x.at[0].apply(lambda each: each * 2), 0, S((3, 4), "int32")),
+        one("x.at[].apply, integers", lambda x: x.at[0].apply(lambda item: item * 2), 0, S((3, 4), "int32")),
         # JAX raises all 12 to powers, which a product for each of the four has made 2.
         one("x.at[].power", lambda x: x.at[0].power(2.0), 12 + 4),
     ]
@@ -171,7 +171,7 @@ def product(primitive: str, function: Callable[..., Any], macs: int, *inputs: An
     return Case(function, inputs, macs, 2 * macs + further, primitive)
 
 
-def convolved(image: Any, kernel: Any, **options: Any) -> Any:
+def convolve(image: Any, kernel: Any, **options: Any) -> Any:
     return lax.conv_general_dilated(image, kernel, dimension_numbers=NHWC, **options)
 
 
@@ -199,25 +199,25 @@ PRODUCTS = {
     ),
     "convolution": product(
         "conv_general_dilated",
-        lambda x, k: convolved(x, k, window_strides=(1, 1), padding="SAME"),
+        lambda x, k: convolve(x, k, window_strides=(1, 1), padding="SAME"),
         2 * 8 * 8 * 6 * 27,
         *(IMAGE, KERNEL),
     ),
     "strided": product(
         "conv_general_dilated",
-        lambda x, k: convolved(x, k, window_strides=(2, 2), padding="VALID"),
+        lambda x, k: convolve(x, k, window_strides=(2, 2), padding="VALID"),
         2 * 3 * 3 * 6 * 27,
         *(IMAGE, KERNEL),
     ),
     "dilated": product(  # windows reach over 5 x 5
         "conv_general_dilated",
-        lambda x, k: convolved(x, k, window_strides=(1, 1), padding="VALID", rhs_dilation=(2, 2)),
+        lambda x, k: convolve(x, k, window_strides=(1, 1), padding="VALID", rhs_dilation=(2, 2)),
         2 * 4 * 4 * 6 * 27,
         *(IMAGE, KERNEL),
     ),
     "grouped": product(
         "conv_general_dilated",
-        lambda x, k: convolved(x, k, window_strides=(1, 1), padding="SAME", feature_group_count=3),
+        lambda x, k: convolve(x, k, window_strides=(1, 1), padding="SAME", feature_group_count=3),
         2 * 8 * 8 * 6 * 9,
         *(IMAGE, DEPTHWISE),
     ),
@@ -283,7 +283,7 @@ CASES = {**ELEMENTWISE, **APPLIED, **FREE, **REDUCTIONS, **PRODUCTS, **DECOMPOSI
 @pytest.mark.parametrize("name", CASES)
 def test_closed_form(name: str) -> None:
     case = CASES[name]
-    trace = traced(case.function, *case.inputs)
+    trace = trace_function(case.function, *case.inputs)
     assert not trace.uncounted
     assert (trace.macs, trace.flops) == (case.macs, case.flops)
     if case.primitive:
@@ -312,46 +312,46 @@ def test_there_are_closed_forms_of_sixty_primitives_at_least() -> None:
     ],
 )
 def test_a_neutral_operand_is_no_work(function: Callable[[Any], Any], flops: int) -> None:
-    assert traced(function, X).flops == flops
+    assert trace_function(function, X).flops == flops
 
 
 def test_the_division_of_a_mean_is_not_counted() -> None:
-    assert traced(lambda x: jnp.mean(x, 0), X).flops == 12
-    assert traced(lambda x: jnp.sum(x, 0) / 5.0, X).flops == 12 + 4, "another divisor is no mean's"
+    assert trace_function(lambda x: jnp.mean(x, 0), X).flops == 12
+    assert trace_function(lambda x: jnp.sum(x, 0) / 5.0, X).flops == 12 + 4, "another divisor is no mean's"
 
 
 def test_a_variance_takes_four_operations_for_each_element() -> None:
     """The mean, a difference, a square and an addition; its divisor is a number that is known before it runs."""
-    assert traced(lambda x: jnp.var(x, 0), X).flops == 4 * 12
+    assert trace_function(lambda x: jnp.var(x, 0), X).flops == 4 * 12
 
 
 def test_a_softmax_takes_five() -> None:
-    assert traced(jax.nn.softmax, X).flops == 5 * 12
+    assert trace_function(jax.nn.softmax, X).flops == 5 * 12
 
 
 def test_a_gelu_takes_five() -> None:
     """``0.5 * x * erfc(-x / sqrt(2))``: two products, a negation, a product by a constant and the function."""
-    assert traced(lambda x: jax.nn.gelu(x, approximate=False), X).flops == 5 * 12
+    assert trace_function(lambda x: jax.nn.gelu(x, approximate=False), X).flops == 5 * 12
 
 
 def test_attention_costs_its_products_scale_and_softmax() -> None:
     query, pair = S((2, 7, 3, 8), "float32"), S((2, 9, 3, 8), "float32")
     scores = 2 * 3 * 7 * 9
-    trace = traced(jax.nn.dot_product_attention, query, pair, pair)
+    trace = trace_function(jax.nn.dot_product_attention, query, pair, pair)
     assert trace.macs == 2 * scores * 8
     assert trace.flops == 2 * trace.macs + scores * (1 + 5)
 
 
 def test_a_solution_is_a_decomposition_and_two_triangles() -> None:
-    trace = traced(jnp.linalg.solve, SQUARE, S((5, 2), "float32"))
+    trace = trace_function(jnp.linalg.solve, SQUARE, S((5, 2), "float32"))
     assert not trace.uncounted
     assert trace.flops == round(2 * 5**3 / 3) + 2 * (5**2 * 2)
 
 
 def test_work_on_integers_is_none_but_products() -> None:
-    assert traced(lambda x: jnp.sum(x * x + 1), WORDS).flops == 0
+    assert trace_function(lambda x: jnp.sum(x * x + 1), WORDS).flops == 0
 
 
 def test_complex_numbers_count_their_real_operations() -> None:
-    assert traced(jnp.multiply, COMPLEX, COMPLEX).flops == 12 * 6
-    assert traced(jnp.add, COMPLEX, COMPLEX).flops == 12 * 2
+    assert trace_function(jnp.multiply, COMPLEX, COMPLEX).flops == 12 * 6
+    assert trace_function(jnp.add, COMPLEX, COMPLEX).flops == 12 * 2

@@ -120,10 +120,10 @@ def test_seventy_billion_parameters_count_in_seconds() -> None:
     start = time.process_time()
     trace = JaxBackend().trace(model, ModelInputs(S((1, LENGTH), "int32")))
     assert time.process_time() - start < 60
-    each = 4 * WIDTH * WIDTH + 3 * WIDTH * HIDDEN
-    assert trace.total_params == LAYERS * each + 2 * WORDS * WIDTH > 70e9
+    number = 4 * WIDTH * WIDTH + 3 * WIDTH * HIDDEN
+    assert trace.total_params == LAYERS * number + 2 * WORDS * WIDTH > 70e9
     assert trace.size_bytes == 2 * trace.total_params
-    assert trace.macs == LENGTH * (LAYERS * each + WIDTH * WORDS)
+    assert trace.macs == LENGTH * (LAYERS * number + WIDTH * WORDS)
     assert trace.flops == 2 * trace.macs + LAYERS * LENGTH * HIDDEN
     assert trace.memory.peak_bytes(include_weights=False) == 4 * LENGTH + 3 * 2 * LENGTH * HIDDEN
 

@@ -59,8 +59,10 @@ def tables() -> dict[str, dict[str, Any]]:
 def test_one_keras_model_has_equal_rows_on_all_frameworks(tables: dict[str, dict[str, Any]], network: str) -> None:
     """Path, type, parameters, MACs and FLOPs of every layer, and the totals of the model."""
     found = {framework: tables[framework][network] for framework in FRAMEWORKS}
-    assert {framework: each.pop("backend") for framework, each in found.items()} == {name: name for name in FRAMEWORKS}
-    assert all(each.pop("complete") for each in found.values())
+    assert {framework: value.pop("backend") for framework, value in found.items()} == {
+        name: name for name in FRAMEWORKS
+    }
+    assert all(difference.pop("complete") for difference in found.values())
     assert len(found["jax"]["rows"]) > 1
     assert found["jax"] == found["tensorflow"]
     assert found["jax"] == found["torch"]
@@ -72,7 +74,7 @@ def test_every_network_is_compared(tables: dict[str, dict[str, Any]]) -> None:
 
 def test_rows_by_hand(tables: dict[str, dict[str, Any]]) -> None:
     """A batch of two: an LSTM of 5 units over 6 steps of 8; a bidirectional GRU of 5; a depthwise 3 x 3 on 6 x 6."""
-    macs = {(network, path): row for network, each in tables["jax"].items() for path, _, *_, row, _ in each["rows"]}
+    macs = {(network, path): row for network, value in tables["jax"].items() for path, _, *_, row, _ in value["rows"]}
     assert macs["lstm", "first"] == 2 * 6 * 4 * 5 * (8 + 5)
     assert macs["gru", "both"] == 2 * 2 * 6 * 3 * 5 * (8 + 5)
     assert macs["depthwise", "depthwise"] == 2 * 36 * 4 * 9

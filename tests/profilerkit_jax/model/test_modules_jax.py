@@ -109,7 +109,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 
 
-def traced(model: Any, inputs: ModelInputs = INPUTS) -> ModelTrace:
+def trace_module(model: Any, inputs: ModelInputs = INPUTS) -> ModelTrace:
     trace = JaxBackend().trace(model, inputs)
     assert trace.failure is None, trace.failure
     return trace
@@ -117,14 +117,14 @@ def traced(model: Any, inputs: ModelInputs = INPUTS) -> ModelTrace:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_one_network_in_every_library(name: str) -> None:
-    trace = traced(MODELS[name]())
+    trace = trace_module(MODELS[name]())
     assert (trace.macs, trace.flops, trace.total_params, trace.trainable_params) == (MACS, FLOPS, PARAMS, PARAMS)
     assert not trace.uncounted
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_layers_have_the_work_and_weights_of_their_own(name: str) -> None:
-    table = traced(MODELS[name]()).table
+    table = trace_module(MODELS[name]()).table
     first = "blocks_0" if "linen" in name else "blocks.0"
     paths = [row["path"] for row in table if row["path"].startswith(first)]
     assert paths == [first, f"{first}.norm", f"{first}.up", f"{first}.down"]
@@ -134,7 +134,7 @@ def test_layers_have_the_work_and_weights_of_their_own(name: str) -> None:
     assert [rows[path]["own_flops"] for path in ("", ".norm")] == [BATCH * (HIDDEN + WIDTH), BATCH * 7 * WIDTH]
     assert rows[".up"]["own_macs"] == BATCH * WIDTH * HIDDEN
     assert {row["calls"] for row in rows.values()} == {1}
-    assert traced(MODELS[name]()).layers[0].type.endswith("Network")
+    assert trace_module(MODELS[name]()).layers[0].type.endswith("Network")
 
 
 @pytest.mark.parametrize("name", ["nnx", "linen", "equinox"])
@@ -164,7 +164,7 @@ class Shared(nnx.Module):
 
 
 def test_a_shared_layer_is_called_as_often_as_it_is() -> None:
-    trace = traced(Shared())
+    trace = trace_module(Shared())
     row = trace.table["layer"]
     assert (row["calls"], row["macs"], row["params"]) == (3, 3 * BATCH * 16, 16)
     assert [call.outputs[0].shape for call in trace.layer("layer").calls] == [(BATCH, WIDTH)] * 3
@@ -186,7 +186,7 @@ class Jitted(Remat):
 
 @pytest.mark.parametrize(("kind", "calls"), [(Remat, 1), (Jitted, 2)])
 def test_layers_inside_transformations_keep_their_paths(kind: Callable[[], Any], calls: int) -> None:
-    row = traced(kind()).table["layer"]
+    row = trace_module(kind()).table["layer"]
     assert (row["calls"], row["own_macs"]) == (calls, calls * BATCH * 16)
 
 
@@ -199,7 +199,7 @@ class EquinoxRemat(eqx.Module):
 
 def test_layers_of_equinox_inside_transformations_keep_their_paths() -> None:
     model = EquinoxRemat(eqx.nn.Linear(WIDTH, WIDTH, use_bias=False, key=jax.random.key(0)))
-    assert traced(model).table["layer"]["own_macs"] == BATCH * 16
+    assert trace_module(model).table["layer"]["own_macs"] == BATCH * 16
 
 
 class Compared(eqx.Module):
@@ -214,7 +214,7 @@ class Compared(eqx.Module):
 
 def test_a_model_whose_layers_cannot_be_marked_is_counted_as_a_whole() -> None:
     layers = [eqx.nn.Linear(WIDTH, WIDTH, use_bias=False, key=jax.random.key(seed)) for seed in (0, 1)]
-    trace = traced(Compared(*layers))
+    trace = trace_module(Compared(*layers))
     assert trace.macs == BATCH * 16
     assert trace.table[""]["own_macs"] == trace.macs
     assert any("layers could not be told apart" in note for note in trace.notes)
@@ -235,7 +235,7 @@ class Scanned(linen.Module):
 
 def test_layers_of_linen_inside_transformations_keep_their_paths() -> None:
     module = Scanned()
-    table = traced(JaxModel(module, module.init(jax.random.key(0), jnp.ones((1, WIDTH))))).table
+    table = trace_module(JaxModel(module, module.init(jax.random.key(0), jnp.ones((1, WIDTH))))).table
     assert [row["path"] for row in table] == ["", "steps", "steps.dense", "last"]
     rows = {row["path"]: row for row in table}
     assert (rows["steps.dense"]["own_macs"], rows["steps.dense"]["params"]) == (5 * BATCH * 16, 5 * 16)
@@ -246,7 +246,7 @@ def test_layers_of_linen_inside_transformations_keep_their_paths() -> None:
 def test_a_recurrent_layer_of_linen_has_the_work_of_its_cell() -> None:
     module = linen.RNN(linen.GRUCell(5))
     inputs = jnp.ones((2, 7, WIDTH))
-    table = traced(JaxModel(module, module.init(jax.random.key(0), inputs)), ModelInputs(inputs)).table
+    table = trace_module(JaxModel(module, module.init(jax.random.key(0), inputs)), ModelInputs(inputs)).table
     assert "named_scope" not in {row["type"] for row in table}
     assert table[""]["macs"] == 2 * 7 * 3 * (WIDTH * 5 + 5 * 5)
 
@@ -265,7 +265,7 @@ class Stacked(nnx.Module):
 
 
 def test_stacked_layers_of_nnx_count_for_each_turn() -> None:
-    row = traced(Stacked()).table["layers"]
+    row = trace_module(Stacked()).table["layers"]
     assert (row["own_macs"], row["params"]) == (4 * BATCH * 16, 4 * 16)
 
 
@@ -283,7 +283,7 @@ class Normalized(nnx.Module):
 
 def test_models_are_counted_in_inference_mode_and_stay_in_theirs() -> None:
     model = Normalized()
-    trace = traced(model)
+    trace = trace_module(model)
     assert trace.flops == 2 * BATCH * WIDTH, "a scale and a shift, and no dropout"
     assert (model.dropout.deterministic, model.norm.use_running_average) == (False, False)
     assert [weight.name for weight in trace.layer("norm").buffers] == ["mean", "var"]
@@ -306,7 +306,7 @@ def test_evaluation_mode_ends_with_the_call() -> None:
 def test_what_a_block_does_to_a_module_is_put_back() -> None:
     model = Normalized()
     before = np.asarray(model.norm.mean[...])
-    with pytest.raises(KeyError), JaxBackend().preserved(model):
+    with pytest.raises(KeyError), JaxBackend().preserve(model):
         object.__setattr__(model.dropout, "deterministic", True)
         model.norm.mean[...] = model.norm.mean[...] + 1
         raise KeyError
@@ -324,7 +324,7 @@ def test_a_linen_module_runs_as_its_arguments_say() -> None:
     module = Statistics()
     model = JaxModel(module, module.init(jax.random.key(0), jnp.ones((1, WIDTH))))
     elements = BATCH * WIDTH
-    assert traced(model).flops == 2 * elements
-    assert traced(model, ModelInputs(jnp.ones((BATCH, WIDTH)), train=True)).flops == 7 * elements
-    assert (traced(model).total_params, len(traced(model).buffers)) == (2 * WIDTH, 2)
+    assert trace_module(model).flops == 2 * elements
+    assert trace_module(model, ModelInputs(jnp.ones((BATCH, WIDTH)), train=True)).flops == 7 * elements
+    assert (trace_module(model).total_params, len(trace_module(model).buffers)) == (2 * WIDTH, 2)
     np.testing.assert_allclose(model(jnp.ones((BATCH, WIDTH))), np.ones((BATCH, WIDTH)), rtol=1e-4)

@@ -28,7 +28,7 @@ from profilerkit_jax.backend import JaxBackend
 X, ONE = jnp.ones((4, 4)), 4 * 4 * 4
 
 
-def traced(function: Any) -> ModelTrace:
+def trace_function(function: Any) -> ModelTrace:
     return JaxBackend().trace(function, ModelInputs(X))
 
 
@@ -107,7 +107,7 @@ class Outputs:
     ],
 )
 def test_work_on_what_is_hidden_in_an_output_is_counted(function: Any, products: int) -> None:
-    trace = traced(function)
+    trace = trace_function(function)
     assert (trace.failure, trace.macs) == (None, products * ONE)
 
 
@@ -132,7 +132,7 @@ async def asynchronously(x: Any) -> AsyncIterator[Any]:
 
 @pytest.mark.parametrize("function", [awaited, asynchronously])
 def test_what_waits_to_be_run_is_refused(function: Any) -> None:
-    trace = traced(function)
+    trace = trace_function(function)
     assert isinstance(trace.failure, ModelFailedError)
     assert isinstance(trace.failure.__cause__, InputError)
     assert (
@@ -142,7 +142,7 @@ def test_what_waits_to_be_run_is_refused(function: Any) -> None:
 
 
 def test_an_iterator_without_end_is_refused() -> None:
-    trace = traced(lambda x: itertools.repeat(x @ x))
+    trace = trace_function(lambda x: itertools.repeat(x @ x))
     assert "the model returned an iterator of more than 100000 values; let it return a list" in str(trace.failure)
 
 

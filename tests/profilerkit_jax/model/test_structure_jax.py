@@ -23,7 +23,7 @@ from profilerkit.costs import Cost
 from profilerkit_jax import JaxModel, JaxProfiler, register_op_cost
 from profilerkit_jax.backend import JaxBackend
 from profilerkit_jax.costs.registry import scoped_costs
-from profilerkit_jax.model.structure import structure_of
+from profilerkit_jax.model.structure import read_structure
 
 BACKEND = JaxBackend()
 CHANGES_OF = StructureChanges(
@@ -143,7 +143,7 @@ def inner(x: Any) -> Any:
     return x
 
 
-def closing(held: Any) -> Callable[[Any], Any]:
+def close_over(held: Any) -> Callable[[Any], Any]:
     def function(x: Any) -> Any:
         for _ in range(held["again"]):
             x = x * 2
@@ -166,14 +166,14 @@ def models() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
         model.params["a"]["b"]["c"]["d"]["e"]["f"]["g"]["again"] = 3
 
     def reads_deep(params: Any, x: Any) -> Any:
-        return closing(params["a"]["b"]["c"]["d"]["e"]["f"]["g"])(x)
+        return close_over(params["a"]["b"]["c"]["d"]["e"]["f"]["g"])(x)
 
     equinox = Equinox(eqx.nn.Linear(8, 8, key=jax.random.key(0)), held)
     net = Net()
     return {
-        "a closure": (closing(held), more),
-        "a closure that is bound": (partial(closing(held)), more),
-        "a closure in a JaxModel": (JaxModel(closing(held)), more),
+        "a closure": (close_over(held), more),
+        "a closure that is bound": (partial(close_over(held)), more),
+        "a closure in a JaxModel": (JaxModel(close_over(held)), more),
         "a global variable of a function inside": (reads_global, lambda _: GLOBAL.update(again=3)),
         "an object of a method": (plain.call, lambda _: setattr(plain, "again", 3)),
         "a static field of Equinox": (equinox, more),
@@ -212,7 +212,7 @@ def test_new_values_of_weights_are_no_other_structure() -> None:
 
 def test_a_registered_formula_is_noticed() -> None:
     with scoped_costs():
-        profiler = CHANGES_OF.profiler_of(jnp.tanh, X)
+        profiler = CHANGES_OF.make_profiler(jnp.tanh, X)
         before = CHANGES_OF.counts(profiler)
         register_op_cost("tanh", lambda call: Cost(0, 1000), override=True)
         assert CHANGES_OF.counts(profiler)[1] == 1000 != before[1]
@@ -228,6 +228,6 @@ def test_a_structure_is_one_walk() -> None:
         def __call__(self, x: Any) -> Any:
             return x
 
-    lengths = [len(structure_of(Many(number))) for number in (100, 200, 400)]
+    lengths = [len(read_structure(Many(number))) for number in (100, 200, 400)]
     assert lengths[2] - lengths[1] == 2 * (lengths[1] - lengths[0])
     assert lengths[0] < 100 * 200

@@ -56,7 +56,7 @@ def with_a_global_module(x: Any) -> Any:
     return NETWORK(x)
 
 
-def counted(model: Any, x: Any) -> tuple[int, int, int, ModelTrace]:
+def count_all(model: Any, x: Any) -> tuple[int, int, int, ModelTrace]:
     """Return parameters, multiply-accumulates of a pass and of a training step, and the trace."""
     backend = JaxBackend()
     trace, step = (trace(model, ModelInputs(x)) for trace in (backend.trace, backend.trace_training))
@@ -99,7 +99,7 @@ def in_a_mapping(held: Any) -> Any:
 def test_a_module_of_equinox_inside_of_functions(wrap: Callable[[Any], Any], x: Any) -> None:
     before = jax.tree.leaves(MLP)
     samples = len(x) if x.ndim == 2 else 1
-    assert counted(wrap(MLP), x)[:3] == (PARAMETERS, samples * ONE, samples * (ONE + BACKWARD))
+    assert count_all(wrap(MLP), x)[:3] == (PARAMETERS, samples * ONE, samples * (ONE + BACKWARD))
     assert all(one is two for one, two in zip(jax.tree.leaves(MLP), before, strict=True))
 
 
@@ -117,7 +117,7 @@ def test_a_module_of_equinox_inside_of_functions(wrap: Callable[[Any], Any], x: 
 )
 def test_a_module_of_nnx_inside_of_functions(wrap: Callable[[Any], Any]) -> None:
     wrapped = wrap(NETWORK)
-    parameters, macs, step, trace = counted(wrapped, BATCH)
+    parameters, macs, step, trace = count_all(wrapped, BATCH)
     assert (parameters, macs) == (PARAMETERS, 2 * ONE)
     assert step >= 2 * (ONE + BACKWARD)
     assert {"first", "second"} <= {layer.path for layer in trace.layers}
@@ -126,28 +126,28 @@ def test_a_module_of_nnx_inside_of_functions(wrap: Callable[[Any], Any]) -> None
 
 def test_what_a_checkpoint_computes_again_is_counted_again() -> None:
     """The products of the first layer; those of the second are needed for no gradient."""
-    counts = counted(jax.checkpoint(lambda x: jax.vmap(MLP)(x)), BATCH)  # noqa: PLW0108
+    counts = count_all(jax.checkpoint(lambda x: jax.vmap(MLP)(x)), BATCH)  # noqa: PLW0108
     assert counts[:3] == (PARAMETERS, 2 * ONE, 2 * (ONE + BACKWARD) + 2 * 3 * 5)
 
 
 def test_a_method_of_a_module_has_the_parameters_of_the_module() -> None:
     for method in (NETWORK.encode, jax.jit(NETWORK.encode)):
-        assert counted(method, BATCH)[:3] == (PARAMETERS, 2 * 15, 2 * 2 * 15)
+        assert count_all(method, BATCH)[:3] == (PARAMETERS, 2 * 15, 2 * 2 * 15)
 
 
 def test_a_gradient_is_a_function_around_a_module() -> None:
     """By the input: the product of the first layer, and one with each weight backwards; no output needs the second."""
     gradient = jax.grad(lambda x: MLP(x).sum())
-    assert counted(gradient, ROW)[:2] == (PARAMETERS, 3 * 5 + 4 * 5 + 5 * 3)
+    assert count_all(gradient, ROW)[:2] == (PARAMETERS, 3 * 5 + 4 * 5 + 5 * 3)
 
 
 def test_a_bound_module_of_linen_inside_of_a_function() -> None:
     for model in (BOUND, jax.jit(lambda x: BOUND(x))):  # noqa: PLW0108
-        assert counted(model, BATCH)[:3] == (3 * 4 + 4, 2 * 12, 2 * 2 * 12)
+        assert count_all(model, BATCH)[:3] == (3 * 4 + 4, 2 * 12, 2 * 2 * 12)
 
 
 def test_two_modules_inside_of_one_function() -> None:
-    parameters, macs, step, trace = counted(jax.jit(lambda x: NETWORK(x) + jax.vmap(MLP)(x)), BATCH)
+    parameters, macs, step, trace = count_all(jax.jit(lambda x: NETWORK(x) + jax.vmap(MLP)(x)), BATCH)
     assert (parameters, macs, step) == (2 * PARAMETERS, 2 * 2 * ONE, 2 * 2 * (ONE + BACKWARD))
     assert {"module_0", "module_1"} <= {layer.path for layer in trace.layers}
 

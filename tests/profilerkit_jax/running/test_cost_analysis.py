@@ -22,7 +22,7 @@ ONE = 2 * 8**3
 IMAGE, KERNEL = S((2, 8, 8, 3), "float32"), S((3, 3, 3, 6), "float32")
 
 
-def convolved(x: Any, kernel: Any) -> Any:
+def convolve(x: Any, kernel: Any) -> Any:
     return lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
@@ -44,7 +44,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, tuple[int, int]
     "exponential": (jnp.exp, (X,), 12, (0, 0)),
     "sum": (jnp.sum, (X,), 12, (11, 11)),
     # along each side, 6 windows of 3 elements and 2 of 2: 22 of 24
-    "padded convolution": (convolved, (IMAGE, KERNEL), 2 * 2 * 6 * 3 * 24 * 24, (2 * 2 * 6 * 3 * 22 * 22,) * 2),
+    "padded convolution": (convolve, (IMAGE, KERNEL), 2 * 2 * 6 * 3 * 24 * 24, (2 * 2 * 6 * 3 * 22 * 22,) * 2),
     "custom call": (lambda a: lax.linalg.svd(a, compute_uv=False), (S((6, 4), "float32"),), 299, (0, 10)),
     "choice": (lambda x: jnp.where(x > 0, x, 1.0), (X,), 0, (24, 24)),
     "complex product": (jnp.matmul, (S((3, 4), "complex64"), S((4, 5), "complex64")), 8 * 60, (2 * 60, 2 * 60)),

@@ -24,7 +24,7 @@ MATRIX = S((4, 4), "float32")
 ONE = 4 * 4 * 4
 
 
-def traced(function: Callable[..., Any], *inputs: Any) -> ModelTrace:
+def trace_function(function: Callable[..., Any], *inputs: Any) -> ModelTrace:
     trace = JaxBackend().trace(function, ModelInputs(*inputs))
     assert trace.failure is None, trace.failure
     return trace
@@ -37,7 +37,7 @@ def test_a_scan_counts_its_body_for_each_turn() -> None:
     def chain(x: Any, weights: Any) -> Any:
         return lax.scan(lambda carry, weight: (carry @ weight, jnp.sum(carry)), x, weights)
 
-    trace = traced(chain, MATRIX, S((9, 4, 4), "float32"))
+    trace = trace_function(chain, MATRIX, S((9, 4, 4), "float32"))
     assert trace.macs == 9 * ONE
     assert trace.flops == 2 * 9 * ONE + 9 * 16
     assert not trace.uncounted
@@ -60,7 +60,7 @@ def test_a_layer_in_the_body_of_a_loop_is_called_in_each_turn() -> None:
         with jax.named_scope("outer"):
             return lax.scan(body, x, None, length=5)[0] @ x
 
-    trace = traced(chain, MATRIX)
+    trace = trace_function(chain, MATRIX)
     calls = {row["path"]: (row["calls"], row["macs"]) for row in trace.table}
     assert calls == {
         "": (1, (1 + 5 + 15) * ONE),
@@ -77,7 +77,7 @@ def test_scans_inside_scans_multiply() -> None:
     def outer(x: Any) -> Any:
         return lax.scan(lambda carry, _: (inner(carry), None), x, None, length=5)[0]
 
-    assert traced(outer, MATRIX).macs == 3 * 5 * ONE
+    assert trace_function(outer, MATRIX).macs == 3 * 5 * ONE
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_while_loop_that_counts_to_a_bound(start: int, step: int, runs_on: Any
     def loop(x: Any) -> Any:
         return lax.while_loop(lambda s: runs_on(s[0]), lambda s: (s[0] + step, s[1] @ s[1]), (start, x))[1]
 
-    trace = traced(loop, MATRIX)
+    trace = trace_function(loop, MATRIX)
     assert (trace.macs, dict(trace.uncounted)) == (turns * ONE, {})
 
 
@@ -114,7 +114,7 @@ def test_a_while_loop_that_counts_to_a_bound(start: int, step: int, runs_on: Any
     ],
 )
 def test_a_while_loop_of_an_unknown_number_of_turns_is_partial(loop: Any) -> None:
-    trace = traced(loop, MATRIX)
+    trace = trace_function(loop, MATRIX)
     assert (trace.macs, trace.bounds("macs")) == (ONE, Bounds(0, None))  # its condition may be false at once
     assert list(trace.uncounted) == ["while: a loop of an unknown number of turns, counted once"]
     assert trace.peak_spread is not None
@@ -123,7 +123,7 @@ def test_a_while_loop_of_an_unknown_number_of_turns_is_partial(loop: Any) -> Non
 
 def test_what_is_not_known_in_a_branch_that_is_not_counted_leaves_no_upper_end() -> None:
     """The dearer branch has two products, the other a loop of any number of them."""
-    trace = traced(
+    trace = trace_function(
         lambda x: lax.cond(
             jnp.sum(x) > 0,
             lambda c: lax.while_loop(lambda c: jnp.sum(c) < 9.0, lambda c: c @ c, c),
@@ -137,7 +137,7 @@ def test_what_is_not_known_in_a_branch_that_is_not_counted_leaves_no_upper_end()
 
 
 def test_a_fori_loop_with_a_bound_from_the_inputs_is_partial() -> None:
-    trace = traced(lambda x, n: lax.fori_loop(0, n, lambda i, c: c @ c, x), MATRIX, S((), "int32"))
+    trace = trace_function(lambda x, n: lax.fori_loop(0, n, lambda i, c: c @ c, x), MATRIX, S((), "int32"))
     assert trace.macs == ONE
     assert trace.uncounted
 
@@ -146,7 +146,7 @@ def test_a_fori_loop_with_a_bound_from_the_inputs_is_partial() -> None:
 
 
 def test_a_cond_counts_the_dearer_branch_and_tells_both_ends() -> None:
-    trace = traced(lambda x: lax.cond(jnp.sum(x) > 0, lambda c: c @ c @ c, lambda c: c + 1, x), MATRIX)
+    trace = trace_function(lambda x: lax.cond(jnp.sum(x) > 0, lambda c: c @ c @ c, lambda c: c + 1, x), MATRIX)
     assert trace.macs == 2 * ONE
     bounds = trace.bounds("macs")
     assert (bounds.low, bounds.high) == (0, 2 * ONE)
@@ -158,7 +158,7 @@ def test_a_choice_inside_a_choice() -> None:
     def inner(x: Any) -> Any:
         return lax.cond(x[0, 0] > 0, lambda c: c @ c @ c, lambda c: c @ c, x)
 
-    trace = traced(lambda x: lax.cond(x[1, 1] > 0, inner, lambda c: c @ c @ c @ c, x), MATRIX)
+    trace = trace_function(lambda x: lax.cond(x[1, 1] > 0, inner, lambda c: c @ c @ c @ c, x), MATRIX)
     assert trace.macs == 3 * ONE
     bounds = trace.bounds("macs")
     assert (bounds.low, bounds.high) == (ONE, 3 * ONE)
@@ -166,7 +166,7 @@ def test_a_choice_inside_a_choice() -> None:
 
 def peaks(function: Callable[..., Any], *inputs: Any) -> tuple[int | None, int | None]:
     """Return the two ends of the peak."""
-    trace = traced(function, *inputs)
+    trace = trace_function(function, *inputs)
     assert trace.peak_spread is not None
     peak = max(trace.memory.live_bytes)
     below, above = trace.peak_spread.below, trace.peak_spread.above
@@ -203,14 +203,14 @@ def test_the_peak_lies_between_those_of_the_branches() -> None:
 
 
 def test_nothing_is_said_of_the_peak_where_a_branch_returns_what_it_is_given() -> None:
-    trace = traced(
+    trace = trace_function(
         lambda x, y: lax.cond(jnp.sum(x) > 0, lambda a, b: (a, b @ b), lambda a, b: (a + 1, b), x, y), MATRIX, MATRIX
     )
     assert trace.peak_spread is None
 
 
 def test_a_branch_that_is_known_is_counted_alone() -> None:
-    trace = traced(lambda x: lax.switch(1, [lambda c: c @ c @ c, lambda c: c @ c], x), MATRIX)
+    trace = trace_function(lambda x: lax.switch(1, [lambda c: c @ c @ c, lambda c: c @ c], x), MATRIX)
     assert trace.macs == ONE
     assert not trace.choices
 
@@ -219,19 +219,19 @@ def test_a_branch_that_is_known_is_counted_alone() -> None:
 
 
 @jax.custom_vjp
-def squared(x: Any) -> Any:
+def square(x: Any) -> Any:
     return x @ x
 
 
-squared.defvjp(lambda x: (x @ x, x), lambda x, g: (g @ x.T + x.T @ g,))
+square.defvjp(lambda x: (x @ x, x), lambda x, g: (g @ x.T + x.T @ g,))
 
 
 @jax.custom_jvp
-def cubed(x: Any) -> Any:
+def cube(x: Any) -> Any:
     return x @ x @ x
 
 
-cubed.defjvp(lambda primals, tangents: (cubed(*primals), tangents[0]))
+cube.defjvp(lambda primals, tangents: (cube(*primals), tangents[0]))
 
 
 @pytest.mark.parametrize(
@@ -240,15 +240,15 @@ cubed.defjvp(lambda primals, tangents: (cubed(*primals), tangents[0]))
         (jax.jit(lambda x: x @ x), 1),
         (lambda x: jax.jit(lambda y: y @ y)(x) + jax.jit(lambda y: y @ y)(x), 2),
         (jax.checkpoint(lambda x: x @ x), 1),
-        (squared, 1),
-        (cubed, 2),
+        (square, 1),
+        (cube, 2),
         (jax.vmap(lambda row: row @ jnp.ones((4, 4))), 1),
         (lambda x: lax.map(lambda row: row @ jnp.ones((4, 4)), x), 1),
         (lambda x: lax.associative_scan(jnp.matmul, jnp.stack([x, x])), 1),
     ],
 )
 def test_what_is_inside_a_call_is_counted(function: Any, products: int) -> None:
-    assert traced(function, MATRIX).macs == products * ONE
+    assert trace_function(function, MATRIX).macs == products * ONE
 
 
 def test_what_a_scan_carries_and_what_it_takes_in_slices_is_told_by_shapes() -> None:
@@ -260,7 +260,7 @@ def test_what_a_scan_carries_and_what_it_takes_in_slices_is_told_by_shapes() -> 
 
         return lax.scan(turn, (x, jnp.zeros((), "int32")), stacked)
 
-    trace = traced(function, MATRIX, S((5, 4, 4), "float32"))
+    trace = trace_function(function, MATRIX, S((5, 4, 4), "float32"))
     assert trace.macs == 5 * 3 * ONE
 
 
@@ -269,14 +269,14 @@ def test_what_no_output_needs_is_not_counted() -> None:
         x @ x @ x
         return x @ x
 
-    assert traced(function, MATRIX).macs == ONE
+    assert trace_function(function, MATRIX).macs == ONE
 
 
 def test_one_devices_share_of_a_shard_map_is_counted_and_noted() -> None:
     mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
     spec = PartitionSpec("batch")
     mapped = jax.shard_map(lambda x: lax.psum(x @ x.T, "batch"), mesh=mesh, in_specs=spec, out_specs=PartitionSpec())
-    trace = traced(mapped, MATRIX)
+    trace = trace_function(mapped, MATRIX)
     assert trace.macs == ONE
     assert trace.flops == 2 * ONE, "one device has nothing to add up"
     assert any("shard_map" in note for note in trace.notes)
@@ -287,7 +287,7 @@ def test_an_abstract_mesh_of_many_devices_needs_none_of_them() -> None:
     mapped = jax.shard_map(
         lambda x: lax.psum(x.T @ x, "batch"), mesh=mesh, in_specs=PartitionSpec("batch"), out_specs=PartitionSpec()
     )
-    trace = traced(mapped, S((64, 4), "float32"))
+    trace = trace_function(mapped, S((64, 4), "float32"))
     assert trace.macs == 64 // 8 * 4 * 4
     assert trace.flops == 2 * trace.macs + 4 * 4  # around a ring one addition for each element
     assert "8 devices" in " ".join(trace.notes)
@@ -297,7 +297,7 @@ def test_an_abstract_mesh_of_many_devices_needs_none_of_them() -> None:
 
 
 def test_single_numbers_of_the_program_cost_nothing() -> None:
-    trace = traced(lambda x: x * (jnp.float32(2.0) * 3.0 + 1.0), MATRIX)
+    trace = trace_function(lambda x: x * (jnp.float32(2.0) * 3.0 + 1.0), MATRIX)
     assert trace.flops == 16
 
 
@@ -306,11 +306,11 @@ def test_single_numbers_of_the_program_cost_nothing() -> None:
 
 def test_live_bytes_along_a_chain() -> None:
     """Input and two intermediate matrices of 64 bytes are alive while the second exponential runs."""
-    trace = traced(lambda x: jnp.exp(jnp.exp(jnp.exp(x))), MATRIX)
+    trace = trace_function(lambda x: jnp.exp(jnp.exp(jnp.exp(x))), MATRIX)
     assert trace.memory.input_bytes == 64
     assert trace.memory.live_bytes == (128, 192, 192)
 
 
 def test_views_take_no_bytes() -> None:
-    trace = traced(lambda x: jnp.exp(x.T.reshape(16)), MATRIX)
+    trace = trace_function(lambda x: jnp.exp(x.T.reshape(16)), MATRIX)
     assert trace.memory.live_bytes[-1] == 64 + 64

@@ -28,7 +28,7 @@ ONE = 4 * 4 * 4
 UNKNOWN = ["while: a loop of an unknown number of turns, counted once"]
 
 
-def traced(function: Any, *inputs: Any) -> ModelTrace:
+def trace_function(function: Any, *inputs: Any) -> ModelTrace:
     trace = JaxBackend().trace(function, ModelInputs(*inputs))
     assert trace.failure is None, trace.failure
     return trace
@@ -37,30 +37,30 @@ def traced(function: Any, *inputs: Any) -> ModelTrace:
 # Branches -------------------------------------------------------------------------------------------------------------
 
 
-def branching(x: Any, is_long: Any) -> Any:
+def branch(x: Any, is_long: Any) -> Any:
     return lax.cond(is_long, lambda: x @ x @ x, lambda: x @ x)
 
 
-def switching(x: Any, which: Any) -> Any:
+def switch(x: Any, which: Any) -> Any:
     return lax.switch(which, [lambda: x, lambda: x @ x, lambda: x @ x @ x])
 
 
 @pytest.mark.parametrize(("is_long", "products"), [(True, 2), (False, 1)])
 def test_the_branch_of_a_given_value_is_counted(is_long: bool, products: int) -> None:
-    trace = traced(branching, MATRIX, jnp.bool_(is_long))
+    trace = trace_function(branch, MATRIX, jnp.bool_(is_long))
     assert (trace.macs, trace.choices, FOLLOWED in trace.notes) == (products * ONE, (), True)
     assert dict(trace.uncounted) == {}
 
 
 def test_without_a_value_the_dearest_branch_is_counted_with_both_ends() -> None:
-    trace = traced(branching, MATRIX, S((), "bool"))
+    trace = trace_function(branch, MATRIX, S((), "bool"))
     assert (trace.macs, len(trace.choices), FOLLOWED in trace.notes) == (2 * ONE, 1, False)
 
 
 @pytest.mark.parametrize(("which", "products"), [(-3, 0), (0, 0), (1, 1), (2, 2), (9, 2)])
 def test_an_index_of_a_switch_is_kept_to_its_branches(which: int, products: int) -> None:
-    assert traced(switching, MATRIX, jnp.int32(which)).macs == products * ONE
-    assert traced(switching, MATRIX, np.int32(which)).macs == products * ONE
+    assert trace_function(switch, MATRIX, jnp.int32(which)).macs == products * ONE
+    assert trace_function(switch, MATRIX, np.int32(which)).macs == products * ONE
 
 
 @pytest.mark.parametrize(
@@ -74,27 +74,27 @@ def test_an_index_of_a_switch_is_kept_to_its_branches(which: int, products: int)
     ],
 )
 def test_a_condition_may_follow_from_an_input(condition: Callable[[Any], Any], products: int) -> None:
-    function = lambda x: branching(x, condition(x))  # noqa: E731
-    assert [op.macs for op in traced(function, jnp.ones((4, 4))).operators if op.macs] == [ONE] * products
-    assert traced(function, MATRIX).choices
+    function = lambda x: branch(x, condition(x))  # noqa: E731
+    assert [op.macs for op in trace_function(function, jnp.ones((4, 4))).operators if op.macs] == [ONE] * products
+    assert trace_function(function, MATRIX).choices
 
 
 def test_a_condition_on_a_weight_or_on_what_a_loop_carries_is_not_known() -> None:
     """The model is not run for it."""
-    model = JaxModel(lambda weight, x: branching(x, jnp.sum(x @ weight) > 0), jnp.ones((4, 4)))
-    assert traced(model, jnp.ones((4, 4))).choices
-    turns = lambda x: lax.scan(lambda c, _: (branching(c, c[0, 0] > 0), None), x, None, length=3)[0]  # noqa: E731
-    assert traced(turns, jnp.ones((4, 4))).choices
+    model = JaxModel(lambda weight, x: branch(x, jnp.sum(x @ weight) > 0), jnp.ones((4, 4)))
+    assert trace_function(model, jnp.ones((4, 4))).choices
+    turns = lambda x: lax.scan(lambda c, _: (branch(c, c[0, 0] > 0), None), x, None, length=3)[0]  # noqa: E731
+    assert trace_function(turns, jnp.ones((4, 4))).choices
 
 
 def test_a_condition_that_no_turn_changes_is_known_inside_of_a_loop() -> None:
-    turns = lambda x, flag: lax.scan(lambda c, _: (branching(c, flag), None), x, None, length=3)[0]  # noqa: E731
-    assert traced(turns, MATRIX, jnp.bool_(False)).macs == 3 * ONE
+    turns = lambda x, flag: lax.scan(lambda c, _: (branch(c, flag), None), x, None, length=3)[0]  # noqa: E731
+    assert trace_function(turns, MATRIX, jnp.bool_(False)).macs == 3 * ONE
 
 
 def test_work_on_given_numbers_is_counted_all_the_same() -> None:
     """XLA does not know the value of an input: two operations on a number, and a product for each of 16 elements."""
-    assert traced(lambda x, n: x * (n * 2.0 + 1.0), MATRIX, jnp.float32(0.0)).flops == 2 + 16
+    assert trace_function(lambda x, n: x * (n * 2.0 + 1.0), MATRIX, jnp.float32(0.0)).flops == 2 + 16
 
 
 def test_inputs_that_stand_for_shapes_decide_nothing() -> None:
@@ -102,15 +102,15 @@ def test_inputs_that_stand_for_shapes_decide_nothing() -> None:
     which = JaxBackend().random_tensor(TensorSpec((), "int32"), 4)
     function = lambda x, n: lax.switch(n[0], [lambda: x, lambda: x @ x])  # noqa: E731
     for made_up in (which, JaxBackend().with_batch_size(which, 2)):
-        assert traced(function, MATRIX, made_up).choices
-    assert not traced(function, MATRIX, jnp.zeros(4, "int32")).choices
+        assert trace_function(function, MATRIX, made_up).choices
+    assert not trace_function(function, MATRIX, jnp.zeros(4, "int32")).choices
 
 
 def test_a_report_says_that_it_follows_the_values() -> None:
-    report = profile(branching, (jnp.ones((4, 4)), jnp.bool_(True)), backend="jax", metrics=["macs"])
+    report = profile(branch, (jnp.ones((4, 4)), jnp.bool_(True)), backend="jax", metrics=["macs"])
     assert FOLLOWED[1:] in " ".join(str(report).split())
     for is_long, products in ((True, 2), (False, 1), (True, 2)):
-        report = profile(branching, (jnp.ones((4, 4)), jnp.bool_(is_long)), backend="jax", metrics=["macs"])
+        report = profile(branch, (jnp.ones((4, 4)), jnp.bool_(is_long)), backend="jax", metrics=["macs"])
         assert (report["macs"], report.statuses["macs"].completeness.value) == (products * ONE, "complete")
 
 
@@ -120,9 +120,9 @@ def test_a_report_says_that_it_follows_the_values() -> None:
 @pytest.mark.parametrize("turns", [0, 1, 5])
 def test_the_turns_of_a_fori_loop_to_a_given_number(turns: int) -> None:
     function = lambda x, n: lax.fori_loop(0, n, lambda _, y: y @ y, x)  # noqa: E731
-    trace = traced(function, MATRIX, jnp.int32(turns))
+    trace = trace_function(function, MATRIX, jnp.int32(turns))
     assert (trace.macs, dict(trace.uncounted), FOLLOWED in trace.notes) == (turns * ONE, {}, True)
-    assert list(traced(function, MATRIX, S((), "int32")).uncounted) == UNKNOWN
+    assert list(trace_function(function, MATRIX, S((), "int32")).uncounted) == UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_the_turns_of_a_loop_whose_condition_follows_from_an_input(
     while goes_on(now):
         made, now = made + 1, step(now)
     assert made == turns
-    trace = traced(function, MATRIX, start)
+    trace = trace_function(function, MATRIX, start)
     assert (trace.macs, dict(trace.uncounted)) == (turns * ONE, {})
 
 
@@ -152,7 +152,7 @@ def test_a_loop_without_end_or_with_an_effect_is_not_run() -> None:
     def endless(x: Any, n: Any) -> Any:
         return lax.while_loop(lambda s: s[0] != 1, lambda s: (s[0] * 3, s[1] @ s[1]), (n, x))[1]
 
-    assert list(traced(endless, MATRIX, jnp.int32(0)).uncounted) == UNKNOWN
+    assert list(trace_function(endless, MATRIX, jnp.int32(0)).uncounted) == UNKNOWN
     said: list[Any] = []
 
     def saying(x: Any, n: Any) -> Any:
@@ -162,7 +162,7 @@ def test_a_loop_without_end_or_with_an_effect_is_not_run() -> None:
 
         return lax.while_loop(lambda s: s[0] < 3, turn, (n, x))[1]
 
-    trace = traced(saying, MATRIX, jnp.int32(0))
+    trace = trace_function(saying, MATRIX, jnp.int32(0))
     assert UNKNOWN[0] in trace.uncounted
     assert said == []
 
@@ -214,7 +214,7 @@ def test_a_counter_goes_on_at_the_other_end_of_its_range(dtype: str, comparison:
             end = jnp.asarray(bound, dtype)
             return lax.while_loop(lambda s: COMPARISONS[comparison](s[0], end), turn, (jnp.asarray(start, dtype), x))[1]
 
-        trace = traced(loop, MATRIX)
+        trace = trace_function(loop, MATRIX)
         if expected is None:
             assert list(trace.uncounted) == UNKNOWN
         else:
@@ -226,20 +226,22 @@ def test_a_counter_goes_on_at_the_other_end_of_its_range(dtype: str, comparison:
 @pytest.mark.parametrize(("dtype", "step"), [("uint32", 1 << 30), ("int32", 1 << 30), ("int32", (1 << 31) - 2)])
 def test_wide_counters_go_on_at_the_other_end_too(dtype: str, step: int) -> None:
     bound = int(np.iinfo(dtype).max) - 3
-    expected = next(turns for turns, value in enumerate(wrapped(dtype, step)) if not value < bound or turns > 100_000)
+    expected = next(
+        turns for turns, value in enumerate(wrap_round(dtype, step)) if not value < bound or turns > 100_000
+    )
 
     def loop(x: Any) -> Any:
         start, by, end = (jnp.asarray(number, dtype) for number in (0, step, bound))
         return lax.while_loop(lambda s: s[0] < end, lambda s: (s[0] + by, s[1] @ s[1]), (start, x))[1]
 
-    trace = traced(loop, MATRIX)
+    trace = trace_function(loop, MATRIX)
     if expected > 100_000:
         assert list(trace.uncounted) == UNKNOWN
     else:
         assert trace.macs == expected * ONE
 
 
-def wrapped(dtype: str, step: int) -> Any:
+def wrap_round(dtype: str, step: int) -> Any:
     low, size, value = int(np.iinfo(dtype).min), 1 << np.iinfo(dtype).bits, 0
     while True:
         yield value
@@ -248,7 +250,7 @@ def wrapped(dtype: str, step: int) -> Any:
 
 def test_a_long_loop_is_counted_without_running_it() -> None:
     function = lambda x, n: lax.fori_loop(0, n, lambda _, y: y @ y, x)  # noqa: E731
-    assert traced(function, MATRIX, jnp.int32(2_000_000_000)).macs == 2_000_000_000 * ONE
+    assert trace_function(function, MATRIX, jnp.int32(2_000_000_000)).macs == 2_000_000_000 * ONE
 
 
 @pytest.mark.parametrize(
@@ -261,6 +263,6 @@ def test_a_long_loop_is_counted_without_running_it() -> None:
     ],
 )
 def test_numbers_of_the_program_are_folded_as_xla_computes_them(number: Any, index: int) -> None:
-    function = lambda x: switching(x, jnp.asarray(number(), "int32"))  # noqa: E731
+    function = lambda x: switch(x, jnp.asarray(number(), "int32"))  # noqa: E731
     assert min(max(int(number()), 0), 2) == index
-    assert traced(function, MATRIX).macs == index * ONE
+    assert trace_function(function, MATRIX).macs == index * ONE

@@ -28,7 +28,7 @@ def with_zeros(zeros: int, *shape: int, dtype: Any = "float32") -> Any:
     return jnp.asarray(array)
 
 
-def macs_of(model: Any, *inputs: Any) -> int:
+def count_macs(model: Any, *inputs: Any) -> int:
     trace = BACKEND.trace_nonzero(model, ModelInputs(*inputs))
     assert trace.failure is None, trace.failure
     assert trace.missing == ()
@@ -56,7 +56,7 @@ def low_rank(weights: Any, x: Any) -> Any:
     return x @ (weights["down"] @ weights["up"])
 
 
-def convolved(weight: Any, x: Any) -> Any:
+def convolve(weight: Any, x: Any) -> Any:
     return lax.conv_general_dilated(x, weight, (1, 1), "VALID")
 
 
@@ -64,7 +64,7 @@ def recurrent(weight: Any, x: Any) -> Any:
     return lax.fori_loop(0, 5, lambda _, carry: carry @ weight, x)
 
 
-def carried(weight: Any, x: Any) -> Any:
+def carry_weight(weight: Any, x: Any) -> Any:
     """The weight is one of the values that the loop carries, and never changed."""
     return lax.fori_loop(0, 5, lambda _, carry: (carry[0] @ carry[1], carry[1]), (x, weight))[0]
 
@@ -78,7 +78,7 @@ def in_branches(weight: Any, x: Any) -> Any:
     return lax.cond(x[0, 0] > 0, lambda x: x @ weight, lambda x: x @ weight @ weight, x)
 
 
-def picked(weights: Any, x: Any) -> Any:
+def pick(weights: Any, x: Any) -> Any:
     """Which of the weights is multiplied depends on the input."""
     return x @ weights[jnp.argmax(x[0])]
 
@@ -108,7 +108,7 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], Any, Any, int]] = {
     "between activations": (lambda w, x: x @ x.T, with_zeros(2, 4), X, 16),
     "of weights alone": (low_rank, {"down": with_zeros(1, 4, 2), "up": with_zeros(1, 2, 3)}, X, 20 + 24),
     # 9 positions meet 3 * 2 * 9 - 10 weights
-    "a convolution": (convolved, with_zeros(10, 3, 2, 3, 3), jnp.ones((1, 2, 5, 5)), 9 * 44),
+    "a convolution": (convolve, with_zeros(10, 3, 2, 3, 3), jnp.ones((1, 2, 5, 5)), 9 * 44),
     # a grid of 3 * 3 filters with 8 of 9 weights each
     "grouped": (
         lambda w, x: lax.conv_general_dilated(x, w, (1, 1), "VALID", feature_group_count=2),
@@ -123,7 +123,7 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], Any, Any, int]] = {
     # the masks have 3, 1 and 16 zeros, at the same places as those of the weights
     "a masked stack in a scan": (masked_chain, jnp.stack(STACK), X, 2 * (11 + 15)),
     "a weight of every turn": (recurrent, with_zeros(5, 4, 4), X, 5 * 22),
-    "carried and not changed": (carried, with_zeros(5, 4, 4), X, 5 * 22),
+    "carried and not changed": (carry_weight, with_zeros(5, 4, 4), X, 5 * 22),
     # 2 turns of 3 rows that meet 16 - 5 weights; all of the start is zero
     "a state": (
         starting_with_a_weight,
@@ -134,14 +134,14 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], Any, Any, int]] = {
     # the dearer branch
     "branches": (in_branches, with_zeros(5, 4, 4), jax.ShapeDtypeStruct(X.shape, X.dtype), 2 * 22),
     "the branch that a given input takes": (in_branches, with_zeros(5, 4, 4), X, 22),
-    "picked by an input": (picked, jnp.stack([with_zeros(5, 4, 3)] * 4), X, 24),
+    "picked by an input": (pick, jnp.stack([with_zeros(5, 4, 3)] * 4), X, 24),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_work_is_left_out_by_the_zeros_of_each_weight(case: str) -> None:
     function, params, x, macs = CASES[case]
-    assert macs_of(JaxModel(function, params), x) == macs
+    assert count_macs(JaxModel(function, params), x) == macs
 
 
 def test_flops_are_less_by_the_products_alone() -> None:
@@ -190,7 +190,7 @@ def test_a_long_chain_of_equations_is_computed_once_each() -> None:
             weight = (weight + weight) * 0.5
         return x @ weight
 
-    assert macs_of(JaxModel(function, with_zeros(5, 4, 3)), X) == 14
+    assert count_macs(JaxModel(function, with_zeros(5, 4, 3)), X) == 14
 
 
 def test_zeros_are_counted_in_more_than_32_bits() -> None:
@@ -224,17 +224,17 @@ def test_layers_of_nnx_in_a_scan() -> None:
         def __call__(self, x: Any) -> Any:
             return nnx.scan(lambda x, layer: layer(x), in_axes=(nnx.Carry, 0), out_axes=nnx.Carry)(x, self.layers)
 
-    assert macs_of(Stack(), X) == 2 * 27
+    assert count_macs(Stack(), X) == 2 * 27
 
 
 def test_a_module_of_linen() -> None:
     linen = pytest.importorskip("flax.linen")
     model = JaxModel(linen.Dense(3), {"params": {"kernel": with_zeros(5, 4, 3), "bias": jnp.ones(3)}})
-    assert macs_of(model, X) == 14
+    assert count_macs(model, X) == 14
 
 
 def test_a_module_of_equinox() -> None:
     eqx = pytest.importorskip("equinox")
     layer = eqx.nn.Linear(4, 3, key=jax.random.key(0))
-    layer = eqx.tree_at(lambda each: each.weight, layer, with_zeros(5, 3, 4))
-    assert macs_of(layer, jnp.ones(4)) == 7
+    layer = eqx.tree_at(lambda item: item.weight, layer, with_zeros(5, 3, 4))
+    assert count_macs(layer, jnp.ones(4)) == 7

@@ -21,7 +21,7 @@ S = jax.ShapeDtypeStruct
 BATCH = 3
 
 
-def stepped(model: Any, *inputs: Any) -> ModelTrace:
+def trace_step(model: Any, *inputs: Any) -> ModelTrace:
     trace = JaxBackend().trace_training(model, ModelInputs(*inputs))
     assert trace.failure is None, trace.failure
     assert not trace.uncounted
@@ -44,14 +44,14 @@ class Network(nnx.Module):
 
 def test_the_backward_pass_of_linear_layers() -> None:
     """A product for each weight, and one for the input of the second layer; the batch needs no gradient."""
-    trace = stepped(Network(), jnp.ones((BATCH, 4)))
+    trace = trace_step(Network(), jnp.ones((BATCH, 4)))
     first, second = BATCH * 4 * 6, BATCH * 6 * 2
     assert work(trace, "forward") == first + second
     assert work(trace, "backward") == first + 2 * second
 
 
 def test_the_backward_pass_belongs_to_the_layers_and_is_no_call_of_its_own() -> None:
-    trace = stepped(Network(), jnp.ones((BATCH, 4)))
+    trace = trace_step(Network(), jnp.ones((BATCH, 4)))
     first, second = BATCH * 4 * 6, BATCH * 6 * 2
     rows = {row["path"]: row for row in trace.table}
     assert (rows["first"]["own_macs"], rows["second"]["own_macs"]) == (2 * first, 3 * second)
@@ -60,7 +60,7 @@ def test_the_backward_pass_belongs_to_the_layers_and_is_no_call_of_its_own() -> 
 
 def test_the_gradient_of_a_hyperbolic_tangent_costs_the_same_on_every_release() -> None:
     """Releases write it in other primitives: four operations for each of the 12 elements."""
-    trace = stepped(JaxModel(jnp.tanh, S((3, 4), "float32")))
+    trace = trace_step(JaxModel(jnp.tanh, S((3, 4), "float32")))
     assert sum(op.flops for op in trace.operators) == 12 + 4 * 12
 
 
@@ -69,7 +69,7 @@ def test_integers_and_buffers_have_no_gradients() -> None:
         lambda p, words: p["table"][words] @ p["weight"],
         {"table": S((9, 4), "float32"), "weight": S((4, 2), "float32"), "offsets": S((3,), "int32")},
     )
-    trace = stepped(model, S((5,), "int32"))
+    trace = trace_step(model, S((5,), "int32"))
     assert (work(trace, "forward"), work(trace, "backward")) == (40, 80)
     added = [op for op in trace.operators if op.operator == "scatter-add"]
     assert [op.flops for op in added] == [5 * 4], "each row that was looked up is added"
@@ -86,7 +86,7 @@ def test_gradients_of_a_convolution_take_as_many_products_as_the_convolution(pad
         return x
 
     model = JaxModel(function, [S((3, 3, 2, 4), "float32"), S((3, 3, 4, 5), "float32")])
-    trace = stepped(model, S((2, 16, 16, 2), "float32"))
+    trace = trace_step(model, S((2, 16, 16, 2), "float32"))
     forward = [op.macs for op in trace.operators if op.phase == "forward" and op.macs]
     assert work(trace, "backward") == forward[0] + 2 * forward[1]
 
@@ -95,18 +95,18 @@ def test_a_scan_is_gone_through_backwards() -> None:
     def function(weight: Any, x: Any) -> Any:
         return lax.scan(lambda carry, _: (jnp.tanh(carry @ weight), None), x, None, length=7)[0]
 
-    trace = stepped(JaxModel(function, S((4, 4), "float32")), S((BATCH, 4), "float32"))
-    each = BATCH * 16
-    assert work(trace, "forward") == 7 * each
-    assert work(trace, "backward") == 2 * 7 * each
+    trace = trace_step(JaxModel(function, S((4, 4), "float32")), S((BATCH, 4), "float32"))
+    number = BATCH * 16
+    assert work(trace, "forward") == 7 * number
+    assert work(trace, "backward") == 2 * 7 * number
 
 
 def test_what_remat_computes_again_is_counted_again() -> None:
     def block(weight: Any, x: Any) -> Any:
         return jnp.sin(jnp.sin(x @ weight) @ weight)
 
-    plain = stepped(JaxModel(block, S((4, 4), "float32")), S((BATCH, 4), "float32"))
-    again = stepped(JaxModel(jax.checkpoint(block), S((4, 4), "float32")), S((BATCH, 4), "float32"))
+    plain = trace_step(JaxModel(block, S((4, 4), "float32")), S((BATCH, 4), "float32"))
+    again = trace_step(JaxModel(jax.checkpoint(block), S((4, 4), "float32")), S((BATCH, 4), "float32"))
     assert again.macs == plain.macs + 2 * BATCH * 16
 
 
@@ -116,8 +116,8 @@ def test_a_product_of_vectors_that_is_computed_again_is_still_one_of_elements() 
     def outer(weight: Any, x: Any) -> Any:
         return jnp.sin(jnp.einsum("i,j->ij", x, weight))
 
-    plain = stepped(JaxModel(outer, S((4,), "float32")), S((BATCH,), "float32"))
-    again = stepped(JaxModel(jax.checkpoint(outer), S((4,), "float32")), S((BATCH,), "float32"))
+    plain = trace_step(JaxModel(outer, S((4,), "float32")), S((BATCH,), "float32"))
+    again = trace_step(JaxModel(jax.checkpoint(outer), S((4,), "float32")), S((BATCH,), "float32"))
     assert (again.macs, again.flops) == (plain.macs, plain.flops + BATCH * 4)
 
 
@@ -134,7 +134,7 @@ def test_layers_train_in_a_training_step() -> None:
     """The whole normalization, seven operations an element, and two of dropout; the module stays as it was."""
     model = Trained()
     key = model.dropout.rngs.count[...]
-    trace = stepped(model, jnp.ones((BATCH, 4)))
+    trace = trace_step(model, jnp.ones((BATCH, 4)))
     forward = {op.operator: op.flops for op in trace.operators if op.phase == "forward" and op.flops}
     assert forward == {"BatchNorm": 7 * 12, "Dropout": 2 * 12}
     assert model.dropout.rngs.count[...] == key
@@ -143,13 +143,13 @@ def test_layers_train_in_a_training_step() -> None:
 def test_more_is_alive_in_a_training_step() -> None:
     inputs = jnp.ones((64, 4))
     forward = JaxBackend().trace(Network(), ModelInputs(inputs)).memory.peak_bytes()
-    assert stepped(Network(), inputs).memory.peak_bytes() > forward
+    assert trace_step(Network(), inputs).memory.peak_bytes() > forward
 
 
 @pytest.mark.parametrize(("function", "size"), [(lambda w, v: w @ v, 5), (lambda w, v: v @ w, 4)])
 def test_the_gradient_of_a_matrix_times_a_vector_is_a_product(function: Any, size: int) -> None:
     """4 x 5 products forward, and as many for the gradient of the matrix."""
-    trace = stepped(JaxModel(function, jnp.ones((4, 5))), jnp.ones(size))
+    trace = trace_step(JaxModel(function, jnp.ones((4, 5))), jnp.ones(size))
     assert (trace.macs, trace.flops) == (40, 80)
 
 

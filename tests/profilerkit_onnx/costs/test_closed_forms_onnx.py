@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 from onnx import defs
-from onnx_graphs import F, trace_of
+from onnx_graphs import F, trace_node
 
 from profilerkit_onnx.costs import is_known
 
@@ -212,7 +212,7 @@ def test_an_operator_costs_its_closed_form(case: tuple[str, list[Any], dict[str,
     outputs = attributes.get("_outputs", 1)
     attributes = {name: value for name, value in attributes.items() if name != "_outputs"}
     opset = 20 if op in ("Gelu", "DFT") else 23
-    trace = trace_of(op, *inputs, outputs=outputs, opset=opset, **attributes)
+    trace = trace_node(op, *inputs, outputs=outputs, opset=opset, **attributes)
     assert trace.missing == ()
     assert (trace.macs, trace.flops) == (macs, 2 * macs + further)
 
@@ -256,7 +256,7 @@ def test_an_operator_of_onnxruntime_costs_its_closed_form(
     op, inputs, attributes, macs, further = case
     shapes = {"FusedMatMul": (2, 4), "MatMulNBits": (2, 16), "FusedConv": (2, 4, 6, 8), "Attention": (2, 5, 12)}
     shape = shapes.get(op, inputs[0].shape)
-    trace = trace_of(op, *inputs, domain="com.microsoft", declared=shape, **attributes)
+    trace = trace_node(op, *inputs, domain="com.microsoft", declared=shape, **attributes)
     assert trace.missing == ()
     assert (trace.macs, trace.flops) == (macs, 2 * macs + further)
 

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("onnx")
 import numpy as np
-from onnx_graphs import F, trace_of
+from onnx_graphs import F, trace_node
 
 from profilerkit.costs import convention
 
@@ -42,9 +42,9 @@ TAKES: dict[str, dict[str, int]] = {
 
 @pytest.mark.parametrize("op", TAKES)
 def test_one_constant_changes_what_is_made_of_it(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = trace_of(op, X).flops
+    before = trace_node(op, X).flops
     assert before == X.size * sum(TAKES[op].values())
     for constant in CONSTANTS:
         with monkeypatch.context() as changed:
             changed.setattr(convention, constant, getattr(convention, constant) + 1)
-            assert trace_of(op, X).flops - before == X.size * TAKES[op].get(constant, 0), f"{constant} one more"
+            assert trace_node(op, X).flops - before == X.size * TAKES[op].get(constant, 0), f"{constant} one more"

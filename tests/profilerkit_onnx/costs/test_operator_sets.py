@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 from onnx import NodeProto, defs, helper
-from onnx_graphs import BACKEND, F, model_of
+from onnx_graphs import BACKEND, F, make_model
 
 from profilerkit import ModelInputs
 
@@ -34,7 +34,7 @@ def plain(op: str, *weights: Any, **attributes: Any) -> Spelling:
     return lambda opset: (helper.make_node(op, ["x", *named], ["y"], **attributes), named)
 
 
-def moved_to_input(op: str, since: int, name: str, value: list[int], **further: Any) -> Spelling:
+def move_to_input(op: str, since: int, name: str, value: list[int], **further: Any) -> Spelling:
     """An attribute that is an input from an operator set on."""
 
     def spelling(opset: int) -> tuple[NodeProto, Weights]:
@@ -91,19 +91,19 @@ CASES: dict[str, tuple[Spelling, Any, int, int]] = {
     "MatMul": (plain("MatMul", ones(4, 5)), X, 6 * 4 * 5, 0),
     "MaxPool": (plain("MaxPool", kernel_shape=[2, 2], strides=[2, 2]), IMAGE, 0, 240 * 4),
     "Mul": (plain("Mul", X), X, 0, E),
-    "Pad": (moved_to_input("Pad", 11, "pads", [0, 0, 1, 0, 0, 1]), X, 0, 0),
-    "ReduceMean": (moved_to_input("ReduceMean", 18, "axes", [1]), X, 0, E),
-    "ReduceSum": (moved_to_input("ReduceSum", 13, "axes", [1]), X, 0, E),
+    "Pad": (move_to_input("Pad", 11, "pads", [0, 0, 1, 0, 0, 1]), X, 0, 0),
+    "ReduceMean": (move_to_input("ReduceMean", 18, "axes", [1]), X, 0, E),
+    "ReduceSum": (move_to_input("ReduceSum", 13, "axes", [1]), X, 0, E),
     "Relu": (plain("Relu"), X, 0, E),
     "Resize": (resize, IMAGE, 0, 4 * 960 * 7),
     "RNN": (recurrent("RNN", 1), STEPS, 10 * 4 * 10, 10 * 4 * 2),
     "Sigmoid": (plain("Sigmoid"), X, 0, E),
     "Slice": (slice_, X, 0, 0),
     "Softmax": (plain("Softmax", axis=2), X, 0, 5 * E),
-    "Squeeze": (moved_to_input("Squeeze", 13, "axes", [0]), ones(1, 3), 0, 0),
+    "Squeeze": (move_to_input("Squeeze", 13, "axes", [0]), ones(1, 3), 0, 0),
     "Tanh": (plain("Tanh"), X, 0, E),
     "Transpose": (plain("Transpose"), X, 0, 0),
-    "Unsqueeze": (moved_to_input("Unsqueeze", 13, "axes", [0]), X, 0, 0),
+    "Unsqueeze": (move_to_input("Unsqueeze", 13, "axes", [0]), X, 0, 0),
 }
 
 
@@ -112,7 +112,7 @@ def test_an_operator_costs_the_same_in_every_operator_set(op: str) -> None:
     spelling, x, macs, further = CASES[op]
     for opset in OPSETS:
         node, weights = spelling(opset)
-        trace = BACKEND.trace(model_of([node], {"x": x}, weights, opset=opset), ModelInputs(x))
+        trace = BACKEND.trace(make_model([node], {"x": x}, weights, opset=opset), ModelInputs(x))
         counted = (trace.failure, trace.missing, trace.macs, trace.flops)
         assert counted == (None, (), macs, 2 * macs + further), f"operator set {opset}"
 
@@ -123,5 +123,5 @@ def test_the_spellings_are_valid_in_their_operator_sets() -> None:
         for opset in OPSETS:
             node, _ = spelling(opset)
             schema = defs.get_schema(node.op_type, opset)
-            assert {each.name for each in node.attribute} <= set(schema.attributes), (op, opset)
+            assert {attribute.name for attribute in node.attribute} <= set(schema.attributes), (op, opset)
             assert schema.min_input <= len(node.input) <= schema.max_input, (op, opset)

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 from onnx import helper
-from onnx_graphs import BACKEND, F, graph_of, model_of, trace_of
+from onnx_graphs import BACKEND, F, make_graph, make_model, trace_node
 
 from profilerkit import ModelInputs
 
@@ -31,7 +31,7 @@ def ones(*shape: int, dtype: Any = F) -> Any:
 )
 def test_quantized_matrix_products(first: Any, second: Any, out: Any, macs: int) -> None:
     """The scales are part of how numbers are stored, and no arithmetic."""
-    model = model_of(
+    model = make_model(
         [helper.make_node("QLinearMatMul", ["a", "as", "az", "b", "as", "az", "as", "az"], ["y"])],
         {"a": ones(*first, dtype=U8)},
         {"as": SCALE[0], "az": ZERO[0], "b": ones(*second, dtype=U8)},
@@ -57,7 +57,7 @@ def test_quantized_convolutions(filters: Any, attributes: dict[str, Any], out: A
     names = ["x", "s", "z", "w", "s", "z", "s", "z", *(["b"] if biased else [])]
     weights = {"s": SCALE[0], "z": ZERO[0], "w": ones(*filters, dtype=U8), "b": ones(filters[0], dtype=np.int32)}
     image = ones(2, 6, 8, 10, dtype=U8)
-    model = model_of([helper.make_node("QLinearConv", names, ["y"], **attributes)], {"x": image}, weights, opset=20)
+    model = make_model([helper.make_node("QLinearConv", names, ["y"], **attributes)], {"x": image}, weights, opset=20)
     trace = BACKEND.trace(model, ModelInputs(image))
     assert (trace.failure, trace.missing, trace.operators[0].outputs[0].shape) == (None, (), out)
     assert (trace.macs, trace.flops) == (macs, 2 * macs)
@@ -74,7 +74,7 @@ def test_dynamically_quantized_products_as_the_quantizer_writes_them(dtype: Any)
         helper.make_node("Mul", ["f", "scale"], ["y"]),
     ]
     weights = {"w": ones(3, 4, dtype=dtype), "wz": np.zeros(1, dtype), "ws": SCALE}
-    trace = BACKEND.trace(model_of(nodes, {"x": ones(5, 3)}, weights, opset=20), ModelInputs(ones(5, 3)))
+    trace = BACKEND.trace(make_model(nodes, {"x": ones(5, 3)}, weights, opset=20), ModelInputs(ones(5, 3)))
     assert (trace.failure, trace.missing, trace.macs) == (None, (), 60)
     assert trace.flops == 120 + 6 * 15 + 1 + 20
 
@@ -86,7 +86,7 @@ def test_short_time_fourier_transforms(windowed: bool) -> None:
     The window is a product for each element of a frame.
     """
     signal, step, length = ones(2, 32, 1), np.asarray(4, np.int64), np.asarray(8, np.int64)
-    trace = trace_of("STFT", signal, step, ones(8) if windowed else None, length, opset=20)
+    trace = trace_node("STFT", signal, step, ones(8) if windowed else None, length, opset=20)
     assert trace.missing == ()
     assert trace.flops == 2 * 7 * (round(2.5 * 8 * 3) + windowed * 8)
 
@@ -104,7 +104,7 @@ def test_sequences_hold_what_they_are_made_of() -> None:
         helper.make_node("MatMul", ["one", "w"], ["y"]),
     ]
     weights = {"first": np.asarray(0), "w": ones(4, 5)}
-    model = model_of(nodes, {"x": ones(3, 4)}, weights, ("y", "count"), opset=20)
+    model = make_model(nodes, {"x": ones(3, 4)}, weights, ("y", "count"), opset=20)
     trace = BACKEND.trace(model, ModelInputs(ones(3, 4)))
     assert (trace.failure, trace.missing, trace.macs, trace.flops) == (None, (), 60, 120)
 
@@ -117,14 +117,14 @@ def test_a_split_into_a_sequence_has_parts_that_are_counted_or_named() -> None:
         helper.make_node("Relu", ["one"], ["y"]),
     ]
     trace = BACKEND.trace(
-        model_of(nodes, {"x": ones(8, 4)}, {"each": np.asarray(2)}, opset=20), ModelInputs(ones(8, 4))
+        make_model(nodes, {"x": ones(8, 4)}, {"each": np.asarray(2)}, opset=20), ModelInputs(ones(8, 4))
     )
     assert trace.failure is None
     assert trace.flops == 8 or trace.missing == ("Relu of unknown shape (1 call)",)
 
 
 def test_a_map_over_a_sequence_is_its_body_or_named() -> None:
-    body = graph_of([helper.make_node("Relu", ["each"], ["made"])], ["each"], ["made"])
+    body = make_graph([helper.make_node("Relu", ["each"], ["made"])], ["each"], ["made"])
     for value in (body.input[0], body.output[0]):
         value.type.CopyFrom(helper.make_tensor_type_proto(1, None))
     nodes = [
@@ -132,6 +132,6 @@ def test_a_map_over_a_sequence_is_its_body_or_named() -> None:
         helper.make_node("SequenceMap", ["two"], ["mapped"], body=body),
         helper.make_node("ConcatFromSequence", ["mapped"], ["y"], axis=0),
     ]
-    trace = BACKEND.trace(model_of(nodes, {"x": ones(3, 4)}, opset=20), ModelInputs(ones(3, 4)))
+    trace = BACKEND.trace(make_model(nodes, {"x": ones(3, 4)}, opset=20), ModelInputs(ones(3, 4)))
     assert trace.failure is None
     assert trace.flops == 24 or trace.missing, "a silent zero"

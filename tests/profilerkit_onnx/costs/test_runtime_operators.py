@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 from onnx import helper
-from onnx_graphs import BACKEND, F, model_of
+from onnx_graphs import BACKEND, F, make_model
 from releases import as_numbers
 
 from profilerkit import ModelInputs, ModelTrace
@@ -315,11 +315,11 @@ def model_and_inputs(case: Case, domain: str) -> tuple[Any, ModelInputs]:
     given = {name: array for name, array in zip(names, arrays, strict=True) if name}
     known = {name: array for name, array in given.items() if name != f"x{first}"}
     node = helper.make_node(op, names, made, domain=domain, **attributes)
-    model = model_of([node], {f"x{first}": arrays[first]}, known, made, opset=20)
+    model = make_model([node], {f"x{first}": arrays[first]}, known, made, opset=20)
     return model, ModelInputs(arrays[first])
 
 
-def traced(case: Case, domain: str) -> ModelTrace:
+def trace_case(case: Case, domain: str) -> ModelTrace:
     trace = BACKEND.trace(*model_and_inputs(case, domain))
     assert trace.failure is None, trace.failure
     assert trace.missing == ()
@@ -334,7 +334,7 @@ def identity(case: Case) -> str:
 def test_an_operator_of_the_runtime_costs_its_closed_form(case: Case) -> None:
     """Nothing of its shapes stands in the file."""
     *_, shape, macs, further = case
-    trace = traced(case, "com.microsoft")
+    trace = trace_case(case, "com.microsoft")
     assert trace.operators[0].outputs[0].shape == shape
     assert (trace.macs, trace.flops) == (macs, 2 * macs + further)
 
@@ -342,7 +342,7 @@ def test_an_operator_of_the_runtime_costs_its_closed_form(case: Case) -> None:
 @pytest.mark.parametrize("case", BLOCKED, ids=map(identity, BLOCKED))
 def test_an_operator_in_the_blocked_layout_costs_its_closed_form(case: Case) -> None:
     *_, shape, macs, further = case
-    trace = traced(case, "com.microsoft.nchwc")
+    trace = trace_case(case, "com.microsoft.nchwc")
     assert trace.operators[0].outputs[0].shape == shape
     assert (trace.macs, trace.flops) == (macs, 2 * macs + further)
 
@@ -370,7 +370,7 @@ def test_the_runtime_makes_results_of_these_shapes_and_dtypes(case: Case) -> Non
             pytest.skip(f"an older form: {identity(case)}")
         raise
     first = next(iter(outputs.values())) if isinstance(outputs, dict) else outputs
-    info = traced(case, "com.microsoft").operators[0].outputs[0]
+    info = trace_case(case, "com.microsoft").operators[0].outputs[0]
     assert (first.shape, first.dtype.name) == (info.shape, info.dtype)
 
 

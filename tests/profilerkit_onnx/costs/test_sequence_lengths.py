@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 from onnx import helper
-from onnx_graphs import BACKEND, F, model_of, unknown
+from onnx_graphs import BACKEND, F, make_model, make_unknown
 
 from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit.trace.bounds import Bounds
@@ -38,7 +38,7 @@ def layer(kind: str, direction: str, lengths: Any, is_input: bool, **attributes:
     }
     shape = (BATCH, STEPS, FEATURES) if attributes.get("layout") else (STEPS, BATCH, FEATURES)
     inputs = {"x": np.ones(shape, F), **({"lengths": lengths} if is_input else {})}
-    return model_of([node], inputs, {**weights, **({} if is_input else {"lengths": lengths})}), inputs
+    return make_model([node], inputs, {**weights, **({} if is_input else {"lengths": lengths})}), inputs
 
 
 def products(kind: str, direction: str, steps: int) -> int:
@@ -63,10 +63,10 @@ def test_the_batch_may_come_first_and_a_length_may_be_too_long() -> None:
 @pytest.mark.parametrize("kind", GATES)
 def test_lengths_that_are_not_known_leave_an_upper_bound(kind: str) -> None:
     model, inputs = layer(kind, "forward", LENGTHS, True)
-    trace = BACKEND.trace(model, unknown(**inputs))
+    trace = BACKEND.trace(model, make_unknown(**inputs))
     assert trace.macs == products(kind, "forward", 20)
     assert trace.bounds("macs") == Bounds(0, trace.macs)
-    status = profile(model, unknown(**inputs), metrics="macs").status("macs")
+    status = profile(model, make_unknown(**inputs), metrics="macs").status("macs")
     assert (status.completeness.value, status.sign) == ("partial", "≤ ")
     assert "the lengths of the sequences of 'y' depend on values" in status.missing[0]
 

@@ -13,7 +13,7 @@ pytest.importorskip("onnxruntime")
 
 import onnxruntime
 from onnx import ModelProto, helper
-from onnx_graphs import model_of
+from onnx_graphs import make_model
 
 import profilerkit
 from profilerkit import NotOfferedError, ProfileFileError
@@ -30,10 +30,10 @@ def network(names: tuple[str, str] = ("first", "second"), operator: str = "Relu"
         helper.make_node(operator, ["h"], ["i"]),
         helper.make_node("MatMul", ["i", "b"], ["y"], name=names[1]),
     ]
-    return model_of(nodes, {"x": X}, weights)
+    return make_model(nodes, {"x": X}, weights)
 
 
-def profiled(model: ModelProto, folder: Path, level: str, passes: int = 3) -> str:
+def profile_session(model: ModelProto, folder: Path, level: str, passes: int = 3) -> str:
     options = onnxruntime.SessionOptions()
     options.enable_profiling, options.profile_file_prefix = True, str(folder / "profile")
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
@@ -55,7 +55,7 @@ def written(folder: Path, events: list[dict[str, Any]]) -> Path:
 
 @pytest.mark.parametrize("level", ["ORT_ENABLE_ALL", "ORT_DISABLE_ALL"])
 def test_a_profile_of_this_machine(tmp_path: Path, level: str) -> None:
-    joined = profilerkit.join(profiled(network(), tmp_path, level), network(), skip=1)
+    joined = profilerkit.join(profile_session(network(), tmp_path, level), network(), skip=1)
     assert joined.profiler == "onnxruntime"
     assert joined.unattributed_share == 0
     assert joined.layers[""]["macs"] == joined.trace.macs == 144

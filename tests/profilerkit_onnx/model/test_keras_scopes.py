@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 from onnx import NodeProto, helper
-from onnx_graphs import BACKEND, F, model_of
+from onnx_graphs import BACKEND, F, make_model
 
 from profilerkit import ModelInputs, ModelTrace
 
@@ -23,9 +23,9 @@ def node(op: str, name: str, *inputs: str, **attributes: Any) -> NodeProto:
     return helper.make_node(op, list(inputs), [f"{name}:0"], name=name, **attributes)
 
 
-def traced(*nodes: NodeProto, x: Any = X, producer: str = "tf2onnx", **weights: Any) -> ModelTrace:
+def trace_nodes(*nodes: NodeProto, x: Any = X, producer: str = "tf2onnx", **weights: Any) -> ModelTrace:
     given = {"x": x}
-    model = model_of(nodes, given, {"w": SQUARE, **weights}, [nodes[-1].output[0]], producer_name=producer)
+    model = make_model(nodes, given, {"w": SQUARE, **weights}, [nodes[-1].output[0]], producer_name=producer)
     trace: ModelTrace = BACKEND.trace(model, ModelInputs(**given))
     assert trace.failure is None
     return trace
@@ -38,7 +38,7 @@ def table(trace: ModelTrace) -> dict[str, tuple[int, int]]:
 
 def test_a_layer_called_twice_and_layers_inside_a_model() -> None:
     """``Sequential([Dense, Dense])`` after a shared layer: recorded names of Keras 3.15 and tf2onnx 1.17."""
-    trace = traced(
+    trace = trace_nodes(
         node("MatMul", "outer_1_1/shared_1/MatMul", "x", "w"),
         node("Relu", "outer_1_1/act_1/Relu", "outer_1_1/shared_1/MatMul:0"),
         node("MatMul", "outer_1_1/shared_3/MatMul", "outer_1_1/act_1/Relu:0", "w"),
@@ -58,7 +58,7 @@ def test_a_layer_called_twice_and_layers_inside_a_model() -> None:
 
 
 def test_scopes_that_functions_open_are_no_layers() -> None:
-    trace = traced(
+    trace = trace_nodes(
         node("ReduceMean", "mixed_1/ln_1/moments/mean", "x"),
         node("Sub", "mixed_1/ln_1/moments/SquaredDifference", "x", "mixed_1/ln_1/moments/mean:0"),
         node("Mul", "mixed_1/ln_1/batchnorm/mul_1", "mixed_1/ln_1/moments/SquaredDifference:0", "w"),
@@ -70,7 +70,7 @@ def test_scopes_that_functions_open_are_no_layers() -> None:
 
 def test_a_function_that_comes_twice_is_no_layer() -> None:
     """TensorFlow numbers the second scope of a function as Keras numbers those of layers."""
-    trace = traced(
+    trace = trace_nodes(
         node("MatMul", "m_1/cell_1/mix/MatMul", "x", "w"),
         node("MatMul", "m_1/cell_1/mix_1/MatMul", "m_1/cell_1/mix/MatMul:0", "w"),
     )
@@ -78,7 +78,7 @@ def test_a_function_that_comes_twice_is_no_layer() -> None:
 
 
 def test_scopes_without_numbers_are_taken_as_they_are() -> None:
-    trace = traced(
+    trace = trace_nodes(
         node("MatMul", "model/dense_1/MatMul", "x", "w"),
         node("MatMul", "model/dense/MatMul", "model/dense_1/MatMul:0", "w"),
         node("Relu", "model/dense/zeros/Relu", "model/dense/MatMul:0"),
@@ -88,7 +88,7 @@ def test_scopes_without_numbers_are_taken_as_they_are() -> None:
 
 def test_a_node_without_a_scope_is_where_all_of_its_neighbors_are() -> None:
     """The products of attention, which the converter makes of an einsum, and a transposition between two layers."""
-    trace = traced(
+    trace = trace_nodes(
         node("MatMul", "m_1/mha_1/query_1/MatMul", "x", "w"),
         node("MatMul", "m_1/mha_1/key_1/MatMul", "x", "w"),
         node("Transpose", "Transpose__216", "m_1/mha_1/key_1/MatMul:0", perm=[1, 0]),
@@ -116,7 +116,7 @@ def test_a_recurrent_operator_is_where_its_initial_state_is() -> None:
         unit = helper.make_node("LSTM", inputs, [f"{name}:0"], name=name, hidden_size=4)
         return [state, unit, node("Squeeze", f"Squeeze_of_{name}", f"{name}:0", "one")]
 
-    trace = traced(
+    trace = trace_nodes(
         *lstm("lstm_1", "LSTM__52", "x"),
         *lstm("second_1", "LSTM__147", "Squeeze_of_LSTM__52:0"),
         node("MatMul", "m_1/head_1/MatMul", "Squeeze_of_LSTM__147:0", "w"),
@@ -127,11 +127,11 @@ def test_a_recurrent_operator_is_where_its_initial_state_is() -> None:
         sizes=np.asarray([1, 2, 4]),
         one=np.asarray([1]),
     )
-    each = 3 * 2 * 16 * (4 + 4)
+    number = 3 * 2 * 16 * (4 + 4)
     assert table(trace) == {
-        "": (1, 2 * each + 3 * ONE),
-        "lstm": (1, each),
-        "second": (1, each),
+        "": (1, 2 * number + 3 * ONE),
+        "lstm": (1, number),
+        "second": (1, number),
         "head": (1, 3 * ONE),
     }
 
@@ -139,7 +139,7 @@ def test_a_recurrent_operator_is_where_its_initial_state_is() -> None:
 def test_a_convolution_with_a_batch_norm_in_it_is_where_its_weight_is() -> None:
     filters = "sequential_1/stem_1/convolution/merged_input:0"
     weights: dict[str, Any] = {filters: np.ones((8, 3, 3, 3), F)}
-    trace = traced(
+    trace = trace_nodes(
         node("Conv", "sequential_1/norm_1/batchnorm/mul_1", "x", filters),
         node("Relu", "sequential_1/act_1/Relu", "sequential_1/norm_1/batchnorm/mul_1:0"),
         x=np.ones((1, 3, 5, 5), F),
@@ -149,7 +149,7 @@ def test_a_convolution_with_a_batch_norm_in_it_is_where_its_weight_is() -> None:
 
 
 def test_nodes_from_the_condition_of_a_loop_are_in_its_layer() -> None:
-    trace = traced(
+    trace = trace_nodes(
         node("Less", "m_1_gru_1_while_cond_frozen_3044_m_1/gru_1/while/Less_1", "x", "w"),
         node("Cast", "m_1/gru_1/Cast", "m_1_gru_1_while_cond_frozen_3044_m_1/gru_1/while/Less_1:0", to=1),
         x=SQUARE,
@@ -158,5 +158,5 @@ def test_nodes_from_the_condition_of_a_loop_are_in_its_layer() -> None:
 
 
 def test_names_of_another_exporter_are_read_as_before() -> None:
-    trace = traced(node("MatMul", "/dense_1/MatMul", "x", "w"), producer="pytorch")
+    trace = trace_nodes(node("MatMul", "/dense_1/MatMul", "x", "w"), producer="pytorch")
     assert list(table(trace)) == ["", "dense_1"]

@@ -11,7 +11,7 @@ pytest.importorskip("onnx")
 import numpy as np
 import onnx
 from onnx import ModelProto, helper, numpy_helper
-from onnx_graphs import BACKEND, F, model_of
+from onnx_graphs import BACKEND, F, make_model
 
 from profilerkit import InputError, Profiler, WithoutValuesError
 from profilerkit_metrics import ComputeFlops
@@ -25,11 +25,11 @@ def made() -> ModelProto:
         helper.make_node("Conv", ["x", "w"], ["h"], pads=[1, 1, 1, 1], strides=[1, 1]),
         helper.make_node("Relu", ["h"], ["y"]),
     ]
-    return model_of(nodes, {"x": X}, {"w": np.ones((200, 3, 3, 3), F)})
+    return make_model(nodes, {"x": X}, {"w": np.ones((200, 3, 3, 3), F)})
 
 
 def stride(model: ModelProto) -> None:
-    next(each for each in model.graph.node[0].attribute if each.name == "strides").ints[:] = [2, 2]
+    next(attribute for attribute in model.graph.node[0].attribute if attribute.name == "strides").ints[:] = [2, 2]
 
 
 def operator(model: ModelProto) -> None:
@@ -56,17 +56,17 @@ def test_a_changed_stride_is_counted_anew() -> None:
 @pytest.mark.parametrize("change", [stride, operator, weight])
 def test_the_fingerprint_changes_with_the_graph(change: Callable[[ModelProto], None]) -> None:
     model = made()
-    before = [BACKEND.fingerprint(model, values=each) for each in (True, False)]
-    assert before == [BACKEND.fingerprint(model, values=each) for each in (True, False)]
+    before = [BACKEND.fingerprint(model, values=item) for item in (True, False)]
+    assert before == [BACKEND.fingerprint(model, values=item) for item in (True, False)]
     change(model)
-    after = [BACKEND.fingerprint(model, values=each) for each in (True, False)]
+    after = [BACKEND.fingerprint(model, values=item) for item in (True, False)]
     assert after[0] != before[0]
     assert after[1] != before[1]
 
 
 def test_new_values_of_large_weights_are_no_other_structure() -> None:
     model = made()
-    before = [BACKEND.fingerprint(model, values=each) for each in (True, False)]
+    before = [BACKEND.fingerprint(model, values=item) for item in (True, False)]
     values(model)
     assert BACKEND.fingerprint(model) != before[0]
     assert BACKEND.fingerprint(model, values=False) == before[1]
@@ -75,7 +75,7 @@ def test_new_values_of_large_weights_are_no_other_structure() -> None:
 def test_new_values_of_a_small_constant_are_another_structure() -> None:
     """Shapes follow from small constants."""
     node = helper.make_node("Reshape", ["x", "shape"], ["y"])
-    model = model_of([node], {"x": X}, {"shape": np.asarray([3, 64])})
+    model = make_model([node], {"x": X}, {"shape": np.asarray([3, 64])})
     before = BACKEND.fingerprint(model, values=False)
     model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.asarray([64, 3]), "shape"))
     assert BACKEND.fingerprint(model, values=False) != before
@@ -85,10 +85,10 @@ def zeros(size: int) -> ModelProto:
     """Return a product with 256 x 256 weights, of which so many columns are zero."""
     weights = np.ones((256, 256), F)
     weights[:, :size] = 0
-    return model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": np.ones((1, 256), F)}, {"w": weights})
+    return make_model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": np.ones((1, 256), F)}, {"w": weights})
 
 
-def sparsity_of(path: Path) -> Profiler:
+def make_profiler(path: Path) -> Profiler:
     return Profiler(str(path)).register_defaults()
 
 
@@ -101,7 +101,7 @@ def save_apart(model: ModelProto, path: Path) -> None:
 def test_weights_in_a_file_beside_the_model_are_read_again_once_that_has_changed(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     save_apart(zeros(64), path)
-    profiler = sparsity_of(path)
+    profiler = make_profiler(path)
     assert profiler.compute_status("sparsity") == 1 / 4
     save_apart(zeros(128), path)
     assert profiler.compute_status("sparsity") == 1 / 2
@@ -114,7 +114,7 @@ def test_weights_in_a_file_beside_the_model_are_read_again_once_that_has_changed
 def test_weights_that_were_left_in_the_file_of_the_model_are_not_those_of_a_later_file(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     onnx.save(zeros(64), path)
-    profiler = sparsity_of(path)
+    profiler = make_profiler(path)
     assert profiler.compute_status("sparsity") == 1 / 4
     model = profiler.model
     onnx.save(zeros(128), path)
@@ -126,7 +126,7 @@ def test_weights_that_were_left_in_the_file_of_the_model_are_not_those_of_a_late
 def test_a_file_that_stays_is_no_change(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     save_apart(zeros(64), path)
-    model = BACKEND.opened(str(path))
-    assert BACKEND.fingerprint(model) == BACKEND.fingerprint(BACKEND.opened(str(path)))
+    model = BACKEND.open_model(str(path))
+    assert BACKEND.fingerprint(model) == BACKEND.fingerprint(BACKEND.open_model(str(path)))
     model.graph.initializer[0].external_data[0].value = "no\0name"
     assert BACKEND.fingerprint(model)

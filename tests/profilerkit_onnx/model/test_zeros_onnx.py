@@ -12,13 +12,13 @@ import ml_dtypes
 import numpy as np
 import onnx
 from onnx import ModelProto, SparseTensorProto, helper, numpy_helper
-from onnx_graphs import BACKEND, F, model_of
+from onnx_graphs import BACKEND, F, make_model
 
 from profilerkit import InputError, WithoutValuesError, profile
 
 
 def product(weight: np.ndarray[Any, Any]) -> ModelProto:
-    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (weight.dtype, ["n", len(weight)])})
+    model = make_model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (weight.dtype, ["n", len(weight)])})
     model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
     return model
 
@@ -58,7 +58,7 @@ def test_buffers_and_integers_are_no_weights_of_this() -> None:
         helper.make_node("Gather", ["h", "i"], ["y"]),
     ]
     ones, zeros = np.ones(3, F), np.zeros(3, F)
-    model = model_of(nodes, {"x": np.ones((1, 3, 2), F)}, {"s": ones, "b": zeros, "m": zeros, "v": ones, "i": [0]})
+    model = make_model(nodes, {"x": np.ones((1, 3, 2), F)}, {"s": ones, "b": zeros, "m": zeros, "v": ones, "i": [0]})
     assert BACKEND.zero_weights(model) == (3, 6)
 
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 from onnx import GraphProto, TensorProto, helper
-from onnx_graphs import BACKEND, F, graph_of, model_of, unknown
+from onnx_graphs import BACKEND, F, make_graph, make_model, make_unknown
 
 from profilerkit import ModelTrace, profile
 from profilerkit.trace.bounds import Bounds, PeakSpread
@@ -24,7 +24,7 @@ ONE = 2 * 3 * 3
 
 
 def graph(*nodes: Any, output: str, **weights: Any) -> GraphProto:
-    made: GraphProto = graph_of(list(nodes), [], [output], weights)
+    made: GraphProto = make_graph(list(nodes), [], [output], weights)
     return made
 
 
@@ -39,9 +39,9 @@ def products(source: str, output: str, number: int) -> GraphProto:
     return graph(*nodes, output=names[-1])
 
 
-def traced(*nodes: Any, weights: Any = None, **inputs: Any) -> ModelTrace:
+def trace_nodes(*nodes: Any, weights: Any = None, **inputs: Any) -> ModelTrace:
     inputs = {"x": X, **inputs}
-    trace = BACKEND.trace(model_of(list(nodes), inputs, {"w": W, **(weights or {})}), unknown(**inputs))
+    trace = BACKEND.trace(make_model(list(nodes), inputs, {"w": W, **(weights or {})}), make_unknown(**inputs))
     assert trace.failure is None
     return trace
 
@@ -51,14 +51,14 @@ def traced(*nodes: Any, weights: Any = None, **inputs: Any) -> ModelTrace:
 
 @pytest.mark.parametrize(("first", "second"), [(1, 3), (3, 1)])
 def test_a_count_lies_between_the_cheaper_and_the_dearer_branch(first: int, second: int) -> None:
-    trace = traced(either("c", "y", products("x", "a", first), products("x", "b", second)), c=C)
+    trace = trace_nodes(either("c", "y", products("x", "a", first), products("x", "b", second)), c=C)
     assert trace.macs == 3 * ONE
     assert trace.bounds("macs") == Bounds(ONE, 3 * ONE)
     assert trace.bounds("flops") == Bounds(2 * ONE, 6 * ONE)
 
 
 def test_branches_of_the_same_work_leave_the_count_complete() -> None:
-    trace = traced(either("c", "y", products("x", "a", 2), products("x", "b", 2)), c=C)
+    trace = trace_nodes(either("c", "y", products("x", "a", 2), products("x", "b", 2)), c=C)
     assert trace.bounds("macs") == Bounds(2 * ONE, 2 * ONE)
     assert trace.choices == ()
 
@@ -67,15 +67,15 @@ def test_a_condition_inside_a_branch_widens_the_ends_of_that_branch() -> None:
     """One product, or two and then one or four: counted are six, and the least is one."""
     inner = either("d", "inner", products("start_end", "p", 1), products("start_end", "q", 4))
     outer = graph(*products("x", "start", 2).node, inner, output="inner")
-    trace = traced(either("c", "y", products("x", "a", 1), outer), c=C, d=C)
+    trace = trace_nodes(either("c", "y", products("x", "a", 1), outer), c=C, d=C)
     assert (trace.macs, trace.bounds("macs")) == (6 * ONE, Bounds(ONE, 6 * ONE))
-    swapped = traced(either("c", "y", outer, products("x", "a", 9)), c=C, d=C)
+    swapped = trace_nodes(either("c", "y", outer, products("x", "a", 9)), c=C, d=C)
     assert (swapped.macs, swapped.bounds("macs")) == (9 * ONE, Bounds(3 * ONE, 9 * ONE))
 
 
 def test_a_report_prints_both_ends() -> None:
-    model = model_of([either("c", "y", products("x", "a", 1), products("x", "b", 3))], {"x": X, "c": C}, {"w": W})
-    report = profile(model, unknown(x=X, c=C), metrics=["macs", "memory_footprint"])
+    model = make_model([either("c", "y", products("x", "a", 1), products("x", "b", 3))], {"x": X, "c": C}, {"w": W})
+    report = profile(model, make_unknown(x=X, c=C), metrics=["macs", "memory_footprint"])
     status = report.status("macs")
     assert (status.completeness.value, status.ends) == ("partial", Bounds(ONE, 3 * ONE))
     assert status.missing == (
@@ -86,8 +86,8 @@ def test_a_report_prints_both_ends() -> None:
 def test_what_the_other_branch_leaves_out_opens_the_upper_end() -> None:
     fancy = graph(helper.make_node("Fancy", ["x"], ["f"], domain="com.example"), output="f")
     node = either("c", "y", fancy, products("x", "a", 2))
-    model = model_of([node], {"x": X, "c": C}, {"w": W})
-    trace = BACKEND.trace(model, unknown(x=X, c=C))
+    model = make_model([node], {"x": X, "c": C}, {"w": W})
+    trace = BACKEND.trace(model, make_unknown(x=X, c=C))
     assert trace.missing == ("com.example::Fancy (1 call)",)
     assert trace.bounds("macs") == Bounds(0, None)
 
@@ -102,13 +102,13 @@ def constant(value: Any, name: str) -> GraphProto:
 @pytest.mark.parametrize("first", [True, False])
 def test_a_flag_that_a_branch_sets_is_not_known_after_it(first: bool) -> None:
     flag = either("c", "flag", constant(first, "yes"), constant(not first, "no"))
-    trace = traced(flag, either("flag", "y", products("x", "a", 1), products("x", "b", 3)), c=C)
+    trace = trace_nodes(flag, either("flag", "y", products("x", "a", 1), products("x", "b", 3)), c=C)
     assert (trace.macs, trace.bounds("macs")) == (3 * ONE, Bounds(ONE, 3 * ONE))
 
 
 def test_a_flag_that_both_branches_set_alike_is_known() -> None:
     flag = either("c", "flag", constant(True, "yes"), constant(True, "also"))
-    trace = traced(flag, either("flag", "y", products("x", "a", 1), products("x", "b", 3)), c=C)
+    trace = trace_nodes(flag, either("flag", "y", products("x", "a", 1), products("x", "b", 3)), c=C)
     assert trace.bounds("macs") == Bounds(ONE, ONE)
 
 
@@ -116,7 +116,7 @@ def test_a_size_that_a_branch_sets_is_not_known_after_it() -> None:
     """(2, 3) or (4, 3): the product behind the condition may be of two rows or of four."""
     double = graph(helper.make_node("Concat", ["x", "x"], ["twice"], axis=0), output="twice")
     same = graph(helper.make_node("Identity", ["x"], ["once"]), output="once")
-    trace = traced(either("c", "rows", double, same), helper.make_node("MatMul", ["rows", "w"], ["y"]), c=C)
+    trace = trace_nodes(either("c", "rows", double, same), helper.make_node("MatMul", ["rows", "w"], ["y"]), c=C)
     assert trace.missing == ("MatMul of unknown shape (1 call)",)
     assert trace.bounds("macs") == Bounds(0, None)
 
@@ -125,7 +125,7 @@ def test_a_size_that_a_branch_sets_is_not_known_after_it() -> None:
 
 
 def loop(go_on: Any, trips: int, begins: str = "") -> Any:
-    body = graph_of(
+    body = make_graph(
         [helper.make_node("MatMul", ["state", "w"], ["next"]), go_on], ["turn", "go", "state"], ["on", "next"]
     )
     body.input[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.INT64, []))
@@ -135,7 +135,7 @@ def loop(go_on: Any, trips: int, begins: str = "") -> Any:
 
 def test_a_loop_that_its_body_may_end_is_counted_up_to_its_limit() -> None:
     node, weights = loop(helper.make_node("And", ["go", "c"], ["on"]), 7, "yes")
-    trace = traced(node, weights={**weights, "yes": np.asarray(True)}, c=C)
+    trace = trace_nodes(node, weights={**weights, "yes": np.asarray(True)}, c=C)
     assert (trace.macs, trace.bounds("macs")) == (7 * ONE, Bounds(0, 7 * ONE))
     assert trace.choices[0].reason == "the Loop 'y' may stop before its limit: it is counted up to that"
 
@@ -143,17 +143,17 @@ def test_a_loop_that_its_body_may_end_is_counted_up_to_its_limit() -> None:
 @pytest.mark.parametrize("begins", ["", "yes"])
 def test_a_loop_that_hands_its_condition_on_runs_to_its_limit(begins: str) -> None:
     node, weights = loop(helper.make_node("Identity", ["go"], ["on"]), 7, begins)
-    trace = traced(node, weights={**weights, "yes": np.asarray(True)})
+    trace = trace_nodes(node, weights={**weights, "yes": np.asarray(True)})
     assert trace.bounds("macs") == Bounds(7 * ONE, 7 * ONE)
 
 
 def test_a_condition_in_a_loop_counts_in_each_turn() -> None:
     inner = either("c", "next", products("state", "a", 1), products("state", "b", 3))
-    body = graph_of([inner, helper.make_node("Identity", ["go"], ["on"])], ["turn", "go", "state"], ["on", "next"])
+    body = make_graph([inner, helper.make_node("Identity", ["go"], ["on"])], ["turn", "go", "state"], ["on", "next"])
     body.input[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.INT64, []))
     body.input[1].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.BOOL, []))
     node = helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body)
-    trace = traced(node, weights={"trips": np.asarray(5)}, c=C)
+    trace = trace_nodes(node, weights={"trips": np.asarray(5)}, c=C)
     assert (trace.macs, trace.bounds("macs")) == (15 * ONE, Bounds(5 * ONE, 15 * ONE))
 
 
@@ -176,7 +176,7 @@ GIVEN = 24 + 1
 @pytest.mark.parametrize(("first", "second"), [(2, 10), (10, 2)])
 def test_the_peak_lies_between_those_of_the_branches(first: int, second: int) -> None:
     """Ten copies are summed up for 60 operations, two for 12, so that ten are counted; each sum takes 8 bytes."""
-    trace = traced(either("c", "y", wide(first), wide(second)), weights={"axis": np.asarray([1])}, c=C)
+    trace = trace_nodes(either("c", "y", wide(first), wide(second)), weights={"axis": np.asarray([1])}, c=C)
     assert trace.memory.peak_bytes(include_weights=False) == GIVEN + 240 + 8
     assert trace.peak_spread is not None
     assert (trace.peak_spread.below, trace.peak_spread.above) == (240 - 48, 0)
@@ -192,13 +192,13 @@ def test_branches_of_the_same_work_may_take_different_memory() -> None:
     little = graph(helper.make_node("Identity", ["x"], ["same"]), output="same")
     weights = {"axis": np.asarray([1]), "zero": np.asarray([0]), "three": np.asarray([3])}
     for first, second, below, above in ((much, little, 168, 0), (little, much, 0, 168)):
-        model = model_of([either("c", "y", first, second)], {"x": X, "c": C}, weights)
-        trace = BACKEND.trace(model, unknown(x=X, c=C))
+        model = make_model([either("c", "y", first, second)], {"x": X, "c": C}, weights)
+        trace = BACKEND.trace(model, make_unknown(x=X, c=C))
         assert trace.bounds("flops") == Bounds(0, 0)
         # six copies are 144 bytes and the slice of them 24; x itself takes nothing more
         assert trace.peak_spread is not None
         assert (trace.peak_spread.below, trace.peak_spread.above) == (below, above)
-        report = profile(model, unknown(x=X, c=C), metrics=["flops", "memory_footprint"])
+        report = profile(model, make_unknown(x=X, c=C), metrics=["flops", "memory_footprint"])
         assert report.status("flops").completeness.value == "complete"
         footprint = report.status("memory_footprint")
         assert footprint.completeness.value == "partial"
@@ -212,11 +212,11 @@ def test_a_branch_below_the_peak_of_the_rest_changes_nothing() -> None:
         helper.make_node("ReduceSum", ["forty", "axis"], ["row"]),
         helper.make_node("Add", ["row", "z"], ["y"]),
     ]
-    trace = traced(either("c", "z", wide(2), wide(10)), *behind, weights={"axis": np.asarray([1])}, c=C)
+    trace = trace_nodes(either("c", "z", wide(2), wide(10)), *behind, weights={"axis": np.asarray([1])}, c=C)
     assert trace.peak_spread == PeakSpread()
     report = profile(
-        model_of([either("c", "z", wide(2), wide(10)), *behind], {"x": X, "c": C}, {"axis": np.asarray([1])}),
-        unknown(x=X, c=C),
+        make_model([either("c", "z", wide(2), wide(10)), *behind], {"x": X, "c": C}, {"axis": np.asarray([1])}),
+        make_unknown(x=X, c=C),
         metrics=["flops", "memory_footprint"],
     )
     assert report.status("memory_footprint").completeness.value == "complete"

@@ -11,7 +11,7 @@ pytest.importorskip("onnx")
 import numpy as np
 import onnx
 from onnx import SparseTensorProto, helper, numpy_helper
-from onnx_graphs import BACKEND, F, graph_of, model_of, unknown
+from onnx_graphs import BACKEND, F, make_graph, make_model, make_unknown
 
 from profilerkit import InputError, ModelInputs, NotOfferedError, WithoutValuesError, profile
 
@@ -26,9 +26,9 @@ def with_zeros(zeros: int, *shape: int, dtype: Any = F, zero: int = 0) -> np.nda
     return array
 
 
-def macs_of(node: Any, inputs: dict[str, Any], weights: dict[str, Any], outputs: tuple[str, ...] = ("y",)) -> int:
+def count_macs(node: Any, inputs: dict[str, Any], weights: dict[str, Any], outputs: tuple[str, ...] = ("y",)) -> int:
     nodes = node if isinstance(node, list) else [node]
-    model = model_of(nodes, inputs, weights, outputs)
+    model = make_model(nodes, inputs, weights, outputs)
     macs: int = BACKEND.trace_nonzero(model, ModelInputs(**inputs)).macs
     return macs
 
@@ -151,16 +151,16 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], int]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_work_is_left_out_by_the_zeros_of_each_weight(case: str) -> None:
     nodes, inputs, weights, macs = CASES[case]
-    assert macs_of(nodes, inputs, weights) == macs
+    assert count_macs(nodes, inputs, weights) == macs
 
 
 def test_flops_are_less_by_the_products_alone() -> None:
-    model = model_of([node("Gemm", "x w b")], ROWS, {"w": with_zeros(5, 4, 3), "b": with_zeros(3, 3)})
+    model = make_model([node("Gemm", "x w b")], ROWS, {"w": with_zeros(5, 4, 3), "b": with_zeros(3, 3)})
     assert BACKEND.trace_nonzero(model, ModelInputs(X)).flops == 2 * 14 + 6  # the bias is added to each of 6 results
 
 
 def product(weight: np.ndarray[Any, Any]) -> Any:
-    return model_of([node("MatMul", "x w")], {"x": np.ones((2, len(weight)), F)}, {"w": weight})
+    return make_model([node("MatMul", "x w")], {"x": np.ones((2, len(weight)), F)}, {"w": weight})
 
 
 def test_weights_in_the_file_and_beside_it_are_read_one_by_one_and_not_kept(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_weights_in_the_file_and_beside_it_are_read_one_by_one_and_not_kept(tmp_
         onnx.save(model, path, save_as_external_data=beside, location="weights.bin", size_threshold=0)
         report = profile(path, np.ones((2, 200), F), metrics=["macs", "effective_macs"])
         assert (report["macs"], report["effective_macs"]) == (120_000, 118_000)
-        proto = BACKEND.opened(path)
+        proto = BACKEND.open_model(path)
         before = proto.SerializeToString()
         BACKEND.trace_nonzero(proto, ModelInputs(np.ones((2, 200), F)))
         BACKEND.zero_weights(proto)
@@ -179,13 +179,13 @@ def test_weights_in_the_file_and_beside_it_are_read_one_by_one_and_not_kept(tmp_
     status = profile(path, np.ones((2, 200), F), metrics=["effective_macs"]).status("effective_macs")
     assert "is missing in its folder" in str(status.missing)
     with pytest.raises(WithoutValuesError, match="is missing in its folder"):
-        BACKEND.trace_nonzero(BACKEND.opened(path), ModelInputs(np.ones((2, 200), F)))
+        BACKEND.trace_nonzero(BACKEND.open_model(path), ModelInputs(np.ones((2, 200), F)))
 
 
 def test_a_file_that_has_changed_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(product(with_zeros(1000, 200, 300)).SerializeToString())
-    proto = BACKEND.opened(path)
+    proto = BACKEND.open_model(path)
     path.write_bytes(b"changed")
     with pytest.raises(InputError, match="has changed or is gone since the model was opened"):
         BACKEND.trace_nonzero(proto, ModelInputs(np.ones((2, 200), F)))
@@ -195,7 +195,7 @@ def test_a_file_that_has_changed_is_not_read(tmp_path: Path) -> None:
 def test_a_sparse_tensor_has_work_for_what_it_stores(turned: bool) -> None:
     """Three elements are stored, and one of them is zero."""
     nodes = [node("Transpose", "w", outputs="h"), node("MatMul", "x h")] if turned else [node("MatMul", "x w")]
-    model = model_of(nodes, ROWS)
+    model = make_model(nodes, ROWS)
     values = numpy_helper.from_array(np.array([1, 0, 2], F), "w")
     indices = numpy_helper.from_array(np.array([[0, 1], [1, 2], [2, 0]]), "places")
     dims = [3, 4] if turned else [4, 3]
@@ -206,12 +206,12 @@ def test_a_sparse_tensor_has_work_for_what_it_stores(turned: bool) -> None:
 def test_branches_cost_what_is_left_of_them() -> None:
     """The branch with more zeros is the cheaper one, and both ends are known."""
     sides = {
-        name: graph_of([node("MatMul", f"x {name}", outputs=f"y_{name}")], [], [f"y_{name}"], {name: weight})
+        name: make_graph([node("MatMul", f"x {name}", outputs=f"y_{name}")], [], [f"y_{name}"], {name: weight})
         for name, weight in {"w": with_zeros(5, 4, 3), "v": with_zeros(9, 4, 3)}.items()
     }
     branches = helper.make_node("If", ["c"], ["y"], then_branch=sides["w"], else_branch=sides["v"])
-    model = model_of([branches], {"c": np.array(True), "x": X})
-    trace = BACKEND.trace_nonzero(model, unknown(c=np.array(True), x=X))
+    model = make_model([branches], {"c": np.array(True), "x": X})
+    trace = BACKEND.trace_nonzero(model, make_unknown(c=np.array(True), x=X))
     assert trace.macs == 14
     [choice] = trace.choices
     assert [sum(macs for macs, _ in branch.work.values()) for branch in choice.branches] == [14, 6]
@@ -227,11 +227,11 @@ def test_a_damaged_weight_is_named() -> None:
 def test_zero_points_that_do_not_fit_are_named() -> None:
     points = {"w": with_zeros(0, 4, 3, dtype=BYTE), "r": np.zeros(5, BYTE)}
     with pytest.raises(InputError, match=r"a weight of the shape \(4, 3\) does not fit its zero points or indices"):
-        macs_of(node("MatMulInteger", "x w - r"), BYTES, points)
+        count_macs(node("MatMulInteger", "x w - r"), BYTES, points)
 
 
 def test_a_weight_that_cannot_be_computed_is_said() -> None:
     """The operator is onnxruntime's, and onnx's reference has none of these."""
     nodes = [node("FusedMatMul", "w w", MS, outputs="h", transB=1), node("MatMul", "x h")]
     with pytest.raises(NotOfferedError, match="com.microsoft::FusedMatMul of the node 'h', which makes weights"):
-        macs_of(nodes, ROWS, {"w": with_zeros(5, 4, 3)})
+        count_macs(nodes, ROWS, {"w": with_zeros(5, 4, 3)})

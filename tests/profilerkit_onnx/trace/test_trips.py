@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 from onnx import helper
-from onnx_graphs import BACKEND, F, graph_of, model_of, unknown
+from onnx_graphs import BACKEND, F, make_graph, make_model, make_unknown
 
 from profilerkit import ModelInputs, ModelTrace
 
@@ -23,14 +23,14 @@ def number(value: int) -> Any:
     return np.asarray(value, np.int64)
 
 
-def traced(
+def trace_loop(
     first: int = 0, step: int = 1, bound: int = 5, limit: int | None = None, condition: str = "Less"
 ) -> ModelTrace:
     """Trace ``while i < bound: x = x @ w; stack x; i += step``."""
     constants = {"first": number(first), "step": number(step), "bound": number(bound), "begins": np.asarray(True)}
     if limit is not None:
         constants["limit"] = number(limit)
-    body = graph_of(
+    body = make_graph(
         [
             helper.make_node("MatMul", ["carried", "w"], ["after"]),
             helper.make_node("Add", ["i", "step"], ["next"]),
@@ -42,7 +42,7 @@ def traced(
     )
     names = ["limit" if limit is not None else "", "begins", "first", "x"]
     loop = helper.make_node("Loop", names, ["count", "last", "all"], body=body)
-    model = model_of([loop], {"x": X}, {"w": W, **constants}, ["last", "all"])
+    model = make_model([loop], {"x": X}, {"w": W, **constants}, ["last", "all"])
     trace: ModelTrace = BACKEND.trace(model, ModelInputs(x=X))
     assert trace.failure is None
     return trace
@@ -62,7 +62,7 @@ def traced(
     ],
 )
 def test_a_loop_runs_as_often_as_its_condition_says(settings: dict[str, Any], turns: int) -> None:
-    trace = traced(**settings)
+    trace = trace_loop(**settings)
     assert (trace.macs, trace.missing, trace.choices) == (turns * ONE, (), ())
     stacked = [record for record in trace.operators if record.operator == "Loop"][-1]
     assert (turns, 2, 3) in [info.shape for info in stacked.outputs]
@@ -70,7 +70,7 @@ def test_a_loop_runs_as_often_as_its_condition_says(settings: dict[str, Any], tu
 
 def test_a_bound_that_is_an_input_counts_by_its_value() -> None:
     """Turns 0 to 5: the condition of turn 5, ``5 < 5``, ends the loop."""
-    body = graph_of(
+    body = make_graph(
         [
             helper.make_node("MatMul", ["carried", "w"], ["after"]),
             helper.make_node("Less", ["turn", "bound"], ["goes_on"]),
@@ -80,21 +80,21 @@ def test_a_bound_that_is_an_input_counts_by_its_value() -> None:
     )
     loop = helper.make_node("Loop", ["", "begins", "x"], ["y"], body=body)
     given = {"x": X, "bound": number(5)}
-    trace = BACKEND.trace(model_of([loop], given, {"w": W, "begins": np.asarray(True)}), ModelInputs(**given))
+    trace = BACKEND.trace(make_model([loop], given, {"w": W, "begins": np.asarray(True)}), ModelInputs(**given))
     assert (trace.macs, trace.missing) == (6 * ONE, ())
-    trace = BACKEND.trace(model_of([loop], given, {"w": W, "begins": np.asarray(True)}), unknown(**given))
+    trace = BACKEND.trace(make_model([loop], given, {"w": W, "begins": np.asarray(True)}), make_unknown(**given))
     assert trace.macs == ONE
     assert trace.missing == ("Loop of an unknown number of trips (1 call)",)
 
 
 def test_a_loop_that_never_ends_is_not_run_for_ever() -> None:
-    trace = traced(step=0)
+    trace = trace_loop(step=0)
     assert trace.macs == ONE
     assert trace.missing == ("Loop of an unknown number of trips (1 call)",)
 
 
 def test_a_condition_by_chance_is_not_counted() -> None:
-    body = graph_of(
+    body = make_graph(
         [
             helper.make_node("MatMul", ["carried", "w"], ["after"]),
             helper.make_node("RandomUniform", [], ["chance"], shape=[1]),
@@ -105,7 +105,7 @@ def test_a_condition_by_chance_is_not_counted() -> None:
         {"half": np.asarray(0.5, F)},
     )
     loop = helper.make_node("Loop", ["limit", "begins", "x"], ["y"], body=body)
-    model = model_of([loop], {"x": X}, {"w": W, "limit": number(7), "begins": np.asarray(True)})
+    model = make_model([loop], {"x": X}, {"w": W, "limit": number(7), "begins": np.asarray(True)})
     trace = BACKEND.trace(model, ModelInputs(x=X))
     assert trace.macs == 7 * ONE  # its limit, and an upper bound
     assert len(trace.choices) == 1
@@ -113,7 +113,7 @@ def test_a_condition_by_chance_is_not_counted() -> None:
 
 def test_a_condition_that_a_loop_does_not_ask_for_is_ignored() -> None:
     """Without a condition among its inputs, a loop runs up to its limit, whatever its body says."""
-    body = graph_of(
+    body = make_graph(
         [
             helper.make_node("MatMul", ["carried", "w"], ["after"]),
             helper.make_node("Less", ["turn", "two"], ["goes_on"]),
@@ -123,5 +123,5 @@ def test_a_condition_that_a_loop_does_not_ask_for_is_ignored() -> None:
         {"two": number(2)},
     )
     loop = helper.make_node("Loop", ["limit", "", "x"], ["y"], body=body)
-    trace = BACKEND.trace(model_of([loop], {"x": X}, {"w": W, "limit": number(7)}), ModelInputs(x=X))
+    trace = BACKEND.trace(make_model([loop], {"x": X}, {"w": W, "limit": number(7)}), ModelInputs(x=X))
     assert (trace.macs, trace.choices) == (7 * ONE, ())

@@ -29,7 +29,7 @@ def test_ceilings_are_measured() -> None:
             yield [CeilingWork(kind, amount, partial(calls.update, [kind])) for kind, amount in work]
 
     report = replace(REPORT, arguments={"num_threads": "3"})
-    ceilings = Ceilings.measured(report, 20, backend=Measuring(), clock=lambda: float(next(ticks)))
+    ceilings = Ceilings.measure(report, 20, backend=Measuring(), clock=lambda: float(next(ticks)))
     assert ceilings == Ceilings(2000, 128, 512)
     assert ceilings.ridge == 2000 / 128
     assert (ceilings.roof(1), ceilings.roof(1000)) == (512, 2000)
@@ -38,7 +38,7 @@ def test_ceilings_are_measured() -> None:
 
 
 def test_ceilings_of_a_backend_without_such_work_are_those_of_numpy() -> None:
-    ceilings = Ceilings.measured(max_seconds=0.01, backend=FakeBackend())
+    ceilings = Ceilings.measure(max_seconds=0.01, backend=FakeBackend())
     assert ceilings.flops_per_second > 1e6
     assert ceilings.cached_bytes_per_second is not None
     assert ceilings.cached_bytes_per_second >= ceilings.bytes_per_second > 1e6
@@ -46,7 +46,7 @@ def test_ceilings_of_a_backend_without_such_work_are_those_of_numpy() -> None:
 
 def test_ceilings_of_this_cpu_are_not_measured_for_another_device() -> None:
     with pytest.raises(ArgumentError, match=r"ran on cuda:1, and .* use Ceilings.of_device\(name\)"):
-        Ceilings.measured(replace(REPORT, arguments={"device": "cuda:1"}))
+        Ceilings.measure(replace(REPORT, arguments={"device": "cuda:1"}))
 
 
 def test_bytes_in_a_cache_have_a_roof_of_their_own() -> None:

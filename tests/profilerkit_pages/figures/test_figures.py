@@ -13,7 +13,7 @@ import pytest
 from drawn_figures import BOTH, LAYERS, OPERATORS, REPORT, SWEEP, TIMES, operator, record, report, row, texts
 
 from profilerkit import Comparison, Measurement, Report, Scale
-from profilerkit.plugging.figures import offered_figures
+from profilerkit.plugging.figures import list_figures
 from profilerkit.times.layer_times import LayerTime, layer_time_table
 from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table
@@ -174,23 +174,23 @@ def test_a_latency_has_every_sample_the_median_its_interval_and_percentiles() ->
     assert "net: Execution Time of a batch of 1" in texts(figure)
 
 
-def timed(name: str, *samples: float) -> Report:
+def make_timed(name: str, *samples: float) -> Report:
     time = record("execution_time", Measurement(samples), "s", Scale.TIME)
     return report(name, statuses={"execution_time": time})
 
 
 def test_latencies_of_models_share_an_axis_unless_they_lie_far_apart() -> None:
-    close = latency(Comparison(timed("a", 1.0, 2.0), (timed("b", 1.5, 3.0),)))
+    close = latency(Comparison(make_timed("a", 1.0, 2.0), (make_timed("b", 1.5, 3.0),)))
     assert len({axis.get_xlim() for axis in close.axes}) == 1
     assert {"a", "b", "Execution Time of a batch of 1"} <= set(texts(close))
-    far = latency(Comparison(timed("a", 1.0, 1.1), (timed("b", 9.0, 9.1),)))
+    far = latency(Comparison(make_timed("a", 1.0, 1.1), (make_timed("b", 9.0, 9.1),)))
     assert len({axis.get_xlim() for axis in far.axes}) == 2
     assert any("The models lie far apart: each has an axis of its own." in text for text in texts(far))
 
 
 def test_a_sample_far_beyond_the_others_is_said_and_does_not_squeeze_them() -> None:
     """p90 of ten times 1 to 2 s is 2 s at most; the axis ends before 4 s, the one sample lies at 100 s."""
-    figure = latency(timed("a", *(1 + place / 19 for place in range(20)), 100.0), percentiles=(90,))
+    figure = latency(make_timed("a", *(1 + place / 19 for place in range(20)), 100.0), percentiles=(90,))
     assert figure.axes[0].get_xlim()[1] < 4
     assert any(text.endswith("21 samples") for text in texts(figure))
     assert "1 sample beyond, up to 100 s" in texts(figure)
@@ -293,7 +293,7 @@ def test_a_roofline_is_of_the_forward_pass_and_says_where_it_has_no_roof() -> No
 
 
 def test_a_report_plots_every_kind() -> None:
-    assert tuple(offered_figures()) == KINDS
+    assert tuple(list_figures()) == KINDS
     for kind in KINDS:
         assert type(REPORT.plot(kind)).__name__ == "Figure"
     assert len(BOTH.plot("latency", percentiles=(50,)).axes) == 2
@@ -306,10 +306,10 @@ def test_figures_touch_nothing_global_and_need_no_screen(tmp_path: Path) -> None
 import sys
 from drawn_figures import REPORT
 from profilerkit_pages.figures import draw
-from profilerkit.plugging.figures import offered_figures
+from profilerkit.plugging.figures import list_figures
 import matplotlib
 before = repr(matplotlib.rcParams.copy())
-for kind in offered_figures():
+for kind in list_figures():
     draw(REPORT, kind).savefig(f"{kind}.png")
 assert repr(matplotlib.rcParams.copy()) == before
 assert "matplotlib.pyplot" not in sys.modules

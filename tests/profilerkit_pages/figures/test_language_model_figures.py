@@ -10,7 +10,7 @@ from toy_language_model import DEVICE, toy_facts
 from profilerkit import ArgumentError
 from profilerkit_predict.language_models import LanguageModelReport, StepCost
 from profilerkit_predict.language_models.fitting import fit
-from profilerkit_predict.language_models.serving import serving
+from profilerkit_predict.language_models.serving import predict_serving
 
 pytest.importorskip("matplotlib")
 
@@ -18,7 +18,7 @@ pytest.importorskip("matplotlib")
 def report(device: Any = DEVICE, **changes: Any) -> LanguageModelReport:
     cost = StepCost(toy_facts(**changes), device)
     fits = (fit(cost, 8, 20, 64, 0.1),) if device else ()
-    return LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", (serving(cost, 8, 16, 4),), fits)
+    return LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", (predict_serving(cost, 8, 16, 4),), fits)
 
 
 def test_memory_is_weights_and_cache_against_the_context() -> None:

@@ -11,7 +11,7 @@ from profilerkit_pages.figures import latency
 pytest.importorskip("matplotlib")
 
 
-def timed(name: str, *samples: float) -> Report:
+def make_timed(name: str, *samples: float) -> Report:
     time = record("execution_time", Measurement(samples), "s", Scale.TIME)
     return report(name, statuses={"execution_time": time})
 
@@ -23,9 +23,9 @@ def test_percentiles_that_so_few_samples_cannot_tell_are_left_out() -> None:
     said = "".join(texts(figure))
     assert "p99 4" not in said
     assert "Percentiles left out, of 4 samples: p90 needs 10, p99 needs 100." in said
-    ten = latency(timed("a", *(1 + place / 9 for place in range(10))))
+    ten = latency(make_timed("a", *(1 + place / 9 for place in range(10))))
     assert len(ten.axes[0].lines) == 2
     assert "Percentiles left out, of 10 samples: p99 needs 100." in "".join(texts(ten))
-    hundred = latency(timed("a", *(1 + place / 99 for place in range(100))))
+    hundred = latency(make_timed("a", *(1 + place / 99 for place in range(100))))
     assert len(hundred.axes[0].lines) == 3
     assert "left out" not in "".join(texts(hundred))

@@ -13,7 +13,7 @@ from profilerkit_pages.figures import roofline
 pytest.importorskip("matplotlib")
 
 
-def predicted_rows(estimate: float | None) -> LayerTable:
+def make_predicted_rows(estimate: float | None) -> LayerTable:
     """Return predictions of two layers: bounds of 1 and 2 ms, an estimate of the first or none."""
     facts = {"type": "Linear", "depth": 1, "is_leaf": True, "calls": 1, "own_macs": 0, "binds": "traffic"}
     times = (("head", 1e-3, estimate), ("", 2e-3, None))
@@ -23,7 +23,7 @@ def predicted_rows(estimate: float | None) -> LayerTable:
 @pytest.mark.parametrize(("estimate", "speed", "kind"), [(None, 6e5, "at most"), (2e-3, 3e5, "an estimate")])
 def test_predicted_times_are_beside_the_measured_ones(estimate: float | None, speed: float, kind: str) -> None:
     """The head: 600 FLOPs for 600 bytes, in 1 ms at least, or in 2 ms."""
-    row = record("predicted_layers", predicted_rows(estimate))
+    row = record("predicted_layers", make_predicted_rows(estimate))
     figure = roofline(replace(REPORT, statuses={**REPORT.statuses, "predicted_layers": row}))
     (axis,) = figure.axes
     assert (1, pytest.approx(speed)) in [tuple(point) for point in axis.collections[-1].get_offsets()]
@@ -33,7 +33,7 @@ def test_predicted_times_are_beside_the_measured_ones(estimate: float | None, sp
 
 
 def test_a_roofline_of_predictions_alone_says_so() -> None:
-    row = record("predicted_layers", predicted_rows(None))
+    row = record("predicted_layers", make_predicted_rows(None))
     figure = roofline(replace(REPORT, statuses={"predicted_layers": row}))
     (axis,) = figure.axes
     (dots,) = axis.collections

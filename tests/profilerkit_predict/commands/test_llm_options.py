@@ -22,7 +22,7 @@ from profilerkit_predict.commands.llm import command
 )
 @pytest.mark.parametrize("name", ["device", "dtype", "weights"])
 def test_repeated_options_are_several_values(name: str, arguments: list[str], value: Any) -> None:
-    given = [text for each in arguments for text in (f"--{name}", each)]
+    given = [text for argument in arguments for text in (f"--{name}", argument)]
     with click.Context(command) as context:
         command.parse_args(context, ["hf:llama", *given])
     assert context.params[name] == value

@@ -17,7 +17,7 @@ ONNXRUNTIME = [{"cat": "Session", "name": "model_run", "ts": 1, "dur": 2, "ph": 
 XLA = {"traceEvents": [{"ph": "X", "name": "dot", "ts": 1, "dur": 2, "args": {"hlo_op": "dot", "hlo_module": "jit_f"}}]}
 
 
-def saved(path: Path, content: Any) -> Path:
+def save(path: Path, content: Any) -> Path:
     path.write_text(json.dumps(content))
     return path
 
@@ -26,7 +26,7 @@ def saved(path: Path, content: Any) -> Path:
     ("content", "kind"), [(TORCH, "torch"), (ONNXRUNTIME, "onnxruntime"), (XLA, "xla")], ids=["torch", "ort", "xla"]
 )
 def test_whose_profile_it_is(tmp_path: Path, content: Any, kind: str) -> None:
-    plain = read_profile(saved(tmp_path / "a.json", content))
+    plain = read_profile(save(tmp_path / "a.json", content))
     packed = tmp_path / "b"  # by its content, not by its name
     packed.write_bytes(gzip.compress(json.dumps(content).encode()))
     assert plain.kind == read_profile(packed).kind == kind
@@ -35,9 +35,9 @@ def test_whose_profile_it_is(tmp_path: Path, content: Any, kind: str) -> None:
 
 
 def test_metadata_of_the_script(tmp_path: Path) -> None:
-    file = read_profile(saved(tmp_path / "a.json", {**TORCH, "profilerkit": {"steps": 3}}))
+    file = read_profile(save(tmp_path / "a.json", {**TORCH, "profilerkit": {"steps": 3}}))
     assert file.metadata == {"steps": 3}
-    assert read_profile(saved(tmp_path / "b.json", {**TORCH, "profilerkit": "text"})).metadata == {}
+    assert read_profile(save(tmp_path / "b.json", {**TORCH, "profilerkit": "text"})).metadata == {}
 
 
 def test_the_folder_of_jax(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_events_without_times_are_left_out(tmp_path: Path) -> None:
     odd = [{**event, "ts": "1"}, {**event, "dur": None}, {**event, "ts": True}, {**event, "name": 3}, 5]
     file = tmp_path / "a.json"
     file.write_text(json.dumps({"traceEvents": [event, *odd]}).replace("null", "Infinity"))
-    assert [each["name"] for each in read_profile(file).timed()] == ["aten::mm"]
+    assert [region["name"] for region in read_profile(file).list_timed()] == ["aten::mm"]
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from toy_language_model import DEVICE, toy_facts
 
 from profilerkit.devices import DeviceInfo, Figure
 from profilerkit_predict.language_models import CacheLayer, LatentAttention, StepCost, Term, WeightPart
-from profilerkit_predict.language_models.estimating import Estimate, mean_of, rate_of
+from profilerkit_predict.language_models.estimating import Estimate, average, compute_rate
 from profilerkit_predict.language_models.formulas import weight_format
-from profilerkit_predict.language_models.serving import SAMPLED, serving
+from profilerkit_predict.language_models.serving import SAMPLED, predict_serving
 from profilerkit_predict.language_models.shapes import AttentionShape, ProductShape, StepShapes, TrafficShape
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point
-from profilerkit_predict.prediction.calibration import content_of
+from profilerkit_predict.prediction.calibration import write_content
 from profilerkit_predict.prediction.cases import HostSeconds
 
 #: 1,000 and 100 multiply-accumulates for a token, 6 for a pair, and two norms of 40 bytes for a token.
@@ -36,7 +36,7 @@ def table(kind: str, rate: float, sizes: int) -> EfficiencyTable:
     return EfficiencyTable(kind, "bfloat16", tuple(points))
 
 
-def calibrated(product_rate: float = 1e6, networks: tuple[Network, ...] = (), peak: float = 1e6) -> DeviceInfo:
+def make_calibrated(product_rate: float = 1e6, networks: tuple[Network, ...] = (), peak: float = 1e6) -> DeviceInfo:
     tables = (table("product", product_rate, 4), table("element-wise", 1e6, 1))
     return DeviceInfo(
         "here",
@@ -45,7 +45,7 @@ def calibrated(product_rate: float = 1e6, networks: tuple[Network, ...] = (), pe
         sparse_peaks={"bfloat16": Figure(2 * peak, "made up")},
         figures={"memory_bandwidth": Figure(1e6, "made up")},
         tier="calibrated",
-        calibration=content_of(Calibration(tables, 1e-4, HostSeconds(2e-4), networks, "a test")),
+        calibration=write_content(Calibration(tables, 1e-4, HostSeconds(2e-4), networks, "a test")),
     )
 
 
@@ -59,7 +59,7 @@ def test_a_step_is_the_sum_of_products_attention_and_traffic() -> None:
 
     2 * 2 * 1,000 and 2 * 2 * 100 FLOPs of products, 2 * 2 * 6 * 21 of attention, 2 * 40 bytes of each norm.
     """
-    estimate = cost_on(calibrated()).estimate(2, 1, 20)
+    estimate = cost_on(make_calibrated()).estimate(2, 1, 20)
     assert estimate is not None
     by_hand = (1e-3 + 4e-3) + (1e-3 + 4e-4) + (1e-3 + 504e-6) + 2 * (1e-3 + 80e-6)
     assert estimate.value == pytest.approx(by_hand, rel=2e-2)
@@ -71,7 +71,7 @@ def test_a_step_is_the_sum_of_products_attention_and_traffic() -> None:
 
 def test_a_prefill_attends_up_to_the_diagonal() -> None:
     """100 tokens: 200,000 FLOPs of products, 200 of the head, 12 * 5,050 of attention, 4,000 bytes of each norm."""
-    estimate = cost_on(calibrated()).estimate(1, 100, 0)
+    estimate = cost_on(make_calibrated()).estimate(1, 100, 0)
     by_hand = 5e-3 + (200_000 + 200 + 60_600) / 1e6 + 2 * 4000 / 1e6
     assert estimate is not None
     assert estimate.value == pytest.approx(by_hand, rel=3e-2)
@@ -81,17 +81,17 @@ def test_a_window_limits_what_is_estimated() -> None:
     shapes = replace(SHAPES, attention=(AttentionShape(6, 3, 10, "bfloat16"),))
     terms = (Term("token", 1000), Term("last", 100), Term("pair", 6, 10))
     layers = (CacheLayer("layers.0", 8, window=10),)
-    cost = cost_on(calibrated(), shapes=shapes, terms=terms, cache_layers=layers)
+    cost = cost_on(make_calibrated(), shapes=shapes, terms=terms, cache_layers=layers)
     near, far = (cost.estimate(1, 1, cached) for cached in (100, 2000))
     assert near is not None
     assert far is not None
     assert near.value == far.value
-    assert far.value < cost_on(calibrated()).estimate(1, 1, 2000).value / 2  # type: ignore[union-attr,operator]
+    assert far.value < cost_on(make_calibrated()).estimate(1, 1, 2000).value / 2  # type: ignore[union-attr,operator]
 
 
 def test_products_read_their_weights_however_fast_they_are() -> None:
     """A table of products at 1e12 FLOP/s: 2,000 bytes of weights at 1e6 bytes a second still take 2 ms."""
-    fast = cost_on(calibrated(1e12, peak=1e12)).estimate(1, 1, 1)
+    fast = cost_on(make_calibrated(1e12, peak=1e12)).estimate(1, 1, 1)
     assert fast is not None
     assert fast.value is not None
     assert fast.value >= 2e-3 + 1e-3 + 1e-3 + 2e-3
@@ -99,7 +99,7 @@ def test_products_read_their_weights_however_fast_they_are() -> None:
 
 def test_no_efficiency_is_above_1_and_sparse_peaks_are_not_used() -> None:
     """Tables that claim more than the dense peak are held to the bound."""
-    cost = cost_on(calibrated(1e12, peak=1e6))
+    cost = cost_on(make_calibrated(1e12, peak=1e6))
     step, estimate = cost(1, 100, 0), cost.estimate(1, 100, 0)
     assert step.compute_seconds == 2 * step.macs / 1e6
     assert estimate is not None
@@ -109,7 +109,7 @@ def test_no_efficiency_is_above_1_and_sparse_peaks_are_not_used() -> None:
 def test_networks_correct_the_middle_and_give_the_interval() -> None:
     ratios = [1.8, 1.9, 2.0, 2.1, 2.2]
     networks = tuple(Network(str(ratio), "made up", "forward", ratio) for ratio in ratios)
-    plain, corrected = (cost_on(calibrated(networks=each)).estimate(2, 1, 20) for each in ((), networks))
+    plain, corrected = (cost_on(make_calibrated(networks=item)).estimate(2, 1, 20) for item in ((), networks))
     assert plain is not None
     assert corrected is not None
     assert corrected.value == pytest.approx(2 * (plain.value or 0))
@@ -118,7 +118,7 @@ def test_networks_correct_the_middle_and_give_the_interval() -> None:
 def test_by_a_data_sheet_there_is_the_bound_alone() -> None:
     cost = StepCost(toy_facts(shapes_by=lambda: SHAPES), DEVICE)
     assert cost.estimate(2, 1, 20) == Estimate(None, cost(2, 1, 20).seconds, None, "data sheet")
-    row = serving(cost, 2, 10, 4)
+    row = predict_serving(cost, 2, 10, 4)
     assert row.first_token == Estimate(None, row.time_to_first_token, None, "data sheet")
     assert row.per_token == Estimate(None, row.time_per_output_token, None, "data sheet")
     assert row.rate == Estimate(None, None, row.tokens_per_second, "data sheet")
@@ -126,7 +126,7 @@ def test_by_a_data_sheet_there_is_the_bound_alone() -> None:
 
 
 def test_serving_has_rates_between_the_ends_of_times() -> None:
-    row = serving(cost_on(calibrated()), batch=2, prompt=10, new=SAMPLED + 20)
+    row = predict_serving(cost_on(make_calibrated()), batch=2, prompt=10, new=SAMPLED + 20)
     first, later, rate = row.first_token, row.per_token, row.rate
     assert first is not None
     assert later is not None
@@ -145,7 +145,7 @@ EXPERTS = WeightPart("experts", 8000, 16000, "bfloat16", experts=8, experts_per_
 def test_experts_are_read_as_often_as_expected() -> None:
     """Eight experts of 2,000 bytes, two a token: a token reads 4,000 bytes, 4 ms; 4 tokens 5.46875 of them."""
     shapes = StepShapes((ProductShape("token", 2, 10, 100, "bfloat16", is_experts=True),))
-    cost = cost_on(calibrated(1e12, peak=1e12), shapes=shapes, weights=(EXPERTS,), cache_layers=())
+    cost = cost_on(make_calibrated(1e12, peak=1e12), shapes=shapes, weights=(EXPERTS,), cache_layers=())
     one, four = cost.estimate(1, 1, 0), cost.estimate(4, 1, 0)
     assert one is not None
     assert four is not None
@@ -171,7 +171,7 @@ def test_experts_are_read_as_often_as_expected() -> None:
 def test_where_there_is_no_estimate_the_reason_is_given(
     changes: dict[str, Any], options: dict[str, Any], reason: str
 ) -> None:
-    cost = replace(cost_on(calibrated(), **changes), **options)
+    cost = replace(cost_on(make_calibrated(), **changes), **options)
     assert cost.estimator is not None
     assert cost.estimator.reason().startswith(reason)
     estimate = cost.estimate(1, 16, 0)
@@ -180,15 +180,15 @@ def test_where_there_is_no_estimate_the_reason_is_given(
 
 
 def test_means_and_rates_of_nothing_are_nothing() -> None:
-    assert mean_of([]) is None
-    assert rate_of(8, (None, 1)) is None
-    assert rate_of(8, (Estimate(2.0, 1.0, None, "calibrated"), 2)) == Estimate(2.0, None, 4.0, "calibrated")
+    assert average([]) is None
+    assert compute_rate(8, (None, 1)) is None
+    assert compute_rate(8, (Estimate(2.0, 1.0, None, "calibrated"), 2)) == Estimate(2.0, None, 4.0, "calibrated")
 
 
 def test_an_interval_keeps_its_width_above_the_bound() -> None:
     """Networks took 0.001 to 0.004 times the sum: a factor of two around the estimate, which the bound lifts."""
     networks = tuple(Network(f"{ratio}", "made up", "forward", ratio) for ratio in (0.001, 0.002, 0.004))
-    cost = cost_on(calibrated(networks=networks))
+    cost = cost_on(make_calibrated(networks=networks))
     estimate, bound = cost.estimate(1, 1, 20), cost(1, 1, 20).seconds
     assert bound is not None and estimate is not None
     assert estimate.value == estimate.low == bound

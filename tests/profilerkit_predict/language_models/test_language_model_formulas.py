@@ -9,9 +9,9 @@ import pytest
 
 from profilerkit import ArgumentError
 from profilerkit_predict.language_models.formulas import (
-    attended_pairs,
-    expected_experts,
-    macs_of,
+    count_attended_pairs,
+    count_expected_experts,
+    count_macs,
     pairs_as_written,
     weight_format,
 )
@@ -29,7 +29,7 @@ def pairs_one_by_one(new: int, cached: int, window: int | None) -> int:
 @pytest.mark.parametrize("window", [None, 1, 3, 8])
 def test_attended_pairs_are_those_that_a_mask_leaves(window: int | None) -> None:
     for new, cached in itertools.product((1, 2, 5, 9), (0, 1, 2, 7, 12)):
-        assert attended_pairs(new, cached, window) == pairs_one_by_one(new, cached, window), (new, cached)
+        assert count_attended_pairs(new, cached, window) == pairs_one_by_one(new, cached, window), (new, cached)
 
 
 def test_the_square_as_written_has_what_the_cache_hands_out() -> None:
@@ -43,18 +43,18 @@ def test_expected_experts_is_the_mean_over_all_choices() -> None:
     """4 experts, 2 a token, 2 tokens: the 36 pairs of choices use 2, 3 or 4 distinct ones."""
     choices = list(itertools.combinations(range(4), 2))
     distinct = [len({*first, *second}) for first in choices for second in choices]
-    assert expected_experts(4, 2, 2) == pytest.approx(sum(distinct) / len(distinct))
+    assert count_expected_experts(4, 2, 2) == pytest.approx(sum(distinct) / len(distinct))
 
 
 def test_expected_experts_of_no_valid_choice_is_an_error() -> None:
     with pytest.raises(ArgumentError, match="give a number from 1 to 8, the experts"):
-        expected_experts(8, 9, 1)
+        count_expected_experts(8, 9, 1)
 
 
 def test_int4_has_a_scale_for_128_elements() -> None:
-    assert weight_format("int4").bytes_of(4096 * 4096) == 4096 * 4096 // 2 + 2 * 4096 * 4096 // 128
-    assert weight_format("bf16").bytes_of(10) == 20
-    assert weight_format("nf4").bytes_of(65) == 33 + 4  # half a byte each, rounded up, and two scales
+    assert weight_format("int4").count_bytes(4096 * 4096) == 4096 * 4096 // 2 + 2 * 4096 * 4096 // 128
+    assert weight_format("bf16").count_bytes(10) == 20
+    assert weight_format("nf4").count_bytes(65) == 33 + 4  # half a byte each, rounded up, and two scales
 
 
 def test_an_unknown_format_is_an_error_with_the_nearest() -> None:
@@ -65,13 +65,13 @@ def test_an_unknown_format_is_an_error_with_the_nearest() -> None:
 def test_each_law_adds_what_it_says() -> None:
     terms = [Term("token", 10), Term("last", 7), Term("pair", 3), Term("pair", 5, 2), Term("key", 2)]
     # Three new tokens after four: 30, 7, 3 * (5 + 6 + 7), 5 * (2 + 2 + 2), 2 * 7; two sequences.
-    assert macs_of(terms, 2, 3, 4, attended=True) == 2 * (30 + 7 + 54 + 30 + 14)
+    assert count_macs(terms, 2, 3, 4, attended=True) == 2 * (30 + 7 + 54 + 30 + 14)
     # As written the square of three new tokens with all seven, and with one from the cache of the window.
-    assert macs_of(terms, 1, 3, 4, attended=False) == 30 + 7 + 3 * 21 + 5 * 3 * 4 + 14
+    assert count_macs(terms, 1, 3, 4, attended=False) == 30 + 7 + 3 * 21 + 5 * 3 * 4 + 14
     split = [Term("split", 6, None, Fraction(5, 2))]
-    assert (macs_of(split, 2, 1, 9, True), macs_of(split, 2, 4, 0, True)) == (12, 20)
+    assert (count_macs(split, 2, 1, 9, True), count_macs(split, 2, 4, 0, True)) == (12, 20)
 
 
 def test_an_unknown_law_is_an_error() -> None:
     with pytest.raises(ArgumentError, match="law='cube': give 'token', 'last', 'pair', 'key' or 'split'"):
-        macs_of([Term("cube", 1)], 1, 1, 0, True)
+        count_macs([Term("cube", 1)], 1, 1, 0, True)

@@ -12,7 +12,7 @@ from toy_language_model import DEVICE, toy_facts
 
 from profilerkit_predict.language_models import LanguageModelComparison, LanguageModelReport, StepCost
 from profilerkit_predict.language_models.fitting import fit
-from profilerkit_predict.language_models.serving import ASSUMPTIONS, serving
+from profilerkit_predict.language_models.serving import ASSUMPTIONS, predict_serving
 
 pytest.importorskip("jinja2")
 
@@ -20,7 +20,7 @@ pytest.importorskip("jinja2")
 def report(name: str = "Toy", device: Any = DEVICE, **changes: Any) -> LanguageModelReport:
     cost = StepCost(toy_facts(**changes), device)
     fits = (fit(cost, 8, 20, 64, 0.1),) if device else ()
-    return LanguageModelReport(name, cost.facts, cost, 16, 4, "bfloat16", (serving(cost, 8, 16, 4),), fits)
+    return LanguageModelReport(name, cost.facts, cost, 16, 4, "bfloat16", (predict_serving(cost, 8, 16, 4),), fits)
 
 
 def test_the_page_has_every_table_and_note() -> None:

@@ -8,10 +8,10 @@ from toy_language_model import DEVICE, toy_facts
 from profilerkit import ArgumentError, InputError
 from profilerkit.devices import DeviceInfo, Figure
 from profilerkit_predict.language_models import CacheLayer, LatentAttention, StepCost, Term, WeightPart
-from profilerkit_predict.language_models.fitting import fit, memory_of
+from profilerkit_predict.language_models.fitting import count_memory, fit
 from profilerkit_predict.language_models.formulas import weight_format
 from profilerkit_predict.language_models.rewrites import REWRITES, engine_macs
-from profilerkit_predict.language_models.serving import serving
+from profilerkit_predict.language_models.serving import predict_serving
 
 COST = StepCost(toy_facts(), DEVICE)
 
@@ -88,7 +88,7 @@ def test_latent_attention_is_absorbed_whether_the_library_caches_latents_or_not(
 
 
 def test_serving_adds_up_the_steps() -> None:
-    row = serving(COST, batch=2, prompt=10, new=4)
+    row = predict_serving(COST, batch=2, prompt=10, new=4)
     later = [COST(2, 1, cached).seconds or 0 for cached in (10, 11, 12)]
     assert row.time_to_first_token == COST(2, 10).seconds
     assert row.time_per_output_token == pytest.approx(sum(later) / 3)
@@ -98,14 +98,14 @@ def test_serving_adds_up_the_steps() -> None:
 
 
 def test_one_token_needs_no_later_step() -> None:
-    row = serving(COST, batch=1, prompt=10, new=1)
+    row = predict_serving(COST, batch=1, prompt=10, new=1)
     assert row.time_per_output_token is None
     assert row.tokens_per_second == pytest.approx(1 / (row.time_to_first_token or 0))
 
 
 def test_a_device_without_figures_gives_counts_alone() -> None:
     bare = DeviceInfo("bare", dense_peaks={"bfloat16": Figure(1e12, "a test")})
-    row = serving(StepCost(toy_facts(), bare), 1, 10, 4)
+    row = predict_serving(StepCost(toy_facts(), bare), 1, 10, 4)
     assert (row.time_to_first_token, row.time_per_output_token, row.tokens_per_second) == (None, None, None)
     assert row.prefill.macs == 10 * 1000 + 100 + 6 * 55
     assert fit(StepCost(toy_facts(), bare), 1, 10, 100, 0.1).longest_context is None
@@ -113,7 +113,7 @@ def test_a_device_without_figures_gives_counts_alone() -> None:
 
 def test_memory_is_told_apart() -> None:
     """1,600 bytes of activations for 16 tokens: 100 a token, of at most 64 tokens in a pass."""
-    memory = memory_of(COST, batch=10, context=32, prefill_tokens=64, reserve=0.25, devices=2)
+    memory = count_memory(COST, batch=10, context=32, prefill_tokens=64, reserve=0.25, devices=2)
     assert (memory.weights, memory.cache) == (2600 // 2, 10 * 32 * 8 // 2)
     assert (memory.activations, memory.reserve) == (6400, 250_000)
     assert memory.total == 1300 + 1280 + 6400 + 250_000

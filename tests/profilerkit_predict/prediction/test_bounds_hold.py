@@ -8,7 +8,7 @@ from profilerkit import DeviceInfo
 from profilerkit.devices import Figure, UnknownPeakError, macs_by_dtype
 from profilerkit.trace.records import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, TensorInfo
 from profilerkit.trace.records import WeightRecord as Weight
-from profilerkit_predict.prediction import bound_of, compulsory_bytes, predict_trace
+from profilerkit_predict.prediction import compulsory_bytes, compute_bound, predict_trace
 
 AMPERE = DeviceInfo(
     "ampere",
@@ -66,9 +66,9 @@ def test_of_a_weight_that_is_cut_no_more_than_was_read_counts() -> None:
 
 def test_convolutions_count_at_the_peak_of_tf32() -> None:
     both = trace(40, operator("aten.conv2d.default", 40, 56, (1, 1, 2, 2)), operator("aten.mm.default", 3, 56, (1, 1)))
-    assert bound_of(both, AMPERE).products == 2 * 40 / 8 + 2 * 3 / 1
-    assert bound_of(both, AMPERE, "float32").products == 2 * 43 / 1
-    assert bound_of(both, AMPERE, "tf32").products == 2 * 43 / 8
+    assert compute_bound(both, AMPERE).products == 2 * 40 / 8 + 2 * 3 / 1
+    assert compute_bound(both, AMPERE, "float32").products == 2 * 43 / 1
+    assert compute_bound(both, AMPERE, "tf32").products == 2 * 43 / 8
     notes = predict_trace(both, AMPERE).notes
     assert any("float32 convolutions at the peak of tf32" in note for note in notes)
     assert any("other float32 products at their own peak; dtype='tf32'" in note for note in notes)
@@ -78,17 +78,17 @@ def test_convolutions_count_at_the_peak_of_tf32() -> None:
 def test_without_a_peak_of_tf32_convolutions_count_at_that_of_float32() -> None:
     plain = DeviceInfo("plain", dense_peaks={"float32": Figure(2.0, "made up")})
     convolution = trace(40, operator("aten.conv2d.default", 40, 56, (1, 1, 2, 2)))
-    assert bound_of(convolution, plain).products == 40
+    assert compute_bound(convolution, plain).products == 40
     assert not any("tf32" in note for note in predict_trace(convolution, plain).notes)
 
 
 def test_integers_without_a_peak_are_no_other_integers() -> None:
     wide = trace(40, operator("aten.mm.default", 3, 56, (1, 1), "int16"))
     with pytest.raises(UnknownPeakError, match="the dense peak of ampere for int16 is not known"):
-        bound_of(wide, AMPERE)
+        compute_bound(wide, AMPERE)
 
 
 @pytest.mark.parametrize("name", ["quantized.linear_dynamic.default", "com.microsoft::DynamicQuantizeMatMul"])
 def test_products_that_quantize_run_in_eight_bits(name: str) -> None:
     assert macs_by_dtype([operator(name, 6, 56, (1, 1))]) == {"int8": 6}
-    assert bound_of(trace(40, operator(name, 8, 56, (1, 1))), AMPERE).products == 2 * 8 / 16
+    assert compute_bound(trace(40, operator(name, 8, 56, (1, 1))), AMPERE).products == 2 * 8 / 16

@@ -18,7 +18,7 @@ from profilerkit.errors import ArgumentError, InputError, NotOfferedError
 from profilerkit.inputs import ModelInputs
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point
-from profilerkit_predict.prediction.calibration import content_of, toml_of
+from profilerkit_predict.prediction.calibration import write_content, write_toml
 from profilerkit_predict.prediction.cases import (
     CalibrationCase,
     CalibrationNetwork,
@@ -29,13 +29,20 @@ from profilerkit_predict.prediction.cases import (
 from profilerkit_predict.prediction.measuring import (
     _peaks,
     calibrate,
-    clock_of,
+    choose_clock,
+    describe_left_out,
     in_spread_order,
-    left_out,
-    networks_of,
-    tables_of,
+    measure_networks,
+    measure_tables,
 )
-from profilerkit_predict.prediction.regions import family_of, is_free, kind_of, moved_by, regions_of, shape_of
+from profilerkit_predict.prediction.regions import (
+    count_moved_bytes,
+    find_family,
+    find_kind,
+    find_regions,
+    find_shape,
+    is_free,
+)
 from profilerkit_predict.prediction.regions import with_whole_recurrences as whole
 
 
@@ -48,7 +55,7 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
-    def taking(self, seconds: float) -> Any:
+    def make_call(self, seconds: float) -> Any:
         def call() -> None:
             self.now += seconds
 
@@ -61,11 +68,11 @@ def operator(name: str, shape: tuple[int, ...], macs: int = 0, **more: Any) -> O
     return OpRecord(name, fields["layer"], 0, macs, 2 * macs, fields["read"], fields["written"], info, fields["phase"])
 
 
-def case_of(name: str, call: Any, operators: Any, *, is_gradient: bool = False) -> CalibrationCase:
+def make_case(name: str, call: Any, operators: Any, *, is_gradient: bool = False) -> CalibrationCase:
     return CalibrationCase(name, lambda: OperatorCall(call, operators, ModelInputs()), is_gradient)
 
 
-def backend_of(*operators: OpRecord) -> Any:
+def make_backend(*operators: OpRecord) -> Any:
     """Return a backend to which any model is these operators; a case names one by its index."""
     return SimpleNamespace(
         name="made up",
@@ -77,10 +84,10 @@ def backend_of(*operators: OpRecord) -> Any:
 def test_tables_hold_the_shortest_time_of_each_case() -> None:
     clock = Clock()
     cases = [
-        case_of("product", clock.taking(2e-3), (operator("mm", (4, 5), 200),)),
-        case_of("sum", clock.taking(1e-3), (operator("add", (4, 5)),)),
+        make_case("product", clock.make_call(2e-3), (operator("mm", (4, 5), 200),)),
+        make_case("sum", clock.make_call(1e-3), (operator("add", (4, 5)),)),
     ]
-    product, traffic = tables_of(backend_of(), cases, 1.0, clock)
+    product, traffic = measure_tables(make_backend(), cases, 1.0, clock)
     assert (product.kind, product.dtype, traffic.kind) == ("product", "float32", "element-wise")
     (first,), (second,) = product.points, traffic.points
     assert (first.sizes, first.work, second.sizes, second.work) == ((1, 4, 5, 10), 400.0, (600.0,), 600.0)
@@ -92,23 +99,23 @@ def test_a_gradient_is_a_kind_of_its_own_with_twice_the_products() -> None:
     """A GRU of 2 x 3 x 4 outputs and 120 multiply-accumulates: 5 for each output, its gradient 10; 480 FLOPs."""
     clock = Clock()
     model = (operator("aten.gru.input", (2, 3, 4), 120),)
-    case = case_of("gradient of gru", clock.taking(4e-3), model, is_gradient=True)
-    (table,) = tables_of(backend_of(), [case], 0.1, clock)
+    case = make_case("gradient of gru", clock.make_call(4e-3), model, is_gradient=True)
+    (table,) = measure_tables(make_backend(), [case], 0.1, clock)
     assert table.kind == "stepwise recurrent gradient"
     assert (table.points[0].sizes, table.points[0].work) == ((2, 3, 4, 10), 480.0)
 
 
 def test_a_case_that_is_no_single_operator_is_an_error() -> None:
-    case = case_of("two", lambda: None, (operator("mm", (4, 5), 200), operator("add", (4, 5))))
+    case = make_case("two", lambda: None, (operator("mm", (4, 5), 200), operator("add", (4, 5))))
     with pytest.raises(InputError, match="the case 'two' of a calibration is not one operator; it runs mm, add"):
-        tables_of(backend_of(), [case], 1.0)
+        measure_tables(make_backend(), [case], 1.0)
 
 
 def test_nothing_to_measure_is_an_error() -> None:
     with pytest.raises(InputError, match="the made up backend provides no operator to measure"):
-        tables_of(backend_of(), [], 1.0)
+        measure_tables(make_backend(), [], 1.0)
     with pytest.raises(NotOfferedError, match="the made up backend provides nothing to calibrate a device with"):
-        calibrate(backend_of())
+        calibrate(make_backend())
 
 
 def test_networks_are_compiled_where_that_is_requested() -> None:
@@ -118,15 +125,15 @@ def test_networks_are_compiled_where_that_is_requested() -> None:
     @contextmanager
     def run(model: Any, inputs: Any, options: RunOptions) -> Iterator[Any]:
         compiles.append(options.compile)
-        yield clock.taking(0.5e-3 if options.compile else 1.5e-3)
+        yield clock.make_call(0.5e-3 if options.compile else 1.5e-3)
 
-    backend = backend_of(operator("mm", (4, 5), 200))
+    backend = make_backend(operator("mm", (4, 5), 200))
     backend.run = run
     table = EfficiencyTable("product", "float32", (Point((1, 4, 5, 10), 400.0, 1e-3), Point((1, 8, 8, 8), 1e3, 2e-3)))
-    content = content_of(Calibration((table,), 1e-6, HostSeconds(0.0), (), "made up"))
+    content = write_content(Calibration((table,), 1e-6, HostSeconds(0.0), (), "made up"))
     device = DeviceInfo("here", kind="cpu", dense_peaks={"float32": Figure(1e9, "made up")}, calibration=content)
     networks = [CalibrationNetwork("net", "dense", None, ModelInputs())]
-    ratios = [networks_of(backend, networks, device, 0.1, 1, clock, compiled=each)[0] for each in (False, True)]
+    ratios = [measure_networks(backend, networks, device, 0.1, 1, clock, compiled=item)[0] for item in (False, True)]
     assert compiles == [False, True]
     assert [ratio.phase for ratio in ratios] == ["forward", "forward, compiled"]
     assert ratios[0].ratio == pytest.approx(3 * ratios[1].ratio)
@@ -134,7 +141,7 @@ def test_networks_are_compiled_where_that_is_requested() -> None:
 
 def test_one_thread_of_a_cpu_is_timed_by_the_process() -> None:
     cpu, gpu = DeviceInfo("c", kind="cpu"), DeviceInfo("g", kind="gpu")
-    names = [clock_of(device, threads).__name__ for device, threads in ((cpu, 1), (cpu, 2), (gpu, 1))]
+    names = [choose_clock(device, threads).__name__ for device, threads in ((cpu, 1), (cpu, 2), (gpu, 1))]
     assert names == ["process_time", "perf_counter", "perf_counter"]
 
 
@@ -154,15 +161,15 @@ def test_the_file_of_a_calibration_is_read_back(tmp_path: Path) -> None:
         figures={"memory_bandwidth": Figure(1e9, "measured")},
         tier="calibrated",
         facts={"python": "3"},
-        calibration=content_of(calibration),
+        calibration=write_content(calibration),
     )
     path = tmp_path / "here.toml"
-    path.write_text(toml_of(device), encoding="utf-8")
+    path.write_text(write_toml(device), encoding="utf-8")
     read = read_device(path)
     assert read == device
     assert Calibration.of(read) == calibration
     with pytest.raises(ArgumentError, match="the device bare has no calibration to write"):
-        toml_of(DeviceInfo("bare"))
+        write_toml(DeviceInfo("bare"))
 
 
 # What decides an operator's time --------------------------------------------------------------------------------------
@@ -187,7 +194,7 @@ def test_the_file_of_a_calibration_is_read_back(tmp_path: Path) -> None:
     ],
 )
 def test_kinds_of_products(name: str, shape: tuple[int, ...], macs: int, kind: str) -> None:
-    assert kind_of(operator(name, shape, macs)) == kind
+    assert find_kind(operator(name, shape, macs)) == kind
 
 
 @pytest.mark.parametrize(
@@ -213,27 +220,27 @@ def test_kinds_of_products(name: str, shape: tuple[int, ...], macs: int, kind: s
     ],
 )
 def test_families_of_traffic(name: str, family: str) -> None:
-    assert family_of(operator(name, (4,))) == family
+    assert find_family(operator(name, (4,))) == family
 
 
 def test_sizes_of_products() -> None:
-    assert shape_of(operator("aten.linear.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (1, 6, 4, 5)
-    assert shape_of(operator("aten.bmm.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (2, 3, 4, 5)
+    assert find_shape(operator("aten.linear.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (1, 6, 4, 5)
+    assert find_shape(operator("aten.bmm.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (2, 3, 4, 5)
     # A convolution's 6,912 multiply-accumulates, for 600 bytes or 150 values: 46 for each.
-    assert shape_of(operator("aten.conv2d.default", (2, 8, 4, 4), 2 * 8 * 16 * 27)) == (46, 32, 8, 27)
-    assert shape_of(operator("aten.gru.input", (2, 3, 4), 2 * 3 * 4 * 5)) == (2, 3, 4, 5)
+    assert find_shape(operator("aten.conv2d.default", (2, 8, 4, 4), 2 * 8 * 16 * 27)) == (46, 32, 8, 27)
+    assert find_shape(operator("aten.gru.input", (2, 3, 4), 2 * 3 * 4 * 5)) == (2, 3, 4, 5)
 
 
 def test_the_average_of_a_whole_image_is_a_reduction() -> None:
     assert (
-        family_of(operator("aten.adaptive_avg_pool2d.default", (2, 8, 1, 1), read=64 * 64, written=64)) == "reduction"
+        find_family(operator("aten.adaptive_avg_pool2d.default", (2, 8, 1, 1), read=64 * 64, written=64)) == "reduction"
     )
 
 
 def test_views_move_nothing_and_tables_their_rows() -> None:
     assert is_free(operator("aten._unsafe_view.default", (4,)))
     assert not is_free(operator("aten.reshape.default", (4,)))
-    assert moved_by(operator("aten.embedding.default", (4,), read=10_000, written=16)) == 32
+    assert count_moved_bytes(operator("aten.embedding.default", (4,), read=10_000, written=16)) == 32
 
 
 def test_regions_of_a_compiled_graph() -> None:
@@ -244,8 +251,8 @@ def test_regions_of_a_compiled_graph() -> None:
         operator("aten.add.Tensor", (4, 5), read=160, written=80),
         operator("aten.max_pool2d.default", (4, 5), read=80, written=80),
     ]
-    assert [region.moved_bytes for region in regions_of(operators, fused=False)] == [440, 160, 240, 160]
-    fused = list(regions_of(operators, fused=True))
+    assert [region.moved_bytes for region in find_regions(operators, fused=False)] == [440, 160, 240, 160]
+    fused = list(find_regions(operators, fused=True))
     assert [region.moved_bytes for region in fused] == [440, 160 + 240 - 2 * 80, 160]
     assert [region.head.operator for region in fused[:2]] == ["mm", "aten.gelu.default"]
 
@@ -257,7 +264,7 @@ def test_a_recurrent_layer_that_is_traced_step_by_step_is_one_operator() -> None
     steps = tuple(operator("mm", (2, 16), 100, layer="r") for _ in range(6))
     head = operator("mm", (2, 5), 7)
     one, other = whole(ModelTrace(layers, (*steps, head)))
-    assert (one.macs, one.outputs[0].shape, kind_of(one)) == (600, (2, 3, 4), "recurrent")
+    assert (one.macs, one.outputs[0].shape, find_kind(one)) == (600, (2, 3, 4), "recurrent")
     assert (one.bytes_read, one.bytes_written) == (40, 96)
     assert other is head
 
@@ -293,8 +300,8 @@ def test_without_time_there_is_still_a_product_and_traffic() -> None:
     product, traffic = operator("aten.mm", (4, 4), 64), operator("aten.relu", (4,))
     clock = Clock()
     names = [*(("linear", product) for _ in range(50)), ("relu", traffic), ("relu", traffic)]
-    cases = [case_of(f"{name} {i}", clock.taking(0.1), (op,)) for i, (name, op) in enumerate(names)]
-    tables = tables_of(backend_of(), cases, 0.0, clock)
+    cases = [make_case(f"{name} {i}", clock.make_call(0.1), (op,)) for i, (name, op) in enumerate(names)]
+    tables = measure_tables(make_backend(), cases, 0.0, clock)
     assert [len(table.points) for table in tables] == [1, 1]
 
 
@@ -311,7 +318,7 @@ def test_operators_for_which_there_is_no_time_are_not_made() -> None:
 
     product, traffic = operator("aten.mm", (4, 4), 64), operator("aten.relu", (4,))
     cases = [case(f"linear {index}", product) for index in range(4)] + [case("relu 0", traffic)]
-    tables_of(backend_of(), cases, 0.0)
+    measure_tables(make_backend(), cases, 0.0)
     assert made == ["linear 0", "relu 0"]
 
 
@@ -328,8 +335,8 @@ def test_cases_begin_with_some_of_each_group_from_both_ends(cases: list[str], or
 
 
 def test_a_calibration_says_how_much_of_it_was_measured() -> None:
-    assert left_out("operators", 358, 358) == {}
-    assert left_out("networks", 3, 12) == {
+    assert describe_left_out("operators", 358, 358) == {}
+    assert describe_left_out("networks", 3, 12) == {
         "networks_measured": "3 of 12; the time did not suffice for more: give more seconds"
     }
 
@@ -354,10 +361,12 @@ def test_an_operator_that_the_device_refuses_is_left_out_and_named() -> None:
         raise RuntimeError("expected scalar type Float but found BFloat16")
 
     cases = [
-        case_of("norm", refuse, (operator("add", (4, 5)),)),
-        case_of("sum", clock.taking(1e-3), (operator("add", (4, 5)),)),
+        make_case("norm", refuse, (operator("add", (4, 5)),)),
+        make_case("sum", clock.make_call(1e-3), (operator("add", (4, 5)),)),
     ]
-    (table,) = tables_of(backend_of(), cases, 0.1, clock, lambda case, error: left.update({case.name: str(error)}))
+    (table,) = measure_tables(
+        make_backend(), cases, 0.1, clock, lambda case, error: left.update({case.name: str(error)})
+    )
     assert (len(table.points), left) == (1, {"norm": "expected scalar type Float but found BFloat16"})
     with pytest.raises(RuntimeError, match="expected scalar type"):
-        tables_of(backend_of(), cases, 0.1, clock)
+        measure_tables(make_backend(), cases, 0.1, clock)

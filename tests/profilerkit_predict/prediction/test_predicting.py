@@ -29,7 +29,7 @@ from profilerkit_predict.prediction import (
     compulsory_bytes,
     predict_trace,
 )
-from profilerkit_predict.prediction.calibration import content_of
+from profilerkit_predict.prediction.calibration import write_content
 from profilerkit_predict.prediction.cases import CompiledSeconds, HostSeconds
 
 SHEET = DeviceInfo(
@@ -144,14 +144,14 @@ TRAFFIC = EfficiencyTable(
 HOST = HostSeconds(2e-4)
 
 
-def calibrated(kind: str = "cpu", networks: tuple[Network, ...] = (), host: HostSeconds = HOST) -> DeviceInfo:
+def make_calibrated(kind: str = "cpu", networks: tuple[Network, ...] = (), host: HostSeconds = HOST) -> DeviceInfo:
     calibration = Calibration((PRODUCTS, TRAFFIC), 1e-4, host, networks, "test 1 on 1 thread")
     return DeviceInfo(
         "here",
         kind=kind,
         dense_peaks={"float32": Figure(1e6, "made up")},
         tier="calibrated",
-        calibration=content_of(calibration),
+        calibration=write_content(calibration),
     )
 
 
@@ -162,7 +162,7 @@ def network(ratio: float, phase: str = "forward") -> Network:
 def test_an_estimate_adds_up_operators_and_calls_of_layers() -> None:
     """A product of 400 FLOPs: 1 ms + 0.4 ms; a sum of 600 bytes: 1 ms + 0.6 ms; two calls of layers: 0.4 ms."""
     add = operator("add", 0, (4, 5), "head")
-    predicted = predict_trace(linear(*linear().operators, add), calibrated())
+    predicted = predict_trace(linear(*linear().operators, add), make_calibrated())
     assert predicted.tier == "calibrated"
     assert predicted.device_seconds == pytest.approx(1.4e-3 + 1.6e-3, rel=1e-2)
     assert predicted.host_seconds == pytest.approx(4e-4)
@@ -171,7 +171,7 @@ def test_an_estimate_adds_up_operators_and_calls_of_layers() -> None:
 
 
 def test_on_a_device_of_its_own_the_longer_of_device_and_host_counts() -> None:
-    predicted = predict_trace(linear(), calibrated("gpu"))
+    predicted = predict_trace(linear(), make_calibrated("gpu"))
     assert predicted.host_seconds == pytest.approx(2 * 2e-4 + 1e-4)
     assert predicted.estimate == pytest.approx(max(1.4e-3, 5e-4, predicted.bound.seconds), rel=1e-2)
 
@@ -189,9 +189,9 @@ def test_views_and_gradients_take_the_host_some_time() -> None:
     host = HostSeconds(2e-4, view_call=3e-5, gradient_call=5e-5, backward_call=4e-4)
     view = operator("aten.t.default", 0, (5, 4), "head")
     operators = (*linear().operators, view, backward(), backward(), backward("aten.t.default"))
-    predicted = predict_trace(linear(*operators), calibrated(host=host))
+    predicted = predict_trace(linear(*operators), make_calibrated(host=host))
     assert predicted.host_seconds == pytest.approx(2 * 2e-4 + 3e-5 + 2 * 5e-5 + 4e-4)
-    forward = predict_trace(linear(*linear().operators, view), calibrated(host=host))
+    forward = predict_trace(linear(*linear().operators, view), make_calibrated(host=host))
     assert forward.host_seconds == pytest.approx(2 * 2e-4 + 3e-5)
 
 
@@ -203,15 +203,15 @@ def test_a_compiled_graph_fuses_traffic_and_the_host_calls_it_once() -> None:
     """
     add = operator("add", 0, (4, 5), "head", bytes_read=160, bytes_written=80)
     trace = linear(*linear().operators, add, add)
-    predicted = predict_trace(trace, calibrated(), compiled=True)
+    predicted = predict_trace(trace, make_calibrated(), compiled=True)
     assert predicted.host_seconds == 0.0
     assert predicted.device_seconds == pytest.approx(1.4e-3 + 1.32e-3, rel=1e-2)
     host = HostSeconds(2e-4, 1e-4, 1e-4, 1e-4, CompiledSeconds(5e-4, 3e-5, 2e-3, 7e-5, 2e-5))
-    predicted = predict_trace(trace, calibrated(host=host), compiled=True)
+    predicted = predict_trace(trace, make_calibrated(host=host), compiled=True)
     assert predicted.host_seconds == pytest.approx(5.3e-4)
     assert predicted.device_seconds == pytest.approx(1.4e-3 + 0.34e-3, rel=1e-2)
     assert predicted.estimate == pytest.approx(1.4e-3 + 0.34e-3 + 5.3e-4, rel=1e-2)
-    step = predict_trace(linear(*trace.operators, backward()), calibrated(host=host), compiled=True)
+    step = predict_trace(linear(*trace.operators, backward()), make_calibrated(host=host), compiled=True)
     assert step.host_seconds == pytest.approx(2.07e-3)
 
 
@@ -220,53 +220,55 @@ def test_a_fused_region_takes_what_the_slowest_of_its_families_takes() -> None:
     slow = EfficiencyTable(
         "activation", "float32", tuple(Point((b,), b, 2e-3 + b / 1e5) for b in (0.001, 1e3, 1e4, 1e5))
     )
-    content = content_of(
+    content = write_content(
         Calibration(
             (PRODUCTS, TRAFFIC, slow), 1e-4, HostSeconds(0.0, compiled=CompiledSeconds(0.0, 0.0, 0.0, 0.0, 1e-4))
         )
     )
-    device = replace(calibrated(), calibration=content)
-    each = [operator(name, 0, (4, 5), bytes_read=160, bytes_written=80) for name in ("add", "aten.gelu.default", "add")]
-    predicted = predict_trace(linear(*each[:2]), device, compiled=True)
+    device = replace(make_calibrated(), calibration=content)
+    items = [
+        operator(name, 0, (4, 5), bytes_read=160, bytes_written=80) for name in ("add", "aten.gelu.default", "add")
+    ]
+    predicted = predict_trace(linear(*items[:2]), device, compiled=True)
     assert predicted.device_seconds == pytest.approx(1e-4 + 3.2e-3, rel=1e-2)
-    assert predict_trace(linear(*each[:2]), device).device_seconds == pytest.approx(1.24e-3 + 4.4e-3, rel=1e-2)
+    assert predict_trace(linear(*items[:2]), device).device_seconds == pytest.approx(1.24e-3 + 4.4e-3, rel=1e-2)
 
 
 def test_compiled_graphs_are_corrected_by_compiled_networks() -> None:
     """Eager networks took 3 times as long as predicted, compiled ones 2 times; without such, nobody knows."""
     eager = tuple(replace(network(3.0), name=name) for name in "abc")
-    compiled = tuple(replace(each, phase="forward, compiled", ratio=2.0) for each in eager)
-    plain = predict_trace(linear(), calibrated(), compiled=True)
+    compiled = tuple(replace(prediction, phase="forward, compiled", ratio=2.0) for prediction in eager)
+    plain = predict_trace(linear(), make_calibrated(), compiled=True)
     total = plain.device_seconds
     assert total is not None
-    known = predict_trace(linear(), calibrated(networks=eager + compiled), compiled=True)
+    known = predict_trace(linear(), make_calibrated(networks=eager + compiled), compiled=True)
     assert known.estimate == pytest.approx(2 * total)
     assert not any("no compiled network" in note for note in known.notes)
-    unknown = predict_trace(linear(), calibrated(networks=eager), compiled=True)
+    unknown = predict_trace(linear(), make_calibrated(networks=eager), compiled=True)
     assert unknown.estimate == pytest.approx(total)
     assert unknown.high == pytest.approx(3 * total)
     assert any("no compiled network was measured: the interval is wide" in note for note in unknown.notes)
-    assert predict_trace(linear(), calibrated(networks=eager)).estimate != unknown.estimate
+    assert predict_trace(linear(), make_calibrated(networks=eager)).estimate != unknown.estimate
 
 
 def test_intervals_hold_nine_of_ten_networks() -> None:
     """The middle of ten ratios around 2 is 2; rank 0.9 * (10 + 1) = 9.9, rounded up, is the largest offset."""
     networks = tuple(network(2 * math.exp(offset / 100)) for offset in range(-9, 10, 2))
-    device = calibrated(networks=networks)
+    device = make_calibrated(networks=networks)
     middle, low, high = Calibration.of(device).correction("forward")  # type: ignore[union-attr]
     assert middle == pytest.approx(2.0)
     assert (low, high) == (pytest.approx(2 * math.exp(-0.09)), pytest.approx(2 * math.exp(0.09)))
-    plain, corrected = (predict_trace(linear(), each) for each in (calibrated(), device))
+    plain, corrected = (predict_trace(linear(), item) for item in (make_calibrated(), device))
     assert plain.device_seconds == corrected.device_seconds
     assert corrected.high == pytest.approx((1.4e-3 + 4e-4) * 2 * math.exp(0.09), rel=1e-2)
 
 
 def test_without_networks_the_interval_is_wide() -> None:
-    assert Calibration.of(calibrated()).correction("forward") == (1.0, 1 / 3, 3.0)  # type: ignore[union-attr]
+    assert Calibration.of(make_calibrated()).correction("forward") == (1.0, 1 / 3, 3.0)  # type: ignore[union-attr]
 
 
 def test_uncounted_operators_leave_the_upper_end_open() -> None:
-    predicted = predict_trace(linear(uncounted={"strange": 1}), calibrated())
+    predicted = predict_trace(linear(uncounted={"strange": 1}), make_calibrated())
     assert predicted.high is None
     assert "without the cost of strange (1 call)" in predicted.notes
 
@@ -282,15 +284,15 @@ def test_a_table_predicts_each_point_from_the_others() -> None:
 
 def test_a_dtype_without_a_table_is_an_error() -> None:
     with pytest.raises(ArgumentError, match="the dense peak of here for float64 is not known"):
-        predict_trace(linear(operator("mm", 5, (4, 5), "head", dtype="float64")), calibrated())
+        predict_trace(linear(operator("mm", 5, (4, 5), "head", dtype="float64")), make_calibrated())
 
 
 def test_a_calibration_of_another_format_is_an_error() -> None:
-    odd = replace(calibrated(), calibration={"format": 9})
+    odd = replace(make_calibrated(), calibration={"format": 9})
     with pytest.raises(DeviceFileError, match="of here has format 9, and this version reads 2; make it anew"):
         predict_trace(linear(), odd)
     with pytest.raises(DeviceFileError, match="the calibration of here cannot be read .*'tables'.*; make it anew"):
-        predict_trace(linear(), replace(calibrated(), calibration={"format": 2}))
+        predict_trace(linear(), replace(make_calibrated(), calibration={"format": 2}))
 
 
 def test_predict_takes_any_model() -> None:
@@ -321,7 +323,7 @@ def test_where_tables_are_faster_than_the_bound_the_interval_is_about_the_bound(
     """Products at 1e9 FLOP/s by the table, but 400 FLOPs at a peak of 100 take 4 s; networks took twice as long."""
     fast = EfficiencyTable("product", "float32", (Point((1, 5, 4, 4), 1e6, 1e-3), Point((1, 50, 4, 4), 2e6, 2e-3)))
     networks = tuple(network(ratio) for ratio in (1.9, 1.95, 2.0, 2.05, 2.1))
-    content = content_of(Calibration((fast, TRAFFIC), 1e-4, HostSeconds(0.0), networks, "a test"))
+    content = write_content(Calibration((fast, TRAFFIC), 1e-4, HostSeconds(0.0), networks, "a test"))
     slow = DeviceInfo("slow", kind="cpu", dense_peaks={"float32": Figure(100.0, "made up")}, calibration=content)
     predicted = predict_trace(linear(), slow)
     assert predicted.bound.seconds == pytest.approx(4.0)
@@ -335,6 +337,6 @@ def test_where_tables_are_faster_than_the_bound_the_interval_is_about_the_bound(
 def test_an_interval_keeps_its_width_above_a_bound() -> None:
     """Networks took 0.05, 0.1 and 0.2 times the sum: a factor of two around the estimate, which the bound lifts."""
     networks = tuple(network(ratio) for ratio in (0.05, 0.1, 0.2))
-    predicted = predict_trace(linear(), calibrated(networks=networks))
+    predicted = predict_trace(linear(), make_calibrated(networks=networks))
     assert predicted.estimate == predicted.low == predicted.bound.seconds
     assert predicted.high == pytest.approx(2 * predicted.bound.seconds)

@@ -82,8 +82,8 @@ def test_alignments() -> None:
 )
 def test_areas(height: int, width: int, pixels: int) -> None:
     found = cost("ResizeArea", lambda x: tf.image.resize(x, (height, width), "area"), spec(2, 8, 10, 3))
-    each = 2 * pixels - 1 if pixels > 1 else 0
-    assert found == (0, 2 * height * width * 3 * each)
+    number = 2 * pixels - 1 if pixels > 1 else 0
+    assert found == (0, 2 * height * width * 3 * number)
 
 
 @pytest.mark.parametrize(("method", "reach"), [("lanczos3", 6), ("lanczos5", 10), ("gaussian", 3), ("bilinear", 2)])

@@ -36,7 +36,7 @@ def fresh_names() -> Iterator[None]:
     yield
 
 
-def timed(model: Any, *args: Any, passes: int = 2, backward: bool = True) -> dict[str, LayerTime]:
+def time_layers(model: Any, *args: Any, passes: int = 2, backward: bool = True) -> dict[str, LayerTime]:
     times = layer_times(model, ModelInputs(*args), passes=passes, backward=backward)
     assert len({time.path for time in times}) == len(times)
     return {time.path: time for time in times}
@@ -51,7 +51,7 @@ def two_dense() -> Any:
 
 
 def test_the_wide_layer_takes_longer_than_the_narrow_one() -> None:
-    times = timed(two_dense(), tf.ones([64, 512]), passes=3)
+    times = time_layers(two_dense(), tf.ones([64, 512]), passes=3)
     assert list(times) == ["", "wide", "narrow"]
     assert [time.type for time in times.values()] == ["Sequential", "Dense", "Dense"]
     assert [time.calls for time in times.values()] == [1, 1, 1]
@@ -66,14 +66,14 @@ def test_the_wide_layer_takes_longer_than_the_narrow_one() -> None:
 
 
 def test_the_whole_takes_what_its_layers_take() -> None:
-    times = list(timed(two_dense(), tf.ones([8, 512]), passes=1).values())
+    times = list(time_layers(two_dense(), tf.ones([8, 512]), passes=1).values())
     table = layer_time_table(times)
     assert table[""]["forward_seconds"] == pytest.approx(total(times, 0))
     assert table[""]["backward_seconds"] == pytest.approx(sum(row["own_backward_seconds"] for row in table))
 
 
 def test_without_backward_there_is_no_backward_time() -> None:
-    times = timed(two_dense(), tf.ones([8, 512]), backward=False)
+    times = time_layers(two_dense(), tf.ones([8, 512]), backward=False)
     assert [time.own_backward for time in times.values()] == [None, None, None]
     assert times["wide"].own_forward[0] > 0
 
@@ -81,21 +81,21 @@ def test_without_backward_there_is_no_backward_time() -> None:
 def test_what_is_not_trained_has_no_gradient() -> None:
     model = two_dense()
     model.trainable = False
-    assert [time.own_backward for time in timed(model, tf.ones([8, 512])).values()] == [(0.0, 0.0)] * 3
+    assert [time.own_backward for time in time_layers(model, tf.ones([8, 512])).values()] == [(0.0, 0.0)] * 3
 
 
 def test_a_shared_layer_is_counted_as_often_as_it_is_called() -> None:
     inputs = keras.Input((16,))
     shared = L.Dense(16, name="shared")
     model = keras.Model(inputs, L.Dense(1, name="last")(shared(shared(shared(inputs)))))
-    times = timed(model, tf.ones([4, 16]))
+    times = time_layers(model, tf.ones([4, 16]))
     assert {path: time.calls for path, time in times.items()} == {"": 1, "shared": 3, "last": 1}
 
 
 def test_nested_models_are_layers_of_layers() -> None:
     inner = keras.Sequential([keras.Input((256,)), L.Dense(256, name="a"), L.Dense(256, name="b")], name="inner")
     model = keras.Sequential([keras.Input((256,)), inner, L.Dense(1, name="head")])
-    times = timed(model, tf.ones([32, 256]), passes=1)
+    times = time_layers(model, tf.ones([32, 256]), passes=1)
     assert list(times) == ["", "inner", "inner.a", "inner.b", "head"]
     table = layer_time_table(list(times.values()))
     inside = table["inner.a"]["forward_seconds"] + table["inner.b"]["forward_seconds"]
@@ -105,7 +105,7 @@ def test_nested_models_are_layers_of_layers() -> None:
 
 def test_a_loop_belongs_to_the_recurrent_layer() -> None:
     model = keras.Sequential([keras.Input((30, 8)), L.LSTM(64, name="lstm"), L.Dense(2, name="head")])
-    table = layer_time_table(list(timed(model, tf.ones([4, 30, 8])).values()))
+    table = layer_time_table(list(time_layers(model, tf.ones([4, 30, 8])).values()))
     assert table["lstm"]["calls"] == 1
     for direction in ("forward", "backward"):
         # 30 steps of a cell; what the root does itself is a cast at most.
@@ -130,7 +130,7 @@ class Cell(L.Layer):  # type: ignore[misc,name-defined,unused-ignore]
 
 def test_a_layer_in_a_loop_is_called_in_every_round() -> None:
     model = keras.Sequential([keras.Input((7, 8)), L.RNN(Cell(), name="rnn")])
-    times = timed(model, tf.ones([2, 7, 8]))
+    times = time_layers(model, tf.ones([2, 7, 8]))
     assert {path: time.calls for path, time in times.items()} == {"": 1, "rnn": 1, "rnn.cell": 7, "rnn.cell.kernel": 7}
     kernel = times["rnn.cell.kernel"]
     assert kernel.own_backward is not None
@@ -157,7 +157,7 @@ class Branching(tf.Module):  # type: ignore[misc,name-defined,unused-ignore]
 
 
 def test_a_layer_in_a_branch_that_is_not_taken_is_not_called() -> None:
-    times = timed(Branching(), tf.ones([4, 8]))
+    times = time_layers(Branching(), tf.ones([4, 8]))
     assert {path: time.calls for path, time in times.items()} == {"": 1, "taken": 2, "left": 0}
     taken, left = times["taken"], times["left"]
     assert taken.own_backward is not None
@@ -168,7 +168,7 @@ def test_a_layer_in_a_branch_that_is_not_taken_is_not_called() -> None:
 def test_a_layer_that_runs_in_another_ones_kernel_says_so() -> None:
     layers = [L.ZeroPadding2D(1, name="pad"), L.Conv2D(4, 3, name="conv"), L.ReLU(name="relu"), L.Flatten(name="flat")]
     model = keras.Sequential([keras.Input((12, 12, 3)), *layers])
-    times = timed(model, tf.ones([2, 12, 12, 3]), backward=False)
+    times = time_layers(model, tf.ones([2, 12, 12, 3]), backward=False)
     assert times["conv"].own_forward[0] > 0
     assert times["conv"].missing == ""
     assert times["flat"].missing == "", "it does nothing"
@@ -191,20 +191,20 @@ def test_a_layer_that_is_computed_beforehand_says_so() -> None:
 
     model = Model()
     model(tf.ones([2, 3]))
-    assert timed(model, tf.ones([2, 3]), backward=False)["constant"].missing == (
+    assert time_layers(model, tf.ones([2, 3]), backward=False)["constant"].missing == (
         "none of its operators ran: TensorFlow has merged them or computed them before"
     )
 
 
 def test_dropout_in_inference_takes_no_time() -> None:
     model = keras.Sequential([keras.Input((8,)), L.Dropout(0.5, name="dropout"), L.Dense(2)])
-    dropout = timed(model, tf.ones([4, 8]))["dropout"]
+    dropout = time_layers(model, tf.ones([4, 8]))["dropout"]
     assert (dropout.own_forward, dropout.missing, dropout.calls) == ((0.0, 0.0), "", 1)
 
 
 def test_a_function_is_one_layer() -> None:
     weights = tf.Variable(tf.ones([64, 64]))
-    (time,) = timed(tf.function(lambda x: tf.tanh(x @ weights)), tf.ones([8, 64])).values()
+    (time,) = time_layers(tf.function(lambda x: tf.tanh(x @ weights)), tf.ones([8, 64])).values()
     assert (time.path, time.type, time.calls) == ("", "function", 1)
     assert time.own_backward is not None
     assert min(*time.own_forward, *time.own_backward) > 0
@@ -220,11 +220,11 @@ def test_what_xla_compiles_is_said_to_be_missing() -> None:
             return compiled(x)
 
     model = keras.Sequential([keras.Input((8,)), Part(name="part"), L.Dense(4, name="dense")])
-    times = timed(model, x)
+    times = time_layers(model, x)
     said = "it calls a function that XLA compiles, whose time is not recorded"
     assert times["part"].missing == f"forward, {said}; backward, {said}"
     assert times["dense"].missing == ""
-    (alone,) = timed(compiled, x).values()
+    (alone,) = time_layers(compiled, x).values()
     notes = set(alone.missing.split("; "))  # on a busy machine the pass is long, and a note on the wall time is added
     assert notes >= {f"forward, {said}", f"backward, {said}"}
 
@@ -245,14 +245,14 @@ def test_passes_in_which_little_was_seen_are_said(wall: float, busy: float, said
 
 def test_a_saved_model_is_one_layer(tmp_path: Path) -> None:
     two_dense().export(str(tmp_path / "saved"), verbose=False)
-    (time,) = timed(tf.saved_model.load(str(tmp_path / "saved")), tf.ones([8, 512]), backward=False).values()
+    (time,) = time_layers(tf.saved_model.load(str(tmp_path / "saved")), tf.ones([8, 512]), backward=False).values()
     assert (time.path, time.type, time.calls) == ("", "SavedModel", 1)
     assert min(time.own_forward) > 0
 
 
 def test_outputs_without_gradients_have_no_backward_pass() -> None:
     model = keras.Sequential([keras.Input((4,)), L.Dense(3), L.Lambda(lambda x: tf.argmax(x, -1))])
-    times = timed(model, tf.ones([2, 4]))
+    times = time_layers(model, tf.ones([2, 4]))
     assert {time.own_backward for time in times.values()} == {None}
     assert times[""].missing == "it has no backward pass: none of its outputs is of a floating-point type"
 
@@ -262,7 +262,7 @@ def test_legacy_keras_models_are_timed() -> None:
     layers = [tf_keras.layers.Dense(512, name="wide"), tf_keras.layers.BatchNormalization(name="norm")]
     model = tf_keras.Sequential([tf_keras.layers.Input((256,)), *layers])
     mean = model.get_layer("norm").moving_mean.numpy().copy()
-    times = timed(model, tf.ones([32, 256]))
+    times = time_layers(model, tf.ones([32, 256]))
     assert list(times) == ["", "wide", "norm"]
     assert min(times["wide"].own_forward) > 0
     np.testing.assert_array_equal(model.get_layer("norm").moving_mean.numpy(), mean)
@@ -273,7 +273,7 @@ def test_the_model_comes_back_untouched() -> None:
     model.compile("adam", "mse")
     before = [variable.numpy().copy() for variable in model.variables]  # the dropout's seed among them
     attributes, losses = dict(vars(model)), list(model.losses)
-    timed(model, tf.random.normal([16, 8]))
+    time_layers(model, tf.random.normal([16, 8]))
     for held, variable in zip(before, model.variables, strict=True):
         np.testing.assert_array_equal(held, variable.numpy())
     assert vars(model).keys() == attributes.keys()
@@ -284,12 +284,12 @@ def test_the_model_comes_back_untouched() -> None:
 
 def test_an_unbuilt_model_is_refused() -> None:
     with pytest.raises(WithoutValuesError, match="is not built: its weights have no values yet"):
-        timed(keras.Sequential([L.Dense(2)]), tf.ones([2, 4]))
+        time_layers(keras.Sequential([L.Dense(2)]), tf.ones([2, 4]))
 
 
 def test_inputs_that_do_not_fit_are_said() -> None:
     with pytest.raises(ModelFailedError, match="(?s)the model raised .*do these inputs fit it"):
-        timed(two_dense(), tf.ones([2, 5]))
+        time_layers(two_dense(), tf.ones([2, 5]))
 
 
 def test_what_the_model_raises_while_it_runs_is_said() -> None:
@@ -298,8 +298,8 @@ def test_what_the_model_raises_while_it_runs_is_said() -> None:
         return tf.identity(x)
 
     with pytest.raises(ModelFailedError, match="(?s)the model raised InvalidArgumentError.*too much"):
-        timed(tf.function(failing), tf.ones([2]))
-    timed(two_dense(), tf.ones([2, 512]), backward=False)  # the session is over
+        time_layers(tf.function(failing), tf.ones([2]))
+    time_layers(two_dense(), tf.ones([2, 512]), backward=False)  # the session is over
 
 
 def test_a_step_without_gradients_is_told_from_a_model_that_fails() -> None:
@@ -312,22 +312,22 @@ def test_a_step_without_gradients_is_told_from_a_model_that_fails() -> None:
 
     model = keras.Sequential([keras.Input((4,)), L.Dense(2), L.Lambda(forward_only)])
     with pytest.raises(ModelFailedError, match="training step raised .*no gradient here; use backward=False"):
-        timed(model, tf.ones([2, 4]))
-    assert min(timed(model, tf.ones([2, 4]), backward=False)["dense"].own_forward) > 0
+        time_layers(model, tf.ones([2, 4]))
+    assert min(time_layers(model, tf.ones([2, 4]), backward=False)["dense"].own_forward) > 0
 
 
 def test_a_busy_profiler_is_said(tmp_path: Path) -> None:
     tf.profiler.experimental.start(str(tmp_path))
     try:
         with pytest.raises(ProfilerBusyError, match="TensorFlow has one session per process.*stop it"):
-            timed(two_dense(), tf.ones([2, 512]))
+            time_layers(two_dense(), tf.ones([2, 512]))
     finally:
         tf.profiler.experimental.stop(save=False)
 
 
 def test_the_number_of_passes_is_bounded() -> None:
     with pytest.raises(InputError, match="passes=0: one profiler session holds from 1 to 50 passes"):
-        timed(two_dense(), tf.ones([2, 512]), passes=0)
+        time_layers(two_dense(), tf.ones([2, 512]), passes=0)
 
 
 def test_it_is_a_metric_like_others() -> None:
@@ -349,6 +349,6 @@ def test_the_program_of_a_trace_is_used_again(monkeypatch: pytest.MonkeyPatch) -
 
     backend, model, inputs = TFBackend(), two_dense(), ModelInputs(tf.ones([4, 512]))
     kept = backend.trace(model, inputs)
-    monkeypatch.setattr(layer_timing, "traced_program", lambda *args, **kwargs: pytest.fail("traced again"))
+    monkeypatch.setattr(layer_timing, "trace_program", lambda *args, **kwargs: pytest.fail("traced again"))
     times = backend.layer_times(model, inputs, passes=1, backward=False)
     assert [time.path for time in times] == [layer.path for layer in kept.layers]

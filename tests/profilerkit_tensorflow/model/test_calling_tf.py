@@ -18,7 +18,7 @@ import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from profilerkit import InputError, ModelFailedError, WithoutValuesError  # noqa: E402
 from profilerkit_tensorflow.evaluation import EvalLossFunction, get_accuracy, get_topk  # noqa: E402
 from profilerkit_tensorflow.model.calls import CompiledCall, call_model  # noqa: E402
-from profilerkit_tensorflow.untouched.preservation import preserved  # noqa: E402
+from profilerkit_tensorflow.untouched.preservation import preserve  # noqa: E402
 
 SCORES = np.array([[9, 1, 0], [0, 9, 1], [1, 0, 9], [9, 1, 0], [0, 9, 1]], dtype=np.float32)
 TARGETS = np.array([0, 1, 2, 1, 0])  # the first three are the highest scores
@@ -29,7 +29,7 @@ def identity(library: Any) -> Any:
     return library.Sequential([library.Input((3,)), library.layers.Activation("linear")])
 
 
-def saved(model: Any, folder: Path) -> Any:
+def save_and_load(model: Any, folder: Path) -> Any:
     tf.saved_model.save(model, str(folder))
     return tf.saved_model.load(str(folder))
 
@@ -66,7 +66,7 @@ def test_every_kind_is_called_in_inference_mode(tmp_path: Path) -> None:
     flagged(x, training=True), flagged(x, training=False)
     dropout = tf_keras.Sequential([tf_keras.Input((3,)), tf_keras.layers.Dropout(0.9)])
     layered = keras.Sequential([keras.Input((3,)), Doubling()])
-    models = [flagged, saved(flagged, tmp_path / "flagged"), subclass, layered, dropout]
+    models = [flagged, save_and_load(flagged, tmp_path / "flagged"), subclass, layered, dropout]
     for model in [*models, lambda x, *, training: flagged(x, training), tf.function(flagged)]:
         assert call_model(model, (x,), {}).numpy().tolist() == x.numpy().tolist()
         assert CompiledCall(model)(x).numpy().tolist() == x.numpy().tolist()
@@ -220,7 +220,7 @@ def test_a_stateful_or_random_keras_model_keeps_its_state() -> None:
     before = [variable.numpy().tolist() for variable in model.variables]
 
     def call_once(model: Any, batches: Any) -> None:
-        with preserved(model, variable_values=True):
+        with preserve(model, variable_values=True):
             call_model(model, (batches[0][0],), {})
 
     for evaluate in (get_accuracy, call_once):

@@ -35,7 +35,7 @@ class Coder(tf.Module):  # type: ignore[misc]
         return self.encode(x) @ self.decoder
 
 
-def encoded(model: Any, x: Any) -> Any:
+def encode(model: Any, x: Any) -> Any:
     return model.get_layer("encoder")(x)
 
 
@@ -43,7 +43,7 @@ def encoded(model: Any, x: Any) -> Any:
 def test_a_function_over_a_keras_model_is_counted_and_timed(mode: str) -> None:
     model = functional()
     before = [variable.numpy().tolist() for variable in model.variables]
-    report = profile(model, X, call=encoded, mode=mode, batch_size=4, num_iters=6, warmup=0, leave_out="layer_times")
+    report = profile(model, X, call=encode, mode=mode, batch_size=4, num_iters=6, warmup=0, leave_out="layer_times")
     assert (report["macs"], report["total_params"]) == (2 * LINEAR, 8 * 8 + 8 * 3)
     assert report.inputs.endswith(" given to encoded")
     assert report["execution_time"].median > 0
@@ -97,11 +97,11 @@ def test_inputs_given_to_a_function_are_not_moved_to_the_models_layout() -> None
 
 def test_predict_takes_no_function() -> None:
     with pytest.raises(InputError, match=r"mode='predict' runs model\.predict\(\) and no function given as call="):
-        profile(functional(), X, call=encoded, mode="predict", metrics=["execution_time"], strict=True)
+        profile(functional(), X, call=encode, mode="predict", metrics=["execution_time"], strict=True)
 
 
 def test_another_function_is_another_program() -> None:
     backend, model = TFBackend(), functional()
-    first = profile(model, X, call=encoded, metrics=["macs"], backend=backend)["macs"]
+    first = profile(model, X, call=encode, metrics=["macs"], backend=backend)["macs"]
     second = profile(model, X, call=lambda model, x: model(x), metrics=["macs", "execution_time"], backend=backend)
     assert (first, second["macs"]) == (LINEAR, LINEAR + 2 * 8 * 3)

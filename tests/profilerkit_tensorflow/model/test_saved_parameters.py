@@ -10,7 +10,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
 
-from small import ones, trace, traced  # noqa: E402 - TensorFlow comes first
+from small import ones, trace, trace_complete  # noqa: E402 - TensorFlow comes first
 
 from profilerkit.trace.records import ModelTrace  # noqa: E402
 
@@ -25,7 +25,7 @@ def states(found: ModelTrace) -> list[tuple[str, int, int]]:
 def test_the_states_of_a_stateful_lstm_are_no_parameters() -> None:
     inputs = keras.Input((6, 4), batch_size=2)
     model = keras.Model(inputs, keras.layers.LSTM(8, stateful=True, name="memory")(inputs))
-    found = traced(model, ones(2, 6, 4))
+    found = trace_complete(model, ones(2, 6, 4))
     assert found.total_params == model.count_params() == 4 * 8 * (4 + 8 + 1)
     assert found.size_bytes == 416 * 4
     assert states(found) == [("memory", 2 * 8, 64), ("memory", 2 * 8, 64)]
@@ -36,7 +36,7 @@ def test_the_states_of_a_stack_of_cells_of_tf_keras_are_no_parameters() -> None:
     layers = pytest.importorskip("tf_keras").layers
     inputs = layers.Input((6, 4), batch_size=2)
     stack = layers.RNN([layers.LSTMCell(4), layers.GRUCell(3)], stateful=True, name="memory")
-    found = traced(pytest.importorskip("tf_keras").Model(inputs, stack(inputs)), ones(2, 6, 4))
+    found = trace_complete(pytest.importorskip("tf_keras").Model(inputs, stack(inputs)), ones(2, 6, 4))
     assert found.total_params == 4 * 4 * (4 + 4 + 1) + 3 * 3 * (4 + 3 + 2)
     assert states(found) == [("memory", 8, 32), ("memory", 8, 32), ("memory", 6, 24)]
 
@@ -62,7 +62,7 @@ class Counting(keras.layers.Layer):  # type: ignore[misc, name-defined]
 def test_a_variable_that_is_not_among_the_weights_is_a_state() -> None:
     layer = Counting()
     layer.build((None, 4))
-    found = traced(layer, ones(2, 4))
+    found = trace_complete(layer, ones(2, 4))
     assert [weight.name for weight in found.parameters] == ["scale"]
     assert states(found) == [("", 3, 12)]
     assert found.memory.weight_bytes >= (4 + 3) * 4
@@ -70,7 +70,7 @@ def test_a_variable_that_is_not_among_the_weights_is_a_state() -> None:
 
 def test_statistics_stay_parameters() -> None:
     model = keras.Sequential([keras.Input((4,)), keras.layers.BatchNormalization()])
-    found = traced(model, ones(2, 4))
+    found = trace_complete(model, ones(2, 4))
     assert (found.total_params, found.trainable_params, states(found)) == (16, 8, [])
 
 
@@ -104,7 +104,7 @@ class Holds(tf.Module):  # type: ignore[misc, name-defined]
 def test_a_saved_module_holds_what_it_held(tmp_path: Path) -> None:
     module, x = Holds(), ones(2, 8)
     tf.saved_model.save(module, tmp_path)
-    held, loaded = traced(module, x), traced(tf.saved_model.load(tmp_path), x)
+    held, loaded = trace_complete(module, x), trace_complete(tf.saved_model.load(tmp_path), x)
     assert held.total_params == loaded.total_params == 8 * 4 + 3 + 5 + 2
     assert held.trainable_params == loaded.trainable_params == 8 * 4 + 5 + 2
     assert (held.macs, loaded.macs) == (2 * 8 * 4, 2 * 8 * 4)
@@ -115,4 +115,4 @@ def test_the_optimizer_of_a_saved_module_is_none_of_its_parts(tmp_path: Path) ->
     module.optimizer = tf.Module()
     module.optimizer.slot = tf.Variable(ones(8, 4))
     tf.saved_model.save(module, tmp_path)
-    assert traced(tf.saved_model.load(tmp_path), ones(2, 8)).total_params == 8 * 4 + 3 + 5 + 2
+    assert trace_complete(tf.saved_model.load(tmp_path), ones(2, 8)).total_params == 8 * 4 + 3 + 5 + 2

@@ -23,7 +23,7 @@ CHANGES_OF = StructureChanges(
     raised=(Exception,),
     refused=(AttributeError, ValueError),
 )
-profiler_of, counts = CHANGES_OF.profiler_of, CHANGES_OF.counts
+profiler_of, counts = CHANGES_OF.make_profiler, CHANGES_OF.counts
 
 
 LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
@@ -147,10 +147,10 @@ TIMES = 1
 
 class ReadsGlobal(tf.Module):  # type: ignore[misc]
     def __call__(self, x: Any) -> Any:
-        return _repeated(x)
+        return _repeat(x)
 
 
-def _repeated(x: Any) -> Any:
+def _repeat(x: Any) -> Any:
     for _ in range(TIMES):
         x = tf.nn.softmax(x)
     return x

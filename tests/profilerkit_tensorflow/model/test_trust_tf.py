@@ -18,7 +18,7 @@ from profilerkit.plugging.loaders import load_model
 keras: Any = tf.keras
 
 
-def saved(path: Path, *layers: Any) -> Path:
+def save(path: Path, *layers: Any) -> Path:
     keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), *layers]).save(path)
     return path
 
@@ -26,7 +26,7 @@ def saved(path: Path, *layers: Any) -> Path:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("suffix", [".keras", ".h5"])
 def test_a_lambda_layer_is_refused(suffix: str, tmp_path: Path) -> None:
-    path = saved(tmp_path / f"net{suffix}", keras.layers.Lambda(lambda x: x * 2))
+    path = save(tmp_path / f"net{suffix}", keras.layers.Lambda(lambda x: x * 2))
     with pytest.raises(
         InputError, match=r"net\.\w+ has a Lambda layer, which holds Python code; .*--trust .*trust=True"
     ):
@@ -59,7 +59,7 @@ FOREIGN = {
 @pytest.mark.parametrize("what", FOREIGN)
 def test_code_that_is_not_of_layers_is_refused(what: str, tmp_path: Path) -> None:
     part, message = FOREIGN[what]
-    path = saved(tmp_path / "net.keras")
+    path = save(tmp_path / "net.keras")
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     config = json.loads(members["config.json"])
@@ -77,7 +77,7 @@ def test_a_class_that_the_caller_has_registered_is_loaded(tmp_path: Path) -> Non
         def call(self, x: Any) -> Any:
             return x * 2
 
-    path = saved(tmp_path / "net.keras", Twice())
+    path = save(tmp_path / "net.keras", Twice())
     assert type(load_model(str(path)).layers[-1]) is Twice
     keras.utils.get_custom_objects().pop("test_trust_tf>Twice")
     with pytest.raises(InputError, match=r"Twice, which is not a layer or function of Keras"):

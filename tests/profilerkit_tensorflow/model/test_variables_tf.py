@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 import tf_keras
 
-from profilerkit_tensorflow.model.variables import ModelParts, fingerprint, weights_of
+from profilerkit_tensorflow.model.variables import ModelParts, fingerprint, list_weights
 from profilerkit_tensorflow.untouched.held_state import HeldState
 
 #: Dense of 4 x 3 + 3, then scale, shift and two statistics for each of 3: the statistics are not trained.
@@ -36,7 +36,7 @@ def network(package: Any) -> Any:
 
 
 def counts(model: Any) -> tuple[int, int, int]:
-    weights = weights_of(model)
+    weights = list_weights(model)
     trained = sum(weight.elements for weight in weights if weight.trainable)
     return sum(weight.elements for weight in weights), trained, sum(weight.bytes for weight in weights)
 
@@ -45,7 +45,7 @@ def counts(model: Any) -> tuple[int, int, int]:
 def test_a_fitted_model_has_its_weights_and_no_state_of_metrics_optimizer_and_seeds(package: Any) -> None:
     model = network(package)
     assert counts(model) == (TOTAL, TRAINED, 4 * TOTAL)
-    assert all(weight.variable is own for weight, own in zip(weights_of(model), model.weights, strict=True))
+    assert all(weight.variable is own for weight, own in zip(list_weights(model), model.weights, strict=True))
     assert len(HeldState(model).variables) > 6
     model.layers[0].trainable = False
     assert counts(model)[:2] == (TOTAL, 6)
@@ -55,8 +55,8 @@ def test_a_fitted_model_has_its_weights_and_no_state_of_metrics_optimizer_and_se
 def test_a_model_that_is_not_built_has_none(package: Any) -> None:
     built = package.layers.Dense(3)
     built.build((None, 4))
-    assert weights_of(package.Sequential([package.layers.Dense(3)])) == []
-    assert weights_of(package.layers.Dense(3)) == []
+    assert list_weights(package.Sequential([package.layers.Dense(3)])) == []
+    assert list_weights(package.layers.Dense(3)) == []
     assert counts(built)[0] == 15
     assert ModelParts(built).layers == [built]
     assert ModelParts(tf.Module()).layers == []
@@ -144,7 +144,7 @@ def test_bytes_are_by_the_dtype_of_each_variable() -> None:
     module = tf.Module()
     module.weight = tf.Variable(tf.cast(tf.ones((4, 3)), tf.dtypes.experimental.float8_e4m3fn), trainable=False)
     assert counts(module) == (12, 0, 12)
-    assert [(weight.dtype, weight.shape) for weight in weights_of(module)] == [("float8_e4m3fn", (4, 3))]
+    assert [(weight.dtype, weight.shape) for weight in list_weights(module)] == [("float8_e4m3fn", (4, 3))]
 
 
 @pytest.mark.skipif(not hasattr(keras.layers.Dense, "_int4_build"), reason="Keras 3.11")
@@ -164,7 +164,7 @@ def test_a_kernel_packed_into_four_bits_counts_its_numbers_and_its_bytes(
 ) -> None:
     model = keras.Sequential([keras.Input(shape), layer()])
     model.quantize("int4")
-    packed = [w for w in weights_of(model) if w.dtype == "int8" and w.name.endswith(("kernel", "embeddings"))]
+    packed = [w for w in list_weights(model) if w.dtype == "int8" and w.name.endswith(("kernel", "embeddings"))]
     assert [(weight.elements, weight.bytes, weight.trainable) for weight in packed] == [(numbers, stored, False)]
 
 
@@ -172,7 +172,7 @@ def test_a_kernel_packed_into_four_bits_counts_its_numbers_and_its_bytes(
 def test_a_layer_quantised_to_float8_keeps_its_kernel() -> None:
     model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(5)])
     model.quantize("float8")
-    kernel, bias = weights_of(model)[:2]
+    kernel, bias = list_weights(model)[:2]
     assert (kernel.elements, kernel.bytes, bias.elements) == (30, 120, 5)
 
 

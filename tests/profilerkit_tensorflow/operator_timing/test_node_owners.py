@@ -13,36 +13,36 @@ import keras  # noqa: E402
 from profilerkit import ModelInputs  # noqa: E402
 from profilerkit_tensorflow.operator_timing.events import PassTimes, op_seconds  # noqa: E402
 from profilerkit_tensorflow.operator_timing.node_owners import NodeOwners, Placed, runs_of_bodies  # noqa: E402
-from profilerkit_tensorflow.trace.program import Program, traced_program  # noqa: E402
-from profilerkit_tensorflow.untouched.preservation import preserved  # noqa: E402
+from profilerkit_tensorflow.trace.program import Program, trace_program  # noqa: E402
+from profilerkit_tensorflow.untouched.preservation import preserve  # noqa: E402
 
 L = keras.layers
 
 
 def ran(model: Any, x: Any, training: bool) -> tuple[Program, PassTimes]:
     """The program of a model, and what one pass of it took."""
-    with preserved(model, variable_values=True):
-        program = traced_program(model, ModelInputs(x), training=training)
+    with preserve(model, variable_values=True):
+        program = trace_program(model, ModelInputs(x), training=training)
         function = tf.function(functools.partial(program.concrete), autograph=False)
         (times,) = op_seconds(lambda: function(x), 1).passes
     return program, times
 
 
-def placed(model: Any, x: Any, training: bool = True) -> list[tuple[str, Placed]]:
+def place_nodes(model: Any, x: Any, training: bool = True) -> list[tuple[str, Placed]]:
     """Where each node of a pass belongs, with the last part of its name."""
     program, times = ran(model, x, training)
-    return list(NodeOwners(program, training).placed(times).items())
+    return list(NodeOwners(program, training).locate(times).items())
 
 
-def layers_of(model: Any, x: Any, kind: str, backward: bool = True) -> set[str]:
+def find_layers(model: Any, x: Any, kind: str, backward: bool = True) -> set[str]:
     """The layers that have a node of a type."""
-    return {place.owner.path for _, place in placed(model, x) if place.type == kind and place.backward == backward}
+    return {place.owner.path for _, place in place_nodes(model, x) if place.type == kind and place.backward == backward}
 
 
 def test_gradients_made_in_the_scope_of_a_layer_are_the_layers() -> None:
     # The tape names the gradients of a softmax and of a mean by the layer's scope, after no operator of the layer's.
     layers = [L.GlobalAveragePooling1D(name="pool"), L.Dense(3, activation="softmax", name="dense")]
-    nodes = placed(keras.Sequential([keras.Input((5, 4)), L.Dense(4, name="first"), *layers]), tf.ones([2, 5, 4]))
+    nodes = place_nodes(keras.Sequential([keras.Input((5, 4)), L.Dense(4, name="first"), *layers]), tf.ones([2, 5, 4]))
     sums = {executed: place.owner.path for executed, place in nodes if place.backward and place.type in ("Sum", "Tile")}
     assert set(sums.values()) >= {"pool", "dense"}
     assert "" not in {place.owner.path for _, place in nodes if place.backward}
@@ -53,7 +53,7 @@ def test_the_sum_of_two_gradients_is_the_layers_whose_output_it_is_for() -> None
     first = L.Conv2D(4, 3, padding="same", name="first")(inputs)
     other = L.Conv2D(4, 3, padding="same", name="other")(first)
     model = keras.Model(inputs, L.Add(name="add")([first, other]))
-    assert layers_of(model, tf.ones([2, 8, 8, 3]), "AddN") == {"first"}
+    assert find_layers(model, tf.ones([2, 8, 8, 3]), "AddN") == {"first"}
 
 
 def test_the_users_own_gradients_are_of_the_forward_pass() -> None:
@@ -65,14 +65,14 @@ def test_the_users_own_gradients_are_of_the_forward_pass() -> None:
             return tape.gradient(energy, x)
 
     model = keras.Sequential([keras.Input((4,)), L.Dense(4, name="dense"), Force(name="force")])
-    nodes = placed(model, tf.ones([2, 4]))
+    nodes = place_nodes(model, tf.ones([2, 4]))
     assert {place.backward for _, place in nodes if place.type == "TanhGrad"} == {False, True}
     assert {place.owner.path for _, place in nodes if place.type == "TanhGrad"} == {"force"}
 
 
 def test_in_inference_nothing_is_backward() -> None:
     model = keras.Sequential([keras.Input((4,)), L.Dense(4)])
-    assert {place.backward for _, place in placed(model, tf.ones([2, 4]), training=False)} == {False}
+    assert {place.backward for _, place in place_nodes(model, tf.ones([2, 4]), training=False)} == {False}
 
 
 class Deep(tf.Module):  # type: ignore[misc,name-defined,unused-ignore]
@@ -111,14 +111,16 @@ class Deep(tf.Module):  # type: ignore[misc,name-defined,unused-ignore]
 def test_loops_branches_and_functions_lead_to_the_layers_inside() -> None:
     module, x = Deep(), tf.ones([2, 4])
     everyone = {"looped", "branch", "called"}
-    assert {place.owner.path for _, place in placed(module, x, training=False) if place.type == "MatMul"} == everyone
-    assert layers_of(module, x, "MatMul") == everyone
+    assert {
+        place.owner.path for _, place in place_nodes(module, x, training=False) if place.type == "MatMul"
+    } == everyone
+    assert find_layers(module, x, "MatMul") == everyone
 
 
 def test_a_loops_body_runs_once_a_round() -> None:
     module, x = Deep(), tf.ones([2, 4])
     program, times = ran(module, x, training=False)
-    runs = runs_of_bodies(times, NodeOwners(program, training=False).placed(times))
+    runs = runs_of_bodies(times, NodeOwners(program, training=False).locate(times))
     called = {call.path: runs.get(id(call.graph), 0) for call in program.calls.ownership.calls if call.path}
     assert called == {"looped": 3, "branch": 1, "called": 1}
 
@@ -126,7 +128,7 @@ def test_a_loops_body_runs_once_a_round() -> None:
 def test_the_layers_in_one_kernel_are_named() -> None:
     layers = [L.Conv2D(4, 3, name="conv"), L.ReLU(name="relu")]
     model = keras.Sequential([keras.Input((12, 12, 3)), *layers])
-    nodes = placed(model, tf.ones([2, 12, 12, 3]), training=False)
+    nodes = place_nodes(model, tf.ones([2, 12, 12, 3]), training=False)
     (convolution,) = (place for _, place in nodes if place.type == "Conv2D")
     assert convolution.owner.path == "conv"
     apart = any(place.type == "Relu" and place.owner.path == "relu" for _, place in nodes)
@@ -134,7 +136,7 @@ def test_the_layers_in_one_kernel_are_named() -> None:
 
 
 def test_what_the_graph_does_not_know_is_the_models() -> None:
-    program = traced_program(keras.Sequential([keras.Input((4,)), L.Dense(4)]), ModelInputs(tf.ones([2, 4])))
+    program = trace_program(keras.Sequential([keras.Input((4,)), L.Dense(4)]), ModelInputs(tf.ones([2, 4])))
     owners = NodeOwners(program, training=False)
-    assert owners._placed(("nowhere/PartitionedCall", "some/node"), "Mul", set()).owner.path == ""
-    assert owners._placed(("cluster_0",), "_XlaRun", set()).backward is False
+    assert owners._locate(("nowhere/PartitionedCall", "some/node"), "Mul", set()).owner.path == ""
+    assert owners._locate(("cluster_0",), "_XlaRun", set()).backward is False

@@ -32,7 +32,7 @@ def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     assert not session_runs()
 
 
-def nodes_of(function: Any, *args: Any) -> dict[str, NodeTime]:
+def time_nodes(function: Any, *args: Any) -> dict[str, NodeTime]:
     """The nodes of one pass, by their original names; the function is traced before the session."""
     concrete = tf.function(function).get_concrete_function(*args)
     (one,) = op_seconds(lambda: concrete(*args), 1).passes
@@ -66,7 +66,7 @@ def test_the_runs_of_a_loop_are_summed_and_counted() -> None:
             x = tf.tanh(tf.matmul(x, x, name="product"))
         return x
 
-    nodes = nodes_of(looped, tf.ones([40, 40]))
+    nodes = time_nodes(looped, tf.ones([40, 40]))
     assert nodes["while/product"].calls == 7
     assert nodes["while/Less"].calls == 8, "the condition is asked once more than the body runs"
 
@@ -110,7 +110,7 @@ def test_a_branch_that_is_not_taken_takes_no_time() -> None:
     def choosing(x: Any) -> Any:
         return tf.cond(tf.reduce_sum(x) > 0, lambda: tf.exp(x, name="taken"), lambda: tf.tanh(x, name="left"))
 
-    nodes = nodes_of(choosing, tf.ones([8]))
+    nodes = time_nodes(choosing, tf.ones([8]))
     assert nodes["cond/taken"].calls == 1
     assert "cond/left" not in nodes
 

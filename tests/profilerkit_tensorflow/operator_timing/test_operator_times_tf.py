@@ -31,7 +31,7 @@ def network() -> Any:
     return keras.Sequential([keras.Input((8, 8, 3)), *layers])
 
 
-def table_of(model: Any, x: Any, **options: Any) -> OperatorTimeTable:
+def make_table(model: Any, x: Any, **options: Any) -> OperatorTimeTable:
     report = profile(model, x, metrics=["operator_table"], **{"passes": 2, "backward": False, **options})
     found = report["operator_table"]
     assert isinstance(found, OperatorTimeTable), report.statuses["operator_table"].missing
@@ -39,7 +39,7 @@ def table_of(model: Any, x: Any, **options: Any) -> OperatorTimeTable:
 
 
 def test_fused_kernels_have_the_work_of_all_their_operators() -> None:
-    found = table_of(network(), tf.ones([4, 8, 8, 3]))
+    found = make_table(network(), tf.ones([4, 8, 8, 3]))
     rows = {(row["operator"], row["layer"]): row for row in found}
     convolution, outputs = 4 * 8 * 36 * 27, 4 * 8 * 36
     linear = 4 * 10 * 8 * 36
@@ -52,7 +52,7 @@ def test_fused_kernels_have_the_work_of_all_their_operators() -> None:
 
 
 def test_gradients_are_operators_of_their_layers() -> None:
-    found = table_of(network(), tf.ones([4, 8, 8, 3]), backward=True)
+    found = make_table(network(), tf.ones([4, 8, 8, 3]), backward=True)
     backward = {(row["operator"], row["layer"]): row for row in found if row["phase"] == "backward"}
     assert {("Conv2DBackpropFilter", "conv"), ("MatMul", "dense")} <= backward.keys()
     assert backward["MatMul", "dense"]["calls"] == 2
@@ -62,7 +62,7 @@ def test_gradients_are_operators_of_their_layers() -> None:
 
 def test_a_layer_that_is_counted_as_a_whole_says_so() -> None:
     model = keras.Sequential([keras.Input((8,)), L.BatchNormalization(name="norm")])
-    found = table_of(model, tf.ones([4, 8]))
+    found = make_table(model, tf.ones([4, 8]))
     said = {row["missing"] for row in found if row["layer"] == "norm"}
     assert said == {"counted with the whole of layer 'norm', by the formula of BatchNormalization"}
     assert next(row["flops"] for row in found.by("layer") if row["layer"] == "norm") == 2 * 4 * 8
@@ -78,7 +78,7 @@ def test_more_passes_than_a_session_holds(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_profile_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "profile.xplane.pb"
-    table_of(network(), tf.ones([1, 8, 8, 3]), export=path)
+    make_table(network(), tf.ones([1, 8, 8, 3]), export=path)
     space = compat.new_xspace()
     space.ParseFromString(path.read_bytes())
     names = {metadata.name for plane in space.planes for metadata in plane.event_metadata.values()}

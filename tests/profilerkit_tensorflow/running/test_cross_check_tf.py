@@ -17,7 +17,7 @@ from profilerkit import ModelInputs, Report, profile  # noqa: E402
 from profilerkit_tensorflow.trace.observation import Observation  # noqa: E402
 
 
-def profiled(model: Any, x: Any = X, **options: Any) -> Report:
+def profile_both(model: Any, x: Any = X, **options: Any) -> Report:
     return profile(model, x, metrics=["macs", "execution_time"], num_iters=2, warmup=1, backend="tensorflow", **options)
 
 
@@ -36,13 +36,13 @@ def other_work_eagerly(x: Any) -> Any:
 
 
 def test_an_eager_run_of_other_work_makes_the_counts_partial() -> None:
-    report = profiled(other_work_eagerly, mode="eager")
+    report = profile_both(other_work_eagerly, mode="eager")
     assert report["macs"] == 0
     assert difference(report) == (
         "the model does other work when it is run than in the static pass, which is counted here: its first run has "
         f"{ONE} MACs in its operators, the static pass 0"
     )
-    assert difference(profiled(other_work_eagerly)) == "", "as a graph it does what is counted"
+    assert difference(profile_both(other_work_eagerly)) == "", "as a graph it does what is counted"
 
 
 def test_a_model_that_keras_runs_eagerly_is_compared_where_predict_runs_it() -> None:
@@ -52,16 +52,16 @@ def test_a_model_that_keras_runs_eagerly_is_compared_where_predict_runs_it() -> 
 
     inputs = keras.Input((3,))
     model = keras.Model(inputs, Layer()(inputs))
-    assert difference(profiled(model, mode="predict")) == ""
+    assert difference(profile_both(model, mode="predict")) == ""
     model.compile(run_eagerly=True)
-    assert f"its first run has {ONE} MACs" in difference(profiled(model, mode="predict"))
+    assert f"its first run has {ONE} MACs" in difference(profile_both(model, mode="predict"))
 
 
 @pytest.mark.parametrize("mode", ["graph", "xla"])
 def test_a_function_that_is_traced_anew_is_compared(mode: str) -> None:
     """It multiplies in its first trace alone, so that what is timed is not what was counted."""
     traces = count()
-    report = profiled(lambda x: x @ W if not next(traces) else x, mode=mode)
+    report = profile_both(lambda x: x @ W if not next(traces) else x, mode=mode)
     assert report["macs"] == ONE
     assert difference(report).endswith(f"the function that is timed has 0 MACs in its operators, the static pass {ONE}")
 
@@ -81,10 +81,10 @@ def test_a_recurrent_layer_runs_its_cell_once_more_when_it_is_run_eagerly() -> N
     """Keras calls the cell before the loop, for the shape of its outputs: in a graph nothing needs that."""
     model = keras.Sequential([keras.Input((4, 6)), keras.layers.LSTM(5)])
     step = 2 * (6 + 5) * 4 * 5  # of two samples
-    report = profiled(model, ones(2, 4, 6), mode="eager")
+    report = profile_both(model, ones(2, 4, 6), mode="eager")
     assert report["macs"] == 4 * step
     assert f"its first run has {5 * step:,} MACs" in difference(report)
-    assert difference(profiled(model, ones(2, 4, 6))) == ""
+    assert difference(profile_both(model, ones(2, 4, 6))) == ""
 
 
 # Agreement --------------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def convolutions() -> Any:
     )
 
 
-def calling_functions(x: Any) -> Any:
+def call_functions(x: Any) -> Any:
     inner = tf.function(lambda y: tf.while_loop(lambda i, z: i < 3, lambda i, z: (i + 1, z @ W), (0, y))[1])
     return tf.function(lambda y: inner(y) @ W)(x) @ W
 
@@ -125,7 +125,7 @@ def dense_over_sparse() -> Any:
 AGREEING: dict[str, tuple[Any, Any]] = {
     "attention": (attention, ones(2, 4, 6)),
     "convolutions": (convolutions, ones(2, 12, 12, 4)),
-    "functions": (lambda: calling_functions, X),
+    "functions": (lambda: call_functions, X),
     "einsum": (lambda: lambda x: tf.einsum("ij,jk->ki", x, W), X),
     "sparse": (dense_over_sparse, tf.sparse.from_dense(tf.eye(4, 6))),
     "condition": (lambda: lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: x @ W, lambda: x), X),
@@ -135,20 +135,20 @@ AGREEING: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize("case", AGREEING)
 def test_an_eager_run_of_the_same_work_is_no_contradiction(case: str) -> None:
     made, x = AGREEING[case]
-    assert difference(profiled(made(), x, mode="eager")) == ""
+    assert difference(profile_both(made(), x, mode="eager")) == ""
 
 
 def test_all_of_an_eager_run_is_seen() -> None:
     """Three products in the loop of a function that a function calls, one behind it, and one behind both."""
     observation = Observation()
-    with observation.watching():
-        calling_functions(X)
+    with observation.watch():
+        call_functions(X)
     assert observation.work() == (5 * ONE, 2 * 5 * ONE)
 
 
 def test_what_is_not_known_of_a_run_is_not_compared() -> None:
     observation = Observation()
-    with observation.watching():
+    with observation.watch():
         tf.sparse.add(tf.sparse.from_dense(X), tf.sparse.from_dense(X))
     assert observation.work() is None
     assert observation.run("a run").macs is None
@@ -159,7 +159,7 @@ def test_tensorflow_is_as_it_was_after_a_run_that_raises() -> None:
     from tensorflow.python.eager.polymorphic_function import atomic_function
 
     before = vars(atomic_function.AtomicFunction)["call_flat"], list(context.context().op_callbacks)
-    with pytest.raises(ValueError, match="wrong"), Observation().watching():
+    with pytest.raises(ValueError, match="wrong"), Observation().watch():
         raise ValueError("wrong")
     assert (vars(atomic_function.AtomicFunction)["call_flat"], list(context.context().op_callbacks)) == before
 

@@ -10,7 +10,7 @@ tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
 
 from keras import layers as L  # noqa: E402 - TensorFlow comes first
-from small import BACKEND, ones, traced, trained  # noqa: E402
+from small import BACKEND, ones, trace_complete, trace_complete_step  # noqa: E402
 
 from profilerkit import Completeness, ModelFailedError, ModelInputs, profile  # noqa: E402
 
@@ -25,7 +25,7 @@ def grouped() -> Any:
 
 
 def test_a_grouped_convolution_runs_compiled() -> None:
-    seen = traced(grouped(), X)
+    seen = trace_complete(grouped(), X)
     calls = [operator for operator in seen.program.graph.get_operations() if operator.type.endswith("PartitionedCall")]
     assert [bool(call.get_attr("_XlaMustCompile")) for call in calls] == [True]
     assert seen.macs == MACS
@@ -33,14 +33,14 @@ def test_a_grouped_convolution_runs_compiled() -> None:
 
 
 def test_the_gradients_of_a_grouped_convolution_are_counted() -> None:
-    seen = trained(grouped(), X)
+    seen = trace_complete_step(grouped(), X)
     assert seen.macs == 2 * MACS  # nobody needs the gradient of the image
     assert any(NOTE in note for note in seen.notes)
 
 
 def test_other_convolutions_are_not_compiled() -> None:
     model = keras.Sequential([keras.Input((8, 8, 6)), L.Conv2D(4, 3)])
-    assert not any("XLA" in note for note in traced(model, X).notes)
+    assert not any("XLA" in note for note in trace_complete(model, X).notes)
 
 
 @pytest.mark.parametrize("how", [{"jit_compile": True}, {"jit_compile": None}, {}])

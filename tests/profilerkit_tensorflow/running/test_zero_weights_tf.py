@@ -14,7 +14,7 @@ from profilerkit_tensorflow import TFBackend
 BACKEND = TFBackend()
 
 
-def pruned(kinds: Any) -> Any:
+def make_pruned(kinds: Any) -> Any:
     """A dense layer of 8 to 4 whose kernel has 24 zeros; its bias has 4 of them."""
     model = kinds.Sequential([kinds.layers.Input((8,)), kinds.layers.Dense(4)])
     kernel = np.zeros((8, 4), np.float32)
@@ -25,7 +25,7 @@ def pruned(kinds: Any) -> Any:
 
 @pytest.mark.parametrize("name", ["keras", "tf_keras"])
 def test_zeros_of_a_keras_model(name: str) -> None:
-    model = pruned(pytest.importorskip(name))
+    model = make_pruned(pytest.importorskip(name))
     assert BACKEND.zero_weights(model) == (24 + 4, 32 + 4)
     report = profile(model, input_shape=(8,), metrics=["sparsity", "effective_macs", "measured_memory"])
     assert report["sparsity"] == 28 / 36

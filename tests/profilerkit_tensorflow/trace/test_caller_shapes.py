@@ -12,10 +12,10 @@ tf = pytest.importorskip("tensorflow")
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from keras import layers  # noqa: E402
 from one_product import ONE, Function, W, X, macs  # noqa: E402 - TensorFlow comes first
-from small import ones, trace, traced  # noqa: E402
+from small import ones, trace, trace_complete  # noqa: E402
 
 from profilerkit import ModelInputs  # noqa: E402
-from profilerkit_tensorflow.trace.program import traced_program  # noqa: E402
+from profilerkit_tensorflow.trace.program import trace_program  # noqa: E402
 
 # Shapes that only the caller knows --------------------------------------------------------------------------------
 
@@ -50,7 +50,7 @@ def test_functions_of_open_signatures() -> None:
 def test_saved_models_get_the_shapes_of_their_caller(tmp_path: Path) -> None:
     tf.saved_model.save(Open(), str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
-    found = traced(loaded, ones(2, 5, 3))
+    found = trace_complete(loaded, ones(2, 5, 3))
     assert (found.macs, found.total_params) == (OPEN_MACS, 12)
 
 
@@ -61,12 +61,12 @@ def test_saved_models_of_keras(tmp_path: Path) -> None:
     expected = 2 * (7 * 4 * 9 + 7 * 4 * 6 * (4 + 6) + 6 * 2)
     assert macs(model, ones(2, 7, 3)) == expected
     loaded = tf.saved_model.load(str(tmp_path))
-    assert traced(loaded, ones(2, 7, 3)).macs == expected
+    assert trace_complete(loaded, ones(2, 7, 3)).macs == expected
     layer = layers.TFSMLayer(str(tmp_path))
-    assert traced(keras.Sequential([layer]), ones(2, 7, 3)).macs == expected
+    assert trace_complete(keras.Sequential([layer]), ones(2, 7, 3)).macs == expected
 
 
-def saved_by_tensorflow_1(path: Path, function: Function) -> Any:
+def save_by_tensorflow_1(path: Path, function: Function) -> Any:
     """Return a model that TensorFlow 1 saved, with its own kind of loops and conditions."""
     v1 = tf.compat.v1
     with tf.Graph().as_default(), v1.Session() as session:
@@ -87,7 +87,7 @@ def test_loops_of_tensorflow_1_count_once_and_say_so(tmp_path: Path) -> None:
     def function(x: Any, kernel: Any) -> Any:
         return tf.while_loop(lambda i, y: i < 7, lambda i, y: (i + 1, y + x @ kernel), (0, x))[1]
 
-    found = trace(saved_by_tensorflow_1(tmp_path, function), X)
+    found = trace(save_by_tensorflow_1(tmp_path, function), X)
     assert found.macs == ONE
     assert "LoopCond (how often a loop of TensorFlow 1 runs is not known; counted once) (1 call)" in found.missing
 
@@ -96,7 +96,7 @@ def test_conditions_of_tensorflow_1_count_all_branches_and_say_so(tmp_path: Path
     def function(x: Any, kernel: Any) -> Any:
         return tf.cond(tf.reduce_sum(x) > 0, lambda: x @ kernel, lambda: x @ kernel @ kernel)
 
-    found = traced(saved_by_tensorflow_1(tmp_path, function), X)
+    found = trace_complete(save_by_tensorflow_1(tmp_path, function), X)
     assert found.macs == (1 + 2) * ONE
     assert "of a condition of TensorFlow 1 all branches are counted" in found.notes
 
@@ -104,7 +104,7 @@ def test_conditions_of_tensorflow_1_count_all_branches_and_say_so(tmp_path: Path
 # Lists of tensors, whose elements only the caller knows -----------------------------------------------------------
 
 
-def opened(function: Function) -> Function:
+def make_for_any_shape(function: Function) -> Function:
     """Return a function that was made for any shape of its rank."""
     made = tf.function(function).get_concrete_function(tf.TensorSpec([None, None, 3]))
     return lambda x: made(x) + 0.0
@@ -124,7 +124,7 @@ OVER_LISTS: dict[str, tuple[Function, int]] = {
 def test_elements_of_lists(name: str) -> None:
     function, products = OVER_LISTS[name]
     assert macs(function, ones(5, 2, 3)) == products * ONE
-    assert macs(opened(function), ones(5, 2, 3)) == products * ONE
+    assert macs(make_for_any_shape(function), ones(5, 2, 3)) == products * ONE
 
 
 def test_elements_that_are_filled_in_one_loop_and_read_in_another() -> None:
@@ -135,7 +135,7 @@ def test_elements_that_are_filled_in_one_loop_and_read_in_another() -> None:
         total = tf.zeros_like(x[0])
         return tf.while_loop(lambda i, t: i < steps, lambda i, t: (i + 1, t + array.read(i) @ W), (0, total))[1]
 
-    assert macs(function, ones(5, 2, 3)) == macs(opened(function), ones(5, 2, 3)) == 10 * ONE
+    assert macs(function, ones(5, 2, 3)) == macs(make_for_any_shape(function), ones(5, 2, 3)) == 10 * ONE
 
 
 def test_elements_of_two_shapes_are_not_known() -> None:
@@ -146,7 +146,7 @@ def test_elements_of_two_shapes_are_not_known() -> None:
         array = tf.while_loop(lambda i, a: i < 4, lambda i, a: (i + 1, a.write(i, a.read(i + 1) + x[0])), (0, array))[1]
         return array.read(4) @ W
 
-    found = trace(opened(function), ones(5, 2, 3))
+    found = trace(make_for_any_shape(function), ones(5, 2, 3))
     assert "MatMul of unknown shape (1 call)" in found.missing
 
 
@@ -157,7 +157,7 @@ def float_operations(model: Any, *inputs: Any) -> int:
     """Return what ``tf.compat.v1.profiler`` counts in the graph that we count in."""
     profiler = tf.compat.v1.profiler
     options = profiler.ProfileOptionBuilder(profiler.ProfileOptionBuilder.float_operation())
-    graph = traced_program(model, ModelInputs(*inputs)).graph
+    graph = trace_program(model, ModelInputs(*inputs)).graph
     counted: int = profiler.profile(graph, cmd="scope", options=options.with_empty_output().build()).total_float_ops
     return counted
 
@@ -174,7 +174,7 @@ def test_it_agrees_about_convolutions_and_dense_layers() -> None:
     model = keras.Sequential([keras.Input((12, 12, 3)), *row])
     x = ones(2, 12, 12, 3)
     places = (100 * 4 * 27, 25 * 6 * 36, 9 * 6 * 9, 9 * 6 * 5)
-    assert float_operations(model, x) == 2 * traced(model, x).macs == 2 * 2 * sum(places)
+    assert float_operations(model, x) == 2 * trace_complete(model, x).macs == 2 * 2 * sum(places)
 
 
 @tf.function  # type: ignore[untyped-decorator]
@@ -201,5 +201,5 @@ def test_it_does_not_see(name: str) -> None:
 def test_it_does_not_see_recurrent_layers() -> None:
     model = keras.Sequential([keras.Input((5, 3)), layers.LSTM(4)])
     macs_of_all_steps = 2 * 5 * 4 * 4 * (3 + 4)
-    assert traced(model, ones(2, 5, 3)).macs == macs_of_all_steps
+    assert trace_complete(model, ones(2, 5, 3)).macs == macs_of_all_steps
     assert float_operations(model, ones(2, 5, 3)) < 2 * macs_of_all_steps

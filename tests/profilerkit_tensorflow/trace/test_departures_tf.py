@@ -33,7 +33,7 @@ class Model(keras.Model):  # type: ignore[misc,name-defined]
         return self.after(self.dense(x))
 
 
-def started(work: Callable[[Any], Any], z: Any) -> Any:
+def run_in_thread(work: Callable[[Any], Any], z: Any) -> Any:
     made: list[Any] = []
     thread = threading.Thread(target=lambda: made.append(work(z)))
     thread.start()
@@ -66,13 +66,13 @@ ESCAPES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "static value": (lambda z: tf.constant(tf.get_static_value(z) @ W), "values that leave TensorFlow"),
     "py_function": (lambda z: tf.py_function(product, [z], tf.float32), "PyFunc"),
     "numpy_function": (lambda z: tf.numpy_function(product, [z], tf.float32), "PyFunc"),
-    "a thread": (lambda z: started(product, z), "MatMul in another thread"),
+    "a thread": (lambda z: run_in_thread(product, z), "MatMul in another thread"),
     "a pool": (lambda z: POOL.submit(product, z).result(), "MatMul in another thread"),
     "an ensemble in a pool": (ensemble, "MatMul in another thread"),
 }
 
 
-def counted(after: Callable[[Any], Any], is_built: bool = True, **options: Any) -> Report:
+def count_work(after: Callable[[Any], Any], is_built: bool = True, **options: Any) -> Report:
     model = Model(after)
     if is_built:
         model(tf.ones((2, 8)))
@@ -92,7 +92,7 @@ def test_work_outside_makes_a_lower_bound_that_says_where(name: str, is_built: b
     if name == "dlpack" and not hasattr(tf.constant(0), "__dlpack__"):
         pytest.skip("tensors of TensorFlow 2.18 have no such method")
     after, words = ESCAPES[name]
-    report = counted(after, is_built)
+    report = count_work(after, is_built)
     for metric, least in (("macs", DENSE), ("flops", 2 * DENSE)):
         status = report.status(metric)
         assert status.completeness.value == "partial"
@@ -105,7 +105,7 @@ def test_the_line_and_the_layer_are_named() -> None:
         def call(self, z: Any) -> Any:
             return tf.constant(z.numpy() @ W)
 
-    [missing] = counted(Inner()).status("macs").missing
+    [missing] = count_work(Inner()).status("macs").missing
     assert "in the layer 'after' (test_departures_tf.py, line " in missing
 
 
@@ -126,7 +126,7 @@ def test_a_thread_that_fails_in_a_graph_alone_is_found() -> None:
         thread.join()
         return made[0]
 
-    report = counted(after)
+    report = count_work(after)
     assert report.status("macs").completeness.value == "partial"
     assert "in another thread" in report.status("macs").missing[0]
 
@@ -140,7 +140,7 @@ SILENT: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", SILENT)
 def test_reading_a_number_a_size_or_a_text_leaves_a_count_complete(name: str) -> None:
-    report = counted(SILENT[name])
+    report = count_work(SILENT[name])
     assert (report["macs"], report.status("macs").completeness.value) == (DENSE, "complete")
 
 
@@ -171,6 +171,6 @@ def test_without_the_private_names_an_eager_run_is_a_lower_bound(
 ) -> None:
     for module in ("compat", "trace.departures"):
         monkeypatch.setattr(f"profilerkit_tensorflow.{module}.{name}", value)
-    status = counted(SILENT["a condition on a number"]).status("macs")
+    status = count_work(SILENT["a condition on a number"]).status("macs")
     assert (status.value, status.completeness.value) == (DENSE, "partial")
     assert "which this release does not show" in " ".join(status.missing)

@@ -33,7 +33,7 @@ class DataDependent(keras.Model):  # type: ignore[misc]
         return x
 
 
-def traced(model: Any, x: Any) -> ModelTrace:
+def trace_model(model: Any, x: Any) -> ModelTrace:
     return TFBackend().trace(model, ModelInputs(x))
 
 
@@ -41,7 +41,7 @@ def test_the_numbers_are_those_of_these_inputs() -> None:
     model = DataDependent()
     model(tf.ones((1, 3)))
     for rows in (1, 2):
-        found = traced(model, tf.ones((rows, 3)))
+        found = trace_model(model, tf.ones((rows, 3)))
         assert found.failure is None
         assert found.missing == ()
         assert found.macs == rows * 3 * 4 + 3 * rows * (rows * 4 * 4)
@@ -75,7 +75,7 @@ def functions() -> dict[str, Any]:
 @pytest.mark.parametrize("name", functions())
 def test_a_function_has_the_variables_that_it_read(name: str) -> None:
     """Two rows: 2 x 4 x 4 products; the weight, the input and the result have 4 bytes an element."""
-    found = traced(functions()[name], tf.ones((2, 4)))
+    found = trace_model(functions()[name], tf.ones((2, 4)))
     assert (found.method, found.macs) == ("an eager run", 2 * 4 * 4)
     assert (found.total_params, found.trainable_params) == (16, 16)
     assert (found.memory.weight_bytes, found.unmade_weights) == (4 * 16, "")
@@ -98,7 +98,7 @@ def test_a_variable_to_which_no_code_leads_is_said() -> None:
 def test_it_is_said_how_it_was_counted() -> None:
     model = DataDependent()
     model(tf.ones((1, 3)))
-    found = traced(model, tf.ones((1, 3)))
+    found = trace_model(model, tf.ones((1, 3)))
     assert found.method == "an eager run"
     assert "one eager run" in found.notes[0]
     assert "cannot be traced as a graph (AttributeError: 'SymbolicTensor' object has no attribute" in found.notes[0]
@@ -106,7 +106,7 @@ def test_it_is_said_how_it_was_counted() -> None:
 
 def test_an_unbuilt_one_is_unbuilt_again_afterwards() -> None:
     model = DataDependent()
-    found = traced(model, tf.ones((1, 3)))
+    found = trace_model(model, tf.ones((1, 3)))
     assert found.total_params == (3 * 4 + 4) + 2 * 4 + 4 * 4
     assert not model.built
     assert model.weights == []
@@ -121,7 +121,7 @@ def test_tensors_live_while_somebody_holds_them() -> None:
             x = tf.exp(x)
         return x
 
-    found = traced(chain, tf.zeros((1024,)))
+    found = trace_model(chain, tf.zeros((1024,)))
     assert [op.operator for op in found.operators] == ["Exp"] * 5
     assert found.memory.input_bytes == 4096
     assert list(found.memory.live_bytes) == [8192, 12288, 12288, 12288, 12288]
@@ -135,7 +135,7 @@ def test_a_view_takes_no_bytes_and_a_held_tensor_does() -> None:
         second = tf.exp(again)
         return first, second
 
-    found = traced(holding, tf.zeros((1024,)))
+    found = trace_model(holding, tf.zeros((1024,)))
     assert list(found.memory.live_bytes) == [8192, 12288]
 
 
@@ -146,7 +146,7 @@ def test_functions_inside_run_operator_by_operator() -> None:
         assert tf.executing_eagerly()
         return inner(x)
 
-    found = traced(outer, tf.ones((5, 5)))
+    found = trace_model(outer, tf.ones((5, 5)))
     assert found.macs == 5 * 5 * 5
     assert not tf.config.functions_run_eagerly()
 
@@ -156,7 +156,7 @@ def test_an_operator_without_a_formula_is_named() -> None:
         assert tf.executing_eagerly()
         return tf.image.rgb_to_hsv(x)
 
-    found = traced(strange, tf.ones((2, 3)))
+    found = trace_model(strange, tf.ones((2, 3)))
     assert found.missing == ("RGBToHSV (1 call)",)
 
 
@@ -164,7 +164,7 @@ def test_a_model_that_raises_both_ways_has_failed() -> None:
     def broken(x: Any) -> Any:
         raise ValueError("never works")
 
-    found = traced(broken, tf.ones((1,)))
+    found = trace_model(broken, tf.ones((1,)))
     assert "never works" in str(found.failure)
 
 
@@ -177,7 +177,7 @@ def test_the_padding_of_a_dilated_convolution_does_not_count() -> None:
         assert tf.executing_eagerly()
         return layer(x)
 
-    assert traced(model, tf.ones((1, 9, 9, 3))).macs == 5 * 5 * 3 * 9
+    assert trace_model(model, tf.ones((1, 9, 9, 3))).macs == 5 * 5 * 3 * 9
 
 
 def test_an_error_of_ours_is_not_said_to_be_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,4 +186,4 @@ def test_an_error_of_ours_is_not_said_to_be_the_models(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("profilerkit_tensorflow.trace.tracing.trace_of_program", broken)
     with pytest.raises(AttributeError, match="a mistake in the walk"):
-        traced(lambda x: x, tf.ones((1,)))
+        trace_model(lambda x: x, tf.ones((1,)))

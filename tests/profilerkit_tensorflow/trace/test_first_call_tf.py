@@ -15,7 +15,7 @@ import profilerkit as pk
 PRODUCT = 16 * 16  # multiply-accumulates of one row by a square matrix
 
 
-def counting(library: Any) -> Any:
+def make_counting(library: Any) -> Any:
     """Return a class of models, of Keras 3 or tf_keras, that multiply as often as they have been called."""
 
     class Counting(library.Model):  # type: ignore[misc]
@@ -33,8 +33,8 @@ def counting(library: Any) -> Any:
     return Counting
 
 
-Counting: Any = counting(keras)
-Legacy: Any = counting(tf_keras)
+Counting: Any = make_counting(keras)
+Legacy: Any = make_counting(tf_keras)
 
 
 class BuildsItself(Counting):  # type: ignore[misc]

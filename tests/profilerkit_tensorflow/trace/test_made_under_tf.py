@@ -12,13 +12,13 @@ tf = pytest.importorskip("tensorflow")
 import keras  # noqa: E402 - TensorFlow comes first
 
 from profilerkit.costs import Cost  # noqa: E402
-from profilerkit.trace.conditions import conditions_of  # noqa: E402
+from profilerkit.trace.conditions import read_conditions  # noqa: E402
 from profilerkit_tensorflow import ComputeComplexity, TFProfiler, register_layer_cost  # noqa: E402
 from profilerkit_tensorflow.costs.registry import scoped_costs  # noqa: E402
 
 
 @contextmanager
-def mixed() -> Iterator[None]:
+def use_mixed_precision() -> Iterator[None]:
     before = keras.mixed_precision.global_policy()
     keras.mixed_precision.set_global_policy("mixed_float16")
     try:
@@ -45,7 +45,7 @@ def formula() -> Iterator[None]:
 
 
 CONDITIONS: dict[str, tuple[Callable[[], Any], str]] = {
-    "mixed precision": (mixed, "the policy mixed_float16 of keras for new layers"),
+    "mixed precision": (use_mixed_precision, "the policy mixed_float16 of keras for new layers"),
     "eager functions": (eagerly, "functions that run eagerly"),
     "a formula of a layer": (formula, "cost formulas of the caller's own for Dense"),
 }
@@ -56,16 +56,16 @@ def test_a_trace_says_what_it_was_made_under(name: str) -> None:
     context, words = CONDITIONS[name]
     profiler = TFProfiler(keras.Sequential([keras.Input((8,)), keras.layers.Dense(4)]), inputs=tf.zeros((2, 8)))
     profiler.register_profiler_function(ComputeComplexity())
-    assert conditions_of(profiler.compute_status("trace").notes) == ()
+    assert read_conditions(profiler.compute_status("trace").notes) == ()
     with context():
-        (condition,) = conditions_of(profiler.compute_status("trace").notes)
+        (condition,) = read_conditions(profiler.compute_status("trace").notes)
     assert condition.startswith(words)
-    assert conditions_of(profiler.compute_status("trace").notes) == ()
+    assert read_conditions(profiler.compute_status("trace").notes) == ()
 
 
 def test_layers_of_mixed_precision_and_jit_compile_are_told() -> None:
     model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, dtype="mixed_bfloat16")])
     model.compile(jit_compile=True)
     profiler = TFProfiler(model, inputs=tf.zeros((2, 8)))
-    found = conditions_of(profiler.compute_status("trace").notes)
+    found = read_conditions(profiler.compute_status("trace").notes)
     assert found == ("layers of the policy mixed_bfloat16", "jit_compile of the model")

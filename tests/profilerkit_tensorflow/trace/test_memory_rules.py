@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
-from profilerkit_tensorflow.trace.live_bytes import Tensor, constant_bytes, steps_of, tensor_bytes
+from profilerkit_tensorflow.trace.live_bytes import Tensor, constant_bytes, tensor_bytes, write_steps
 
 IMAGE = (8, 64, 64, 32)
 IMAGE_BYTES = 8 * 64 * 64 * 32 * 4
@@ -31,7 +31,7 @@ def floats(value: int, *shape: int | None) -> Tensor:
 def step(kind: str, inputs: list[Tensor], *outputs: Tensor, equation: str = "") -> Step:
     """Return the step of one operator."""
     ran = Ran(kind, tuple(tensor[0] for tensor in inputs), outputs)
-    return steps_of([ran], inputs, lambda each: equation)[0]
+    return write_steps([ran], inputs, lambda item: equation)[0]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_batch_normalisation_fused_into_its_convolution_works_in_place() -> No
     given = [floats(0, *IMAGE), floats(1, 1, 1, 32, 32), floats(2, 32)]
     norm = Ran("FusedBatchNormV3", (3, 2, 2, 2, 2), (floats(4, *IMAGE),))
     for kind, expected in (("Conv2D", (3,)), ("DepthwiseConv2dNative", ())):
-        assert steps_of([Ran(kind, (0, 1), (floats(3, *IMAGE),)), norm], given)[1].reuses == expected
+        assert write_steps([Ran(kind, (0, 1), (floats(3, *IMAGE),)), norm], given)[1].reuses == expected
 
 
 def test_a_convolution_block_has_two_images_at_once() -> None:
@@ -144,7 +144,7 @@ def test_a_convolution_block_has_two_images_at_once() -> None:
         Ran("BiasAdd", (3, 2), (floats(4, *IMAGE),)),
         Ran("Relu", (4,), (floats(5, *IMAGE),)),
     ]
-    found = live_bytes(steps_of(operators, given), {0: IMAGE_BYTES, 1: 0, 2: 0}, kept=[5])
+    found = live_bytes(write_steps(operators, given), {0: IMAGE_BYTES, 1: 0, 2: 0}, kept=[5])
     assert found == (2 * IMAGE_BYTES, 2 * IMAGE_BYTES, 2 * IMAGE_BYTES)
 
 
@@ -197,13 +197,13 @@ def test_an_einsum_copies_what_it_transposes(equation: str, expected: int) -> No
 
 def test_constants_are_the_graphs() -> None:
     constant = Ran("Const", (), (floats(0, 10),))
-    assert steps_of([constant])[0].makes == ((0, 0),)
+    assert write_steps([constant])[0].makes == ((0, 0),)
     assert constant_bytes([constant, Ran("Fill", (), (floats(1, 10),))]) == 40
 
 
 def test_what_nobody_makes_is_held_elsewhere() -> None:
     operators = [Ran("Identity", (7,), (floats(8, 10),)), Ran("Sin", (8,), (floats(9, 10),))]
-    assert live_bytes(steps_of(operators), {}) == (0, 0 + 40)
+    assert live_bytes(write_steps(operators), {}) == (0, 0 + 40)
 
 
 # Lists of tensors --------------------------------------------------------------------------------------------------
@@ -223,30 +223,30 @@ def test_an_element_is_shared_with_its_list() -> None:
         Ran("TensorListFromTensor", (0,), (variant(1),)),
         Ran("TensorListGetItem", (1,), (floats(2, 4),), times=6),
     ]
-    assert steps_of(operators, [floats(0, 6, 4)])[1].aliases == {2: 1}
+    assert write_steps(operators, [floats(0, 6, 4)])[1].aliases == {2: 1}
 
 
-def loop_of(*body: Ran) -> tuple[Step, ...]:
+def make_loop(*body: Ran) -> tuple[Step, ...]:
     """A list, handed into a loop of ten runs with a state; what the body does."""
     before = [
         Ran("TensorListReserve", (), (variant(1),)),
         Ran("Identity", (1,), (variant(2),), silent=True),
         Ran("Identity", (0,), (floats(3, 4),), silent=True),
     ]
-    return steps_of([*before, *body], [floats(0, 4)])
+    return write_steps([*before, *body], [floats(0, 4)])
 
 
 def test_a_list_holds_an_item_of_every_run() -> None:
-    found = loop_of(Ran("Sin", (3,), (floats(4, 4),), 10), Ran("TensorListSetItem", (2, 9, 4), (variant(5),), 10))
+    found = make_loop(Ran("Sin", (3,), (floats(4, 4),), 10), Ran("TensorListSetItem", (2, 9, 4), (variant(5),), 10))
     assert found[-1].makes == ((5, 10 * 16),)
 
 
 def test_a_list_of_the_states_before_holds_them_all() -> None:
-    assert loop_of(Ran("TensorListPushBack", (2, 3), (variant(5),), 10))[-1].makes == ((5, 10 * 16),)
+    assert make_loop(Ran("TensorListPushBack", (2, 3), (variant(5),), 10))[-1].makes == ((5, 10 * 16),)
 
 
 def test_what_two_lists_hold_is_there_once() -> None:
-    found = loop_of(
+    found = make_loop(
         Ran("Sin", (3,), (floats(4, 4),), 10),
         Ran("TensorListPushBack", (2, 4), (variant(5),), 10),
         Ran("TensorListPushBack", (5, 4), (variant(6),), 10),
@@ -255,4 +255,4 @@ def test_what_two_lists_hold_is_there_once() -> None:
 
 
 def test_what_comes_from_outside_a_loop_is_not_copied_into_its_list() -> None:
-    assert loop_of(Ran("TensorListPushBack", (2, 0), (variant(5),), 10))[-1].makes == ((5, 0),)
+    assert make_loop(Ran("TensorListPushBack", (2, 0), (variant(5),), 10))[-1].makes == ((5, 0),)

@@ -61,7 +61,7 @@ class Rememberer(keras.Model):  # type: ignore[misc]
         return self.dense(x)
 
 
-def _refused(model: Any, example: Any) -> str:
+def _require_refused(model: Any, example: Any) -> str:
     status = profile(model, example, metrics=["macs"]).status("macs")
     assert (status.completeness, status.value) == (Completeness.FAILED, None)
     for way in ("inputs=", "input_shape=", "data_splits="):
@@ -71,22 +71,24 @@ def _refused(model: Any, example: Any) -> str:
 
 @pytest.mark.parametrize("example", [lambda: keras.Input((8, 8, 3)), lambda: tf.TensorSpec((1, 8, 8, 3))])
 def test_a_tensor_without_values_is_refused_with_the_shape_to_give(images: Any, example: Any) -> None:
-    assert "give input_shape=(8, 8, 3)" in _refused(images, (example(),))
+    assert "give input_shape=(8, 8, 3)" in _require_refused(images, (example(),))
 
 
 def test_a_symbolic_tensor_of_legacy_keras_is_refused(images: Any) -> None:
     legacy = pytest.importorskip("tf_keras")
-    assert "give input_shape=(8, 8, 3)" in _refused(images, (legacy.Input((8, 8, 3)),))
+    assert "give input_shape=(8, 8, 3)" in _require_refused(images, (legacy.Input((8, 8, 3)),))
 
 
 def test_a_data_set_and_an_iterator_are_referred_to_data_splits(images: Any) -> None:
     dataset = tf.data.Dataset.from_tensor_slices(np.zeros((4, 8, 8, 3), "float32")).batch(2)
-    assert "is a data set, not one batch; give it as data_splits={'train': dataset}" in _refused(images, dataset)
-    assert "is an iterator, not one batch; give data_splits=" in _refused(images, iter([1]))
+    assert "is a data set, not one batch; give it as data_splits={'train': dataset}" in _require_refused(
+        images, dataset
+    )
+    assert "is an iterator, not one batch; give data_splits=" in _require_refused(images, iter([1]))
 
 
 def test_a_shape_given_as_inputs_is_referred_to_input_shape(images: Any) -> None:
-    assert "if this is a shape, give it as input_shape=" in _refused(images, (1, 8, 8, 3))
+    assert "if this is a shape, give it as input_shape=" in _require_refused(images, (1, 8, 8, 3))
 
 
 def test_a_shape_given_as_inputs_is_refused_with_a_batch_size_too(images: Any) -> None:
@@ -95,7 +97,7 @@ def test_a_shape_given_as_inputs_is_refused_with_a_batch_size_too(images: Any) -
 
 
 def test_nested_lists_of_numbers_are_referred_to_numpy(images: Any) -> None:
-    assert "inputs of 192 Python numbers are no tensors; give a numpy array" in _refused(
+    assert "inputs of 192 Python numbers are no tensors; give a numpy array" in _require_refused(
         images, np.zeros((1, 8, 8, 3)).tolist()
     )
 

@@ -34,7 +34,7 @@ def dense_layer() -> Any:
     return layer
 
 
-def looked_up(combiner: str, weights: Any = WEIGHTS) -> Callable[[Any], Any]:
+def make_lookup(combiner: str, weights: Any = WEIGHTS) -> Callable[[Any], Any]:
     return lambda ids: tf.nn.embedding_lookup_sparse(RIGHT, ids, weights, combiner=combiner)
 
 
@@ -45,10 +45,10 @@ COUNTED: dict[str, tuple[Any, Any, int, int]] = {
     "Keras, sparse @ dense": (lambda x: keras.ops.matmul(x, RIGHT), SPARSE, 4 * 5, 2 * 4 * 5),
     "Keras, dense @ sparse": (lambda x: keras.ops.matmul(LEFT, x), SPARSE, 4 * 5, 2 * 4 * 5),
     "Dense": (dense_layer(), SPARSE, 4 * 5, 2 * 4 * 5 + 4 * 5),  # and the bias of four rows
-    "a lookup with weights": (looked_up("sum"), IDS, 3 * 5, 2 * 3 * 5),
+    "a lookup with weights": (make_lookup("sum"), IDS, 3 * 5, 2 * 3 * 5),
     # the three weights are added up for two rows of five, which they divide
-    "a mean with weights": (looked_up("mean"), IDS, 3 * 5, 2 * 3 * 5 + 3 + 2 * 5),
-    "a lookup without weights": (looked_up("sum", None), IDS, 0, 3 * 5),
+    "a mean with weights": (make_lookup("mean"), IDS, 3 * 5, 2 * 3 * 5 + 3 + 2 * 5),
+    "a lookup without weights": (make_lookup("sum", None), IDS, 0, 3 * 5),
     "rows of a ragged one": (lambda x: tf.ragged.map_flat_values(tf.matmul, x, ones(3, 5)), RAGGED, 45, 90),
     "ragged, scaled": (lambda x: x.with_values(x.values * 2.0), RAGGED, 0, 9),
     "sparse, scaled": (lambda x: x * ones(4, 6), SPARSE, 0, 4),

@@ -15,7 +15,7 @@ keras = pytest.importorskip("keras")
 tf_keras = pytest.importorskip("tf_keras")
 
 from keras import layers as L  # noqa: E402 - TensorFlow comes first
-from small import BACKEND, ones, traced, trained  # noqa: E402
+from small import BACKEND, ones, trace_complete, trace_complete_step  # noqa: E402
 
 from profilerkit import ModelInputs  # noqa: E402
 
@@ -55,8 +55,8 @@ def test_what_is_computed_again_is_counted_again(again: Any, is_built: bool) -> 
         model(ones(3, 8))
     first, second = 3 * (8 * 8), 3 * (8 * 4)
     # The first layer: forward, again, and for its weights; the second: forward, for its weights and for its input.
-    assert trained(model, ones(3, 8)).macs == 3 * first + 3 * second
-    assert traced(model, ones(3, 8)).macs == first + second
+    assert trace_complete_step(model, ones(3, 8)).macs == 3 * first + 3 * second
+    assert trace_complete(model, ones(3, 8)).macs == first + second
 
 
 def network(keras: Any) -> Any:
@@ -79,7 +79,7 @@ def numbers(trace: Any) -> Any:
 
 
 @pytest.mark.parametrize("library", ["keras", "tf_keras"])
-@pytest.mark.parametrize("tracing", [traced, trained], ids=["inference", "training"])
+@pytest.mark.parametrize("tracing", [trace_complete, trace_complete_step], ids=["inference", "training"])
 def test_an_unbuilt_model_costs_what_it_costs_once_it_is_built(library: str, tracing: Callable[..., Any]) -> None:
     model = network(sys.modules[library])
     unbuilt = numbers(tracing(model, ones(2, 8, 8, 3)))

@@ -8,11 +8,11 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from small import ones, traced  # noqa: E402 - TensorFlow comes first
+from small import ones, trace_complete  # noqa: E402 - TensorFlow comes first
 
 from profilerkit import Completeness, profile  # noqa: E402
 from profilerkit.trace.records import MemoryTimeline  # noqa: E402
-from profilerkit_tensorflow.trace.live_bytes import unsized_tensors  # noqa: E402
+from profilerkit_tensorflow.trace.live_bytes import find_unsized_tensors  # noqa: E402
 
 
 def masked(x: Any) -> Any:
@@ -36,7 +36,7 @@ def test_memory_is_complete_where_all_sizes_are_known(metric: str) -> None:
 
 
 def test_several_calls_are_counted() -> None:
-    assert traced(lambda x: (tf.where(x > 0), tf.where(x > 1)), ones(3)).memory.unsized == {"Where": 2}
+    assert trace_complete(lambda x: (tf.where(x > 0), tf.where(x > 1)), ones(3)).memory.unsized == {"Where": 2}
     assert MemoryTimeline(unsized={"Where": 2, "Unique": 1}).missing == (
         "Unique of unknown size (1 call)",
         "Where of unknown size (2 calls)",
@@ -64,12 +64,12 @@ def test_what_makes_a_tensor_of_unknown_size() -> None:
         Ran("BroadcastGradientArgs", (7, 7), (9, (None,), "int32")),  # a few axes
         Ran("Mul", (9, 2), (10, (0, None), "float32")),  # empty, whatever the other dimension is
     ]
-    assert unsized_tensors(ran, [(0, (3,), "float32")]) == {"Where": 4, "Unique": 1, "Tile": 1}
+    assert find_unsized_tensors(ran, [(0, (3,), "float32")]) == {"Where": 4, "Unique": 1, "Tile": 1}
 
 
 def test_an_input_of_unknown_size_is_said() -> None:
     handle = (0, (), "resource")
-    assert unsized_tensors([], [handle, (1, None, "float32"), (2, (None, 3), "int32")]) == {"input": 2}
+    assert find_unsized_tensors([], [handle, (1, None, "float32"), (2, (None, 3), "int32")]) == {"input": 2}
 
 
 def sparse() -> Any:
@@ -79,7 +79,7 @@ def sparse() -> Any:
 
 def test_a_sparse_input_has_the_values_it_was_given() -> None:
     dense = ones(5, 8)
-    found = traced(lambda matrix: tf.sparse.sparse_dense_matmul(matrix, dense), sparse())
+    found = trace_complete(lambda matrix: tf.sparse.sparse_dense_matmul(matrix, dense), sparse())
     assert found.macs == 3 * 8  # each value meets a row of 8
     assert found.memory.unsized == {}
     assert found.memory.input_bytes == 3 * 2 * 8 + 3 * 4 + 2 * 8  # indices (int64), values, the shape
@@ -87,18 +87,18 @@ def test_a_sparse_input_has_the_values_it_was_given() -> None:
 
 
 def test_a_sparse_inputs_own_shape_is_known() -> None:
-    found = traced(lambda matrix: tf.sparse.to_dense(matrix) @ ones(5, 8), sparse())
+    found = trace_complete(lambda matrix: tf.sparse.to_dense(matrix) @ ones(5, 8), sparse())
     assert found.macs == 4 * 5 * 8
 
 
 def test_a_ragged_input_has_the_values_it_was_given() -> None:
     rows = tf.ragged.constant([[1.0, 2.0], [3.0]])
-    found = traced(lambda ragged: tf.ragged.map_flat_values(lambda v: v[:, None] @ ones(1, 7), ragged), rows)
+    found = trace_complete(lambda ragged: tf.ragged.map_flat_values(lambda v: v[:, None] @ ones(1, 7), ragged), rows)
     assert found.macs == 3 * 7
     assert found.memory.unsized == {}
     assert found.memory.input_bytes == 3 * 4 + 3 * 8  # the values, and where the rows begin and end (int64)
 
 
 def test_a_sparse_input_beside_a_dense_one() -> None:
-    found = traced(lambda dense, matrix: tf.sparse.sparse_dense_matmul(matrix, dense), ones(5, 2), sparse())
+    found = trace_complete(lambda dense, matrix: tf.sparse.sparse_dense_matmul(matrix, dense), ones(5, 2), sparse())
     assert found.macs == 3 * 2

@@ -8,8 +8,8 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from one_product import ONE, Function, W, X, macs, walked  # noqa: E402 - TensorFlow comes first
-from small import ones, trace, traced, traced_by_shapes  # noqa: E402
+from one_product import ONE, Function, W, X, macs, walk_graph  # noqa: E402 - TensorFlow comes first
+from small import ones, trace, trace_complete, trace_complete_by_shapes  # noqa: E402
 
 from profilerkit.trace.bounds import Bounds  # noqa: E402
 
@@ -58,7 +58,7 @@ def test_of_a_called_function_runs_what_its_caller_uses() -> None:
 # Loops ------------------------------------------------------------------------------------------------------------
 
 
-def looped(condition: Function, step: Function, start: Any = 0, **options: Any) -> Function:
+def make_loop(condition: Function, step: Function, start: Any = 0, **options: Any) -> Function:
     """Return a function that multiplies its input with W in a loop over a counter."""
 
     def function(x: Any) -> Any:
@@ -98,13 +98,13 @@ LOOPS: dict[str, tuple[Function, Function, Any, int]] = {
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_counts_as_often_as_it_runs(name: str) -> None:
     condition, step, start, runs = LOOPS[name]
-    assert macs(looped(condition, step, start)) == runs * ONE
-    function = tf.function(looped(condition, step, start))
+    assert macs(make_loop(condition, step, start)) == runs * ONE
+    function = tf.function(make_loop(condition, step, start))
     assert macs(lambda x: function(x) @ W) == (runs + 1) * ONE
 
 
 def test_a_loop_of_limited_iterations() -> None:
-    assert macs(looped(lambda i, x: i < 7, lambda i: i + 1, maximum_iterations=4)) == 4 * ONE
+    assert macs(make_loop(lambda i, x: i < 7, lambda i: i + 1, maximum_iterations=4)) == 4 * ONE
 
 
 def test_python_loops_over_tensors() -> None:
@@ -126,21 +126,21 @@ def test_python_loops_over_tensors() -> None:
 
 def test_loops_in_loops_multiply() -> None:
     def outer(x: Any) -> Any:
-        inner = looped(lambda i, y: i < 4, lambda i: i + 1)
+        inner = make_loop(lambda i, y: i < 4, lambda i: i + 1)
         return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, inner(y) @ W), (0, x))[1]
 
     assert macs(outer) == 3 * (4 + 1) * ONE
 
 
 def test_a_loop_whose_runs_are_not_known_says_so() -> None:
-    found = trace(looped(lambda i, x: tf.reduce_sum(x) > tf.cast(i, tf.float32), lambda i: i + 1), X)
+    found = trace(make_loop(lambda i, x: tf.reduce_sum(x) > tf.cast(i, tf.float32), lambda i: i + 1), X)
     (missing,) = found.missing
     assert "While (how often it runs is not known; counted once)" in missing
     assert (found.macs, found.bounds("macs")) == (ONE, Bounds(0, None))  # its condition may be false at once
 
 
 def test_a_counter_that_is_not_counted_up_evenly_is_not_known() -> None:
-    found = trace(looped(lambda i, x: i < 100, lambda i: i * 2, 1), X)
+    found = trace(make_loop(lambda i, x: i < 100, lambda i: i * 2, 1), X)
     assert "how often it runs is not known" in found.missing[0]
 
 
@@ -148,7 +148,7 @@ def test_a_loop_that_may_stop_early_counts_to_its_limit_and_says_so() -> None:
     def condition(i: Any, x: Any) -> Any:
         return tf.logical_and(i < 5, tf.reduce_sum(x) > 0)
 
-    found = traced(looped(condition, lambda i: i + 1), X)
+    found = trace_complete(make_loop(condition, lambda i: i + 1), X)
     assert found.macs == 5 * ONE
     assert ["may stop" in choice.reason for choice in found.choices] == [True]
 
@@ -157,7 +157,7 @@ def test_what_a_condition_computes_counts_once_more_than_the_body() -> None:
     def condition(i: Any, x: Any) -> Any:
         return tf.logical_and(i < 5, tf.reduce_sum(x @ W) > 0)
 
-    assert traced(looped(condition, lambda i: i + 1), X).macs == (5 + 6) * ONE
+    assert trace_complete(make_loop(condition, lambda i: i + 1), X).macs == (5 + 6) * ONE
 
 
 def test_of_a_loop_runs_what_its_caller_uses() -> None:
@@ -178,7 +178,7 @@ def test_a_loop_whose_variable_grows_is_not_counted_in_the_graph_and_is_in_an_ea
         shapes = (tf.TensorShape([]), tf.TensorShape([None, 3]))
         return tf.while_loop(lambda i, y: i < 3, body, (0, x), shape_invariants=shapes)[1]
 
-    found = walked(function, X)
+    found = walk_graph(function, X)
     assert found.missing == ("MatMul of unknown shape (3 calls)",)
     assert found.macs == 0
     completed = trace(function, X)
@@ -232,7 +232,7 @@ def test_of_branches_the_most_expensive_counts() -> None:
     def function(x: Any) -> Any:
         return tf.cond(tf.reduce_sum(x) > 0, lambda: x @ W, lambda: x @ W @ W)
 
-    found = traced_by_shapes(function, X)
+    found = trace_complete_by_shapes(function, X)
     assert found.macs == 2 * ONE
     assert found.bounds("macs") == Bounds(ONE, 2 * ONE)
     assert ["most expensive" in choice.reason for choice in found.choices] == [True]
@@ -243,7 +243,7 @@ def test_of_cases_the_most_expensive_counts() -> None:
         index = tf.cast(tf.reduce_sum(x), tf.int32)
         return tf.switch_case(index, [lambda: x, lambda: x @ W @ W @ W, lambda: x @ W])
 
-    assert traced_by_shapes(function, X).macs == 3 * ONE
+    assert trace_complete_by_shapes(function, X).macs == 3 * ONE
 
 
 @pytest.mark.parametrize(("sign", "expected"), [(1, 1), (-1, 2)])
@@ -251,7 +251,7 @@ def test_a_branch_that_a_given_input_chooses_is_counted_alone(sign: int, expecte
     def function(x: Any) -> Any:
         return tf.cond(tf.reduce_sum(x) > 0, lambda: x @ W, lambda: x @ W @ W)
 
-    found = traced(function, sign * X)
+    found = trace_complete(function, sign * X)
     assert (found.macs, found.choices) == (expected * ONE, ())
 
 
@@ -260,7 +260,7 @@ def test_a_case_that_a_given_input_chooses_is_counted_alone(index: int, expected
     def function(x: Any, index: Any) -> Any:
         return tf.switch_case(index, [lambda: x, lambda: x @ W @ W @ W, lambda: x @ W])
 
-    found = traced(function, X, tf.constant(index))
+    found = trace_complete(function, X, tf.constant(index))
     assert (found.macs, found.choices) == (expected * ONE, ())
 
 
@@ -269,7 +269,7 @@ def test_a_loop_runs_as_often_as_a_given_input_says(rounds: int) -> None:
     def function(x: Any, rounds: Any) -> Any:
         return tf.while_loop(lambda i, y: i < rounds, lambda i, y: (i + 1, y @ W), (0, x))[1]
 
-    found = traced(function, X, tf.constant(rounds))
+    found = trace_complete(function, X, tf.constant(rounds))
     assert (found.macs, found.choices) == (rounds * ONE, ())
 
 
@@ -278,7 +278,7 @@ def test_a_condition_that_is_known_takes_its_branch(limit: int, expected: int) -
     def function(x: Any) -> Any:
         return tf.cond(tf.shape(x)[0] > limit, lambda: x @ W, lambda: x @ W @ W)
 
-    found = traced(function, X)
+    found = trace_complete(function, X)
     assert found.macs == expected * ONE
     assert found.choices == ()
 

@@ -9,10 +9,10 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from one_product import ONE, Function, W, X, walked  # noqa: E402 - TensorFlow comes first
+from one_product import ONE, Function, W, X, walk_graph  # noqa: E402 - TensorFlow comes first
 from small import ones  # noqa: E402
 from small import trace_by_shapes as trace  # noqa: E402
-from small import traced_by_shapes as traced  # noqa: E402
+from small import trace_complete_by_shapes as traced  # noqa: E402
 
 from profilerkit.trace.bounds import Bounds  # noqa: E402
 
@@ -24,7 +24,7 @@ def either(first: Function, second: Function, x: Any = X) -> Any:
     return tf.cond(tf.reduce_sum(x) > 0, first, second)
 
 
-def repeated(x: Any, runs: Any) -> Any:
+def repeat(x: Any, runs: Any) -> Any:
     """Multiply with W as often as a tensor says."""
     return tf.while_loop(lambda i, y: i < runs, lambda i, y: (i + 1, y @ W), (0, x))[1]
 
@@ -50,7 +50,7 @@ def test_a_flag_that_a_branch_sets_is_not_known(first: bool) -> None:
 @pytest.mark.parametrize(("first", "second"), [(2, 50), (50, 2)])
 def test_a_limit_that_a_branch_sets_is_not_known(first: int, second: int) -> None:
     def function(x: Any) -> Any:
-        return repeated(x, either(lambda: tf.constant(first), lambda: tf.constant(second), x))
+        return repeat(x, either(lambda: tf.constant(first), lambda: tf.constant(second), x))
 
     found = trace(function, X)
     assert found.macs == ONE
@@ -59,14 +59,14 @@ def test_a_limit_that_a_branch_sets_is_not_known(first: int, second: int) -> Non
 
 def test_a_limit_that_all_branches_set_alike_is_known() -> None:
     def function(x: Any) -> Any:
-        return repeated(x, either(lambda: tf.constant(5), lambda: tf.constant(2) + 3, x))
+        return repeat(x, either(lambda: tf.constant(5), lambda: tf.constant(2) + 3, x))
 
     assert traced(function, X).macs == 5 * ONE
 
 
 def test_a_limit_from_a_shape_that_only_one_branch_has_is_not_known() -> None:
     def function(x: Any) -> Any:
-        return repeated(x, tf.shape(either(lambda: ones(7, 3), lambda: ones(4, 3), x))[0])
+        return repeat(x, tf.shape(either(lambda: ones(7, 3), lambda: ones(4, 3), x))[0])
 
     found = trace(function, X)
     assert found.macs == ONE
@@ -74,7 +74,7 @@ def test_a_limit_from_a_shape_that_only_one_branch_has_is_not_known() -> None:
 
 
 def test_a_size_that_only_one_branch_has_costs_what_is_not_known() -> None:
-    found = walked(lambda x: either(lambda: x @ W, lambda: ones(1, 3), x) @ W, X)
+    found = walk_graph(lambda x: either(lambda: x @ W, lambda: ones(1, 3), x) @ W, X)
     assert found.macs == ONE
     assert list(found.uncounted) == ["MatMul of unknown shape"]
 
@@ -111,7 +111,7 @@ def test_the_elements_of_a_list_are_known_where_all_branches_put_in_the_same(
         )
         return tf.ensure_shape(stacked, (None, None)) @ W
 
-    found = walked(lambda x: any_shape(x, ones(2, sizes[1])), X)
+    found = walk_graph(lambda x: any_shape(x, ones(2, sizes[1])), X)
     assert found.macs == counted
     assert bool(found.uncounted) is (counted == ONE)
 
@@ -156,7 +156,7 @@ def test_a_branch_that_cannot_be_counted_is_named() -> None:
 
 def test_a_dear_branch_does_not_hide_a_loop_of_unknown_length() -> None:
     def function(x: Any) -> Any:
-        return either(lambda: x @ W @ W, lambda: repeated(x, tf.cast(tf.reduce_sum(x), tf.int32)), x)
+        return either(lambda: x @ W @ W, lambda: repeat(x, tf.cast(tf.reduce_sum(x), tf.int32)), x)
 
     found = trace(function, X)
     assert found.macs == 2 * ONE

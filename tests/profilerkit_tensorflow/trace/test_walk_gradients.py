@@ -9,7 +9,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from one_product import ONE, W, X  # noqa: E402 - TensorFlow comes first
-from small import own_macs, traced, trained  # noqa: E402, or the tests are skipped
+from small import own_macs, trace_complete, trace_complete_step  # noqa: E402, or the tests are skipped
 
 
 def test_in_training_a_called_function_computes_the_gradients_that_are_used() -> None:
@@ -32,7 +32,7 @@ def test_in_training_a_called_function_computes_the_gradients_that_are_used() ->
         def __call__(self, x: Any) -> Any:
             return self.second(self.first(x))
 
-    assert own_macs(trained(Twice(), X)) == {"first": 2 * ONE, "second": 3 * ONE}
+    assert own_macs(trace_complete_step(Twice(), X)) == {"first": 2 * ONE, "second": 3 * ONE}
 
 
 def test_the_gradient_of_a_loop_runs_as_often() -> None:
@@ -44,8 +44,8 @@ def test_the_gradient_of_a_loop_runs_as_often() -> None:
         def __call__(self, x: Any) -> Any:
             return tf.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, y @ self.kernel), (0, x))[1]
 
-    assert traced(Model(), X).macs == 4 * ONE
-    assert trained(Model(), X).macs == 3 * 4 * ONE
+    assert trace_complete(Model(), X).macs == 4 * ONE
+    assert trace_complete_step(Model(), X).macs == 3 * 4 * ONE
 
 
 def test_custom_gradients() -> None:
@@ -64,8 +64,8 @@ def test_custom_gradients() -> None:
         def __call__(self, x: Any) -> Any:
             return product(x, self.kernel)
 
-    assert traced(Model(), X).macs == ONE
-    assert trained(Model(), X).macs == ONE + 3 * 2 * 3 + 3 * 3 * 3
+    assert trace_complete(Model(), X).macs == ONE
+    assert trace_complete_step(Model(), X).macs == ONE + 3 * 2 * 3 + 3 * 3 * 3
 
 
 def test_recomputed_gradients_run_the_forward_pass_again() -> None:
@@ -77,7 +77,7 @@ def test_recomputed_gradients_run_the_forward_pass_again() -> None:
         def __call__(self, x: Any) -> Any:
             return tf.recompute_grad(lambda y: tf.tanh(y @ self.kernel))(x)
 
-    assert trained(Model(), X).macs == 3 * ONE
+    assert trace_complete_step(Model(), X).macs == 3 * ONE
 
 
 class Scaled(tf.Module):  # type: ignore[misc, name-defined]
@@ -115,8 +115,8 @@ class InAFunction(Winding):
 def test_layers_own_their_gradients_in_loops_branches_and_functions(build: Any, calls: int) -> None:
     """A loop does not know that its first input is no variable: it computes that gradient too."""
     forward = {"a": calls * (4 + 1) * ONE, "b": calls * 4 * ONE}
-    assert own_macs(traced(build(), X)) == forward
-    assert own_macs(trained(build(), X)) == {path: 3 * macs for path, macs in forward.items()}
+    assert own_macs(trace_complete(build(), X)) == forward
+    assert own_macs(trace_complete_step(build(), X)) == {path: 3 * macs for path, macs in forward.items()}
 
 
 class TwoCalls(tf.Module):  # type: ignore[misc, name-defined]
@@ -131,7 +131,7 @@ class TwoCalls(tf.Module):  # type: ignore[misc, name-defined]
 
 
 def test_layers_inside_called_layers_own_their_gradients() -> None:
-    found = own_macs(trained(TwoCalls(), X))
+    found = own_macs(trace_complete_step(TwoCalls(), X))
     assert found == {"a.a": 30 * ONE, "a.b": 24 * ONE, "b.a": 60 * ONE, "b.b": 48 * ONE}
 
 
@@ -164,8 +164,8 @@ def test_gradients_of_an_einsum_take_as_many_macs_by_both_factors(
     equation: str, shapes: tuple[tuple[int, ...], ...], macs: int
 ) -> None:
     model, x = Einsum(equation, *shapes), tf.ones(())
-    assert traced(model, x).macs == macs
-    assert trained(model, x).macs == 3 * macs
+    assert trace_complete(model, x).macs == macs
+    assert trace_complete_step(model, x).macs == 3 * macs
 
 
 @pytest.mark.parametrize(
@@ -175,4 +175,4 @@ def test_an_einsum_that_a_gradient_computes_again_is_no_gradient(
     equation: str, shapes: tuple[tuple[int, ...], ...], macs: int
 ) -> None:
     model = Einsum(equation, *shapes, again=tf.recompute_grad)
-    assert trained(model, tf.ones(())).macs == 4 * macs
+    assert trace_complete_step(model, tf.ones(())).macs == 4 * macs

@@ -39,8 +39,8 @@ def _empty() -> None:
         cache.clear()
     caching.Keeper.store.clear()
     caching._innermost().clear()
-    caching.remembered.cache_clear()
-    caching.remembered_pair.cache_clear()
+    caching.remember.cache_clear()
+    caching.remember_pair.cache_clear()
     caching.BOUND = None
 
 
@@ -52,7 +52,7 @@ def _in_training(model: Any) -> None:
     BACKEND.trace_training(model, ModelInputs(tf.constant(X)))
 
 
-def _timed(mode: str) -> Callable[[Any], None]:
+def _time(mode: str) -> Callable[[Any], None]:
     def run(model: Any) -> None:
         with BACKEND.run(model, ModelInputs(tf.constant(X)), RunOptions(mode=mode)) as call:
             call()
@@ -63,8 +63,8 @@ def _timed(mode: str) -> Callable[[Any], None]:
 RUNS: dict[str, Callable[[Any], Any]] = {
     "trace": _statically,
     "training trace": _in_training,
-    "graph": _timed("graph"),
-    "predict": _timed("predict"),
+    "graph": _time("graph"),
+    "predict": _time("predict"),
     "layer times": lambda model: BACKEND.layer_times(model, ModelInputs(tf.constant(X)), passes=1),
     "operator times": lambda model: BACKEND.operator_times(model, ModelInputs(tf.constant(X)), passes=1),
     "accuracy of batches of two sizes": lambda model: get_accuracy(model, [(X, np.zeros(2, int)), (X[:1], [0])]),
@@ -112,7 +112,7 @@ def test_an_attribute_out_of_reach_is_said_to_hold_one() -> None:
 
     class Hiding(keras.Model):  # type: ignore[misc]
         def call(self, x: Any) -> Any:
-            found = next(each for each in gc.get_objects() if type(each).__name__ == "State")
+            found = next(get_object for get_object in gc.get_objects() if type(get_object).__name__ == "State")
             found.last = x * 2
             return x
 
@@ -136,10 +136,10 @@ def test_nothing_is_found_where_nothing_is_held() -> None:
                 x = x + x
         return x, tf.split(x, 2, 1)
 
-    for each, example in ((model, tf.ones((2, 5, 4))), (looping, tf.ones((2, 4)))):
+    for item, example in ((model, tf.ones((2, 5, 4))), (looping, tf.ones((2, 4)))):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert BACKEND.trace(each, ModelInputs(example)).method == "a traced graph"
+            assert BACKEND.trace(item, ModelInputs(example)).method == "a traced graph"
 
 
 def test_only_graphs_of_this_thread_and_of_this_call_are_looked_at() -> None:
@@ -153,7 +153,7 @@ def test_only_graphs_of_this_thread_and_of_this_call_are_looked_at() -> None:
             thread = threading.Thread(target=tf.function(lambda x: x).get_concrete_function, args=(tf.TensorSpec(()),))
             thread.start()
             thread.join()
-        assert [each() for each in inner] == [made.graph]
+        assert [part() for part in inner] == [made.graph]
         assert not outer
     assert forget_tensors(inner) == []
     assert caching.HIDDEN_LIST == []

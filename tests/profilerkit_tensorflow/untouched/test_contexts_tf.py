@@ -18,7 +18,7 @@ import tf_keras
 
 from profilerkit import ModelInputs, Profiler, TracingError, compare, profile
 from profilerkit_tensorflow import EvalLossFunction, TFBackend, get_accuracy, get_topk
-from profilerkit_tensorflow.untouched.preservation import preserved
+from profilerkit_tensorflow.untouched.preservation import preserve
 
 BACKEND = TFBackend()
 X = np.ones((2, 4), "float32")
@@ -28,7 +28,7 @@ def model() -> Any:
     return keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
 
 
-def _traced(call: Callable[[], Any]) -> None:
+def _trace(call: Callable[[], Any]) -> None:
     sizes: list[int] = []
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
@@ -45,7 +45,7 @@ def _traced(call: Callable[[], Any]) -> None:
         assert sizes == [1]  # the input alone: nothing of ours is in the caller's graph
 
 
-def _mapped(call: Callable[[], Any]) -> None:
+def _map(call: Callable[[], Any]) -> None:
     tf.data.Dataset.range(1).map(tf.autograph.experimental.do_not_convert(lambda x: call() or x))
 
 
@@ -64,8 +64,8 @@ def _within(make: Callable[[], Any], call: Callable[[], Any]) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Callable[[], Any]], None], str]] = {
-    "function": (_traced, "while TensorFlow traces the function 'traced', which runs nothing; call it outside"),
-    "data set": (_mapped, "while TensorFlow traces the function"),
+    "function": (_trace, "while TensorFlow traces the function 'traced', which runs nothing; call it outside"),
+    "data set": (_map, "while TensorFlow traces the function"),
     "symbolic": (_symbolic, "(inside a keras.SymbolicScope|inside a keras.StatelessScope|while TensorFlow traces)"),
     "graph": (functools.partial(_within, lambda: tf.Graph().as_default()), "inside a tf.Graph, .*eager execution on"),
     "tape": (
@@ -91,7 +91,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "layer times": lambda net: BACKEND.layer_times(net, ModelInputs(X)),
     "operator times": lambda net: BACKEND.operator_times(net, ModelInputs(X)),
     "evaluate": lambda net: BACKEND.evaluate(net, lambda: 1),
-    "preserved": lambda net: BACKEND.preserved(net).__enter__(),
+    "preserved": lambda net: BACKEND.preserve(net).__enter__(),
     "accuracy": lambda net: get_accuracy(net, _batches),
     "top-k": lambda net: get_topk(net, _batches, topk=(1,)),
     "loss": lambda net: EvalLossFunction(lambda output, target: tf.reduce_sum(output))(net, _batches),
@@ -209,7 +209,7 @@ if hasattr(keras.config, "disable_flash_attention"):  # Keras 3.8
 def test_a_setting_that_the_call_leaves_changed_comes_back(name: str) -> None:
     change, read = SETTINGS[name]
     before = read()
-    with preserved(model()):
+    with preserve(model()):
         change()
         assert read() != before
     assert read() == before

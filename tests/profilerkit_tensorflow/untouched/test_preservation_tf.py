@@ -14,9 +14,9 @@ import pytest
 pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
 import tensorflow as tf
-from restless import MODELS, RUNS, X, call, trained, used
+from restless import MODELS, RUNS, X, call, train, use_keras
 
-from profilerkit_tensorflow.untouched.preservation import preserved
+from profilerkit_tensorflow.untouched.preservation import preserve
 
 
 class Facts:
@@ -92,7 +92,7 @@ QUICK = ("keras functional", "tf_keras functional", "module", "callable")
 @pytest.mark.parametrize(
     ("kind", "run"),
     [
-        pytest.param(kind, run, marks=pytest.mark.slow if run is used and kind not in QUICK else (), id=name)
+        pytest.param(kind, run, marks=pytest.mark.slow if run is use_keras and kind not in QUICK else (), id=name)
         for kind in MODELS
         for run in RUNS
         if (name := f"{kind}-{run.__name__}")
@@ -101,7 +101,7 @@ QUICK = ("keras functional", "tf_keras functional", "module", "callable")
 def test_a_model_comes_back_as_it_was(kind: str, run: Callable[[Any], None]) -> None:
     model = MODELS[kind]()
     before, attributes = facts(model), dict(vars(type(model)))
-    with preserved(model, variable_values=True):
+    with preserve(model, variable_values=True):
         run(model)
     assert facts(model).differences(before) == []
     assert dict(vars(type(model))) == attributes
@@ -117,8 +117,8 @@ def test_a_model_comes_back_from_an_error_too(kind: str) -> None:
         call(model, x, training=True)
         raise RuntimeError("half-way")
 
-    with pytest.raises(RuntimeError, match="half-way"), preserved(model, variable_values=True):
-        trained(model)
+    with pytest.raises(RuntimeError, match="half-way"), preserve(model, variable_values=True):
+        train(model)
         tf.function(fails_half_way, autograph=False).get_concrete_function(tf.TensorSpec((2, 4)))
     assert facts(model).differences(before) == []
 
@@ -131,7 +131,7 @@ def test_a_module_can_be_profiled_inside_its_own_profile_and_by_one_thread_at_a_
     def work() -> None:
         try:
             for _ in range(3):
-                with preserved(model, variable_values=True), preserved(model):
+                with preserve(model, variable_values=True), preserve(model):
                     model.kept = object()
                     model(X, training=True)
         except Exception as error:

@@ -18,10 +18,10 @@ pytest.importorskip("tf_keras")
 import keras
 import tensorflow as tf
 import tf_keras
-from restless import MODELS, X, call, trained, used
+from restless import MODELS, X, call, train, use_keras
 from slow_ones import slow_ones
 
-from profilerkit_tensorflow.untouched.preservation import preserved
+from profilerkit_tensorflow.untouched.preservation import preserve
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def test_what_came_back_works_as_it_did(kind: str) -> None:
         model = MODELS[kind]()
         for _ in range(2):
             if measured:
-                with preserved(model, variable_values=True):
-                    trained(model)
-                    used(model)
+                with preserve(model, variable_values=True):
+                    train(model)
+                    use_keras(model)
             out = call(model, tf.constant(X), training=True).numpy()
         if "fitted" in kind:
             model.fit(X, np.ones((2, 3)), verbose=0)
@@ -70,7 +70,7 @@ def test_the_next_random_numbers_are_what_they_would_have_been() -> None:
         draws()
         layer = keras.layers.Dropout(0.5)
         if measured:
-            with preserved(layer):
+            with preserve(layer):
                 draws()
                 draws()
         found.append([draws(), draws()])
@@ -83,7 +83,7 @@ def test_a_seed_that_is_set_inside_does_not_stay() -> None:
         set_seed(7)
         layer = keras.layers.Dropout(0.5)
         if measured:
-            with preserved(layer):
+            with preserve(layer):
                 keras.utils.set_random_seed(3)
                 tf.random.normal((1,))
         found.append([tf.random.normal((2,)).numpy().tolist(), keras.random.normal((2,)).numpy().tolist()])
@@ -94,7 +94,7 @@ def test_a_seed_that_is_set_inside_does_not_stay() -> None:
 def test_layers_are_named_as_they_would_have_been(package: Any) -> None:
     package.layers.Dense(1)  # the first of a process has no number
     number = int(package.layers.Dense(1).name.rpartition("_")[2])
-    with preserved(package.layers.Dense(1)):
+    with preserve(package.layers.Dense(1)):
         for _ in range(3):
             package.layers.Dense(1).build((None, 2))
         package.layers.Conv2D(1, 1)
@@ -115,7 +115,7 @@ def test_settings_of_the_process_come_back() -> None:
         ]
 
     before = settings()
-    with preserved(keras.layers.Dense(1)):
+    with preserve(keras.layers.Dense(1)):
         for package in (keras, tf_keras):
             package.backend.set_floatx("float16")
             package.backend.set_epsilon(0.5)
@@ -135,7 +135,7 @@ def test_without_values_only_small_states_come_back() -> None:
     norm, drop = model.layers
     seed, steps = drop.seed_generator.state.numpy().tolist(), int(model.optimizer.iterations.numpy())
     mean = norm.moving_mean.numpy()
-    with preserved(model):
+    with preserve(model):
         model.fit(np.ones((2, 40)), np.ones((2, 40)), verbose=0)
     assert drop.seed_generator.state.numpy().tolist() == seed
     assert int(model.optimizer.iterations.numpy()) == steps == 1
@@ -158,7 +158,7 @@ def test_values_that_are_written_in_any_way_come_back_in_their_own_memory(how: s
     module = tf.Module()
     module.weight = tf.Variable(np.arange(6, dtype="float32").reshape(2, 3))
     place = module.weight.read_value()._numpy().ctypes.data
-    with preserved(module, variable_values=True):
+    with preserve(module, variable_values=True):
         WRITES[how](module.weight)
         WRITES[how](module.weight)
     assert module.weight.numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -171,7 +171,7 @@ def test_reading_the_values_is_on_no_tape_of_the_users() -> None:
     module.weight = tf.Variable(2.0)
     with tf.GradientTape() as tape:
         loss = module.weight * 3
-        with tape.stop_recording(), preserved(module, variable_values=True):
+        with tape.stop_recording(), preserve(module, variable_values=True):
             module.weight.assign(5.0)
     assert tape.gradient(loss, module.weight).numpy() == 3
     assert [variable.ref() for variable in tape.watched_variables()] == [module.weight.ref()]
@@ -182,7 +182,7 @@ def test_data_that_the_model_holds_is_the_users_own() -> None:
     module.table = np.zeros(3)
     module.data = tf.data.Dataset.range(3)
     module.words = OrderedDict((str(number), number) for number in range(200_000))
-    with preserved(module):
+    with preserve(module):
         module.table[0] = 1
         module.words["new"] = 1
         module.words.move_to_end("0")
@@ -198,7 +198,7 @@ def test_a_frozen_layer_and_another_class_come_back() -> None:
 
     layer = keras.layers.Dense(2)
     layer.build((None, 2))
-    with preserved(layer):
+    with preserve(layer):
         layer.trainable = False
         layer.__class__ = Other
         del layer._trainable
@@ -211,13 +211,13 @@ def test_a_frozen_layer_and_another_class_come_back() -> None:
 def test_tf_keras_is_not_imported_to_ask() -> None:
     code = """
 import sys, tensorflow as tf
-from profilerkit_tensorflow.untouched.preservation import preserved
-from profilerkit_tensorflow.model.variables import weights_of
+from profilerkit_tensorflow.untouched.preservation import preserve
+from profilerkit_tensorflow.model.variables import list_weights
 module = tf.Module()
 module.v = tf.Variable(1.0)
-with preserved(module, variable_values=True):
+with preserve(module, variable_values=True):
     module.v.assign(2.0)
-assert float(module.v) == 1.0 and len(weights_of(module)) == 1
+assert float(module.v) == 1.0 and len(list_weights(module)) == 1
 print("tf_keras" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

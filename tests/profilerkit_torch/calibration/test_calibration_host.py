@@ -9,9 +9,9 @@ import torch
 
 from profilerkit import BackendFailedError
 from profilerkit_torch.calibration import host as calibration_host
-from profilerkit_torch.calibration.gradients import gradient_of, gru, lstm, recurrences, recurrent_inputs
-from profilerkit_torch.calibration.host import gradients_of, host_seconds
-from profilerkit_torch.calibration.operands import maker_of
+from profilerkit_torch.calibration.gradients import gru, lstm, make_gradient, recurrences, recurrent_inputs
+from profilerkit_torch.calibration.host import host_seconds, split_gradient_seconds
+from profilerkit_torch.calibration.operands import choose_maker
 
 CPU = torch.device("cpu")
 
@@ -26,7 +26,7 @@ def test_the_call_of_a_compiled_graph_and_of_a_kernel(monkeypatch: pytest.Monkey
         links = len(model.weights)
         return 60 + 11.0 * links if is_step else 10 + (3.2 if model.relu else 2.7) * links
 
-    monkeypatch.setattr(calibration_host, "_compiled", seconds)
+    monkeypatch.setattr(calibration_host, "_time_compiled", seconds)
     monkeypatch.setattr(calibration_host, "_shortest", lambda call, device, seconds: 2.0)
     monkeypatch.setattr(calibration_host, "_eager_seconds", lambda *_: (1.0, 1.0, 0.0, (1.0, 1.0)))
     measured = host_seconds(CPU, compiled=True, seconds=2).compiled
@@ -39,7 +39,7 @@ def test_what_differentiation_takes() -> None:
 
     The 15 are three products of 2, the view, and twice 4; the start is 43 - 3.
     """
-    operator, start = gradients_of(1.0, (11.0, 43.0), (103.0, 343.0))
+    operator, start = split_gradient_seconds(1.0, (11.0, 43.0), (103.0, 343.0))
     assert operator == pytest.approx(4.0)
     assert start == pytest.approx(40.0)
 
@@ -57,7 +57,7 @@ def test_a_disturbed_measurement_is_made_again_and_no_time_is_nothing(
 
     monkeypatch.setattr(calibration_host, "_layer_call", layer_call)
     monkeypatch.setattr(calibration_host, "_shortest", lambda call, device, seconds: 1e-6)
-    monkeypatch.setattr(calibration_host, "gradients_of", lambda *_: (1e-6, 1e-6))
+    monkeypatch.setattr(calibration_host, "split_gradient_seconds", lambda *_: (1e-6, 1e-6))
     if disturbed < 5:
         assert host_seconds(CPU, compiled=False, seconds=2).layer_call == 2e-6
         assert len(tries) == disturbed + 1
@@ -73,7 +73,7 @@ def test_a_disturbed_measurement_is_made_again_and_no_time_is_nothing(
 )
 def test_a_difference_that_is_not_positive_is_no_time(passes: Any, steps: Any) -> None:
     with pytest.raises(calibration_host._DisturbedError):
-        gradients_of(1.0, passes, steps)
+        split_gradient_seconds(1.0, passes, steps)
 
 
 def test_the_host_of_this_machine_takes_some_time_and_draws_no_random_numbers() -> None:
@@ -89,7 +89,7 @@ def test_the_host_of_this_machine_takes_some_time_and_draws_no_random_numbers() 
 
 @pytest.mark.parametrize(("gates", "function", "kind"), [(4, lstm, torch.nn.LSTM), (3, gru, torch.nn.GRU)])
 def test_recurrent_layers_are_those_of_torch(gates: int, function: Any, kind: Any) -> None:
-    inputs = maker_of(CPU, torch.float32)(recurrent_inputs(gates, 2, 5, 3, 4))
+    inputs = choose_maker(CPU, torch.float32)(recurrent_inputs(gates, 2, 5, 3, 4))
     layer = kind(3, 4, batch_first=True)
     with torch.no_grad():
         for parameter, value in zip(layer.parameters(), inputs[-4:], strict=True):
@@ -104,10 +104,10 @@ def test_gradients_of_recurrent_layers_are_those_of_their_outputs_sum() -> None:
     torch.manual_seed(0)
     made = list(recurrences(is_large=False))
     for name in ("gradient of lstm 1 x 8", "gradient of gru 1 x 8"):
-        _, function, operands = next(each for each in made if each[0] == name)
-        inputs = maker_of(CPU, torch.float32)(operands)
-        call = gradient_of(function, inputs)
-        leaves = [each.clone().requires_grad_() for each in inputs]
+        _, function, operands = next(item for item in made if item[0] == name)
+        inputs = choose_maker(CPU, torch.float32)(operands)
+        call = make_gradient(function, inputs)
+        leaves = [tensor.clone().requires_grad_() for tensor in inputs]
         function(*leaves)[0].sum().backward()
         results: Any = call()
         assert len(results) == 5

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from profilerkit_predict.prediction.measuring import tables_of
+from profilerkit_predict.prediction.measuring import measure_tables
 from profilerkit_torch.calibration import queued_calls
 from profilerkit_torch.calibration.queued_calls import Busy, QueuedCall
 
@@ -104,5 +104,5 @@ def test_a_calibration_takes_such_seconds_as_they_are(device: FakeDevice) -> Non
 
     queued = QueuedCall(lambda: device.give(6e-6, 3e-6), Busy(torch.device("cpu"), device.event, device.clock))
     made = OperatorCall(queued, torch.nn.ReLU(), ModelInputs(torch.zeros(4)))
-    (table,) = tables_of(TorchBackend(), [CalibrationCase("relu", lambda: made)], 0.2, device.clock)
+    (table,) = measure_tables(TorchBackend(), [CalibrationCase("relu", lambda: made)], 0.2, device.clock)
     assert table.points[0].seconds == pytest.approx(3e-6)

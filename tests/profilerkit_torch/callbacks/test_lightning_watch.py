@@ -17,7 +17,7 @@ from profilerkit_torch.callbacks.lightning import LightningWatch  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def trained(tmp_path: Path, module: Any, *callbacks: Any, **settings: Any) -> Any:
+def train(tmp_path: Path, module: Any, *callbacks: Any, **settings: Any) -> Any:
     trainer = lightning.Trainer(
         **{"max_epochs": 2, "accelerator": "cpu", "logger": False, "enable_checkpointing": False, **settings},
         enable_progress_bar=False,
@@ -58,7 +58,7 @@ def module(calls: str = "self") -> Any:
 
 def test_chosen_steps_have_their_parts_and_layers(tmp_path: Path) -> None:
     watched = LightningWatch(at_step=(1, 3, 4))  # the fourth step begins behind a validation
-    trained(tmp_path, module(), watched)
+    train(tmp_path, module(), watched)
     assert (sorted(watched.watched.steps.steps), watched.watched.steps.loop_steps) == ([1, 3, 4], 6)
     report = watched.report()
     for key in ("step_time", "forward_time", "backward_time", "optimizer_time", "other_time"):
@@ -72,18 +72,18 @@ def test_chosen_steps_have_their_parts_and_layers(tmp_path: Path) -> None:
 
 def test_a_run_is_that_of_an_unwatched_one(tmp_path: Path) -> None:
     plain, seen = module(), module()
-    trained(tmp_path, plain)
-    trained(tmp_path, seen, LightningWatch(at_step=(0, 1, 4)))
+    train(tmp_path, plain)
+    train(tmp_path, seen, LightningWatch(at_step=(0, 1, 4)))
     assert all(map(torch.equal, plain.parameters(), seen.parameters()))
     assert not seen.net._forward_hooks and not seen._forward_pre_hooks
 
 
 def test_a_module_inside_is_watched_by_its_path(tmp_path: Path) -> None:
     whole, inner = LightningWatch(at_step=1), LightningWatch(at_step=1, model="net")
-    trained(tmp_path, module(calls="net"), whole)
+    train(tmp_path, module(calls="net"), whole)
     assert whole.report()["forward_time"].median > 0, "the layers inside were called"
     assert whole.report()["macs"] is None, "what the module would be called with is not known"
-    trained(tmp_path, module(calls="net"), inner)
+    train(tmp_path, module(calls="net"), inner)
     assert [row["path"] for row in inner.report()["layer_times"]] == ["", "0", "1"]
     assert inner.report()["macs"] == 4 * (4 * 3 + 3 * 2)
 
@@ -93,7 +93,7 @@ def test_what_training_raises_goes_on_and_nothing_is_left(tmp_path: Path) -> Non
     watched = LightningWatch(at_step=0)
     failing.training_step = lambda batch: failing(batch[0]).no_such_thing
     with pytest.raises(AttributeError, match="no_such_thing"):
-        trained(tmp_path, failing, watched)
+        train(tmp_path, failing, watched)
     assert not failing._forward_pre_hooks and watched.watched.steps.steps == {}
 
 

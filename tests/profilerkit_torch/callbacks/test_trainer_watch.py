@@ -26,7 +26,7 @@ class Net(nn.Module):
         return {"loss": nn.functional.mse_loss(output, labels), "logits": output}
 
 
-def trained(tmp_path: Path, model: Any, *callbacks: Any, **settings: Any) -> None:
+def train(tmp_path: Path, model: Any, *callbacks: Any, **settings: Any) -> None:
     data = [{"x": torch.ones(4), "labels": torch.ones(2)} for _ in range(12)]
     arguments = transformers.TrainingArguments(
         output_dir=str(tmp_path),
@@ -43,7 +43,7 @@ def test_chosen_steps_have_their_parts_and_layers(tmp_path: Path) -> None:
     from profilerkit_torch.callbacks.transformers import TrainerWatch
 
     watched = TrainerWatch(at_step=(1, 3, 4))
-    trained(tmp_path, Net(), watched)
+    train(tmp_path, Net(), watched)
     assert (sorted(watched.watched.steps.steps), watched.watched.steps.loop_steps) == ([1, 3, 4], 6)
     report = watched.report()
     for key in ("step_time", "forward_time", "backward_time", "optimizer_time", "other_time"):
@@ -57,7 +57,7 @@ def test_accumulated_batches_are_one_step(tmp_path: Path) -> None:
     from profilerkit_torch.callbacks.transformers import TrainerWatch
 
     watched = TrainerWatch(at_step=1)
-    trained(tmp_path, Net(), watched, gradient_accumulation_steps=2, per_device_train_batch_size=3)
+    train(tmp_path, Net(), watched, gradient_accumulation_steps=2, per_device_train_batch_size=3)
     assert watched.watched.steps.loop_steps == 4, "two of four batches each, in two epochs"
     assert len(watched.report()["layer_times"].samples("first")) == 2
 
@@ -66,7 +66,7 @@ def test_a_run_is_that_of_an_unwatched_one(tmp_path: Path) -> None:
     from profilerkit_torch.callbacks.transformers import TrainerWatch
 
     plain, seen = Net(), Net()
-    trained(tmp_path, plain)
-    trained(tmp_path, seen, TrainerWatch(at_step=(0, 3)))
+    train(tmp_path, plain)
+    train(tmp_path, seen, TrainerWatch(at_step=(0, 3)))
     assert all(map(torch.equal, plain.parameters(), seen.parameters()))
     assert not seen._forward_pre_hooks

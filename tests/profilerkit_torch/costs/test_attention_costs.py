@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny import cost, ones, traced
+from tiny import cost, ones, trace_complete
 from torch import nn
 
 Function = Callable[..., Any]
@@ -121,19 +121,19 @@ def multihead_macs(batch: int, length: int, keys: int, width: int) -> int:
 def test_multihead_attention(need_weights: bool, training: bool, batch_first: bool) -> None:
     layer = nn.MultiheadAttention(16, 2, batch_first=batch_first).train(training)
     x = ones(2, 5, 16) if batch_first else ones(5, 2, 16)
-    assert traced(layer, x, x, x, need_weights=need_weights).macs == multihead_macs(2, 5, 5, 16)
+    assert trace_complete(layer, x, x, x, need_weights=need_weights).macs == multihead_macs(2, 5, 5, 16)
 
 
 def test_multihead_attention_across_sequences() -> None:
     layer = nn.MultiheadAttention(16, 4, batch_first=True)
-    assert traced(layer, ones(2, 5, 16), ones(2, 7, 16), ones(2, 7, 16)).macs == multihead_macs(2, 5, 7, 16)
+    assert trace_complete(layer, ones(2, 5, 16), ones(2, 7, 16), ones(2, 7, 16)).macs == multihead_macs(2, 5, 7, 16)
 
 
 @pytest.mark.parametrize("training", [True, False], ids=["train", "eval, where torch has a fast path"])
 @pytest.mark.parametrize("norm_first", [True, False])
 def test_transformer_encoder_layer(training: bool, norm_first: bool) -> None:
     layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=norm_first).train(training)
-    assert traced(layer, ones(2, 5, 16)).macs == multihead_macs(2, 5, 5, 16) + 2 * (2 * 5 * 16 * 32)
+    assert trace_complete(layer, ones(2, 5, 16)).macs == multihead_macs(2, 5, 5, 16) + 2 * (2 * 5 * 16 * 32)
 
 
 def test_transformer_encoder_with_a_padding_mask() -> None:
@@ -142,7 +142,7 @@ def test_transformer_encoder_with_a_padding_mask() -> None:
     encoder = nn.TransformerEncoder(layer, 3, enable_nested_tensor=True).eval()
     mask = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
     one = multihead_macs(2, 5, 5, 16) + 2 * (2 * 5 * 16 * 32)
-    assert traced(encoder, ones(2, 5, 16), src_key_padding_mask=mask).macs == 3 * one
+    assert trace_complete(encoder, ones(2, 5, 16), src_key_padding_mask=mask).macs == 3 * one
 
 
 def test_whole_transformer() -> None:
@@ -150,4 +150,4 @@ def test_whole_transformer() -> None:
     feed_forward = 2 * 16 * 32
     encoder = multihead_macs(2, 5, 5, 16) + 2 * 5 * feed_forward
     decoder = multihead_macs(2, 4, 4, 16) + multihead_macs(2, 4, 5, 16) + 2 * 4 * feed_forward
-    assert traced(model, ones(2, 5, 16), ones(2, 4, 16)).macs == encoder + decoder
+    assert trace_complete(model, ones(2, 5, 16), ones(2, 4, 16)).macs == encoder + decoder

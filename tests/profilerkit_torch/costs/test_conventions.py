@@ -27,21 +27,21 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
     return import_module("conventions")
 
 
-def quoted(model: str) -> list[str]:
+def read_quoted(model: str) -> list[str]:
     """Return the lines that the page quotes for a model, the first being ours."""
     output = PAGE[PAGE.index("   Sample: ") : PAGE.index("ResNet-18 has nothing")]
     parts = re.split(r"^(?=   \S+: [\d,]+ MACs, [\d,]+ FLOPs$)", output, flags=re.MULTILINE)
-    part = next(each for each in parts if each.startswith(f"   {model}: "))
+    part = next(one_part for one_part in parts if one_part.startswith(f"   {model}: "))
     return [line.removeprefix("   ") for line in part.splitlines() if line.strip()]
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_quoted_numbers_of_other_tools_follow_from_ours(model: str, benchmark: Any) -> None:
     """Each tool's number is the sum of what its rule counts for the operators that we find."""
-    head, *lines = quoted(model)
-    trace = benchmark.traced(model)
+    head, *lines = read_quoted(model)
+    trace = benchmark.trace_model(model)
     assert head == f"{model}: {trace.macs:,} MACs, {trace.flops:,} FLOPs"
-    rows = list(benchmark.rows_of(trace))
+    rows = list(benchmark.list_rows(trace))
     expected = []
     for tool in benchmark.CONVENTIONS:
         number = next(re.match(rf"{tool}: ([\d,]+) ", line) for line in lines if line.startswith(f"{tool}: "))
@@ -52,7 +52,7 @@ def test_the_quoted_numbers_of_other_tools_follow_from_ours(model: str, benchmar
 
 
 def test_a_difference_that_is_not_explained_is_said(benchmark: Any) -> None:
-    rows = list(benchmark.rows_of(benchmark.traced("Sample")))
+    rows = list(benchmark.list_rows(benchmark.trace_model("Sample")))
     explained, off = (list(benchmark.lines("thop", number, rows))[-1] for number in (364_664, 364_665))
     assert explained == f"  = {364_664 - 655_480:+,}"
     assert off == "  NOT EXPLAINED: +1"
@@ -62,7 +62,7 @@ def test_a_tool_that_is_not_there_is_said(benchmark: Any, tmp_path: Path) -> Non
     missing = tmp_path / "python"
     missing.write_text("#!/bin/sh\necho 'No module named thop' >&2; exit 1\n", encoding="utf-8")
     missing.chmod(0o755)
-    assert benchmark.number_of("thop", "Sample", str(missing)) == (None, "No module named thop")
+    assert benchmark.ask_tool("thop", "Sample", str(missing)) == (None, "No module named thop")
 
 
 def test_torchs_own_counter_has_the_quoted_number(benchmark: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import Call, cost, ones, traced
+from tiny import Call, cost, ones, trace_complete
 from torch import nn
 
 Function = Callable[..., Any]
@@ -39,7 +39,7 @@ def test_convolution(dimensions: int, bias: bool, channels: int, filters: int, o
     side = (length + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
     outputs = batch * filters * side**dimensions
     macs = outputs * (channels // options.get("groups", 1)) * kernel**dimensions
-    found = traced(layer, ones(batch, channels, *[length] * dimensions))
+    found = trace_complete(layer, ones(batch, channels, *[length] * dimensions))
     assert (found.macs, found.flops) == (macs, 2 * macs + bias * outputs)
 
 
@@ -61,13 +61,13 @@ def test_transposed_convolution(dimensions: int, options: dict[str, Any]) -> Non
     side = (length - 1) * stride - 2 * options.get("padding", 0) + dilation * (kernel - 1) + 1
     side += options.get("output_padding", 0)
     macs = channels * length**dimensions * (filters // options.get("groups", 1)) * kernel**dimensions
-    found = traced(layer, ones(1, channels, *[length] * dimensions))
+    found = trace_complete(layer, ones(1, channels, *[length] * dimensions))
     assert (found.macs, found.flops) == (macs, 2 * macs + filters * side**dimensions)
 
 
 def test_transposed_convolution_by_hand() -> None:
     """3 x 4 x 4 inputs, each by 16 filters of 4 x 4: 12,288; another tool says 62,208."""
-    assert traced(nn.ConvTranspose2d(3, 16, 4, 2, 1, bias=False), ones(1, 3, 4, 4)).macs == 12_288
+    assert trace_complete(nn.ConvTranspose2d(3, 16, 4, 2, 1, bias=False), ones(1, 3, 4, 4)).macs == 12_288
 
 
 @pytest.mark.parametrize("transposed", [False, True])
@@ -90,4 +90,4 @@ def test_gradients_inside_a_model_are_work_too() -> None:
 
     model = Call(force, first=nn.Conv1d(1, 4, 3, bias=False), second=nn.Linear(4 * 6, 1))
     forward = 2 * (4 * 6) * 3 + 2 * (4 * 6)
-    assert traced(model, ones(2, 1, 8)).macs == 2 * forward
+    assert trace_complete(model, ones(2, 1, 8)).macs == 2 * forward

@@ -52,8 +52,8 @@ def test_without_a_function_the_operator_is_checked_at_once() -> None:
         with pytest.raises(ArgumentError, match="op=.*: cannot tell which operator it is"):
             register_op_cost(wrong)
     none: list[Any] = [3, good, int, nn.Linear(1, 1), None]
-    for each in none:
+    for name in none:
         with pytest.raises(ArgumentError, match="module_type=.*: give a subclass of torch.nn.Module"):
-            register_module_cost(each, good)
+            register_module_cost(name, good)
     with costs.scoped_costs(), pytest.raises(ArgumentError, match="override='yes': give True or False"):
         register_op_cost("mylib::x", good, override="yes")  # type: ignore[call-overload]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny import Call, ones, traced
+from tiny import Call, ones, trace_complete
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -84,7 +84,7 @@ FUSED: dict[str, tuple[Maker, tuple[torch.Tensor, ...]]] = {
 GRAD_MODES = {"inference": torch.inference_mode, "no grad": torch.no_grad, "grad": torch.enable_grad}
 
 
-def counted(make: Maker, inputs: tuple[torch.Tensor, ...], mode: Callable[[], Any], place: str) -> tuple[int, int]:
+def count_call(make: Maker, inputs: tuple[torch.Tensor, ...], mode: Callable[[], Any], place: str) -> tuple[int, int]:
     """Return what the recorder counts of one call under a mode of gradients: on the CPU, on meta or fake tensors."""
     model, on_meta = make(), place == "meta"
     fake = FakeTensorMode(allow_non_fake_inputs=True)
@@ -99,7 +99,7 @@ def counted(make: Maker, inputs: tuple[torch.Tensor, ...], mode: Callable[[], An
     recorder = Recorder(layers, on_meta=on_meta)
     for tensor in (*model.parameters(), *model.buffers(), *inputs):
         recorder.live.add(tensor, 0)  # what was there before the pass
-    with standing, mode(), layers.following(), recorder:
+    with standing, mode(), layers.follow(), recorder:
         model(*inputs)
     assert not recorder.uncounted
     return sum(record.macs for record in recorder.operators), sum(record.flops for record in recorder.operators)
@@ -112,18 +112,18 @@ def test_the_count_does_not_depend_on_gradients_or_on_what_stands_in_for_the_ten
     case: str, mode: str, place: str
 ) -> None:
     make, inputs = MODULES[case]
-    found = traced(make().train() if "training" in case else make(), *inputs)
+    found = trace_complete(make().train() if "training" in case else make(), *inputs)
     expected = (found.macs, found.flops)
     if "training" in case:  # the trace takes the statistics that are known
         expected = (0, 7 * 2 * 6 * 9)
-    assert counted(make, inputs, GRAD_MODES[mode], place) == expected
+    assert count_call(make, inputs, GRAD_MODES[mode], place) == expected
 
 
 @pytest.mark.parametrize("mode", ["no grad", "grad"])
 def test_a_gru_that_torch_takes_apart_mixes_its_states_with_one_product_less(mode: str) -> None:
     """One for each of 6 units, 7 steps and 2 samples."""
-    found = traced(nn.GRU(4, 6), ones(7, 2, 4))
-    assert counted(lambda: nn.GRU(4, 6), (ones(7, 2, 4),), GRAD_MODES[mode], "cpu") == (
+    found = trace_complete(nn.GRU(4, 6), ones(7, 2, 4))
+    assert count_call(lambda: nn.GRU(4, 6), (ones(7, 2, 4),), GRAD_MODES[mode], "cpu") == (
         found.macs,
         found.flops - 6 * 7 * 2,
     )
@@ -134,14 +134,14 @@ def test_a_gru_that_torch_takes_apart_mixes_its_states_with_one_product_less(mod
 @pytest.mark.parametrize("case", FUSED)
 def test_attention_counts_the_same_by_every_kernel_of_the_cpu(case: str, mode: str, place: str) -> None:
     make, inputs = FUSED[case]
-    found = traced(make(), *inputs)
-    assert counted(make, inputs, GRAD_MODES[mode], place) == (found.macs, found.flops)
+    found = trace_complete(make(), *inputs)
+    assert count_call(make, inputs, GRAD_MODES[mode], place) == (found.macs, found.flops)
 
 
 @pytest.mark.parametrize("case", FUSED)
 def test_attention_that_torch_spells_out_has_the_same_macs(case: str) -> None:
     make, inputs = FUSED[case]
-    assert counted(make, inputs, torch.enable_grad, "meta")[0] == traced(make(), *inputs).macs
+    assert count_call(make, inputs, torch.enable_grad, "meta")[0] == trace_complete(make(), *inputs).macs
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
@@ -149,12 +149,12 @@ def test_attention_that_torch_spells_out_has_the_same_macs(case: str) -> None:
 def test_the_count_does_not_depend_on_the_dtype(case: str, dtype: torch.dtype) -> None:
     make, inputs = {**MODULES, **FUSED}[case]
     lower = tuple(x.to(dtype) if x.is_floating_point() else x for x in inputs)
-    whole, other = traced(make(), *inputs), traced(make().to(dtype), *lower)
+    whole, other = trace_complete(make(), *inputs), trace_complete(make().to(dtype), *lower)
     assert (other.macs, other.flops) == (whole.macs, whole.flops)
 
 
 @pytest.mark.parametrize("case", [case for case in {**MODULES, **FUSED} if "batch norm" not in case])
 def test_the_count_does_not_depend_on_train_or_eval(case: str) -> None:
     make, inputs = {**MODULES, **FUSED}[case]
-    training, evaluating = traced(make().train(), *inputs), traced(make().eval(), *inputs)
+    training, evaluating = trace_complete(make().train(), *inputs), trace_complete(make().eval(), *inputs)
     assert (training.macs, training.flops) == (evaluating.macs, evaluating.flops)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import ones, traced
+from tiny import ones, trace_complete
 from torch import nn
 
 from profilerkit import RegistrationConflictError
@@ -27,7 +27,7 @@ ITS_OWN = 2 * 3 * 4
 
 
 def macs(model: nn.Module = LINEAR) -> int:
-    return traced(model, ones(2, 3)).macs
+    return trace_complete(model, ones(2, 3)).macs
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_inner_block_stands_before_the_outer_one() -> None:
 
 def test_a_formula_for_all_overloads_stands_before_one_for_a_single_overload_outside() -> None:
     with costs.override({"aten::lstm": seven}):
-        assert traced(nn.LSTM(3, 4), ones(2, 5, 3)).macs == 7
+        assert trace_complete(nn.LSTM(3, 4), ones(2, 5, 3)).macs == 7
 
 
 def test_a_block_that_raises_leaves_nothing_behind() -> None:

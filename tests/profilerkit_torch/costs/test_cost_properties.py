@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import cost, ones, traced
+from tiny import cost, ones, trace_complete
 from torch import nn
 
 SIZE = st.integers(1, 9)
@@ -38,7 +38,7 @@ ACTIVATIONS = (nn.ReLU, nn.GELU, nn.SiLU, nn.Identity)
 @given(layers(), SIZE, SIZE)
 def test_counts_are_linear_in_the_batch(stack: tuple[nn.Module, int], batch: int, times: int) -> None:
     model, width = stack
-    one, several = traced(model, ones(batch, width)), traced(model, ones(times * batch, width))
+    one, several = trace_complete(model, ones(batch, width)), trace_complete(model, ones(times * batch, width))
     assert (several.macs, several.flops) == (times * one.macs, times * one.flops)
 
 
@@ -46,10 +46,10 @@ def test_counts_are_linear_in_the_batch(stack: tuple[nn.Module, int], batch: int
 @given(layers(), SIZE)
 def test_counts_are_additive_over_layers(stack: tuple[nn.Module, int], batch: int) -> None:
     model, width = stack
-    whole, x = traced(model, ones(batch, width)), ones(batch, width)
+    whole, x = trace_complete(model, ones(batch, width)), ones(batch, width)
     macs = flops = 0
     for layer in model.children():
-        part = traced(layer, x)
+        part = trace_complete(layer, x)
         macs, flops = macs + part.macs, flops + part.flops
         x = ones(*layer(x).shape)
     assert (whole.macs, whole.flops) == (macs, flops)
@@ -61,11 +61,11 @@ def test_counts_do_not_depend_on_device_dtype_gradients_or_training(
     stack: tuple[nn.Module, int], batch: int, dtype: torch.dtype, on_meta: bool, training: bool
 ) -> None:
     model, width = stack
-    plain = traced(model, ones(batch, width))
+    plain = trace_complete(model, ones(batch, width))
     device = "meta" if on_meta else "cpu"
     with torch.set_grad_enabled(training):
         x = torch.ones(batch, width, dtype=dtype, device=device, requires_grad=training)
-        other = traced(model.to(dtype=dtype, device=device).train(training), x)
+        other = trace_complete(model.to(dtype=dtype, device=device).train(training), x)
     assert (other.macs, other.flops) == (plain.macs, plain.flops)
 
 
@@ -114,7 +114,7 @@ def test_multi_head_attention_is_four_projections_and_attention(
     layer = nn.MultiheadAttention(width, heads, bias=False, batch_first=True)
     core = cost(F.scaled_dot_product_attention, *(ones(batch, heads, length, per_head),) * 3)
     projections = 4 * batch * length * width * width
-    assert traced(layer, x, x, x, need_weights=False).macs == core[0] + projections
+    assert trace_complete(layer, x, x, x, need_weights=False).macs == core[0] + projections
 
 
 @FEW
@@ -123,7 +123,7 @@ def test_a_recurrent_layer_is_linear_in_steps_and_batch(
     depth: int, steps: int, batch: int, width: int, both_ways: bool, kind: type[nn.LSTM | nn.GRU | nn.RNN]
 ) -> None:
     layer = kind(width, 3, depth, bidirectional=both_ways)
-    one, all_of_them = traced(layer, ones(1, 1, width)), traced(layer, ones(steps, batch, width))
+    one, all_of_them = trace_complete(layer, ones(1, 1, width)), trace_complete(layer, ones(steps, batch, width))
     assert (all_of_them.macs, all_of_them.flops) == (steps * batch * one.macs, steps * batch * one.flops)
 
 
@@ -135,7 +135,7 @@ def test_a_convolution_is_a_product_of_its_unfolded_input(
     x = ones(batch, channels, length + kernel, length + kernel)
     layer = nn.Conv2d(channels, 4, kernel, bias=bias)
     out = (length + 1) ** 2
-    found = traced(layer, x)
+    found = trace_complete(layer, x)
     assert found.macs == batch * out * 4 * channels * kernel**2
     assert found.flops == 2 * found.macs + bias * batch * 4 * out
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny import cost, ones, traced
+from tiny import cost, ones, trace_complete
 from torch import nn
 
 from profilerkit_torch.costs import registry
@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 INDEX = torch.tensor([0, 2])
 
 
-def registered_names() -> list[str]:
+def list_names() -> list[str]:
     return sorted(
         name for name in (*registry.COSTS, *registry._free) if isinstance(name, str) and name.startswith("aten::")
     )
@@ -39,7 +39,7 @@ NEWER = frozenset(
 GONE = frozenset(["cholesky"])  # in torch 2.14
 
 
-@pytest.mark.parametrize("name", registered_names())
+@pytest.mark.parametrize("name", list_names())
 def test_every_registered_operator_exists(name: str) -> None:
     operator, _, overload = name.removeprefix("aten::").partition(".")
     packet = getattr(torch.ops.aten, operator, None)
@@ -225,7 +225,7 @@ def test_glu_costs_a_sigmoid_and_a_product_for_each_output() -> None:
 
 def test_weight_norm_squares_adds_and_scales_each_weight_and_divides_each_row() -> None:
     layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 4, bias=False))
-    found = traced(layer, ones(2, 3))
+    found = trace_complete(layer, ones(2, 3))
     assert (found.macs, found.flops) == (2 * 3 * 4, 2 * (2 * 3 * 4) + 3 * (4 * 3) + 4)
 
 
@@ -411,5 +411,5 @@ def test_counts_are_whole_numbers_of_any_size() -> None:
     with torch.device("meta"):
         layer = nn.Linear(2**20, 2**20, bias=False)
         x = torch.empty(2**24, 2**20)
-    assert traced(layer, x).macs == 2**64
-    assert math.log2(traced(layer, x).flops) == 65
+    assert trace_complete(layer, x).macs == 2**64
+    assert math.log2(trace_complete(layer, x).flops) == 65

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import Call, ones, trace, traced
+from tiny import Call, ones, trace, trace_complete
 from torch import nn
 
 from profilerkit import IncompleteStatusError, profile
@@ -35,18 +35,18 @@ def attend(request: pytest.FixtureRequest) -> Iterator[tuple[Callable[..., Any],
     operator._lib._destroy()
 
 
-def model_of(operator: Callable[..., Any]) -> nn.Module:
+def make_model(operator: Callable[..., Any]) -> nn.Module:
     return Call(lambda self, x: operator(operator(self.layer(x))), layer=nn.Linear(8, 8, bias=False))
 
 
 def test_a_custom_operator_is_named_and_makes_the_count_partial(attend: tuple[Any, bool]) -> None:
     operator, has_fake = attend
-    found = trace(model_of(operator), ones(2, 8))
+    found = trace(make_model(operator), ones(2, 8))
     assert found.failure is None
     assert found.uncounted == {"profilerkit_custom::attend": 2}
     assert found.macs == LINEAR
     assert found.method == ("meta tensors" if has_fake else "a real run")
-    status = profile(model_of(operator), ones(2, 8), metrics=["macs", "flops"]).status("macs")
+    status = profile(make_model(operator), ones(2, 8), metrics=["macs", "flops"]).status("macs")
     assert (status.value, status.completeness.value) == (LINEAR, "partial")
     assert status.missing == ("profilerkit_custom::attend (2 calls)",)
 
@@ -54,8 +54,8 @@ def test_a_custom_operator_is_named_and_makes_the_count_partial(attend: tuple[An
 def test_strict_refuses_a_partial_count_and_names_the_operator(attend: tuple[Any, bool]) -> None:
     operator, _ = attend
     with pytest.raises(IncompleteStatusError, match=r"macs of Call is partial: profilerkit_custom::attend \(2 calls\)"):
-        profile(model_of(operator), ones(2, 8), metrics=["macs"], strict=True)
-    report = profile(model_of(operator), ones(2, 8), metrics=["total_params"], strict=True)
+        profile(make_model(operator), ones(2, 8), metrics=["macs"], strict=True)
+    report = profile(make_model(operator), ones(2, 8), metrics=["total_params"], strict=True)
     assert report["total_params"] == 64
 
 
@@ -63,7 +63,7 @@ def test_a_formula_makes_the_count_whole(attend: tuple[Any, bool]) -> None:
     operator, _ = attend
     with scoped_costs():
         register_op_cost("profilerkit_custom::attend", lambda x, *, out: Cost.of_macs(x.numel * out[-1]))
-        assert traced(model_of(operator), ones(2, 8)).macs == 3 * LINEAR
+        assert trace_complete(make_model(operator), ones(2, 8)).macs == 3 * LINEAR
 
 
 def test_leaving_out_the_layer_that_holds_it_makes_the_count_whole(attend: tuple[Any, bool]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from gradients import backward, called, empty, gradient
+from gradients import backward, call_operator, empty, gradient
 from tiny import ones
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -45,15 +45,19 @@ def test_linear_layers_of_other_devices() -> None:
     x, dy, weight = empty(3, 4), empty(3, 5), empty(5, 4)
     out = (x, weight, empty(5))
     given: dict[str, Any] = {"self": x, "grad_output": dy, "weight": weight}
-    assert called("linear_backward", out, **given, output_mask=ALL) == (120, 240 + 15)
-    assert called("mkldnn_linear_backward", out, **given, output_mask=[False, True, False]) == (60, 120)
-    assert called("mkldnn_linear_backward_input", x, grad_output=dy, weight=weight) == (60, 120)
-    by_weight = called("mkldnn_linear_backward_weights", out, grad_output=dy, input=x, weight=weight, bias_defined=True)
+    assert call_operator("linear_backward", out, **given, output_mask=ALL) == (120, 240 + 15)
+    assert call_operator("mkldnn_linear_backward", out, **given, output_mask=[False, True, False]) == (60, 120)
+    assert call_operator("mkldnn_linear_backward_input", x, grad_output=dy, weight=weight) == (60, 120)
+    by_weight = call_operator(
+        "mkldnn_linear_backward_weights", out, grad_output=dy, input=x, weight=weight, bias_defined=True
+    )
     assert by_weight == (60, 120 + 15)
 
 
 def test_a_matmul_of_nested_tensors() -> None:
-    assert called("matmul_backward", empty(1), grad=empty(3, 5), self=empty(3, 4), other=empty(4, 5), mask=BOTH) == (
+    assert call_operator(
+        "matmul_backward", empty(1), grad=empty(3, 5), self=empty(3, 4), other=empty(4, 5), mask=BOTH
+    ) == (
         2 * 60,
         4 * 60,
     )
@@ -63,7 +67,7 @@ def test_products_of_a_sparse_matrix() -> None:
     """3 stored elements meet 5 columns, for each of two gradients."""
     sparse = torch.eye(3).to_sparse()
     given = {"self": sparse, "grad_out": ones(3, 5), "weight": ones(3, 5), "output_mask": BOTH}
-    assert called("_sparse_mm_reduce_impl_backward", (sparse, ones(3, 5)), **given) == (2 * 3 * 5, 4 * 3 * 5)
+    assert call_operator("_sparse_mm_reduce_impl_backward", (sparse, ones(3, 5)), **given) == (2 * 3 * 5, 4 * 3 * 5)
 
 
 # Convolutions: function, input, weight, MACs of the forward pass, output elements.
@@ -113,17 +117,17 @@ def test_convolutions_of_other_devices() -> None:
     out = (x, weight, empty(3))
     given: dict[str, Any] = {"grad_output": dy, "self": x, "weight": weight, "output_mask": ALL}
     expected = (2 * 27 * 18, 4 * 27 * 18 + 27)
-    assert called("_slow_conv2d_backward.output_mask", out, **given) == expected
-    assert called("mps_convolution_backward", out, **given) == expected
+    assert call_operator("_slow_conv2d_backward.output_mask", out, **given) == expected
+    assert call_operator("mps_convolution_backward", out, **given) == expected
     given["input"] = given.pop("self")
-    assert called("convolution_backward_overrideable", out, **given, transposed=False) == expected
+    assert call_operator("convolution_backward_overrideable", out, **given, transposed=False) == expected
 
     weight, dy = empty(2, 3, 3, 3), empty(1, 3, 7, 7)
     given = {"grad_output": dy, "weight": weight}
-    transposed = called("mps_convolution_transpose_backward", out, **given, self=x, output_mask=BOTH)
+    transposed = call_operator("mps_convolution_transpose_backward", out, **given, self=x, output_mask=BOTH)
     assert transposed == (2 * 50 * 27, 4 * 50 * 27)
     given |= {"input": x, "transposed": True, "output_mask": ALL}
-    assert called("convolution_backward_overrideable", out, **given) == (2 * 50 * 27, 4 * 50 * 27 + 3 * 49)
+    assert call_operator("convolution_backward_overrideable", out, **given) == (2 * 50 * 27, 4 * 50 * 27 + 3 * 49)
 
 
 # Attention ----------------------------------------------------------------------------------------------------------
@@ -162,12 +166,12 @@ def test_attention_of_every_kernel_costs_the_same(kernel: str) -> None:
     name = f"_scaled_dot_product_{middle or f'{family}_attention'}_backward"
     dy = "grad_out_" if kernel == "efficient" else "grad_out"
     given = {dy: empty(*QUERY), "query": empty(*QUERY), "key": empty(*KEY), "value": empty(*KEY)}
-    assert called(name, (empty(*QUERY), empty(*KEY), empty(*KEY)), **given) == ATTENTION
+    assert call_operator(name, (empty(*QUERY), empty(*KEY), empty(*KEY)), **given) == ATTENTION
 
 
 def test_values_may_be_of_another_width() -> None:
     given = {"grad_out": empty(2, 4, 6, 3), "query": empty(*QUERY), "key": empty(*KEY), "value": empty(2, 4, 5, 3)}
-    found = called("_scaled_dot_product_cudnn_attention_backward", empty(*QUERY), **given)
+    found = call_operator("_scaled_dot_product_cudnn_attention_backward", empty(*QUERY), **given)
     assert found == (2 * SCORES * 11, 4 * SCORES * 11 + 5 * SCORES)
 
 
@@ -196,12 +200,12 @@ def test_kernels_below_attention(name: str) -> None:
     dy, starts, longest, longest_key = KERNELS[name]
     packed = {dy: empty(9, 4, 8), "query": empty(9, 4, 8), "key": empty(7, 4, 8), "value": empty(7, 4, 8)}
     given = {**packed, starts: empty(3), longest: 6, longest_key: 5}
-    assert called(name, (empty(9, 4, 8), empty(7, 4, 8), empty(7, 4, 8)), **given) == ATTENTION
+    assert call_operator(name, (empty(9, 4, 8), empty(7, 4, 8), empty(7, 4, 8)), **given) == ATTENTION
 
     heads_last = not name.startswith("_cudnn")
     query, key = (empty(2, 6, 4, 8), empty(2, 5, 4, 8)) if heads_last else (empty(*QUERY), empty(*KEY))
     padded = {dy: query, "query": query, "key": key, "value": key, longest: 6, longest_key: 5}
-    assert called(name, (query, key, key), **padded) == ATTENTION
+    assert call_operator(name, (query, key, key), **padded) == ATTENTION
 
 
 # Recurrent layers ---------------------------------------------------------------------------------------------------
@@ -212,7 +216,7 @@ POSITIONS = STEPS * SAMPLES
 KINDS = {"rnn": (1, 2, 1), "lstm": (4, 13, 2), "gru": (3, 11, 3)}  # gates, operations for each unit, torch's number
 
 
-def weights_of(gates: int, features: int = FEATURES) -> list[torch.Tensor]:
+def make_weights(gates: int, features: int = FEATURES) -> list[torch.Tensor]:
     rows = gates * UNITS
     return [empty(rows, features), empty(rows, UNITS), empty(rows), empty(rows)]
 
@@ -230,7 +234,7 @@ def test_recurrent_layers_in_one_operator(name: str, kind: str) -> None:
     gates, _, mode = KINDS[kind]
     given: dict[str, Any] = {
         "input": empty(STEPS, SAMPLES, FEATURES),
-        "weight": weights_of(gates),
+        "weight": make_weights(gates),
         "weight_stride0": 4,
         "hx": empty(1, SAMPLES, UNITS),
         "mode": mode,
@@ -240,19 +244,19 @@ def test_recurrent_layers_in_one_operator(name: str, kind: str) -> None:
     }
     out = (given["input"], given["hx"], None, given["weight"])
     macs, flops = whole_gradient(kind)
-    assert called(name, out, **given, output_mask=[True] * 4) == (macs, flops)
+    assert call_operator(name, out, **given, output_mask=[True] * 4) == (macs, flops)
     of_input, of_state = POSITIONS * gates * UNITS * FEATURES, SAMPLES * gates * UNITS * UNITS
     less = of_input + of_state
-    assert called(name, out, **given, output_mask=[False, False, False, True]) == (macs - less, flops - 2 * less)
+    assert call_operator(name, out, **given, output_mask=[False, False, False, True]) == (macs - less, flops - 2 * less)
     of_weights = macs // 2
-    frozen = called(name, out, **given, output_mask=[True, True, True, False])
+    frozen = call_operator(name, out, **given, output_mask=[True, True, True, False])
     assert frozen == (of_weights, flops - 2 * of_weights - POSITIONS * 2 * gates * UNITS)
 
 
 def test_recurrent_layers_above_others_and_in_both_directions() -> None:
     """Two layers in two directions: the upper one's input is 8 wide, and its gradient always wanted."""
-    weights = [*weights_of(4), *weights_of(4), *weights_of(4, 8), *weights_of(4, 8)]
-    found = called(
+    weights = [*make_weights(4), *make_weights(4), *make_weights(4, 8), *make_weights(4, 8)]
+    found = call_operator(
         "_cudnn_rnn_backward",
         (empty(1),),
         input=empty(STEPS, SAMPLES, FEATURES),
@@ -284,30 +288,30 @@ def test_recurrent_layers_spelt_out_have_as_many_multiply_accumulates(kind: str,
 
 def test_recurrent_layers_of_the_cpu() -> None:
     x, hx = empty(STEPS, SAMPLES, FEATURES), empty(1, SAMPLES, UNITS)
-    weights = dict(zip(("weight1", "weight2", "weight3", "weight4"), weights_of(4), strict=True))
+    weights = dict(zip(("weight1", "weight2", "weight3", "weight4"), make_weights(4), strict=True))
     given: dict[str, Any] = {"input": x, "hx_": hx, "mode": 2, "hidden_size": UNITS}
-    whole = called("mkldnn_rnn_layer_backward", (x,), **given, **weights, has_biases=True)
+    whole = call_operator("mkldnn_rnn_layer_backward", (x,), **given, **weights, has_biases=True)
     assert whole == whole_gradient("lstm")
     macs, flops = whole
-    without = called("mkldnn_rnn_layer_backward", (x,), **given, **weights, has_biases=False)
+    without = call_operator("mkldnn_rnn_layer_backward", (x,), **given, **weights, has_biases=False)
     assert without == (macs, flops - POSITIONS * 2 * 4 * UNITS)
 
 
 def test_an_lstm_of_apples_devices() -> None:
     hx = [empty(1, SAMPLES, UNITS)] * 2
     x = empty(STEPS, SAMPLES, FEATURES)
-    assert called("lstm_mps_backward", (x,), input=x, hx=hx, params=weights_of(4)) == whole_gradient("lstm")
+    assert call_operator("lstm_mps_backward", (x,), input=x, hx=hx, params=make_weights(4)) == whole_gradient("lstm")
 
 
 def test_cells() -> None:
     state, gates = empty(SAMPLES, UNITS), empty(SAMPLES, 4 * UNITS)
     given: dict[str, Any] = {"cx": state, "cy": state, "workspace": gates, "grad_hy": state}
     out = (gates, state, None)
-    assert called("_thnn_fused_lstm_cell_backward_impl", out, **given, has_bias=False) == (0, 8 * 11)
-    both = called("_thnn_fused_lstm_cell_backward_impl", out, **given, grad_cy=state, has_bias=True)
+    assert call_operator("_thnn_fused_lstm_cell_backward_impl", out, **given, has_bias=False) == (0, 8 * 11)
+    both = call_operator("_thnn_fused_lstm_cell_backward_impl", out, **given, grad_cy=state, has_bias=True)
     assert both == (0, 8 * 12 + 8 * 4)
-    assert called("_thnn_fused_gru_cell_backward", out, grad_hy=state, has_bias=False) == (0, 8 * 9)
-    assert called("_thnn_fused_gru_cell_backward", out, grad_hy=state, has_bias=True) == (0, 8 * 15)
+    assert call_operator("_thnn_fused_gru_cell_backward", out, grad_hy=state, has_bias=False) == (0, 8 * 9)
+    assert call_operator("_thnn_fused_gru_cell_backward", out, grad_hy=state, has_bias=True) == (0, 8 * 15)
 
 
 # Distances and grids ------------------------------------------------------------------------------------------------
@@ -321,7 +325,7 @@ def test_distances() -> None:
 
 def test_grids() -> None:
     """5 x 6 points of 2 coordinates from 3: cuDNN's operator, and the product that others make of it."""
-    found = called("cudnn_affine_grid_generator_backward", empty(1, 2, 3), grad=empty(1, 5, 6, 2))
+    found = call_operator("cudnn_affine_grid_generator_backward", empty(1, 2, 3), grad=empty(1, 5, 6, 2))
     assert found == (5 * 6 * 2 * 3, 2 * 5 * 6 * 2 * 3)
     grid = partial(F.affine_grid, size=[1, 1, 5, 6], align_corners=False)
     assert gradient(grid, ones(1, 2, 3))[0] == found[0]

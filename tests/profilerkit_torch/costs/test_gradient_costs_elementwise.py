@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from gradients import backward, called, empty, gradient
+from gradients import backward, call_operator, empty, gradient
 from tiny import ones
 
 X = ones(3, 4)  # 12 elements
@@ -61,11 +61,11 @@ def test_activations_of_two_inputs() -> None:
 
 def test_kernels_that_meta_tensors_never_meet() -> None:
     dy = empty(3, 4)
-    assert called("_masked_softmax_backward", dy, grad_output=dy, output=dy) == (0, 4 * 12)
+    assert call_operator("_masked_softmax_backward", dy, grad_output=dy, output=dy) == (0, 4 * 12)
     sparse = torch.eye(3).to_sparse()
     for name in ("_sparse_softmax_backward_data", "_sparse_log_softmax_backward_data"):
-        assert called(name, sparse, grad_output=sparse, output=sparse) == (0, 4 * 3)
-    assert called("native_dropout_backward", dy, grad_output=dy, mask=dy, scale=2.0) == (0, 12)
+        assert call_operator(name, sparse, grad_output=sparse, output=sparse) == (0, 4 * 3)
+    assert call_operator("native_dropout_backward", dy, grad_output=dy, mask=dy, scale=2.0) == (0, 12)
 
 
 # Losses: (function of input and target, operations for each of the 12 elements), summed up.
@@ -137,12 +137,12 @@ def test_batch_norm_of_other_devices() -> None:
     x, c = empty(2, 4, 5), empty(4)
     given: dict[str, Any] = {"input": x, "weight": c}
     out = (x, c, c)
-    assert called("cudnn_batch_norm_backward", out, **given, grad_output=x) == (0, 9 * 40)
-    assert called("miopen_batch_norm_backward", out, **given, grad_output=x) == (0, 9 * 40)
-    whole = called("batch_norm_backward", out, **given, grad_out=x, update=True, output_mask=[True] * 3)
+    assert call_operator("cudnn_batch_norm_backward", out, **given, grad_output=x) == (0, 9 * 40)
+    assert call_operator("miopen_batch_norm_backward", out, **given, grad_output=x) == (0, 9 * 40)
+    whole = call_operator("batch_norm_backward", out, **given, grad_out=x, update=True, output_mask=[True] * 3)
     assert whole == (0, 9 * 40)
-    sums = called("batch_norm_backward_reduce", (*out, c), **given, grad_out=x)
-    rest = called("batch_norm_backward_elemt", x, **given, grad_out=x)
+    sums = call_operator("batch_norm_backward_reduce", (*out, c), **given, grad_out=x)
+    rest = call_operator("batch_norm_backward_elemt", x, **given, grad_out=x)
     assert (sums, rest) == ((0, 4 * 40), (0, 5 * 40))
 
 
@@ -170,7 +170,7 @@ def test_rms_norm() -> None:
     """8 roots; the kernel costs what torch spells out on meta tensors."""
     x = empty(2, 4, 5)
     given: dict[str, Any] = {"grad_out": x, "input": x, "normalized_shape": [5], "rstd": empty(2, 4, 1)}
-    rms_norm = partial(called, "_fused_rms_norm_backward", (x, empty(5)), **given)
+    rms_norm = partial(call_operator, "_fused_rms_norm_backward", (x, empty(5)), **given)
 
     def spelt_out(x: torch.Tensor, weight: Any = None) -> torch.Tensor:
         return F.rms_norm(x, (5,), weight)
@@ -225,10 +225,10 @@ def test_fractional_pooling() -> None:
 
 def test_pooling_of_other_kernels() -> None:
     x, dy = empty(1, 2, 4, 4), empty(1, 2, 2, 2)
-    assert called("max_pool2d_backward", x, grad_output=dy, self=x, kernel_size=[2, 2]) == (0, 8)
-    assert called("mkldnn_max_pool2d_backward", x, grad_output=dy, input=x, kernel_size=[2, 2]) == (0, 8)
-    assert called("mkldnn_max_pool3d_backward", x, grad_output=dy, input=x, kernel_size=[2, 2]) == (0, 8)
-    assert called("mkldnn_adaptive_avg_pool2d_backward", x, grad_output=dy, self=x) == (0, 8 * 4)
+    assert call_operator("max_pool2d_backward", x, grad_output=dy, self=x, kernel_size=[2, 2]) == (0, 8)
+    assert call_operator("mkldnn_max_pool2d_backward", x, grad_output=dy, input=x, kernel_size=[2, 2]) == (0, 8)
+    assert call_operator("mkldnn_max_pool3d_backward", x, grad_output=dy, input=x, kernel_size=[2, 2]) == (0, 8)
+    assert call_operator("mkldnn_adaptive_avg_pool2d_backward", x, grad_output=dy, self=x) == (0, 8 * 4)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_resampling_that_takes_the_average() -> None:
         if mode == "lanczos" and not hasattr(torch.ops.aten, "_upsample_lanczos2d_aa_backward"):
             continue  # torch 2.10
         given = {"grad_output": empty(1, 3, 4, 4), "output_size": [4, 4], "input_size": [1, 3, 8, 8]}
-        found = called(f"_upsample_{mode}2d_aa_backward", empty(1, 3, 8, 8), **given)
+        found = call_operator(f"_upsample_{mode}2d_aa_backward", empty(1, 3, 8, 8), **given)
         assert found == (0, 3 * (2 * neighbours * 16 + 2 * neighbours * 32))
 
 
@@ -275,8 +275,8 @@ def test_sampling() -> None:
     assert gradient(bilinear, ones(1, 2, 4, 4, 4), ones(1, 3, 3, 3, 3)) == (0, 54 * 8 * (2 + 9))
     given: dict[str, Any] = {"grad_output": empty(1, 2, 3, 3), "grid": empty(1, 3, 3, 2)}
     out = (empty(1, 2, 4, 4), empty(1, 3, 3, 2))
-    assert called("cudnn_grid_sampler_backward", out, **given, self=out[0]) == (0, 18 * 4 * 8)
-    fallback = called("_grid_sampler_2d_cpu_fallback_backward", out, **given, input=out[0], interpolation_mode=0)
+    assert call_operator("cudnn_grid_sampler_backward", out, **given, self=out[0]) == (0, 18 * 4 * 8)
+    fallback = call_operator("_grid_sampler_2d_cpu_fallback_backward", out, **given, input=out[0], interpolation_mode=0)
     assert fallback == (0, 18 * 4 * 8)
 
 
@@ -297,7 +297,7 @@ def test_what_was_taken_once_is_moved_back() -> None:
     mask = torch.tensor([True, False, True, False])
     assert gradient(lambda x, m, y: x.masked_scatter(m, y), X, mask, X, frozen=(0,)) == (0, 0)
     dy = empty(3, 4)
-    assert called("_nested_select_backward", dy, grad_output=dy, self=dy, dim=0, index=1) == (0, 0)
+    assert call_operator("_nested_select_backward", dy, grad_output=dy, self=dy, dim=0, index=1) == (0, 0)
 
 
 def test_what_was_taken_several_times_adds_up() -> None:
@@ -311,8 +311,8 @@ def test_what_was_taken_several_times_adds_up() -> None:
 
 def test_what_was_reduced_is_spread_again() -> None:
     dy = empty(3, 4)
-    assert called("_nested_sum_backward", dy, grad=dy, self=dy) == (0, 0)
-    assert called("_sparse_sum_backward", dy, grad=dy, self=dy) == (0, 0)
+    assert call_operator("_nested_sum_backward", dy, grad=dy, self=dy) == (0, 0)
+    assert call_operator("_sparse_sum_backward", dy, grad=dy, self=dy) == (0, 0)
     reduced = partial(torch.segment_reduce, reduce="mean", lengths=torch.tensor([1, 2]), axis=0)
     assert gradient(reduced, X, device="cpu") == (0, 12)
 
@@ -330,7 +330,7 @@ def test_embedding() -> None:
     assert gradient(partial(bags, mode="max"), words, ones(5, 4), device="cpu") == (0, 2 * 4)
     weighted = gradient(partial(bags, mode="sum"), words, ones(5, 4), ones(2, 3), device="cpu")
     assert weighted == (0, 2 * 6 * 4 + 2 * 6 * 4), "by the rows, and by their weights"
-    dense = called(
+    dense = call_operator(
         "_embedding_bag_dense_backward",
         empty(5, 4),
         grad=empty(2, 4),
@@ -344,7 +344,10 @@ def test_embedding() -> None:
 def test_learnt_quantisation() -> None:
     dy = empty(3, 4)
     for kind in ("tensor", "channel"):
-        assert called(f"_fake_quantize_learnable_per_{kind}_affine_backward", (dy, dy, dy), grad=dy) == (0, 11 * 12)
+        assert call_operator(f"_fake_quantize_learnable_per_{kind}_affine_backward", (dy, dy, dy), grad=dy) == (
+            0,
+            11 * 12,
+        )
 
 
 # Autograd's other operators -----------------------------------------------------------------------------------------

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny import cost, ones, traced
+from tiny import cost, ones, trace_complete
 from torch import nn
 
 from profilerkit_torch.costs import Cost, Kind, Shape, classify, op_cost
 from profilerkit_torch.costs.registry import COSTS
 
 
-def priced(func: Any, args: tuple[Any, ...], out: Any, **kwargs: Any) -> Cost | None:
+def price(func: Any, args: tuple[Any, ...], out: Any, **kwargs: Any) -> Cost | None:
     assert classify(func) is Kind.FORMULA
     return op_cost(func, Kind.FORMULA, args, kwargs, out)
 
@@ -64,7 +64,7 @@ aten: Any = _Operators()
     ids=str,
 )
 def test_convolutions_of_every_library(func: Any, args: tuple[Any, ...], per_output: int) -> None:
-    assert priced(func.default, args, OUT) == (CONVOLUTION, 2 * CONVOLUTION + per_output * ADDED)
+    assert price(func.default, args, OUT) == (CONVOLUTION, 2 * CONVOLUTION + per_output * ADDED)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_convolutions_of_every_library(func: Any, args: tuple[Any, ...], per_out
 def test_transposed_convolutions_of_every_library(func: Any, args: tuple[Any, ...]) -> None:
     """Each input element with one filter."""
     macs = 2 * 6 * 6 * 6 * 2 * 3 * 3
-    assert priced(func.default, args, X) == (macs, 2 * macs)
+    assert price(func.default, args, X) == (macs, 2 * macs)
 
 
 def test_a_convolution_of_time_first() -> None:
@@ -88,7 +88,7 @@ def test_a_convolution_of_time_first() -> None:
     assert found == (macs, 2 * macs + 5 * 2 * 6)
 
 
-def weights_of(layer: nn.RNNBase) -> list[torch.Tensor]:
+def list_weights(layer: nn.RNNBase) -> list[torch.Tensor]:
     return [weight.to("meta") for weight in layer._flat_weights if isinstance(weight, torch.Tensor)]
 
 
@@ -99,18 +99,18 @@ def weights_of(layer: nn.RNNBase) -> list[torch.Tensor]:
 def test_recurrent_layers_of_every_library(library: str, kind: str, mode: int, bidirectional: bool, bias: bool) -> None:
     """Under autocast the weights are pieces of one buffer in half, each a single column: matrices and biases alike."""
     layer = getattr(nn, kind)(4, 6, 2, bidirectional=bidirectional, bias=bias)
-    x, weights, state = meta(7, 3, 4), weights_of(layer), meta(2, 3, 6)
+    x, weights, state = meta(7, 3, 4), list_weights(layer), meta(2, 3, 6)
     tail = (2, False, 0.0, False, bidirectional, (), None)
     if "autocast" in library:
         weights = [weight.view(-1, 1) for weight in weights]
     per_cell = 4 if bias else 2
     if "cudnn" in library:
         args: tuple[Any, ...] = (x, weights, per_cell, None, state, state, mode, 6, 0, *tail)
-        found = priced(aten._cudnn_rnn.default, args, (meta(7, 3, 6), state, state, x, x))
+        found = price(aten._cudnn_rnn.default, args, (meta(7, 3, 6), state, state, x, x))
     else:
         args = (x, weights, per_cell, state, state, mode, 6, *tail)
-        found = priced(aten.miopen_rnn.default, args, (meta(7, 3, 6), state, state, x, x))
-    plain = traced(layer, ones(7, 3, 4))
+        found = price(aten.miopen_rnn.default, args, (meta(7, 3, 6), state, state, x, x))
+    plain = trace_complete(layer, ones(7, 3, 4))
     assert found == (plain.macs, plain.flops)
 
 
@@ -119,9 +119,9 @@ def test_fused_cells_and_their_products_are_the_whole_cell(kind: str, operator: 
     cell = getattr(nn, f"{kind}Cell")(4, 6)
     products = meta(2, gates * 6)
     args = (products, products, meta(2, 6), meta(gates * 6), meta(gates * 6))
-    fused = priced(getattr(aten, f"_thnn_fused_{operator}_cell").default, args, (meta(2, 6),) * 2)
+    fused = price(getattr(aten, f"_thnn_fused_{operator}_cell").default, args, (meta(2, 6),) * 2)
     assert fused is not None
-    plain = traced(cell, ones(2, 4))
+    plain = trace_complete(cell, ones(2, 4))
     macs = 2 * gates * 6 * (4 + 6)
     assert (plain.macs, plain.flops) == (macs, 2 * macs + fused.flops)
 
@@ -142,27 +142,27 @@ STATE = meta(2, 3, 4)
     ],
 )
 def test_attention_of_every_library(func: Any, args: tuple[Any, ...], masked: int) -> None:
-    assert priced(func.default, args, (Q, STATE)) == (SCORES * 16, 2 * SCORES * 16 + (6 + masked) * SCORES)
+    assert price(func.default, args, (Q, STATE)) == (SCORES * 16, 2 * SCORES * 16 + (6 + masked) * SCORES)
 
 
 def test_attention_with_the_heads_last() -> None:
     q, kv = meta(2, 4, 3, 8), meta(2, 5, 3, 8)
     expected = (SCORES * 16, 2 * SCORES * 16 + 6 * SCORES)
     flash = (q, kv, kv, None, None, 4, 5, 0.0, False, False)
-    assert priced(aten._flash_attention_forward.default, flash, (q, STATE)) == expected
+    assert price(aten._flash_attention_forward.default, flash, (q, STATE)) == expected
     efficient = (q, kv, kv, None, None, None, None, None, 0.0, 0)
-    assert priced(aten._efficient_attention_forward.default, efficient, (q, STATE)) == expected
+    assert price(aten._efficient_attention_forward.default, efficient, (q, STATE)) == expected
 
 
 def test_samples_one_after_the_other_count_as_padded_to_the_longest() -> None:
     rows, starts = meta(9, 3, 8), torch.empty(3, dtype=torch.int32, device="meta")  # two samples
     scores = 2 * 3 * 5 * 5
     args = (rows, rows, rows, starts, starts, 5, 5, 0.0, False, False)
-    found = priced(aten._flash_attention_forward.default, args, (rows, STATE))
+    found = price(aten._flash_attention_forward.default, args, (rows, STATE))
     assert found == (scores * 16, 2 * scores * 16 + 6 * scores)
     batched = meta(1, 9, 3, 8)
     efficient = (batched, batched, batched, None, starts, starts, 5, 5, 0.0, 0)
-    assert priced(aten._efficient_attention_forward.default, efficient, (batched, STATE)) == found
+    assert price(aten._efficient_attention_forward.default, efficient, (batched, STATE)) == found
 
 
 def test_the_fast_path_of_multi_head_attention_costs_what_the_layer_does() -> None:
@@ -170,8 +170,8 @@ def test_the_fast_path_of_multi_head_attention_costs_what_the_layer_does() -> No
     x, (w, b) = meta(2, 5, 6), (meta(18, 6), meta(18))
     for need_weights in (True, False):
         args = (x, x, x, 6, 2, w, b, meta(6, 6), meta(6), None, need_weights)
-        plain = traced(layer, *(ones(2, 5, 6),) * 3, need_weights=need_weights)
-        assert priced(aten._native_multi_head_attention.default, args, (x, x)) == (plain.macs, plain.flops)
+        plain = trace_complete(layer, *(ones(2, 5, 6),) * 3, need_weights=need_weights)
+        assert price(aten._native_multi_head_attention.default, args, (x, x)) == (plain.macs, plain.flops)
 
 
 BATCH_NORM = (meta(2, 3, 4), meta(3), meta(3), meta(3), meta(3))
@@ -191,12 +191,12 @@ ELEMENTS = 2 * 3 * 4
     ],
 )
 def test_batch_norms_of_every_library(func: Any, args: tuple[Any, ...], per_element: int) -> None:
-    assert priced(func.default, args, (BATCH_NORM[0],) * 3) == (0, per_element * ELEMENTS)
+    assert price(func.default, args, (BATCH_NORM[0],) * 3) == (0, per_element * ELEMENTS)
 
 
 def test_a_batch_norm_without_running_statistics_takes_those_of_the_batch() -> None:
     args = (*BATCH_NORM[:3], True, 0.1, 1e-5)
-    assert priced(aten._native_batch_norm_legit.no_stats, args, (BATCH_NORM[0],) * 3) == (0, 7 * ELEMENTS)
+    assert price(aten._native_batch_norm_legit.no_stats, args, (BATCH_NORM[0],) * 3) == (0, 7 * ELEMENTS)
 
 
 LOW = meta(8, 16)
@@ -214,11 +214,11 @@ LOW = meta(8, 16)
     ],
 )
 def test_products_of_low_precision(func: Any, args: tuple[Any, ...], out: torch.Tensor) -> None:
-    assert priced(func.default, args, out) == (8 * 16 * 4, 2 * 8 * 16 * 4)
+    assert price(func.default, args, out) == (8 * 16 * 4, 2 * 8 * 16 * 4)
 
 
 def test_a_batch_of_grouped_products_is_a_batch() -> None:
-    assert priced(aten._grouped_mm.default, (meta(3, 8, 16), meta(3, 16, 4)), meta(3, 8, 4)) == (1536, 3072)
+    assert price(aten._grouped_mm.default, (meta(3, 8, 16), meta(3, 16, 4)), meta(3, 8, 4)) == (1536, 3072)
 
 
 @pytest.mark.skipif(not hasattr(torch, "float4_e2m1fn_x2"), reason="this release of torch has no such dtype")
@@ -226,7 +226,7 @@ def test_two_four_bit_numbers_in_one_element_are_two() -> None:
     a = torch.empty(8, 8, dtype=torch.float4_e2m1fn_x2, device="meta")
     b = torch.empty(4, 8, dtype=torch.float4_e2m1fn_x2, device="meta").t()
     scale = meta(1)
-    assert priced(aten._scaled_mm.default, (a, b, scale, scale), meta(8, 4)) == (8 * 16 * 4, 2 * 8 * 16 * 4)
+    assert price(aten._scaled_mm.default, (a, b, scale, scale), meta(8, 4)) == (8 * 16 * 4, 2 * 8 * 16 * 4)
 
 
 def test_a_product_with_its_activation() -> None:
@@ -264,7 +264,7 @@ def test_further_operators(function: Any, inputs: tuple[torch.Tensor, ...], flop
 
 def test_an_embedding_with_a_largest_norm_scales_the_rows_that_are_looked_up() -> None:
     layer = nn.Embedding(10, 4, max_norm=1.0)
-    assert traced(layer, torch.tensor([1, 2, 2])).flops == 3 * (3 * 4)
+    assert trace_complete(layer, torch.tensor([1, 2, 2])).flops == 3 * (3 * 4)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_an_embedding_with_a_largest_norm_scales_the_rows_that_are_looked_up() -
 )
 def test_optimisers_in_one_operator(name: str, kwargs: dict[str, Any], per_element: int) -> None:
     weights = [meta(2, 3), meta(4)]
-    assert priced(getattr(aten, name).default, (weights, weights), None, **kwargs) == (0, 10 * per_element)
+    assert price(getattr(aten, name).default, (weights, weights), None, **kwargs) == (0, 10 * per_element)
 
 
 def formula(name: str) -> Any:

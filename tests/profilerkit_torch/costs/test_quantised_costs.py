@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import ones, traced
+from tiny import ones, trace_complete
 from torch import nn
 from torch.ao import quantization
 
@@ -25,7 +25,7 @@ def dynamic(layer: nn.Module, dtype: torch.dtype = torch.qint8) -> nn.Module:
 
 
 def counts(model: nn.Module, x: torch.Tensor) -> tuple[int, int]:
-    found = traced(model, x)
+    found = trace_complete(model, x)
     return found.macs, found.flops
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny import Call, cost, ones, traced
+from tiny import Call, cost, ones, trace_complete
 from torch import nn
 
 Function = Callable[..., Any]
@@ -40,13 +40,13 @@ def recurrent_cost(
 @pytest.mark.parametrize("bias", [False, True])
 def test_recurrent(kind: str, layers: int, bidirectional: bool, batch_first: bool, bias: bool) -> None:
     layer = getattr(nn, kind)(4, 6, layers, bidirectional=bidirectional, batch_first=batch_first, bias=bias)
-    found = traced(layer, ones(2, 7, 4))
+    found = trace_complete(layer, ones(2, 7, 4))
     assert (found.macs, found.flops) == recurrent_cost(kind, 4, 6, layers, 1 + bidirectional, 14, bias=bias)
 
 
 def test_lstm_by_hand() -> None:
     """Four gates of 6 units, 4 inputs and 6 states each, for 7 steps of 2 samples."""
-    assert traced(nn.LSTM(4, 6), ones(7, 2, 4)).macs == 4 * 6 * (4 + 6) * 7 * 2 == 3360
+    assert trace_complete(nn.LSTM(4, 6), ones(7, 2, 4)).macs == 4 * 6 * (4 + 6) * 7 * 2 == 3360
 
 
 def test_lstm_operator_by_operator() -> None:
@@ -63,20 +63,20 @@ def test_lstm_operator_by_operator() -> None:
     macs = 2 * 24 * (4 + 6)
     biases, sums, gates, states = 2 * 24 + 2 * 24, 2 * 24, 2 * 6 * 5, 2 * 6 * 4
     assert spelt == (macs, 2 * macs + biases + sums + gates + states) == (480, 960 + 96 + 48 + 60 + 48)
-    found = traced(nn.LSTM(4, 6), ones(7, 2, 4))
+    found = trace_complete(nn.LSTM(4, 6), ones(7, 2, 4))
     assert (found.macs, found.flops) == (7 * spelt[0], 7 * spelt[1])
 
 
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 def test_simple_recurrence_with_either_nonlinearity(nonlinearity: str) -> None:
-    found = traced(nn.RNN(4, 6, nonlinearity=nonlinearity), ones(7, 2, 4))
+    found = trace_complete(nn.RNN(4, 6, nonlinearity=nonlinearity), ones(7, 2, 4))
     assert (found.macs, found.flops) == recurrent_cost("RNN", 4, 6, 1, 1, 14)
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_lstm_with_projections(bidirectional: bool) -> None:
     layer = nn.LSTM(4, 6, 2, proj_size=3, bidirectional=bidirectional)
-    found = traced(layer, ones(7, 2, 4))
+    found = trace_complete(layer, ones(7, 2, 4))
     assert (found.macs, found.flops) == recurrent_cost("LSTM", 4, 6, 2, 1 + bidirectional, 14, proj=3)
 
 
@@ -86,11 +86,11 @@ def test_packed_sequences_count_their_own_steps_alone(kind: str) -> None:
         packed = nn.utils.rnn.pack_sequence([x[:5], x[:3], x[:1]])
         return self.layer(packed)[0].data
 
-    found = traced(Call(run, layer=getattr(nn, kind)(4, 6)), ones(5, 4))
+    found = trace_complete(Call(run, layer=getattr(nn, kind)(4, 6)), ones(5, 4))
     assert (found.macs, found.flops) == recurrent_cost(kind, 4, 6, 1, 1, 5 + 3 + 1)
 
 
 @pytest.mark.parametrize("kind", GATES)
 def test_recurrent_cells_have_the_same_macs_as_one_step(kind: str) -> None:
-    found = traced(getattr(nn, f"{kind}Cell")(4, 6), ones(2, 4))
+    found = trace_complete(getattr(nn, f"{kind}Cell")(4, 6), ones(2, 4))
     assert found.macs == recurrent_cost(kind, 4, 6, 1, 1, 2)[0]

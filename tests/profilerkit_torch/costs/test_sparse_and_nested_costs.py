@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny import Call, cost, ones, traced
+from tiny import Call, cost, ones, trace_complete
 from torch import nn
 
 pytestmark = pytest.mark.filterwarnings(
@@ -82,7 +82,7 @@ def test_what_is_made_of_a_sparse_tensor_inside_the_model_counts(case: str) -> N
 def test_a_sparse_weight_counts_as_a_sparse_input_does() -> None:
     model = Call(lambda self, x: self.weight @ x)
     model.register_buffer("weight", matrix(torch.sparse_csr))
-    found = traced(model, ones(4, 3))
+    found = trace_complete(model, ones(4, 3))
     assert found.macs == STORED * 3
     assert found.method == "a real run"
     assert "the shape of a sparse tensor does not tell how many elements it stores" in found.notes[-1]
@@ -110,7 +110,7 @@ def test_a_matrix_made_inside_the_model_counts_too() -> None:
         return torch.sparse_coo_tensor(edges, weights, (4, 4)) @ self.layer(x)
 
     model = Call(convolve, layer=nn.Linear(4, 3, bias=False))
-    found = traced(model, torch.tensor([[0, 1], [1, 2]]), ones(2), ones(4, 4))
+    found = trace_complete(model, torch.tensor([[0, 1], [1, 2]]), ones(2), ones(4, 4))
     assert found.macs == 4 * 4 * 3 + 2 * 3
 
 
@@ -125,7 +125,7 @@ def test_half_a_weight_is_half_the_work() -> None:
 NESTED = {"strided": torch.strided, "jagged": torch.jagged}
 
 
-def nested(layout: str) -> torch.Tensor:
+def make_nested(layout: str) -> torch.Tensor:
     """Two samples of three and five rows."""
     made: torch.Tensor = torch.nested.nested_tensor([ones(3, 4), ones(5, 4)], layout=NESTED[layout])
     return made
@@ -158,20 +158,20 @@ def skip_where_it_fails(layout: str, call: Callable[[], Any]) -> None:
 def test_a_nested_tensor_counts_the_elements_that_are_there(
     layout: str, function: Callable[..., Any], flops: int
 ) -> None:
-    skip_where_it_fails(layout, lambda: function(nested(layout)))
-    assert cost(function, nested(layout)) == (0, flops)
+    skip_where_it_fails(layout, lambda: function(make_nested(layout)))
+    assert cost(function, make_nested(layout)) == (0, flops)
 
 
 @pytest.mark.parametrize("layout", NESTED)
 def test_a_linear_layer_counts_the_rows_that_are_there(layout: str) -> None:
-    found = traced(nn.Linear(4, 6), nested(layout))
+    found = trace_complete(nn.Linear(4, 6), make_nested(layout))
     assert (found.macs, found.flops) == (8 * 4 * 6, 2 * 8 * 4 * 6 + 8 * 6)
 
 
 @pytest.mark.parametrize("layout", NESTED)
 def test_attention_counts_each_sample_by_its_own_length(layout: str) -> None:
-    skip_where_it_fails(layout, lambda: heads(nested(layout)))
-    found = cost(lambda x: F.scaled_dot_product_attention(*(heads(x),) * 3), nested(layout))
+    skip_where_it_fails(layout, lambda: heads(make_nested(layout)))
+    found = cost(lambda x: F.scaled_dot_product_attention(*(heads(x),) * 3), make_nested(layout))
     scores = 2 * (3 * 3 + 5 * 5)
     assert found[0] == scores * (2 + 2)
 
@@ -180,4 +180,4 @@ def test_a_nested_tensor_made_inside_the_model_counts_too() -> None:
     def pack(self: Any, x: torch.Tensor) -> Any:
         return torch.nested.to_padded_tensor(self.layer(torch.nested.as_nested_tensor([x, x[:2]])), 0.0)
 
-    assert traced(Call(pack, layer=nn.Linear(4, 6, bias=False)), ones(3, 4)).macs == (3 + 2) * 4 * 6
+    assert trace_complete(Call(pack, layer=nn.Linear(4, 6, bias=False)), ones(3, 4)).macs == (3 + 2) * 4 * 6

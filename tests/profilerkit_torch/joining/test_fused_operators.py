@@ -31,7 +31,7 @@ class Recurrent(nn.Module):
         return self.head(self.cells(x)[0])
 
 
-def joined(model: nn.Module, x: torch.Tensor, path: Path) -> JoinedProfile:
+def join_profile(model: nn.Module, x: torch.Tensor, path: Path) -> JoinedProfile:
     """Profile three passes and join them."""
     with torch.no_grad(), profiled(activities=[ProfilerActivity.CPU]) as made:
         for _ in range(3):
@@ -47,7 +47,7 @@ def rows(profile: JoinedProfile) -> dict[str, Any]:
 # torch 2.10 warns of a setting that nobody has set.
 @pytest.mark.filterwarnings("ignore:Warning. Profiler clears events:UserWarning")
 def test_an_encoder_on_its_fast_path_has_the_time_of_its_layers(tmp_path: Path) -> None:
-    profile = joined(encoder(), torch.zeros(2, 5, 8), tmp_path / "profile.json")
+    profile = join_profile(encoder(), torch.zeros(2, 5, 8), tmp_path / "profile.json")
     by_path = rows(profile)
     assert all(by_path[f"layers.{index}"]["own_seconds"] > 0 for index in (0, 1))
     assert by_path["layers.0.linear1"]["own_seconds"] == 0

@@ -25,7 +25,7 @@ def network() -> nn.Sequential:
     return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 
 
-def joined(trace: ChromeTrace, folder: Path, **options: object) -> JoinedProfile:
+def join_trace(trace: ChromeTrace, folder: Path, **options: object) -> JoinedProfile:
     given = {"input_shape": (4,), "batch_size": 3, **options}
     return profilerkit.join(trace.save(folder / "profile.json"), network(), **given)  # type: ignore[arg-type]
 
@@ -57,7 +57,7 @@ def cuda_pass(trace: ChromeTrace, begin: float, ranges: bool = True) -> None:
 def test_a_joined_profile_prints_its_table_and_has_whole_counts(tmp_path: Path) -> None:
     trace = ChromeTrace()
     cuda_pass(trace, 1000)
-    profile = joined(trace, tmp_path)
+    profile = join_trace(trace, tmp_path)
     assert repr(profile) == "<JoinedProfile 'Sequential', torch.profiler, 4 layers, 3 kernels>"
     assert str(profile) == profile.to_text()
     counts = [
@@ -70,7 +70,7 @@ def test_kernels_of_a_device_by_ranges(tmp_path: Path) -> None:
     trace = ChromeTrace()
     for begin in (1000, 2000):
         cuda_pass(trace, begin)
-    result = joined(trace, tmp_path)
+    result = join_trace(trace, tmp_path)
     assert seconds(result) == {"": 0, "0": 10, "1": 2, "2": 5}
     assert seconds(result, "seconds")[""] == 17
     assert {row["path"]: row["own_macs"] for row in result.layers} == {"": 0, **MACS}
@@ -86,13 +86,13 @@ def test_kernels_of_a_device_by_ranges(tmp_path: Path) -> None:
 def test_the_device_of_the_profile(tmp_path: Path) -> None:
     trace = ChromeTrace({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]})
     cuda_pass(trace, 1000)
-    result = joined(trace, tmp_path)
+    result = join_trace(trace, tmp_path)
     assert result.device is not None
     assert result.device.name == "h100-sxm"
     # 2 * 96 FLOPs at 66.9 TFLOP/s, in 10 µs.
     assert result.layers["0"]["mfu"] == pytest.approx(192 / 66.9e12 / 10e-6)
     trace.header["deviceProperties"][0]["name"] = "Abacus"
-    unknown = joined(trace, tmp_path)
+    unknown = join_trace(trace, tmp_path)
     assert unknown.device is None
     assert any("without a device to compare with: no device 'Abacus'" in note for note in unknown.notes)
 
@@ -100,7 +100,7 @@ def test_the_device_of_the_profile(tmp_path: Path) -> None:
 def test_more_than_the_device_can_do_is_never_silent(tmp_path: Path) -> None:
     trace = ChromeTrace()
     cuda_pass(trace, 1000)
-    result = joined(trace, tmp_path, device=SLOW)
+    result = join_trace(trace, tmp_path, device=SLOW)
     # 192 µs of products at the peak, in 10 µs; the ReLU moves 2 * 3 * 8 * 4 = 192 bytes in 2 µs.
     assert result.layers["0"]["mfu"] == pytest.approx(19.2)
     assert result.layers["1"]["roofline"] == pytest.approx(96)
@@ -119,7 +119,7 @@ def test_kernels_are_linked_by_the_operators_id_too(tmp_path: Path) -> None:
     external = trace.operator("aten::linear", 2, 19)
     trace.kernel("gemm", 100, 108, External_id=external)
     trace.kernel("lost", 110, 112)
-    result = joined(trace, tmp_path)
+    result = join_trace(trace, tmp_path)
     assert seconds(result)["0"] == 8
     assert [dict(row) for row in result.unattributed] == [
         {"kernel": "lost", "around": "no operator", "calls": 1, "seconds": pytest.approx(2e-6)}
@@ -136,7 +136,7 @@ def test_kernels_without_a_layer_are_named(tmp_path: Path) -> None:
     trace.launch(7, 1083, 1084)
     trace.kernel("vectorized add", 1300, 1303, correlation=7)
     trace.events = [event for event in trace.events if event["name"] != "profilerkit layer: "]
-    result = joined(trace, tmp_path)
+    result = join_trace(trace, tmp_path)
     (row,) = result.unattributed
     assert (row["kernel"], row["around"]) == ("vectorized add", "Optimizer.step#SGD.step")
     assert result.unattributed_seconds == pytest.approx(3e-6)
@@ -153,7 +153,7 @@ def test_operators_of_the_host_take_their_own_time(tmp_path: Path) -> None:
     trace.operator("aten::linear", 11, 39)  # 28, of which 20 are another's
     trace.operator("aten::addmm", 15, 35)
     trace.operator("aten::relu", 50, 53)  # in the model itself: no range of a layer around it
-    result = joined(trace, tmp_path)
+    result = join_trace(trace, tmp_path)
     assert seconds(result) == {"": 3, "0": 28, "1": 0, "2": 0}
     kernels = {(kernel.name, kernel.layer): round(kernel.seconds * 1e6) for kernel in result.recording.kernels}
     assert kernels == {("aten::linear", "0"): 8, ("aten::addmm", "0"): 20, ("aten::relu", ""): 3}
@@ -169,7 +169,7 @@ def test_layers_by_calls_of_modules(tmp_path: Path) -> None:
             start = begin + 10 + 20 * at
             trace.module(module, start, start + 15)
             trace.operator(f"aten::{operator}", start + 1, start + 3 + at)
-    result = joined(trace, tmp_path)
+    result = join_trace(trace, tmp_path)
     assert seconds(result) == {"": 0, "0": 2, "1": 3, "2": 4}
     assert len(result.recording.passes) == 2
     assert result.recording.by == "calls of modules"
@@ -183,7 +183,7 @@ def test_layers_by_the_order_of_operators(tmp_path: Path) -> None:
         trace.operator("aten::empty", begin + 8, begin + 9)
         trace.operator("aten::relu", begin + 10, begin + 12)
         trace.operator("aten::linear", begin + 15, begin + 20)
-    result = joined(trace, tmp_path)
+    result = join_trace(trace, tmp_path)
     assert seconds(result) == {"": 0, "0": 7, "1": 2, "2": 5}
     assert [(row["kernel"], row["calls"]) for row in result.unattributed] == [("aten::empty", 1)]
     assert len(result.recording.passes) == 3
@@ -201,7 +201,7 @@ def test_a_gradient_is_of_the_layer_that_made_its_node(tmp_path: Path) -> None:
         trace.operator(f"autograd::engine::evaluate_function: {name}", at, at + 10, thread=101, Sequence_number=number)
         trace.operator(name, at + 1, at + 9, thread=101, Sequence_number=number)
     trace.operator("autograd::engine::evaluate_function: AccumulateGrad", 151, 155, thread=101)
-    result = joined(trace, tmp_path)
+    result = join_trace(trace, tmp_path)
     assert result.phase == "training"
     assert seconds(result, "own_forward_seconds") == {"": 0, "0": 2, "1": 2, "2": 2}
     assert seconds(result, "own_backward_seconds") == {"": 0, "0": 14, "1": 10, "2": 10}
@@ -226,14 +226,14 @@ def test_passes_are_left_out(tmp_path: Path) -> None:
     cuda_pass(trace, 1000)
     cuda_pass(trace, 2000)
     trace.events[-1]["dur"] = 50  # the last kernel of the second pass
-    assert seconds(joined(trace, tmp_path))["2"] == (5 + 50) / 2
-    second = joined(trace, tmp_path, skip=1)
+    assert seconds(join_trace(trace, tmp_path))["2"] == (5 + 50) / 2
+    second = join_trace(trace, tmp_path, skip=1)
     assert seconds(second)["2"] == 50
     assert len(second.recording.passes) == 1
     with pytest.raises(ProfileFileError, match="skip=2: the profile has 2 passes; leave out fewer"):
-        joined(trace, tmp_path, skip=2)
+        join_trace(trace, tmp_path, skip=2)
     with pytest.raises(profilerkit.ArgumentError, match="skip=-1: give a number of passes from 0"):
-        joined(trace, tmp_path, skip=-1)
+        join_trace(trace, tmp_path, skip=-1)
 
 
 def test_a_slow_pass_is_named(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_slow_pass_is_named(tmp_path: Path) -> None:
         cuda_pass(trace, begin)
     trace.events[-1]["dur"] = 500
     slow = "pass 3 of 3 took 12.0 times the median of all passes: something may have interrupted it"
-    assert any(note.startswith(slow) for note in joined(trace, tmp_path).notes)
+    assert any(note.startswith(slow) for note in join_trace(trace, tmp_path).notes)
 
 
 def test_a_slow_first_pass_may_be_a_warm_up(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_slow_first_pass_may_be_a_warm_up(tmp_path: Path) -> None:
     for begin in (2000, 3000):
         cuda_pass(trace, begin)
     advice = "pass 1 of 3 took 12.0 times the median of all passes: if it was a warm-up pass, leave it out with"
-    assert any(note.startswith(advice) for note in joined(trace, tmp_path).notes)
+    assert any(note.startswith(advice) for note in join_trace(trace, tmp_path).notes)
 
 
 def test_other_models_are_refused(tmp_path: Path) -> None:
@@ -260,21 +260,21 @@ def test_other_models_are_refused(tmp_path: Path) -> None:
     ranges.layer("encoder.0", 0, 9)
     ranges.operator("aten::linear", 1, 3)
     with pytest.raises(ProfileFileError, match="another model: it has 1 layers .*'encoder.0'; the model's nearest are"):
-        joined(ranges, tmp_path)
+        join_trace(ranges, tmp_path)
     modules = ChromeTrace()
     modules.module("ResNet_0", 0, 9)
     modules.operator("aten::linear", 1, 3)
     with pytest.raises(ProfileFileError, match=r"calls of modules \(ResNet\), but none of a Sequential"):
-        joined(modules, tmp_path)
+        join_trace(modules, tmp_path)
     operators = ChromeTrace()
     operators.operator("aten::conv2d", 1, 3)
     with pytest.raises(ProfileFileError, match="0 of the 2 products that the model has in 1 passes are found"):
-        joined(operators, tmp_path)
+        join_trace(operators, tmp_path)
     silent = ChromeTrace()
     silent.layer("0", 0, 9)
     silent.operator("aten::conv2d", 1, 3)
     with pytest.raises(ProfileFileError, match="in the layers that it names, none of the model's products is found"):
-        joined(silent, tmp_path)
+        join_trace(silent, tmp_path)
 
 
 def test_other_shapes_are_refused(tmp_path: Path) -> None:
@@ -285,8 +285,8 @@ def test_other_shapes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ProfileFileError, match=r"aten::linear in '0' makes \(32, 8\) in the profile, \(3, 8\) in the trace"
     ):
-        joined(trace, tmp_path)
-    assert seconds(joined(trace, tmp_path, batch_size=32))["0"] == 17
+        join_trace(trace, tmp_path)
+    assert seconds(join_trace(trace, tmp_path, batch_size=32))["0"] == 17
 
 
 def test_profiles_without_operators_are_refused(tmp_path: Path) -> None:
@@ -294,17 +294,17 @@ def test_profiles_without_operators_are_refused(tmp_path: Path) -> None:
     trace.range("profilerkit pass", 0, 9)
     trace.kernel("gemm", 3, 5)
     with pytest.raises(ProfileFileError, match="has no operator, and 1 kernels; profile with activities="):
-        joined(trace, tmp_path)
+        join_trace(trace, tmp_path)
     empty = ChromeTrace({"schemaVersion": 1, "deviceProperties": []})
     with pytest.raises(ProfileFileError, match="has no operator, and no kernels"):
-        joined(empty, tmp_path)
+        join_trace(empty, tmp_path)
     outside = ChromeTrace()
     cuda_pass(outside, 1000)
     for event in outside.events:
         if event["cat"] == "kernel":
             event["args"]["correlation"] = -1
     with pytest.raises(ProfileFileError, match="none of the profile's time is that of a layer of the model"):
-        joined(outside, tmp_path)
+        join_trace(outside, tmp_path)
     late = ChromeTrace()
     late.range("profilerkit pass", 0, 9)
     late.layer("", 20, 30)
@@ -334,7 +334,7 @@ def test_what_the_script_noted_is_used(tmp_path: Path) -> None:
 def test_forms_and_files(tmp_path: Path) -> None:
     trace = ChromeTrace()
     cuda_pass(trace, 1000)
-    result = joined(trace, tmp_path)
+    result = join_trace(trace, tmp_path)
     result.save(tmp_path / "a.json")
     result.save(tmp_path / "a.txt")
     assert '"kind": "joined profile"' in (tmp_path / "a.json").read_text()

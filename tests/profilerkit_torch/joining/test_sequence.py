@@ -21,16 +21,16 @@ LONG = f"void at::native::kernel<{'lambda, ' * 400}>"
 def network() -> nn.Sequential:
     """Return blocks of a convolution, a batch norm and a ReLU: paths "0" to "11"."""
     return nn.Sequential(
-        *(each for _ in range(BLOCKS) for each in (nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4), nn.ReLU(inplace=True)))
+        *(item for _ in range(BLOCKS) for item in (nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4), nn.ReLU(inplace=True)))
     )
 
 
-def joined(trace: ChromeTrace, folder: Path, **options: object) -> JoinedProfile:
+def join_trace(trace: ChromeTrace, folder: Path, **options: object) -> JoinedProfile:
     profile = trace.save(folder / "profile.json")
     return profilerkit.join(profile, network(), input_shape=(4, 5, 5), batch_size=2, **options)  # type: ignore[arg-type]
 
 
-def launched(trace: ChromeTrace, names: tuple[str, ...], at: float, taken: float, kernel: str = "kernel") -> None:
+def launch(trace: ChromeTrace, names: tuple[str, ...], at: float, taken: float, kernel: str = "kernel") -> None:
     """Add nested operators of 8 µs, the innermost of which starts a kernel."""
     for depth, name in enumerate(names):
         trace.operator(name, at + depth, at + 8 - depth)
@@ -43,11 +43,11 @@ def cuda_pass(trace: ChromeTrace, begin: float, counters: bool = True) -> float:
     """Add a pass as torch has it on CUDA; return its end. Before 1.9, batch norms counted with ``aten::add``."""
     at = begin
     for block in range(BLOCKS):
-        launched(trace, ("aten::conv2d", "aten::convolution", "aten::cudnn_convolution"), at, 10 + block)
+        launch(trace, ("aten::conv2d", "aten::convolution", "aten::cudnn_convolution"), at, 10 + block)
         if counters:
             trace.operator("aten::add", at + 8.5, at + 9)
-        launched(trace, ("aten::batch_norm", "aten::_batch_norm_impl_index", "aten::cudnn_batch_norm"), at + 10, NORM)
-        launched(trace, ("aten::relu_", "aten::threshold_"), at + 20, RELU)
+        launch(trace, ("aten::batch_norm", "aten::_batch_norm_impl_index", "aten::cudnn_batch_norm"), at + 10, NORM)
+        launch(trace, ("aten::relu_", "aten::threshold_"), at + 20, RELU)
         at += 30
     return at
 
@@ -70,7 +70,7 @@ def test_kernels_of_cudnn_are_of_the_layers_that_the_trace_has_with_other_names(
     trace = ChromeTrace()
     end = cuda_pass(trace, 0, counters)
     cuda_pass(trace, end, counters)
-    result = joined(trace, tmp_path, training=training)
+    result = join_trace(trace, tmp_path, training=training)
     assert own(result) == EXPECTED
     assert len(result.recording.passes) == 2
     assert result.unattributed_share == 0
@@ -79,16 +79,16 @@ def test_kernels_of_cudnn_are_of_the_layers_that_the_trace_has_with_other_names(
 
 def test_what_makes_the_model_ready_is_no_pass(tmp_path: Path) -> None:
     trace = ChromeTrace()
-    launched(trace, ("aten::uniform_",), 0, 700)
-    launched(trace, ("aten::to", "aten::copy_"), 10, 300)
+    launch(trace, ("aten::uniform_",), 0, 700)
+    launch(trace, ("aten::to", "aten::copy_"), 10, 300)
     cuda_pass(trace, cuda_pass(trace, 1000))
-    result = joined(trace, tmp_path)
+    result = join_trace(trace, tmp_path)
     assert own(result) == EXPECTED
     assert result.unattributed_share == 0
     assert "2 kernels outside of the passes are left out; they took 1 ms" in result.notes
     # 110 µs from a pass's first operator to its last, whose kernel takes 1.
     assert result.recording.passes == pytest.approx((111e-6, 111e-6))
-    (pass_,) = joined(trace, tmp_path, skip=1).recording.passes
+    (pass_,) = join_trace(trace, tmp_path, skip=1).recording.passes
     assert pass_ == pytest.approx(111e-6)
 
 
@@ -97,11 +97,11 @@ def test_gradients_of_torch_1_8_have_no_layer_and_layers_no_rate(tmp_path: Path)
     trace = ChromeTrace()
     end = cuda_pass(trace, 0)
     for index in range(BLOCKS):
-        launched(trace, ("CudnnConvolutionBackward", "aten::convolution"), end + 10 * index, 9)
-        launched(trace, ("torch::autograd::AccumulateGrad", "aten::add_"), end + 200 + 10 * index, 1)
+        launch(trace, ("CudnnConvolutionBackward", "aten::convolution"), end + 10 * index, 9)
+        launch(trace, ("torch::autograd::AccumulateGrad", "aten::add_"), end + 200 + 10 * index, 1)
     for event in trace.events:
         event["cat"] = {"cpu_op": "Operator", "cuda_runtime": "Runtime", "kernel": "Kernel"}[event["cat"]]
-    result = joined(trace, tmp_path)
+    result = join_trace(trace, tmp_path)
     assert result.phase == "training"
     assert own(result) == EXPECTED
     assert set(own(result, "own_backward_seconds").values()) == {0}
@@ -120,8 +120,8 @@ def test_gradients_of_torch_1_8_have_no_layer_and_layers_no_rate(tmp_path: Path)
 def test_names_of_kernels_are_shown_in_part(tmp_path: Path) -> None:
     trace = ChromeTrace()
     end = cuda_pass(trace, 0)
-    launched(trace, ("aten::sort",), end, 5, LONG)
-    result = joined(trace, tmp_path)
+    launch(trace, ("aten::sort",), end, 5, LONG)
+    result = join_trace(trace, tmp_path)
     assert [row["kernel"] for row in result.unattributed] == [LONG]
     assert LONG[:59] in " ".join(result.to_text().split())
     assert LONG[:80] not in " ".join(result.to_text().split())

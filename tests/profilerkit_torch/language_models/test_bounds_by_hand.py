@@ -15,7 +15,7 @@ from tiny_language_models import skip_where_experts_ask_for_addresses
 
 from profilerkit import InputError, kv_bytes, llm
 from profilerkit.plugging.loaders import load_model
-from profilerkit_predict.language_models.checkpoints import READ_METHODS, stored_format
+from profilerkit_predict.language_models.checkpoints import READ_METHODS, read_format
 
 transformers = pytest.importorskip("transformers")
 WIDTH, WORDS, PROMPT = 32, 50, 12
@@ -116,11 +116,11 @@ def test_every_method_of_quantization_is_read_or_refused() -> None:
 
     for method in AUTO_QUANTIZATION_CONFIG_MAPPING:
         if method in READ_METHODS and method != "compressed-tensors":
-            assert stored_format({"quant_method": method}) is not None
+            assert read_format({"quant_method": method}) is not None
         else:
             message = f"weights are stored by '?{method}'?, whose bytes are not known here.*Give the format: weights="
             with pytest.raises(InputError, match=message):
-                stored_format({"quant_method": method})
+                read_format({"quant_method": method})
 
 
 def test_a_decoder_is_not_taken_for_an_encoder_decoder() -> None:

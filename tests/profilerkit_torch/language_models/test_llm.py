@@ -23,7 +23,7 @@ transformers = pytest.importorskip("transformers")
 TOKEN, HEAD, PAIR = 2 * (32 * 32 + 2 * 32 * 16 + 32 * 32 + 3 * 32 * 48), 32 * 40, 2 * 2 * 32
 
 
-def counted(report: Any) -> tuple[int, int]:
+def count_passes(report: Any) -> tuple[int, int]:
     return report.facts.prefill.macs, report.facts.decode.macs
 
 
@@ -33,7 +33,7 @@ def test_a_model_with_values_and_its_configuration_count_alike(attention: str) -
     expected = (10 * TOKEN + HEAD + 100 * PAIR, TOKEN + HEAD + 11 * PAIR)
     for subject in (model, tiny_config(attn_implementation=attention)):
         report: Any = llm(subject, prompt=10, new=4)
-        assert counted(report) == expected
+        assert count_passes(report) == expected
         assert report.facts.execution.attention == attention
         assert str(report.facts.execution).startswith(f"as written (transformers {transformers.__version__}")
 
@@ -74,10 +74,10 @@ def test_measured_tokens_stand_beside_the_prediction() -> None:
 
 
 def test_tokens_are_timed_one_by_one() -> None:
-    from profilerkit_torch.language_models.generation import generated
+    from profilerkit_torch.language_models.generation import generate
 
     times = iter(range(1000))
-    tokens = generated(tiny_llama(), 5, 3, 1, 2, clock=lambda: float(next(times)))
+    tokens = generate(tiny_llama(), 5, 3, 1, 2, clock=lambda: float(next(times)))
     assert tokens.runs == ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
 
 
@@ -137,7 +137,7 @@ NO_TEXT = "is not a model that generates text:"
 ENCODER = f"{NO_TEXT} it is an encoder, which has no cache and generates no tokens"
 
 
-def refused() -> list[tuple[str, Any, str]]:
+def list_refused() -> list[tuple[str, Any, str]]:
     bert = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     bert_config = transformers.BertConfig(**bert, intermediate_size=32)
     return [
@@ -172,9 +172,9 @@ def refused() -> list[tuple[str, Any, str]]:
     ]
 
 
-@pytest.mark.parametrize("index", range(8), ids=lambda index: refused()[index][0])
+@pytest.mark.parametrize("index", range(8), ids=lambda index: list_refused()[index][0])
 def test_what_is_refused_says_why(index: int) -> None:
-    _, call, message = refused()[index]
+    _, call, message = list_refused()[index]
     with pytest.raises(InputError) as caught:
         call()
     assert message in str(caught.value)

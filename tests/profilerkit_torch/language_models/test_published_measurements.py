@@ -27,18 +27,18 @@ def cells() -> list[list[str]]:
 
 
 def test_every_measurement_has_an_address_and_at_least_four_gpus_are_there() -> None:
-    assert len({each["device"] for each in CONTENT["measurements"]}) >= 4
+    assert len({item["device"] for item in CONTENT["measurements"]}) >= 4
     page = (ROOT / "docs" / "published-measurements.rst").read_text(encoding="utf-8")
-    for each in CONTENT["measurements"]:
-        address = CONTENT["sources"][each["source"]]["address"]
+    for item in CONTENT["measurements"]:
+        address = CONTENT["sources"][item["source"]]["address"]
         assert address.startswith("https://")
         assert address in page
 
 
 def test_published_numbers_become_seconds() -> None:
-    assert published.seconds_of({"published": "36 ms", "prompt": 2048}) == 0.036
-    assert published.seconds_of({"published": "50 tokens/s", "new": 100}) == 0.02
-    assert published.seconds_of({"published": "1000 tokens/s", "prompt": 512}) == 0.512
+    assert published.read_seconds({"published": "36 ms", "prompt": 2048}) == 0.036
+    assert published.read_seconds({"published": "50 tokens/s", "new": 100}) == 0.02
+    assert published.read_seconds({"published": "1000 tokens/s", "prompt": 512}) == 0.512
 
 
 def test_no_bound_is_above_a_measurement_and_the_page_has_the_table() -> None:

@@ -37,14 +37,14 @@ def configuration(kind: str) -> tuple[Any, int]:
     return getattr(transformers, name)(**SIZES, **more), windowed
 
 
-def attended(queries: range, window: int | None) -> int:
+def count_attended(queries: range, window: int | None) -> int:
     """Return the pairs of the queries at these positions: each sees itself and those before it, a window the last."""
     return sum(min(position + 1, window or position + 1) for position in queries)
 
 
 def pairs(windowed: int, queries: range) -> int:
     """Return the MACs of the pairs of one sequence: a product for the score, and one for the value, in each head."""
-    in_layers = windowed * attended(queries, WINDOW) + (LAYERS - windowed) * attended(queries, None)
+    in_layers = windowed * count_attended(queries, WINDOW) + (LAYERS - windowed) * count_attended(queries, None)
     return 2 * HEADS * HEAD * in_layers
 
 

@@ -21,7 +21,7 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Sequential(nn.Identity(), nn.Linear(4, 2)))
 
 
-def planted(monkeypatch: pytest.MonkeyPatch, overhead: Overhead, times: int) -> list[int]:
+def plant(monkeypatch: pytest.MonkeyPatch, overhead: Overhead, times: int) -> list[int]:
     """Have so many calibrations return an overhead, and every one after them a tenth of a microsecond for all."""
     made: list[int] = []
 
@@ -29,7 +29,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, overhead: Overhead, times: int) -> 
         made.append(len(made))
         return Overhead(overhead.inside, overhead.outside, overhead.hook) if len(made) <= times else small()
 
-    monkeypatch.setattr(timer, "measured_overhead", calibration)
+    monkeypatch.setattr(timer, "measure_overhead", calibration)
     return made
 
 
@@ -40,7 +40,7 @@ def small() -> Overhead:
 @pytest.mark.parametrize("overhead", [Overhead(hook=0.5), Overhead(inside=0.5), Overhead(outside=0.5)])
 def test_no_time_becomes_zero_and_the_report_says_so(monkeypatch: pytest.MonkeyPatch, overhead: Overhead) -> None:
     """Half a second for a hook or a call, in layers of microseconds: more than each of their times, in every try."""
-    planted(monkeypatch, overhead, times=1000)
+    plant(monkeypatch, overhead, times=1000)
     report = profile(network(), X, metrics="layer_times", passes=3)
     table = report["layer_times"]
     assert all(row["own_forward_seconds"] > 0 for row in table)
@@ -54,7 +54,7 @@ def test_no_time_becomes_zero_and_the_report_says_so(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("overhead", [Overhead(hook=0.5), Overhead(inside=0.5, outside=0.5)])
 def test_it_is_made_again(monkeypatch: pytest.MonkeyPatch, overhead: Overhead) -> None:
-    made = planted(monkeypatch, overhead, times=1)
+    made = plant(monkeypatch, overhead, times=1)
     with layer_times(network()) as timed:
         timed.layers[0][1](X).sum().backward()
     table = timed.table
@@ -66,7 +66,7 @@ def test_it_is_made_again(monkeypatch: pytest.MonkeyPatch, overhead: Overhead) -
 
 
 def test_given_overheads_are_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = planted(monkeypatch, small(), times=1000)
+    made = plant(monkeypatch, small(), times=1000)
     model = network()
     with timer.TorchLayerTimer(model, clock=HostClock(), overhead=Overhead(inside=0.5)) as timed:
         model(X)
@@ -78,4 +78,4 @@ def test_one_disturbed_calibration_of_three_decides_nothing(monkeypatch: pytest.
     calls, hooks = iter([(1e-7, 2e-7), (3e-4, 3e-4), (2e-7, 1e-7)]), iter([3e-4, 1e-6, 0.0])
     monkeypatch.setattr(recorder, "_overhead_of_calls", lambda clock, rounds: next(calls))
     monkeypatch.setattr(recorder, "_overhead_of_hooks", lambda clock, rounds: next(hooks))
-    assert recorder.measured_overhead(HostClock()) == Overhead(2e-7, 2e-7, 1e-6)
+    assert recorder.measure_overhead(HostClock()) == Overhead(2e-7, 2e-7, 1e-6)

@@ -10,7 +10,7 @@ import torch
 from tiny import Call
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-from waiting import CLOCK, Busy, X, seconds, timed, timer_of, wait
+from waiting import CLOCK, Busy, X, make_timer, seconds, time_steps, wait
 
 from profilerkit_torch import layer_times
 from profilerkit_torch.layer_timing.clocks import HostClock
@@ -25,7 +25,7 @@ def test_parents_are_their_children_and_their_own() -> None:
         return self.second(x)  # type: ignore[no-any-return]
 
     block = Call(work, first=Busy(1, 10), second=Busy(2, 20))
-    table = timed(nn.Sequential(block, Busy(4, 40)))
+    table = time_steps(nn.Sequential(block, Busy(4, 40)))
     assert seconds(table, "forward_seconds") == {"": 7.5, "0": 3.5, "0.first": 1, "0.second": 2, "1": 4}
     assert seconds(table, "backward_seconds") == {"": 70.25, "0": 30.25, "0.first": 10, "0.second": 20, "1": 40}
     assert seconds(table, "own_forward_seconds") == {"": 0, "0": 0.5, "0.first": 1, "0.second": 2, "1": 4}
@@ -35,7 +35,7 @@ def test_parents_are_their_children_and_their_own() -> None:
 
 def test_several_passes_are_samples() -> None:
     model: Any = nn.Sequential(Busy(1, 10))
-    with timer_of(model) as timer:
+    with make_timer(model) as timer:
         for taken in (1.0, 5.0, 2.0):
             model[0].seconds = taken, 10 * taken
             model(X).sum().backward()
@@ -63,7 +63,7 @@ def test_only_the_last_passes_are_kept() -> None:
 
 def test_operations_in_place() -> None:
     model = nn.Sequential(Busy(1, 10), nn.ReLU(inplace=True), Busy(2, 20), nn.Dropout(0.0, inplace=True))
-    table = timed(model)
+    table = time_steps(model)
     assert seconds(table, "forward_seconds") == {"": 3, "0": 1, "1": 0, "2": 2, "3": 0}
     assert seconds(table, "backward_seconds") == {"": 30, "0": 10, "1": 0, "2": 20, "3": 0}
 
@@ -80,7 +80,7 @@ def test_outputs_of_any_shape() -> None:
         return Output(self.a(x), None, ({"b": self.b(x)}, {}))
 
     model = Call(work, a=Busy(1, 10), b=Call(lambda self, x: {"only": self.c(x)}["only"], c=Busy(2, 20)))
-    table = timed(model, use=lambda output: (output.logits + output.more[0]["b"]).sum())
+    table = time_steps(model, use=lambda output: (output.logits + output.more[0]["b"]).sum())
     assert seconds(table, "forward_seconds") == {"": 3, "a": 1, "b": 2, "b.c": 2}
     assert seconds(table, "backward_seconds") == {"": 30, "a": 10, "b": 20, "b.c": 20}
 
@@ -97,7 +97,7 @@ def test_what_modules_keep_leads_to_their_graph_too() -> None:
             return self.expert(x)  # type: ignore[no-any-return]
 
     model = Balanced()
-    table = timed(model, use=lambda output: (output + model.balance + model.losses[0]).sum())
+    table = time_steps(model, use=lambda output: (output + model.balance + model.losses[0]).sum())
     assert seconds(table, "backward_seconds") == {"": 40, "gate": 20, "expert": 20}
 
 
@@ -110,7 +110,9 @@ def test_a_shared_layer_has_a_row_for_each_path_and_a_sample_for_each_call() -> 
         self.layer.seconds = 3, 30
         return self.layer(x)  # type: ignore[no-any-return]
 
-    table = timed(nn.Sequential(Call(twice, layer=shared), Call(lambda self, x: self.tied(x), tied=shared)), runs=2)
+    table = time_steps(
+        nn.Sequential(Call(twice, layer=shared), Call(lambda self, x: self.tied(x), tied=shared)), runs=2
+    )
     assert {row["path"]: row["calls"] for row in table} == {"": 1, "0": 1, "0.layer": 2, "1": 1, "1.tied": 1}
     assert seconds(table, "forward_seconds") == {"": 7, "0": 4, "0.layer": 4, "1": 3, "1.tied": 3}
     assert seconds(table, "backward_seconds") == {"": 70, "0": 40, "0.layer": 40, "1": 30, "1.tied": 30}
@@ -134,7 +136,7 @@ def test_what_a_checkpoint_runs_again_is_backward_time(reentrant: bool, last: fl
 
     inner = nn.Sequential(Busy(1, 10), nn.Tanh(), Busy(2, 20))
     model = nn.Sequential(Busy(4, 40), Call(work, inner=inner))
-    table = timed(model)
+    table = time_steps(model)
     leaves: dict[str, float] = {"0": 4, "1.inner.0": 1, "1.inner.1": 0, "1.inner.2": 2}
     assert seconds(table, "forward_seconds") == {"": 7, "1": 3, "1.inner": 3, **leaves}
     leaves = {"0": 40, "1.inner.0": 11, "1.inner.1": 0, "1.inner.2": last}
@@ -146,7 +148,7 @@ def test_what_runs_again_counts_for_the_call_that_it_was() -> None:
     def work(self: Any, x: torch.Tensor) -> torch.Tensor:
         return self.a(checkpoint(self.a, x, use_reentrant=True))  # type: ignore[no-any-return]
 
-    table = timed(nn.Sequential(Busy(0, 0), Call(work, a=Busy(1, 10))))
+    table = time_steps(nn.Sequential(Busy(0, 0), Call(work, a=Busy(1, 10))))
     assert [row["backward_seconds"] for row in table.iterations if row["path"] == "1.a"] == [11, 10]
 
 
@@ -162,7 +164,7 @@ def test_registering_hooks_is_nobodys_time(monkeypatch: pytest.MonkeyPatch) -> N
     def work(self: Any, x: torch.Tensor) -> torch.Tensor:
         return checkpoint(self.a, x, use_reentrant=True)  # type: ignore[no-any-return]
 
-    table = timed(nn.Sequential(Busy(2, 20), Call(work, a=Busy(1, 10))))
+    table = time_steps(nn.Sequential(Busy(2, 20), Call(work, a=Busy(1, 10))))
     assert (table[""]["forward_seconds"], table[""]["backward_seconds"]) == (3, 31)
 
 
@@ -171,7 +173,7 @@ def test_a_node_that_outlives_its_graph_is_hooked_once() -> None:
     model = Busy(1, 10)
     node: Any = model.weight.expand_as(model.weight).grad_fn
     (held, _), *_ = node.next_functions
-    with timer_of(model, Overhead(hook=0.25)) as timer:
+    with make_timer(model, Overhead(hook=0.25)) as timer:
         for _ in range(3):
             model(X).sum().backward()
     taken = [run.calls[0].backward.added for run in timer.runs()]
@@ -185,7 +187,7 @@ def test_a_node_that_outlives_its_graph_is_hooked_once() -> None:
 def test_frozen_layers_have_no_backward_time() -> None:
     model = nn.Sequential(Busy(1, 10), Busy(2, 20), Busy(4, 40))
     model[0].requires_grad_(False)
-    table = timed(model)
+    table = time_steps(model)
     assert seconds(table, "backward_seconds") == {"": 60, "0": 0, "1": 20, "2": 40}
     frozen = "it has no backward pass: its weights are frozen, and nothing before it needs a gradient"
     assert [row["missing"] for row in table] == ["", frozen, "", ""]
@@ -193,7 +195,7 @@ def test_frozen_layers_have_no_backward_time() -> None:
 
 def test_without_a_backward_pass_there_are_no_backward_times() -> None:
     model = nn.Sequential(Busy(1, 10))
-    with timer_of(model) as timer, torch.no_grad():
+    with make_timer(model) as timer, torch.no_grad():
         model(X)
     assert [row["backward_seconds"] for row in timer.table] == [None, None]
     assert timer.table[""]["missing"] == "no backward pass came through it"
@@ -205,7 +207,7 @@ def test_without_a_backward_pass_there_are_no_backward_times() -> None:
 def test_an_input_with_a_gradient_and_what_came_before_it() -> None:
     before, model = Busy(100, 1000), nn.Sequential(Busy(1, 10))
     leaf = X.clone().requires_grad_()
-    with timer_of(model) as timer:
+    with make_timer(model) as timer:
         wait(model(before(leaf)), 7.0, 8.0).sum().backward()
     assert seconds(timer.table, "forward_seconds") == {"": 1, "0": 1}
     assert seconds(timer.table, "backward_seconds") == {"": 10, "0": 10}
@@ -214,7 +216,7 @@ def test_an_input_with_a_gradient_and_what_came_before_it() -> None:
 
 def test_what_lies_between_two_passes_of_one_backward_pass_is_nobodys() -> None:
     model = nn.Sequential(Busy(1, 10), Busy(2, 20))
-    with timer_of(model) as timer:
+    with make_timer(model) as timer:
         losses = [wait(model(X), 0.0, 500.0).sum() for _ in range(2)]
         (losses[0] + losses[1]).backward()
     assert timer.table.samples("", "backward_seconds") == (30, 30)
@@ -223,7 +225,7 @@ def test_what_lies_between_two_passes_of_one_backward_pass_is_nobodys() -> None:
 
 def test_layers_called_without_the_model() -> None:
     model = nn.Sequential(Busy(1, 10), Busy(2, 20))
-    with timer_of(model) as timer:
+    with make_timer(model) as timer:
         for _ in range(2):
             wait(model[1](wait(model[0](X), 50.0, 500.0)), 50.0, 500.0).sum().backward()
     assert {row["path"]: row["calls"] for row in timer.table} == {"": 0, "0": 1, "1": 1}
@@ -233,7 +235,7 @@ def test_layers_called_without_the_model() -> None:
 
 def test_a_second_backward_pass_through_one_graph_adds_to_the_first() -> None:
     model = Busy(1, 10)
-    with timer_of(model) as timer:
+    with make_timer(model) as timer:
         loss = model(X).sum()
         loss.backward(retain_graph=True)
         loss.backward()
@@ -242,7 +244,7 @@ def test_a_second_backward_pass_through_one_graph_adds_to_the_first() -> None:
 
 def test_gradients_of_inputs_alone() -> None:
     model, x = Busy(1, 10), X.clone().requires_grad_()
-    with timer_of(model) as timer:
+    with make_timer(model) as timer:
         torch.autograd.grad(model(x).sum(), x)
     assert timer.table[""]["backward_seconds"] == 10
     assert model.weight.grad is None
@@ -255,7 +257,7 @@ def test_views_written_to_later() -> None:
         return self.b(y[:1])  # type: ignore[no-any-return]
 
     model = Call(work, a=Busy(1, 10), b=Call(lambda self, x: wait(x, 2, 20)))
-    assert seconds(timed(model), "backward_seconds") == {"": 30, "a": 10, "b": 20}
+    assert seconds(time_steps(model), "backward_seconds") == {"": 30, "a": 10, "b": 20}
 
 
 def test_hooks_of_the_users_run_and_count_in_their_layer() -> None:
@@ -272,7 +274,7 @@ def test_hooks_of_the_users_run_and_count_in_their_layer() -> None:
 
     model[1].register_forward_pre_hook(before)
     model[1].register_forward_hook(after)
-    table = timed(model)
+    table = time_steps(model)
     assert seen == ["before", "after"]
     assert seconds(table, "forward_seconds") == {"": 3.75, "0": 1, "1": 2.75}
     assert seconds(table, "backward_seconds") == {"": 35, "0": 10, "1": 25}
@@ -282,7 +284,7 @@ def test_overhead_is_taken_out_and_said() -> None:
     def work(self: Any, x: torch.Tensor) -> torch.Tensor:
         return self.b(self.a(wait(x, 1, 0)))  # type: ignore[no-any-return]
 
-    with timer_of(Call(work, a=Busy(1, 10), b=Busy(2, 20)), Overhead(inside=0.125, outside=0.25, hook=0.5)) as timer:
+    with make_timer(Call(work, a=Busy(1, 10), b=Busy(2, 20)), Overhead(inside=0.125, outside=0.25, hook=0.5)) as timer:
         timer.layers[0][1](X)
     assert seconds(timer.table, "own_forward_seconds") == {"": 0.375, "a": 0.875, "b": 1.875}
     assert seconds(timer.table, "overhead_seconds") == {"": 0.625, "a": 0.125, "b": 0.125}

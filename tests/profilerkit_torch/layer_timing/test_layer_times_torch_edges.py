@@ -11,12 +11,12 @@ import pytest
 import torch
 from tiny import Call
 from torch import nn
-from waiting import CLOCK, Busy, X, fail_backward, seconds, timed, timer_of
+from waiting import CLOCK, Busy, X, fail_backward, make_timer, seconds, time_steps
 
 from profilerkit_torch import layer_times
 from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, clock_for
 from profilerkit_torch.layer_timing.timer import TorchLayerTimer
-from profilerkit_torch.layer_timing.unseen import unseen_layers
+from profilerkit_torch.layer_timing.unseen import find_unseen_layers
 
 
 def test_a_pass_that_raises_is_left_out_and_its_error_goes_on() -> None:
@@ -27,7 +27,7 @@ def test_a_pass_that_raises_is_left_out_and_its_error_goes_on() -> None:
         return y  # type: ignore[no-any-return]
 
     model: Any = Call(work, a=Busy(1, 10))
-    with timer_of(model) as timer:
+    with make_timer(model) as timer:
         for model.fails in (False, True, False):
             try:
                 model(X).sum().backward()
@@ -44,7 +44,7 @@ def test_a_pass_that_raises_is_left_out_and_its_error_goes_on() -> None:
 def test_a_backward_pass_that_raises_is_left_out() -> None:
     model: Any = Call(lambda self, x: self.b(fail_backward(self.a(x)) if self.fails else self.a(x)))
     model.a, model.b = Busy(1, 10), Busy(2, 20)
-    with timer_of(model) as timer:
+    with make_timer(model) as timer:
         for model.fails in (False, True, False):
             try:
                 model(X).sum().backward()
@@ -64,7 +64,7 @@ def test_gradients_computed_inside_a_layer_are_forward_time_of_it() -> None:
             (gradient,) = torch.autograd.grad(self.inner(y).sum(), y)
         return gradient
 
-    table = timed(nn.Sequential(Call(energy, inner=Busy(1, 10)), Busy(2, 20)))
+    table = time_steps(nn.Sequential(Call(energy, inner=Busy(1, 10)), Busy(2, 20)))
     assert seconds(table, "forward_seconds") == {"": 13, "0": 11, "0.inner": 1, "1": 2}
     assert seconds(table, "backward_seconds") == {"": 20, "0": 0, "0.inner": 0, "1": 20}
 
@@ -76,7 +76,7 @@ def test_layers_in_another_thread_are_said() -> None:
         thread.join()
         return self.main(x)  # type: ignore[no-any-return]
 
-    table = timed(Call(work, side=Busy(1, 10), main=Busy(2, 20)))
+    table = time_steps(Call(work, side=Busy(1, 10), main=Busy(2, 20)))
     assert table["side"]["missing"] == "it was called in another thread too, where it is not timed"
     assert table["main"]["missing"] == ""
     assert table[""]["forward_seconds"] == 3, "the model waits for it"
@@ -85,7 +85,7 @@ def test_layers_in_another_thread_are_said() -> None:
 def test_what_is_not_called_is_said() -> None:
     attention = nn.MultiheadAttention(4, 2)
     x = torch.ones(3, 1, 4)
-    table = timed(Call(lambda self, x: self.attention(x, x, x)[0], attention=attention), x)
+    table = time_steps(Call(lambda self, x: self.attention(x, x, x)[0], attention=attention), x)
     assert table["attention.out_proj"]["calls"] == 0
     assert "it was not called; where its weights are used, the layer around it has" in str(
         table["attention.out_proj"]["missing"]
@@ -123,10 +123,10 @@ def test_inside_what_is_compiled_single_layers_are_not_told_apart(how: str) -> N
 
 def test_copies_in_threads_of_data_parallel_are_not_told_apart() -> None:
     parallel = nn.DataParallel(nn.Sequential(nn.ReLU()))
-    assert unseen_layers(parallel) == {}, "without two devices it calls the module itself"
+    assert find_unseen_layers(parallel) == {}, "without two devices it calls the module itself"
     parallel.device_ids = [0, 1]
     reason = "it runs as a copy in the threads of DataParallel, which has the time: single layers are not told apart"
-    assert [words.startswith(reason) for words in unseen_layers(parallel).values()] == [True, True]
+    assert [words.startswith(reason) for words in find_unseen_layers(parallel).values()] == [True, True]
 
 
 class Event:
@@ -192,8 +192,8 @@ def test_a_timer_made_where_nothing_has_a_gradient(mode: Any) -> None:
 
 def test_a_timer_inside_a_timer() -> None:
     model = nn.Sequential(Busy(1, 10), Busy(2, 20))
-    with timer_of(model) as outer:
-        with timer_of(model[1]) as inner:
+    with make_timer(model) as outer:
+        with make_timer(model[1]) as inner:
             model(X).sum().backward()
         model(X).sum().backward()
     assert outer.table.samples("1", "backward_seconds") == (20, 20)

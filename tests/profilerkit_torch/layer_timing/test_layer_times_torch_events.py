@@ -10,7 +10,7 @@ import torch
 from profilerkit_torch.layer_timing import clocks as layer_clocks
 from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, clock_for
 from profilerkit_torch.layer_timing.overhead import Overhead
-from profilerkit_torch.layer_timing.recorder import measured_overhead
+from profilerkit_torch.layer_timing.recorder import measure_overhead
 from profilerkit_torch.layer_timing.timeline import Accumulation, Kind, Node, TimedRun, Timeline, inclusive
 
 
@@ -23,7 +23,7 @@ ROOT, FIRST, SECOND = 0, 1, 2
 LAYERS = [("", Layer()), ("a", A), ("b", B), ("b.a", A)]
 
 
-def followed(*events: tuple[Kind, Any, float, int], overhead: Overhead | None = None) -> Timeline:
+def follow_events(*events: tuple[Kind, Any, float, int], overhead: Overhead | None = None) -> Timeline:
     timeline = Timeline(LAYERS, overhead or Overhead())
     timeline.advance(events)
     return timeline
@@ -34,7 +34,7 @@ def seconds(run: TimedRun) -> dict[tuple[str, int], tuple[float, float]]:
 
 
 def test_time_belongs_to_the_innermost_call() -> None:
-    (run,) = followed(
+    (run,) = follow_events(
         (Kind.ENTER, ROOT, 0, 0),
         (Kind.ENTER, FIRST, 1, 0),
         (Kind.LEAVE, False, 3, 0),
@@ -51,16 +51,16 @@ def test_time_belongs_to_the_innermost_call() -> None:
 def test_a_time_is_never_nothing_because_of_what_is_taken_out() -> None:
     """Of the root's 1 second 2 + 3 cannot have been added: it keeps it, and nothing is taken out of it."""
     events = ((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, FIRST, 1, 0), (Kind.LEAVE, False, 9, 0), (Kind.LEAVE, False, 9, 0))
-    (run,) = followed(*events, overhead=Overhead(inside=2, outside=3)).runs
+    (run,) = follow_events(*events, overhead=Overhead(inside=2, outside=3)).runs
     assert seconds(run) == {("", 0): (1, 0), ("a", 0): (6, 0)}
-    assert [(each.is_doubtful, each.added, each.taken_out) for each in (call.forward for call in run.calls)] == [
+    assert [(item.is_doubtful, item.added, item.taken_out) for item in (call.forward for call in run.calls)] == [
         (True, 5, 0),
         (False, 2, 2),
     ]
 
 
 def test_nodes_belong_to_the_call_in_which_they_were_made() -> None:
-    timeline = followed(
+    timeline = follow_events(
         (Kind.ENTER, ROOT, 0, 5),
         (Kind.ENTER, FIRST, 0, 7),
         (Kind.LEAVE, False, 0, 9),
@@ -75,7 +75,7 @@ def test_nodes_belong_to_the_call_in_which_they_were_made() -> None:
 
 def test_a_gradient_is_added_for_the_layer_that_owns_the_weight() -> None:
     """Or the nearest one around it that was called; the model where the weight is nobody's."""
-    timeline = followed((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, SECOND, 0, 0), (Kind.LEAVE, False, 0, 0))
+    timeline = follow_events((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, SECOND, 0, 0), (Kind.LEAVE, False, 0, 0))
     timeline.advance([(Kind.LEAVE, False, 0, 0)])
     for moment, paths in enumerate([("b",), ("b.a",), ("c.d", "b"), ()]):
         timeline.advance([(Kind.STARTS, Accumulation(paths), 10 * moment, 1)])
@@ -85,12 +85,12 @@ def test_a_gradient_is_added_for_the_layer_that_owns_the_weight() -> None:
 
 
 def test_a_gradient_that_is_added_before_any_pass_is_nobodys() -> None:
-    timeline = followed((Kind.STARTS, Accumulation(("a",)), 0, 1), (Kind.OVER, None, 5, 1))
+    timeline = follow_events((Kind.STARTS, Accumulation(("a",)), 0, 1), (Kind.OVER, None, 5, 1))
     assert list(timeline.runs) == []
 
 
 def test_a_backward_pass_that_raised_inside_a_call_ends_with_it() -> None:
-    timeline = followed((Kind.ENTER, ROOT, 0, 0), (Kind.LEAVE, False, 1, 0))
+    timeline = follow_events((Kind.ENTER, ROOT, 0, 0), (Kind.LEAVE, False, 1, 0))
     (first,) = timeline.runs
     timeline.advance(
         [
@@ -106,7 +106,7 @@ def test_a_backward_pass_that_raised_inside_a_call_ends_with_it() -> None:
 
 def test_backward_passes_inside_one_another() -> None:
     """The inner one is over without a word where it raises; the outer one's next node says so."""
-    timeline = followed((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, FIRST, 0, 0), (Kind.LEAVE, False, 0, 0))
+    timeline = follow_events((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, FIRST, 0, 0), (Kind.LEAVE, False, 0, 0))
     timeline.advance([(Kind.LEAVE, False, 0, 0)])
     (run,) = timeline.runs
     whole, inner = run.calls
@@ -125,7 +125,7 @@ def test_backward_passes_inside_one_another() -> None:
 
 
 def test_a_layer_run_in_a_backward_pass_that_the_pass_never_called() -> None:
-    timeline = followed((Kind.ENTER, ROOT, 0, 0), (Kind.LEAVE, False, 0, 0))
+    timeline = follow_events((Kind.ENTER, ROOT, 0, 0), (Kind.LEAVE, False, 0, 0))
     (run,) = timeline.runs
     timeline.advance(
         [
@@ -154,7 +154,7 @@ def test_a_layer_run_in_a_backward_pass_that_the_pass_never_called() -> None:
     ],
 )
 def test_which_call_a_checkpoint_makes_again(node: int, made: bool, expected: list[int]) -> None:
-    timeline = followed((Kind.ENTER, ROOT, 0, 0))
+    timeline = follow_events((Kind.ENTER, ROOT, 0, 0))
     for number in (10, 20, 30):
         timeline.advance([(Kind.ENTER, FIRST, 0, number), (Kind.LEAVE, False, 0, number)])
     timeline.advance([(Kind.LEAVE, False, 0, 40)])
@@ -169,7 +169,7 @@ def test_which_call_a_checkpoint_makes_again(node: int, made: bool, expected: li
 
 
 def test_every_node_that_runs_layers_begins_at_its_first() -> None:
-    timeline = followed((Kind.ENTER, ROOT, 0, 0))
+    timeline = follow_events((Kind.ENTER, ROOT, 0, 0))
     for number in (10, 20):
         timeline.advance([(Kind.ENTER, FIRST, 0, number), (Kind.LEAVE, False, 0, number)])
     timeline.advance([(Kind.LEAVE, False, 0, 40)])
@@ -188,11 +188,11 @@ def test_every_node_that_runs_layers_begins_at_its_first() -> None:
 
 
 def test_an_end_without_a_beginning_is_nothing() -> None:
-    assert list(followed((Kind.LEAVE, False, 0, 0)).runs) == []
+    assert list(follow_events((Kind.LEAVE, False, 0, 0)).runs) == []
 
 
 def test_what_the_recorder_does_itself_is_nobodys() -> None:
-    timeline = followed((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, FIRST, 0, 0), (Kind.LEAVE, False, 0, 0))
+    timeline = follow_events((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, FIRST, 0, 0), (Kind.LEAVE, False, 0, 0))
     timeline.advance([(Kind.LEAVE, False, 0, 0), (Kind.SKIP, None, 7, 0)])
     (run,) = timeline.runs
     timeline.advance(
@@ -219,7 +219,7 @@ def test_one_device_tells_its_own_time_where_it_can(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(layer_clocks, "EventClock", Told)
     assert isinstance(clock_for([device, device, torch.device("cpu")]), Told)
-    assert measured_overhead(clock_for([device])) is None
+    assert measure_overhead(clock_for([device])) is None
 
     class Untold(EventClock):
         def read(self) -> Any:
@@ -230,4 +230,4 @@ def test_one_device_tells_its_own_time_where_it_can(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_clock_that_stands_still_has_no_overhead() -> None:
-    assert measured_overhead(HostClock(lambda: 1.0)) == Overhead(0, 0, 0)
+    assert measure_overhead(HostClock(lambda: 1.0)) == Overhead(0, 0, 0)

@@ -29,7 +29,7 @@ BACKEND = TorchBackend()
 X = torch.ones(4, 8)
 
 
-def table_of(model: nn.Module, *args: Any, **options: Any) -> LayerTimeTable:
+def make_table(model: nn.Module, *args: Any, **options: Any) -> LayerTimeTable:
     return layer_time_table(BACKEND.layer_times(model, ModelInputs(*args), **{"passes": 2, **options}))
 
 
@@ -74,7 +74,7 @@ class Sleeper(nn.Module):
 def test_known_sleeps_are_found_again() -> None:
     """Within 2 ms of a sleep as long as it really was, in one pass at least: this machine may be in use."""
     model = nn.Sequential(nn.Sequential(Sleeper(0.03, 0.04), nn.ReLU(inplace=True)), Sleeper(0.05, 0.02))
-    table = table_of(model, X, passes=5)
+    table = make_table(model, X, passes=5)
     for path, forward, backward in (("0", 0.03, 0.04), ("0.0", 0.03, 0.04), ("1", 0.05, 0.02)):
         for seconds, direction in ((forward, "forward_seconds"), (backward, "backward_seconds")):
             beyond = [measured - slept for measured in table.samples(path, direction) for slept in _SLEPT[seconds]]
@@ -87,7 +87,7 @@ def test_known_sleeps_are_found_again() -> None:
 
 def test_every_layer_of_a_resnet_with_operations_in_place_has_both_times() -> None:
     model = resnet18()
-    table = table_of(model, torch.randn(2, 3, 32, 32))
+    table = make_table(model, torch.randn(2, 3, 32, 32))
     assert without_times(table) == [
         row["path"] for row in table if row["path"].endswith("downsample") and row["is_leaf"]
     ]
@@ -132,7 +132,7 @@ def test_the_whole_model_takes_what_the_backward_call_takes(name: str) -> None:
 
 def test_every_layer_of_a_transformer_that_returns_a_dataclass_has_both_times() -> None:
     model, tokens = bert(hidden_size=32, length=8, batch_size=2)
-    table = table_of(model, tokens)
+    table = make_table(model, tokens)
     uncalled = [row["path"] for row in table if row["is_leaf"] and row["calls"] == 0]
     assert without_times(table) == uncalled
     assert all(row["missing"] for row in table if row["path"] in uncalled)
@@ -140,7 +140,7 @@ def test_every_layer_of_a_transformer_that_returns_a_dataclass_has_both_times() 
 
 
 def test_every_path_of_a_shared_layer_has_both_times() -> None:
-    table = table_of(with_a_shared_layer(8), X)
+    table = make_table(with_a_shared_layer(8), X)
     assert [row["path"] for row in table] == ["", "0", "1", "2", "2.0", "2.1"]
     assert without_times(table) == []
 
@@ -153,10 +153,10 @@ def test_the_modes_are_inference_and_a_training_step() -> None:
         return self.linear(x)  # type: ignore[no-any-return]
 
     model = Call(work, linear=nn.Linear(8, 8)).eval()
-    table_of(model, X)
+    make_table(model, X)
     assert set(seen) == {(False, False), (True, True)}
     seen.clear()
-    assert table_of(model, X, backward=False)[""]["backward_seconds"] is None
+    assert make_table(model, X, backward=False)[""]["backward_seconds"] is None
     assert set(seen) == {(False, False)}
 
 
@@ -181,16 +181,16 @@ def test_an_output_without_a_gradient_makes_the_table_partial() -> None:
 
 def test_errors_say_what_to_do() -> None:
     with pytest.raises(InputError, match="passes=0: at least one pass is needed to time anything"):
-        table_of(nn.Linear(8, 2), X, passes=0)
+        make_table(nn.Linear(8, 2), X, passes=0)
     with pytest.raises(WithoutValuesError, match="lazy parameters"):
-        table_of(nn.LazyLinear(2), X)
+        make_table(nn.LazyLinear(2), X)
     single = nn.Sequential(nn.Linear(8, 2), nn.BatchNorm1d(2))
     words = "the model runs, but its training step raised ValueError: Expected more than 1 value .*; use backward=False"
     with pytest.raises(ModelFailedError, match=words):
-        table_of(single, torch.ones(1, 8))
-    assert table_of(single, torch.ones(1, 8), backward=False)[""]["forward_seconds"] > 0
+        make_table(single, torch.ones(1, 8))
+    assert make_table(single, torch.ones(1, 8), backward=False)[""]["forward_seconds"] > 0
     with pytest.raises(ModelFailedError):
-        table_of(single, torch.ones(1, 3))
+        make_table(single, torch.ones(1, 3))
 
 
 def test_a_profiler_times_what_its_users_code_runs() -> None:
@@ -205,7 +205,7 @@ def test_a_profiler_times_what_its_users_code_runs() -> None:
     assert [row["type"] for row in timer.table] == ["Tanh"]
 
 
-def state_of(model: nn.Module) -> Any:
+def copy_state(model: nn.Module) -> Any:
     tensors = [(name, id(tensor), tensor.clone()) for name, tensor in model.state_dict(keep_vars=True).items()]
     modules = [
         (id(module), type(module), module.training, {key: id(value) for key, value in module.__dict__.items()})
@@ -243,19 +243,19 @@ def test_the_model_comes_back(where: str) -> None:
     fails = {"nowhere": lambda self: False, "for inference": lambda self: not self.training}
     model = model_with_state(fails.get(where, lambda self: self.training)).eval()
     x = X.clone()
-    before = state_of(model)
+    before = copy_state(model)
     with nullcontext() if where == "nowhere" else pytest.raises(ModelFailedError, match="half-way"):
-        table_of(model, x)
-    assert same(before, state_of(model))
+        make_table(model, x)
+    assert same(before, copy_state(model))
     assert torch.equal(x, X), "an operation in place may not write to the caller's input"
 
 
 def test_the_model_comes_back_where_its_gradient_fails() -> None:
     model = nn.Sequential(model_with_state(), Call(lambda self, x: fail_backward(x)))
-    before = state_of(model)
+    before = copy_state(model)
     with pytest.raises(ModelFailedError, match="its training step raised ArithmeticError: on the way back; use"):
-        table_of(model, X)
-    assert same(before, state_of(model))
+        make_table(model, X)
+    assert same(before, copy_state(model))
 
 
 def test_a_block_leaves_nothing_but_what_it_did() -> None:

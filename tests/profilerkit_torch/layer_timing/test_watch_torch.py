@@ -76,7 +76,7 @@ def test_several_calls_of_a_step_are_added_up() -> None:
 
 def test_only_the_given_optimizer_counts() -> None:
     model, other = Busy(1, 10), Busy(1, 1)
-    mine, theirs = (SlowSGD(each.parameters(), lr=0.1) for each in (model, other))
+    mine, theirs = (SlowSGD(item.parameters(), lr=0.1) for item in (model, other))
     for given, seconds in ((mine, 7), (None, 14)):
         watched = watch_by_clock(model, given, 0)
         with watched:
@@ -112,7 +112,7 @@ def network() -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def trained(optimizer_class: type[torch.optim.Optimizer], at_step: Any) -> tuple[list[Any], Any, Watch | None]:
+def train_network(optimizer_class: type[torch.optim.Optimizer], at_step: Any) -> tuple[list[Any], Any, Watch | None]:
     """Return everything that a run leaves: weights, buffers, gradients, the optimizer's state and random numbers."""
     torch.manual_seed(1)
     model = network()
@@ -136,8 +136,8 @@ def trained(optimizer_class: type[torch.optim.Optimizer], at_step: Any) -> tuple
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
 def test_the_run_is_bitwise_that_of_an_unwatched_one(optimizer: type[torch.optim.Optimizer]) -> None:
     random.seed(3)
-    plain, *_ = trained(optimizer, None)
-    observed, model, watched = trained(optimizer, (0, 2, 3, 4))
+    plain, *_ = train_network(optimizer, None)
+    observed, model, watched = train_network(optimizer, (0, 2, 3, 4))
     assert watched is not None and len(watched.steps.steps) == 4
     assert observed[:2] == plain[:2]
     for ours, theirs in zip(observed[2:], plain[2:], strict=True):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import Call, ones, traced
+from tiny import Call, ones, trace_complete
 from torch import nn
 
 from profilerkit_torch import Cost, register_op_cost
@@ -66,7 +66,7 @@ class Linear4bit(nn.Linear):
 
 @pytest.mark.parametrize("storage", [torch.uint8, torch.bfloat16])
 def test_4_bit_parameters_count_as_what_they_stand_for(storage: torch.dtype) -> None:
-    found = traced(Linear4bit(storage), x())
+    found = trace_complete(Linear4bit(storage), x())
     assert found.total_params == WEIGHTS + OUT
     assert found.size_bytes == WEIGHTS // 2 + OUT * 4 + STATE
     assert found.memory.weight_bytes == found.size_bytes
@@ -90,14 +90,14 @@ def test_a_kernel_on_packed_weights_counts_by_its_formula() -> None:
 
     with scoped_costs():
         register_op_cost("packedkit::gemv_4bit", lambda x, packed, shape, *, out: Cost.of_macs(x.numel * shape[0]))
-        assert traced(Kernel(), x()).macs == MACS
+        assert trace_complete(Kernel(), x()).macs == MACS
 
 
 def test_8_bit_parameters_keep_a_scale_for_each_row() -> None:
     layer = nn.Linear(IN, OUT, bias=False)
     layer.weight = nn.Parameter(torch.zeros(OUT, IN, dtype=torch.int8), requires_grad=False)
     layer.weight.__dict__.update(CB=layer.weight.data, SCB=ones(OUT))
-    found = traced(Call(lambda self, x: x @ self.layer.weight.to(x.dtype).t(), layer=layer), x())
+    found = trace_complete(Call(lambda self, x: x @ self.layer.weight.to(x.dtype).t(), layer=layer), x())
     assert (found.total_params, found.trainable_params) == (WEIGHTS, 0)
     assert found.size_bytes == WEIGHTS + OUT * 4  # CB is the weight itself
     assert found.macs == MACS
@@ -126,7 +126,7 @@ class PackedLinear(nn.Module):
 @pytest.mark.parametrize("features", [("in_features", "out_features"), ("infeatures", "outfeatures")])
 @pytest.mark.parametrize("bias", [True, False])
 def test_buffers_that_stand_for_a_weight_are_parameters(features: tuple[str, str], bias: bool) -> None:
-    found = traced(PackedLinear(features, bias), x())
+    found = trace_complete(PackedLinear(features, bias), x())
     assert (found.total_params, found.trainable_params) == (WEIGHTS + bias * OUT, 0)
     beside = (IN // 32) * (OUT // 8) * 4 + (IN // 32) * OUT * 2
     assert found.size_bytes == WEIGHTS // 2 + beside + bias * OUT * 2
@@ -137,7 +137,7 @@ def test_buffers_that_stand_for_a_weight_are_parameters(features: tuple[str, str
 def test_buffers_of_layers_that_say_no_sizes_stay_buffers() -> None:
     layer = nn.Module()
     layer.register_buffer("qweight", torch.zeros(4, 4, dtype=torch.int32))
-    found = traced(Call(lambda self, x: x, layer=layer), x())
+    found = trace_complete(Call(lambda self, x: x, layer=layer), x())
     assert (found.total_params, found.size_bytes) == (0, 64)
 
 
@@ -181,7 +181,7 @@ def test_tensors_that_wrap_others_have_their_own_count_and_the_others_bytes(colu
     layer.weight = nn.Parameter(wrapped, requires_grad=False)
     if dtype.is_floating_point:  # which torch cannot multiply by floats
         layer.forward = lambda input: input @ ones(IN, OUT) + layer.bias  # type: ignore[method-assign]
-    found = traced(layer, x())
+    found = trace_complete(layer, x())
     assert found.total_params == WEIGHTS + OUT
     assert found.size_bytes == OUT * columns + OUT * 4 + OUT * 4
     assert found.macs == MACS
@@ -194,7 +194,7 @@ def test_narrow_floats_take_their_bytes_and_two_may_share_one() -> None:
     pairs = getattr(torch, "float4_e2m1fn_x2", None)  # torch 2.8 and newer
     if pairs is not None:
         layer.pairs = nn.Parameter(torch.empty(10, dtype=pairs), requires_grad=False)
-    found = traced(Call(lambda self, x: x, layer=layer), x())
+    found = trace_complete(Call(lambda self, x: x, layer=layer), x())
     assert found.total_params == 10 + 10 + 10 + (20 if pairs else 0)
     assert found.size_bytes == 10 * 2 + 10 * 1 + 10 * 8 + (10 if pairs else 0)
 
@@ -206,7 +206,7 @@ def test_layers_that_torch_quantises_keep_their_counts() -> None:
     model.qconfig = torch.ao.quantization.default_qconfig  # type: ignore[assignment]
     prepared = torch.ao.quantization.prepare(model)
     prepared(ones(1, 3, 4, 4))
-    found = traced(torch.ao.quantization.convert(prepared), ones(1, 3, 4, 4))
+    found = trace_complete(torch.ao.quantization.convert(prepared), ones(1, 3, 4, 4))
     weights, biases = 8 * 3 * 9 + 5 * 32, 8 + 5
     assert found.total_params == weights + biases
     settings = 4 * 4 + 4 * 8  # scale and zero point of the stub (float, int64) and of the two layers, as numbers
@@ -217,7 +217,7 @@ def test_layers_that_torch_quantises_keep_their_counts() -> None:
 @OLD_QUANTISATION
 def test_recurrent_layers_that_torch_quantises_keep_their_counts() -> None:
     layer = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.LSTM(6, 4)), {nn.LSTM})
-    found = traced(Call(lambda self, x: self.layer(x)[0], layer=layer), ones(3, 2, 6))
+    found = trace_complete(Call(lambda self, x: self.layer(x)[0], layer=layer), ones(3, 2, 6))
     weights, biases = 4 * 4 * (6 + 4), 2 * 4 * 4
     assert found.total_params == weights + biases
     assert found.size_bytes == weights + 4 * biases

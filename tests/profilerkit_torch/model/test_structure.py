@@ -13,13 +13,13 @@ from torch import nn
 from torch.nn.utils import parametrize
 
 from profilerkit_torch import ComputeComplexity, TorchProfiler
-from profilerkit_torch.model.structure import structure_of
+from profilerkit_torch.model.structure import read_structure
 
 CHANGES_OF = StructureChanges(
     TorchProfiler,
     lambda text: [{"none": "tanh", "zeros": "circular", "nearest": "bilinear"}.get(text, f"{text}?")],
 )
-profiler_of, counts = CHANGES_OF.profiler_of, CHANGES_OF.counts
+profiler_of, counts = CHANGES_OF.make_profiler, CHANGES_OF.counts
 
 
 #: Every family of torch.nn that has attributes, with inputs.
@@ -99,11 +99,11 @@ class Net(nn.Module):
         return x
 
 
-def _patched(net: Net) -> None:
+def _patch(net: Net) -> None:
     net.body.forward = lambda input: input @ input.mT @ input  # type: ignore[method-assign]
 
 
-def _hooked(net: Net) -> None:
+def _hook(net: Net) -> None:
     net.body.register_forward_hook(lambda module, args, output: output.softmax(-1))
 
 
@@ -112,7 +112,7 @@ def _frozen_class(net: Net) -> None:
     net.act.dim = -1  # type: ignore[assignment]
 
 
-def _widened(net: Net) -> None:
+def _widen(net: Net) -> None:
     net.body.weight.data = torch.zeros(16, 8)
     net.body.bias.data = torch.zeros(16)
     net.repeats[:] = [1]
@@ -128,10 +128,10 @@ CHANGES: dict[str, Callable[[Net], Any]] = {
     "a module replaced in the registry": lambda net: net._modules.__setitem__("act", nn.GELU()),
     "a list changed in place": lambda net: net.repeats.append(2),
     "an attribute of an object": lambda net: setattr(net.config, "again", 3),
-    "forward patched on an instance": _patched,
-    "a hook": _hooked,
+    "forward patched on an instance": _patch,
+    "a hook": _hook,
     "the class of a module": _frozen_class,
-    "a parameter's data": _widened,
+    "a parameter's data": _widen,
     "a parameter removed": lambda net: setattr(net.body, "bias", None),
     "a parametrization": lambda net: parametrize.register_parametrization(net.body, "weight", _Squared()),
     "a dtype": lambda net: net.double(),
@@ -147,7 +147,7 @@ def test_a_change_of_structure(change: str) -> None:
 GLOBAL = {"again": 1}
 
 
-def _closing(held: dict[str, int]) -> type[nn.Module]:
+def _close_over(held: dict[str, int]) -> type[nn.Module]:
     def again() -> int:
         return held["again"]
 
@@ -157,7 +157,7 @@ def _closing(held: dict[str, int]) -> type[nn.Module]:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             for _ in range(held["again"] * self.number * self.static() * self.through):
                 x = x.softmax(-1)
-            return _repeated(x)
+            return _repeat(x)
 
         static = staticmethod(again)
         through = property(lambda self: again())
@@ -165,13 +165,13 @@ def _closing(held: dict[str, int]) -> type[nn.Module]:
     return Read
 
 
-def _repeated(x: torch.Tensor) -> torch.Tensor:
+def _repeat(x: torch.Tensor) -> torch.Tensor:
     for _ in range(GLOBAL["again"]):
         x = x + 1
     return x
 
 
-def _replaced(net: nn.Module) -> None:
+def _replace(net: nn.Module) -> None:
     type(net).forward = lambda self, x: x.softmax(-1) @ x.mT
 
 
@@ -179,7 +179,7 @@ OF_CODE: dict[str, Callable[[nn.Module, dict[str, int]], Any]] = {
     "an attribute of the class": lambda net, held: setattr(type(net), "number", 2),
     "a variable that methods close over": lambda net, held: held.update(again=2),
     "a global variable of a function": lambda net, held: GLOBAL.update(again=2),
-    "a method of the class": lambda net, held: _replaced(net),
+    "a method of the class": lambda net, held: _replace(net),
 }
 
 
@@ -188,7 +188,7 @@ OF_CODE: dict[str, Callable[[nn.Module, dict[str, int]], Any]] = {
 def test_a_change_of_what_the_code_reads(change: str, inherits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(GLOBAL, "again", 1)
     held = {"again": 1}
-    kind = _closing(held)
+    kind = _close_over(held)
     model = type("Inherits", (kind,), {})() if inherits else kind()
     CHANGES_OF.assert_noticed(nn.Sequential(model), torch.zeros(8, 8), lambda net: OF_CODE[change](net[0], held))
 
@@ -308,15 +308,15 @@ def test_what_did_not_change_is_remembered() -> None:
 
 def test_training_flags_count_where_they_differ() -> None:
     net = nn.Sequential(nn.Dropout(), nn.BatchNorm1d(4))
-    before = structure_of(net, flags=False)
+    before = read_structure(net, flags=False)
     net.eval()
-    assert structure_of(net, flags=False) == before
+    assert read_structure(net, flags=False) == before
     net[1].train()
-    assert structure_of(net, flags=False) != before
+    assert read_structure(net, flags=False) != before
 
 
 def test_a_structure_is_one_walk() -> None:
     """Counted in values written down: linear in the modules, and no more than some dozens for each."""
-    lengths = [len(structure_of(nn.Sequential(*(nn.Conv2d(3, 3, 3) for _ in range(n))))) for n in (100, 200, 400)]
+    lengths = [len(read_structure(nn.Sequential(*(nn.Conv2d(3, 3, 3) for _ in range(n))))) for n in (100, 200, 400)]
     assert lengths[2] - lengths[1] == 2 * (lengths[1] - lengths[0])
     assert lengths[0] < 100 * 200

@@ -66,24 +66,24 @@ def with_first(wrap: Callable[[nn.Module], Any]) -> nn.Module:
     return model
 
 
-def compiled_in_place(model: nn.Module) -> nn.Module:
+def compile_in_place(model: nn.Module) -> nn.Module:
     model.compile(backend="eager")
     return model
 
 
-def compiled(model: nn.Module) -> Any:
+def compile_model(model: nn.Module) -> Any:
     return torch.compile(model, backend="eager")
 
 
 WRAPPED: dict[str, Callable[[], nn.Module]] = {
-    "compiled": lambda: compiled(net()),
-    "compiled block": lambda: with_first(compiled),
-    "compiled in place": lambda: compiled_in_place(net()),
-    "block compiled in place": lambda: with_first(compiled_in_place),
-    "compiled twice": lambda: compiled(with_first(compiled)),
+    "compiled": lambda: compile_model(net()),
+    "compiled block": lambda: with_first(compile_model),
+    "compiled in place": lambda: compile_in_place(net()),
+    "block compiled in place": lambda: with_first(compile_in_place),
+    "compiled twice": lambda: compile_model(with_first(compile_model)),
     "data parallel": lambda: nn.DataParallel(net()),
     "data parallel block": lambda: with_first(nn.DataParallel),
-    "compiled data parallel": lambda: compiled(nn.DataParallel(net())),
+    "compiled data parallel": lambda: compile_model(nn.DataParallel(net())),
 }
 
 #: Of these, the model that the user gave is a compiled one, which a trace notes.
@@ -135,7 +135,7 @@ def test_a_wrapped_model_comes_back_untouched(name: str) -> None:
 
 
 def test_a_report_calls_the_model_what_it_is() -> None:
-    report = profile(compiled(nn.DataParallel(Block())), x(), metrics=["macs"])
+    report = profile(compile_model(nn.DataParallel(Block())), x(), metrics=["macs"])
     assert (report.name, report["macs"]) == ("Block", 2 * LINEAR)
     assert report.model_type.endswith("OptimizedModule")
 
@@ -151,7 +151,7 @@ def test_a_function_gets_the_wrapper_it_was_written_for() -> None:
     status = profile(parallel, x(), call=wrong, metrics=["macs"]).status("macs")
     assert "AttributeError: 'DataParallel' object has no attribute 'twice'" in status.missing[0]
     assert "given to wrong" in status.missing[0]
-    report = profile(compiled(Block()), x(), call=lambda model, x: model.twice(x), metrics=["macs"])
+    report = profile(compile_model(Block()), x(), call=lambda model, x: model.twice(x), metrics=["macs"])
     assert report["macs"] == 2 * 2 * LINEAR
 
 
@@ -272,7 +272,7 @@ def test_a_graph_module_keeps_the_layers_that_it_has() -> None:
     ]
 
 
-def exported(model: nn.Module | None = None, **kwargs: Any) -> torch.export.ExportedProgram:
+def export_net(model: nn.Module | None = None, **kwargs: Any) -> torch.export.ExportedProgram:
     return torch.export.export(net() if model is None else model, (x(),), **{"strict": False, **kwargs})
 
 
@@ -284,17 +284,17 @@ def test_a_program_that_torch_cannot_bring_into_layers_says_what_to_do(monkeypat
 
     monkeypatch.setattr(torch.export, "unflatten", refuse)
     with pytest.raises(InputError, match=r"Child module is not a descendant\. Export the model with strict=False"):
-        BACKEND.opened(exported())
+        BACKEND.open_model(export_net())
 
 
-def saved_and_loaded() -> torch.export.ExportedProgram:
+def save_and_load() -> torch.export.ExportedProgram:
     file = io.BytesIO()
-    torch.export.save(exported(), file)
+    torch.export.save(export_net(), file)
     file.seek(0)
     return torch.export.load(file)
 
 
-@pytest.mark.parametrize("make", [exported, saved_and_loaded])
+@pytest.mark.parametrize("make", [export_net, save_and_load])
 def test_an_exported_program_has_the_layers_of_its_model(make: Callable[[], torch.export.ExportedProgram]) -> None:
     program = make()
     report = profile(program, x(), metrics=["macs", "total_params", "model_size", "trace", "execution_time"])
@@ -307,9 +307,9 @@ def test_an_exported_program_has_the_layers_of_its_model(make: Callable[[], torc
 
 
 def test_an_exported_program_is_neither_changed_nor_copied() -> None:
-    program = exported()
+    program = export_net()
     facts, before = dict(program.graph_module.meta), {name: id(value) for name, value in program.state_dict.items()}
-    opened = BACKEND.opened(program)
+    opened = BACKEND.open_model(program)
     pointers = {parameter.data_ptr() for parameter in opened.parameters()}
     assert pointers == {value.data_ptr() for value in program.state_dict.values()}
     trace(opened, x())
@@ -319,11 +319,11 @@ def test_an_exported_program_is_neither_changed_nor_copied() -> None:
 
 
 def test_a_program_with_a_free_batch_takes_any_and_another_says_what_it_takes() -> None:
-    free = exported(dynamic_shapes=({0: torch.export.Dim("batch", min=1)},))
+    free = export_net(dynamic_shapes=({0: torch.export.Dim("batch", min=1)},))
     assert profile(free, x(), batch_size=5, metrics=["macs"])["macs"] == 5 * 4 * 64
-    failed = BACKEND.trace(BACKEND.opened(exported()), ModelInputs(ones(3, 8)))
+    failed = BACKEND.trace(BACKEND.open_model(export_net()), ModelInputs(ones(3, 8)))
     assert "to be equal to 2, but got 3" in str(failed.failure)
-    wrong = profile(exported(), ones(2, 5), metrics=["macs"]).status("macs")
+    wrong = profile(export_net(), ones(2, 5), metrics=["macs"]).status("macs")
     assert "to be equal to 8, but got 5" in wrong.missing[0]
     assert "it was called with ModelInputs(Tensor(2, 5))" in wrong.missing[0]
 
@@ -368,20 +368,20 @@ def test_a_program_says_which_inputs_it_takes(
 
 def test_a_program_whose_layers_are_called_twice_counts_each_call() -> None:
     shared = nn.Linear(8, 8, bias=False)
-    program = exported(Call(lambda self, x: self.a(self.a(x)) @ self.a.weight, a=shared))
+    program = export_net(Call(lambda self, x: self.a(self.a(x)) @ self.a.weight, a=shared))
     report = profile(program, x(), metrics=["macs", "total_params", "trace"])
     assert (report["macs"], report["total_params"]) == (3 * LINEAR, 64)
     assert sum(row["own_macs"] for row in report["trace"].table) == 3 * LINEAR
 
 
 def test_buffers_of_a_program_are_buffers() -> None:
-    program = exported(nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)).eval())
+    program = export_net(nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)).eval())
     report = profile(program, x(), metrics=["total_params", "model_size"])
     assert report["total_params"] == 64 + 8 + 16
     assert report["model_size"] == (64 + 8 + 16 + 16) * 4 + 8
 
 
 def test_programs_are_the_backends_too() -> None:
-    assert TorchBackend().accepts(exported())
+    assert TorchBackend().accepts(export_net())
     with pytest.raises(TypeError, match="the torch backend cannot profile a function; give it a model of its own"):
         profile(lambda x: x, x(), backend="torch")

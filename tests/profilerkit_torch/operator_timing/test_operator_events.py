@@ -6,7 +6,7 @@ from profilerkit_torch.operator_timing.events import Event, EventKind, OperatorL
 FREE = frozenset({"aten::view", "aten::t"})
 
 
-def range_of(kind: EventKind, name: str, start: float, end: float, thread: int = 1) -> Event:
+def make_range(kind: EventKind, name: str, start: float, end: float, thread: int = 1) -> Event:
     return Event(kind, name, thread, start, end)
 
 
@@ -18,7 +18,7 @@ def node(name: str, start: float, end: float, number: int, thread: int = 1) -> E
     return Event(EventKind.NODE, name, thread, start, end, number, 1)
 
 
-def added(phase: str, *passes: list[Event], on_device: bool = False) -> OperatorTimes:
+def add_up(phase: str, *passes: list[Event], on_device: bool = False) -> OperatorTimes:
     ledger = OperatorLedger(phase, on_device, FREE.__contains__)
     for events in passes:
         ledger.add(events)
@@ -26,17 +26,17 @@ def added(phase: str, *passes: list[Event], on_device: bool = False) -> Operator
 
 
 def rows(times: OperatorTimes) -> dict[tuple[str, str], OperatorTime]:
-    return {(each.operator, each.layer): each for each in times.operators}
+    return {(one_op.operator, one_op.layer): one_op for one_op in times.operators}
 
 
 def kernels(row: OperatorTime) -> dict[str, tuple[int, tuple[float, ...]]]:
-    return {each.name: (each.calls, each.seconds) for each in row.kernels}
+    return {kernel.name: (kernel.calls, kernel.seconds) for kernel in row.kernels}
 
 
 FORWARD = [
-    range_of(EventKind.PASS, "pass", 0, 100),
-    range_of(EventKind.LAYER, "", 10, 90),
-    range_of(EventKind.LAYER, "fc", 20, 60),
+    make_range(EventKind.PASS, "pass", 0, 100),
+    make_range(EventKind.LAYER, "", 10, 90),
+    make_range(EventKind.LAYER, "fc", 20, 60),
     op("aten::linear", 22, 52, number=5),
     op("aten::t", 24, 28, number=5),
     op("aten::addmm", 30, 50, number=6),
@@ -46,7 +46,7 @@ FORWARD = [
 
 
 def test_seconds_are_those_of_an_operator_with_what_it_called() -> None:
-    times = added("forward", FORWARD)
+    times = add_up("forward", FORWARD)
     found = rows(times)
     assert {key: row.seconds for key, row in found.items()} == {
         ("aten::linear", "fc"): (30,),
@@ -55,13 +55,13 @@ def test_seconds_are_those_of_an_operator_with_what_it_called() -> None:
     linear = found["aten::linear", "fc"]
     assert kernels(linear) == {"aten::linear": (1, (6,)), "aten::t": (1, (4,)), "aten::addmm": (1, (20,))}
     inside = (CalledOperator("aten::t", is_free=True), CalledOperator("aten::addmm"))
-    assert [each for _, each in linear.called or ()] == [CalledOperator("aten::linear", inside)]
+    assert [item for _, item in linear.called or ()] == [CalledOperator("aten::linear", inside)]
     assert times.whole == {"forward": (100,)}
     assert times.layers == {"forward": frozenset({"", "fc"})}
 
 
 def test_every_second_of_an_operator_is_somebodys_once() -> None:
-    found = added("forward", FORWARD).operators
+    found = add_up("forward", FORWARD).operators
     assert sum(row.seconds[0] for row in found) == 40
     assert sum(kernel.seconds[0] for row in found for kernel in row.kernels) == 40
 
@@ -83,7 +83,7 @@ STEP = [
 
 
 def test_a_node_belongs_where_the_operator_ran_that_made_it() -> None:
-    times = added("backward", STEP)
+    times = add_up("backward", STEP)
     assert {key: row.seconds[0] for key, row in rows(times).items()} == {
         ("ReluBackward0", ""): 20,
         ("aten::threshold_backward", ""): 10,
@@ -101,81 +101,81 @@ def test_a_node_belongs_where_the_operator_ran_that_made_it() -> None:
 
 
 def test_the_way_forward_of_a_step_is_left_out_backward_and_the_other_way_round() -> None:
-    assert ("aten::linear", "fc") not in rows(added("backward", STEP))
-    assert rows(added("forward", STEP)).keys() == rows(added("forward", FORWARD)).keys()
+    assert ("aten::linear", "fc") not in rows(add_up("backward", STEP))
+    assert rows(add_up("forward", STEP)).keys() == rows(add_up("forward", FORWARD)).keys()
 
 
 def test_a_node_made_after_the_operator_began_is_still_its() -> None:
     """An operator can make several nodes: the second has a number under which no operator began."""
     events = [
-        range_of(EventKind.PASS, "pass", 0, 100),
-        range_of(EventKind.LAYER, "", 1, 50),
-        range_of(EventKind.LAYER, "a", 2, 20),
+        make_range(EventKind.PASS, "pass", 0, 100),
+        make_range(EventKind.LAYER, "", 1, 50),
+        make_range(EventKind.LAYER, "a", 2, 20),
         op("aten::copy_", 3, 10, number=40),
-        range_of(EventKind.LAYER, "b", 21, 40),
+        make_range(EventKind.LAYER, "b", 21, 40),
         op("aten::relu", 22, 30, number=42),
         node("CopySlices", 60, 70, number=41),
     ]
-    assert rows(added("backward", events)).keys() == {("CopySlices", "a")}
+    assert rows(add_up("backward", events)).keys() == {("CopySlices", "a")}
 
 
 def test_an_operator_that_makes_no_node_does_not_take_the_next_ones() -> None:
     events = [
-        range_of(EventKind.PASS, "pass", 0, 100),
-        range_of(EventKind.LAYER, "", 1, 50),
+        make_range(EventKind.PASS, "pass", 0, 100),
+        make_range(EventKind.LAYER, "", 1, 50),
         op("aten::size", 2, 3, number=40),
-        range_of(EventKind.LAYER, "b", 21, 40),
+        make_range(EventKind.LAYER, "b", 21, 40),
         op("aten::relu", 22, 30, number=40),
         node("ReluBackward0", 60, 70, number=40),
     ]
-    assert rows(added("backward", events)).keys() == {("ReluBackward0", "b")}
+    assert rows(add_up("backward", events)).keys() == {("ReluBackward0", "b")}
 
 
 def test_layers_that_a_checkpoint_runs_again_keep_their_time_backward() -> None:
     events = [
-        range_of(EventKind.PASS, "pass", 0, 200),
-        range_of(EventKind.LAYER, "", 1, 50),
+        make_range(EventKind.PASS, "pass", 0, 200),
+        make_range(EventKind.LAYER, "", 1, 50),
         op("CheckpointFunction", 2, 40, number=3),
-        range_of(EventKind.LAYER, "block", 5, 30),
+        make_range(EventKind.LAYER, "block", 5, 30),
         op("aten::relu", 6, 20),
         node("CheckpointFunctionBackward", 100, 160, number=3),
-        range_of(EventKind.LAYER, "block", 105, 130),
+        make_range(EventKind.LAYER, "block", 105, 130),
         op("aten::relu", 106, 120, number=9),
         node("ReluBackward0", 140, 150, number=9),
     ]
-    backward = {key: row.seconds[0] for key, row in rows(added("backward", events)).items()}
+    backward = {key: row.seconds[0] for key, row in rows(add_up("backward", events)).items()}
     assert backward == {
         ("CheckpointFunctionBackward", ""): 60 - 25 - 10,
         ("aten::relu", "block"): 14,
         ("ReluBackward0", "block"): 10,
     }
-    forward = {key: row.seconds[0] for key, row in rows(added("forward", events)).items()}
+    forward = {key: row.seconds[0] for key, row in rows(add_up("forward", events)).items()}
     assert forward == {("CheckpointFunction", ""): 38 - 25, ("aten::relu", "block"): 14}
 
 
 def test_ranges_of_the_users_change_nothing() -> None:
     events = [
-        range_of(EventKind.PASS, "pass", 0, 100),
-        range_of(EventKind.LAYER, "", 10, 90),
-        range_of(EventKind.RANGE, "mine", 12, 60),
+        make_range(EventKind.PASS, "pass", 0, 100),
+        make_range(EventKind.LAYER, "", 10, 90),
+        make_range(EventKind.RANGE, "mine", 12, 60),
         op("aten::linear", 20, 50),
-        range_of(EventKind.RANGE, "theirs", 25, 45),
+        make_range(EventKind.RANGE, "theirs", 25, 45),
         op("aten::addmm", 30, 40),
     ]
-    (row,) = added("forward", events).operators
+    (row,) = add_up("forward", events).operators
     assert (row.operator, row.seconds, row.calls) == ("aten::linear", (20,), 1)
-    assert [each for _, each in row.called or ()] == [CalledOperator("aten::linear", (CalledOperator("aten::addmm"),))]
+    assert [item for _, item in row.called or ()] == [CalledOperator("aten::linear", (CalledOperator("aten::addmm"),))]
 
 
 def test_on_a_device_the_seconds_are_those_of_the_kernels() -> None:
     events = [
-        range_of(EventKind.PASS, "pass", 0, 100),
-        range_of(EventKind.LAYER, "", 10, 90),
+        make_range(EventKind.PASS, "pass", 0, 100),
+        make_range(EventKind.LAYER, "", 10, 90),
         op("aten::linear", 20, 50),
         op("aten::addmm", 22, 30, gemm=7.0, bias=0.5),
         op("aten::view", 60, 65),
     ]
-    found = rows(added("forward", events, on_device=True))
+    found = rows(add_up("forward", events, on_device=True))
     assert found["aten::linear", ""].seconds == (7.5,)
     assert kernels(found["aten::linear", ""]) == {"gemm": (1, (7.0,)), "bias": (1, (0.5,))}
     assert (found["aten::view", ""].seconds, found["aten::view", ""].calls) == ((0.0,), 1)
@@ -183,14 +183,14 @@ def test_on_a_device_the_seconds_are_those_of_the_kernels() -> None:
 
 def test_nodes_that_run_in_another_thread_find_their_layers() -> None:
     events = [
-        range_of(EventKind.PASS, "pass", 0, 100),
-        range_of(EventKind.LAYER, "fc", 10, 40),
+        make_range(EventKind.PASS, "pass", 0, 100),
+        make_range(EventKind.LAYER, "fc", 10, 40),
         op("aten::mm", 20, 30, number=4),
         node("MmBackward0", 50, 70, number=4, thread=2),
         op("aten::mm", 52, 60, thread=2),
         node("torch::autograd::AccumulateGrad", 71, 75, number=-1, thread=2),
     ]
-    assert {key: row.seconds[0] for key, row in rows(added("backward", events)).items()} == {
+    assert {key: row.seconds[0] for key, row in rows(add_up("backward", events)).items()} == {
         ("MmBackward0", "fc"): 12,
         ("aten::mm", "fc"): 8,
         ("torch::autograd::AccumulateGrad", "fc"): 4,
@@ -200,8 +200,8 @@ def test_nodes_that_run_in_another_thread_find_their_layers() -> None:
 def test_passes_are_told_apart_and_what_one_lacks_is_zero_there() -> None:
     def one(start: float, *events: Event) -> list[Event]:
         return [
-            range_of(EventKind.PASS, "pass", start, start + 50),
-            range_of(EventKind.LAYER, "", start, start + 40),
+            make_range(EventKind.PASS, "pass", start, start + 50),
+            make_range(EventKind.LAYER, "", start, start + 40),
             *events,
         ]
 
@@ -210,7 +210,7 @@ def test_passes_are_told_apart_and_what_one_lacks_is_zero_there() -> None:
         op("aten::mm", 60, 69),
         *one(100, op("aten::mm", 101, 103), op("aten::relu", 110, 111)),
     ]
-    times = added("forward", both, one(200, op("aten::mm", 201, 202), op("aten::mm", 203, 204)))
+    times = add_up("forward", both, one(200, op("aten::mm", 201, 202), op("aten::mm", 203, 204)))
     found = rows(times)
     assert found["aten::mm", ""].seconds == (4, 2, 2)
     assert found["aten::relu", ""].seconds == (0, 1, 0)

@@ -30,7 +30,7 @@ def network() -> nn.Sequential:
 X = torch.ones(4, 3, 8, 8)
 
 
-def table_of(model: nn.Module, *args: Any, **options: Any) -> OperatorTimeTable:
+def make_table(model: nn.Module, *args: Any, **options: Any) -> OperatorTimeTable:
     options = {"passes": 2, "backward": False, **options}
     report = profile(model, ModelInputs(*args), metrics=["operator_table"], **options)
     found = report["operator_table"]
@@ -43,7 +43,7 @@ def forward_work(found: OperatorTimeTable) -> dict[tuple[str, str], tuple[Any, A
 
 
 def test_each_row_has_the_work_of_its_formula() -> None:
-    found = table_of(network(), X, passes=3)
+    found = make_table(network(), X, passes=3)
     convolution = 4 * 8 * 64 * 27  # batch, channels out, positions, a window of 3 by 3 by 3
     linear = 4 * 10 * 512
     assert forward_work(found) == {
@@ -59,7 +59,7 @@ def test_each_row_has_the_work_of_its_formula() -> None:
 
 
 def test_operators_and_what_is_outside_are_the_whole_pass() -> None:
-    found = table_of(network(), X, passes=1, backward=True)
+    found = make_table(network(), X, passes=1, backward=True)
     for phase, whole in found.whole_seconds.items():
         inside = sum(row["seconds"] for row in found if row["phase"] == phase)
         assert 0 < inside <= whole
@@ -67,7 +67,7 @@ def test_operators_and_what_is_outside_are_the_whole_pass() -> None:
 
 
 def test_backward_operators_belong_to_the_layers_whose_gradients_they_compute() -> None:
-    found = table_of(network(), X, backward=True)
+    found = make_table(network(), X, backward=True)
     backward = {(row["operator"], row["layer"]): row["calls"] for row in found if row["phase"] == "backward"}
     assert backward["aten::convolution_backward", "0"] == 1
     assert backward["aten::threshold_backward", "1"] == 1
@@ -79,7 +79,7 @@ def test_backward_operators_belong_to_the_layers_whose_gradients_they_compute() 
 
 def test_backward_rows_have_the_work_of_the_gradients() -> None:
     """The products of the convolution's weight, and of weight and input of the linear layer; no more is a product."""
-    found = table_of(network(), X, backward=True)
+    found = make_table(network(), X, backward=True)
     work = {(row["operator"], row["layer"]): row["macs"] for row in found if row["phase"] == "backward"}
     assert {key: macs for key, macs in work.items() if macs} == {
         ("aten::convolution_backward", "0"): 4 * 8 * 64 * 27,
@@ -90,13 +90,13 @@ def test_backward_rows_have_the_work_of_the_gradients() -> None:
 
 def test_a_shared_layer_has_a_row_for_each_path_and_its_calls() -> None:
     shared = nn.Linear(4, 4)
-    found = table_of(nn.Sequential(shared, nn.Sequential(shared, shared)), torch.ones(2, 4))
+    found = make_table(nn.Sequential(shared, nn.Sequential(shared, shared)), torch.ones(2, 4))
     calls = {row["layer"]: (row["calls"], row["macs"]) for row in found if row["operator"] == "aten::linear"}
     assert calls == {"0": (1, 32), "1.0": (2, 64)}
 
 
 def test_work_that_no_layer_claims_is_the_models_own() -> None:
-    found = table_of(Call(lambda self, x: self.inner(x) @ x.T, inner=nn.Identity()), torch.ones(3, 5))
+    found = make_table(Call(lambda self, x: self.inner(x) @ x.T, inner=nn.Identity()), torch.ones(3, 5))
     assert forward_work(found)["aten::matmul", ""][0] == 45
 
 
@@ -113,7 +113,7 @@ def test_functions_of_the_users_own_and_einsum_have_the_work_of_what_they_call()
     def work(self: Any, x: torch.Tensor) -> torch.Tensor:
         return torch.einsum("bij,bkj->bik", Exp.apply(x), x)  # type: ignore[no-untyped-call]
 
-    found = forward_work(table_of(Call(work), torch.ones(2, 3, 5)))
+    found = forward_work(make_table(Call(work), torch.ones(2, 3, 5)))
     assert found["Exp", ""] == (0, 30)
     assert found["aten::einsum", ""] == (2 * 3 * 3 * 5, 2 * 2 * 3 * 3 * 5)
 
@@ -134,7 +134,7 @@ def test_what_a_checkpoint_runs_again_is_backward_in_its_layer(use_reentrant: bo
         return checkpoint(self.block, self.first(x), use_reentrant=use_reentrant)
 
     model = Call(work, first=nn.Linear(4, 4), block=nn.Sequential(nn.Linear(4, 4), nn.Tanh()))
-    found = table_of(model, torch.ones(2, 4), backward=True)
+    found = make_table(model, torch.ones(2, 4), backward=True)
     calls = Counter((row["operator"], row["layer"], row["phase"]) for row in found)
     assert calls["aten::tanh", "block.1", "forward"] == 1
     assert calls["aten::tanh", "block.1", "backward"] == 1  # the run again
@@ -147,7 +147,7 @@ def test_an_operator_without_a_formula_has_none_and_says_so() -> None:
     with torch.library._scoped_library("profilerkit_operators", "DEF") as library:
         library.define("odd(Tensor x) -> Tensor")
         library.impl("odd", lambda x: x.clone(), "CompositeExplicitAutograd")
-        found = table_of(Call(lambda self, x: torch.ops.profilerkit_operators.odd(x)), torch.eye(3))
+        found = make_table(Call(lambda self, x: torch.ops.profilerkit_operators.odd(x)), torch.eye(3))
     (row,) = found
     assert (row["operator"], row["flops"]) == ("profilerkit_operators::odd", None)
     assert row["missing"] == "no cost formula is known for profilerkit_operators::odd"
@@ -158,7 +158,7 @@ def test_backward_work_that_is_not_traced_says_why(monkeypatch: pytest.MonkeyPat
         raise NotOfferedError("no steps today")
 
     monkeypatch.setattr(TorchBackend, "trace_training", refuse)
-    found = table_of(network(), X, backward=True)
+    found = make_table(network(), X, backward=True)
     said = {row["missing"] for row in found if row["phase"] == "backward"}
     assert said == {"not counted: no steps today"}
 
@@ -186,7 +186,7 @@ def test_nothing_to_train_is_said() -> None:
 def test_the_trace_file_has_the_operators_and_the_layers(tmp_path: Path) -> None:
     for backward, expected in ((False, set()), (True, {"AddmmBackward0"})):
         path = tmp_path / f"{backward}.json"
-        table_of(network(), X, backward=backward, export=path)
+        make_table(network(), X, backward=backward, export=path)
         names = {event.get("name") for event in json.loads(path.read_text())["traceEvents"]}
         assert {"aten::conv2d", "profilerkit layer: 3", *expected} <= names
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs, compare, profile
 from profilerkit.backend import RunOptions
-from profilerkit_torch.running.compiling import compiled
+from profilerkit_torch.running.compiling import use_compiled
 
 
 class Counting:
@@ -73,7 +73,7 @@ def test_other_shapes_in_between_do_not_make_the_users_model_one_of_any_shape() 
     sizes: list[Any] = []
 
     def compiler(graph: Any, inputs: Any) -> Any:
-        sizes.append([type(each).__name__ for each in inputs])
+        sizes.append([type(tensor).__name__ for tensor in inputs])
         return graph.forward
 
     model = network()
@@ -105,7 +105,7 @@ def test_what_was_compiled_of_a_broken_graph_is_forgotten() -> None:
     Broken.forward = forward
     compiler = Counting()
     model = Broken()
-    with torch.no_grad(), compiled(model, {"backend": compiler}) as call:
+    with torch.no_grad(), use_compiled(model, {"backend": compiler}) as call:
         assert torch.equal(call(ones(2, 4)), model(ones(2, 4)))
         entries = len(_debug_get_cache_entry_list(forward))
     assert compiler.graphs == 2

@@ -26,12 +26,12 @@ def mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(256, 256, bias=False), nn.ReLU(), nn.Linear(256, 256, bias=False))
 
 
-def measured(model: nn.Module, *args: Any) -> int:
-    return BACKEND.measured_memory(model, ModelInputs(*args))
+def measure_bytes(model: nn.Module, *args: Any) -> int:
+    return BACKEND.measure_memory(model, ModelInputs(*args))
 
 
 def test_inputs_and_two_activations_of_a_chain() -> None:
-    assert measured(mlp(), x()) == 3 * ACTIVATION
+    assert measure_bytes(mlp(), x()) == 3 * ACTIVATION
 
 
 def test_what_is_dropped_is_given_back_and_what_is_in_place_takes_nothing() -> None:
@@ -40,7 +40,7 @@ def test_what_is_dropped_is_given_back_and_what_is_in_place_takes_nothing() -> N
             x = x.neg().relu_()
         return x
 
-    assert measured(Call(run), x()) == 3 * ACTIVATION
+    assert measure_bytes(Call(run), x()) == 3 * ACTIVATION
 
 
 def test_what_an_operator_asks_for_inside_is_measured_too() -> None:
@@ -49,7 +49,7 @@ def test_what_an_operator_asks_for_inside_is_measured_too() -> None:
     image = ones(1, 256, 4, 4)
     predicted = BACKEND.trace(model, ModelInputs(image)).memory.peak_bytes(include_weights=False)
     assert predicted == 2 * 16 * KIB
-    assert measured(model, image) >= predicted
+    assert measure_bytes(model, image) >= predicted
 
 
 @pytest.mark.parametrize("include_weights", [True, False])
@@ -95,7 +95,7 @@ def test_a_device_that_does_not_tell_is_named(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.skipif(NO_GPU, reason="needs a CUDA device")
 def test_the_gpus_own_peak_is_measured() -> None:
     """Its allocator gives out multiples of 512 bytes, which these are."""
-    found = BACKEND.measured_memory(mlp(), ModelInputs(x()), "cuda")
+    found = BACKEND.measure_memory(mlp(), ModelInputs(x()), "cuda")
     assert 3 * ACTIVATION <= found <= 3 * ACTIVATION + 64 * KIB * KIB  # and workspaces of its products
 
 
@@ -106,7 +106,7 @@ def test_the_model_comes_back_as_it_was() -> None:
     gradients = [(p.grad, p.grad.clone()) for p in model.parameters() if p.grad is not None]
     attributes = [dict(module.__dict__) for module in model.modules()]
     random = torch.get_rng_state()
-    measured(model, x())
+    measure_bytes(model, x())
     assert torch.equal(random, torch.get_rng_state())
     assert [dict(module.__dict__) for module in model.modules()] == attributes
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())

@@ -61,10 +61,10 @@ PLANTED: dict[str, Callable[[Any, torch.Tensor], bool]] = {
 }
 
 
-def runs_of(model: nn.Module, *args: Any, **kwargs: Any) -> list[ObservedRun]:
+def observe_runs(model: nn.Module, *args: Any, **kwargs: Any) -> list[ObservedRun]:
     with BACKEND.run(model, ModelInputs(*args, **kwargs)) as run:
         run()
-        with run.observed():
+        with run.observe():
             run()
     return run.runs
 
@@ -72,7 +72,7 @@ def runs_of(model: nn.Module, *args: Any, **kwargs: Any) -> list[ObservedRun]:
 def difference(model: nn.Module, *args: Any, **kwargs: Any) -> str:
     trace = BACKEND.trace(model, ModelInputs(*args, **kwargs))
     assert trace.failure is None, trace.failure
-    return contradiction(trace, runs_of(model, *args, **kwargs))
+    return contradiction(trace, observe_runs(model, *args, **kwargs))
 
 
 def incomplete(report: Report) -> set[str]:
@@ -141,7 +141,7 @@ def test_architectures_agree(name: str) -> None:
     else:
         inputs = ModelInputs(*(BACKEND.random_tensor(spec, 3) for spec in shapes))
     trace = BACKEND.trace(model, inputs)
-    runs = runs_of(model, *inputs.args, **inputs.kwargs)
+    runs = observe_runs(model, *inputs.args, **inputs.kwargs)
     assert contradiction(trace, runs) == ""
     assert [run.macs for run in runs] == [ARCHITECTURES[name].macs(3)] * 2
 
@@ -205,7 +205,7 @@ def test_composite_operators_agree_however_they_are_taken_apart(name: str, train
         parameter.requires_grad_(trained)
     x = torch.rand(shape, dtype=torch.double if name == "double" else torch.float)
     assert difference(model, x) == ""
-    assert all(run.macs is not None for run in runs_of(model, x))
+    assert all(run.macs is not None for run in observe_runs(model, x))
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -216,7 +216,7 @@ def test_padding_and_the_fused_encoder() -> None:
     assert difference(encoder, torch.rand(2, 5, 16), src_key_padding_mask=padding) == ""
     # two layers: four projections and the scores' two products of ten rows of 16, and two linear layers of 32
     macs = 2 * (4 * 10 * 16 * 16 + 2 * 10 * 5 * 16 + 2 * 10 * 16 * 32)
-    assert [run.macs for run in runs_of(encoder, torch.rand(2, 5, 16), src_key_padding_mask=padding)] == [macs] * 2
+    assert [run.macs for run in observe_runs(encoder, torch.rand(2, 5, 16), src_key_padding_mask=padding)] == [macs] * 2
     assert torch.backends.mha.get_fastpath_enabled()
 
 
@@ -238,7 +238,7 @@ def test_fused_layers_are_observed_whole_and_agree(name: str) -> None:
     build, options = FUSED[name]
     model, x = build().eval(), torch.rand(2, 5, 16)
     layer = 4 * 10 * 16 * 16 + 2 * 10 * 5 * 16 + 2 * 10 * 16 * 32
-    with BACKEND.run(model, ModelInputs(x, **options)) as run, run.observed():
+    with BACKEND.run(model, ModelInputs(x, **options)) as run, run.observe():
         run()
     assert [seen.macs for seen in run.runs] == [layer] * 2
     assert difference(model, x, **options) == ""
@@ -255,7 +255,7 @@ def test_layers_are_taken_apart_only_where_padding_is_left_out(is_padded: bool) 
         return model.a(x, src_key_padding_mask=padding)
 
     model = Call(call, a=nn.TransformerEncoder(encoder_layer()(), 2)).eval()
-    runs_of(model, torch.rand(2, 5, 16))
+    observe_runs(model, torch.rand(2, 5, 16))
     assert fused == ([True, False, True, False] if is_padded else [True] * 3)
 
 
@@ -265,7 +265,7 @@ def test_fused_attention_agrees(needs_weights: bool) -> None:
     model = Call(lambda m, x: m.a(x, x, x, need_weights=needs_weights), a=attention).eval()
     x = torch.rand(2, 5, 16)
     assert difference(model, x) == ""
-    assert [run.macs for run in runs_of(model, x)] == [4 * 10 * 16 * 16 + 2 * 10 * 5 * 16] * 2
+    assert [run.macs for run in observe_runs(model, x)] == [4 * 10 * 16 * 16 + 2 * 10 * 5 * 16] * 2
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -297,18 +297,18 @@ def test_what_is_hidden_is_no_observation() -> None:
         result = torch.cond(x.sum() > 0, lambda y: y @ y, lambda y: y * 1, (x,))
         return torch.as_tensor(result)
 
-    assert {run.macs for run in runs_of(Call(looping), torch.ones(4, 4))} == {None}
-    assert {run.macs for run in runs_of(Call(lambda m, x: m.a(x), a=nn.Linear(8, 8)), X)} == {NARROW}
+    assert {run.macs for run in observe_runs(Call(looping), torch.ones(4, 4))} == {None}
+    assert {run.macs for run in observe_runs(Call(lambda m, x: m.a(x), a=nn.Linear(8, 8)), X)} == {NARROW}
 
 
 def test_training_steps_and_compiled_runs_are_not_looked_at() -> None:
     model = nn.Sequential(nn.Linear(8, 8))
     with BACKEND.run(model, ModelInputs(X), RunOptions(training=True)) as run:
-        with run.observed():
+        with run.observe():
             run()
         assert run.runs == []
     with BACKEND.run(model, ModelInputs(X), RunOptions(compile="eager")) as run:
-        with run.observed():
+        with run.observe():
             run()
         assert [seen.macs for seen in run.runs] == [NARROW]  # the first, which is not compiled
 
@@ -328,17 +328,17 @@ def test_formulas_of_the_users_for_torchs_operators_are_no_contradiction(operato
         with formula(operator, macs):
             report = profile(model, X, metrics=["macs", "execution_time"], num_iters=3)
             assert report.status("macs").missing == ()
-            assert [run.macs for run in runs_of(model, X)] == [None] * 2
-    assert [run.macs for run in runs_of(model, X)] == [NARROW] * 2
+            assert [run.macs for run in observe_runs(model, X)] == [None] * 2
+    assert [run.macs for run in observe_runs(model, X)] == [NARROW] * 2
 
 
 def test_formulas_that_are_registered_for_good_are_taken_away_again() -> None:
     register_op_cost("aten::linear", lambda *_, out: Cost.of_macs(5), override=True)
     try:
-        assert [run.macs for run in runs_of(nn.Linear(8, 8), X)] == [None] * 2
+        assert [run.macs for run in observe_runs(nn.Linear(8, 8), X)] == [None] * 2
     finally:
         COSTS.undo("aten::linear")
-    assert [run.macs for run in runs_of(nn.Linear(8, 8), X)] == [NARROW] * 2
+    assert [run.macs for run in observe_runs(nn.Linear(8, 8), X)] == [NARROW] * 2
 
 
 def test_layers_that_are_left_out_do_not_contradict() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity
 
-from profilerkit_torch.running.profiler_sessions import _without_log, profiling
+from profilerkit_torch.running.profiler_sessions import _without_log, run_profiler
 
 LOG = """USDT:2026-11-26 12:59:40 10912:10912 SyncActivityProfilerHandler.cpp:39] profiler_start
 ERROR:2026-11-26 12:59:02 10610:10610 DeviceProperties.cpp:56] gpuGetDeviceCount failed with code 35
@@ -46,7 +46,7 @@ def test_without_standard_error_nothing_fails(capfd: pytest.CaptureFixture[str])
 
 
 def test_a_session_writes_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    with profiling([ProfilerActivity.CPU]) as session:
+    with run_profiler([ProfilerActivity.CPU]) as session:
         torch.ones(3) + 1
         os.write(2, b"of the model\n")
     assert any(event.name == "aten::add" for event in session.events() or ())

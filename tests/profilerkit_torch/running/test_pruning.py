@@ -20,7 +20,7 @@ def effective(model: nn.Module, *args: Any) -> int:
     return found.macs
 
 
-def holed(layer: Any, zeros: int) -> Any:
+def make_holes(layer: Any, zeros: int) -> Any:
     """Set the first elements of a layer's weight to zero, the others to one."""
     with torch.no_grad():
         layer.weight.fill_(1).view(-1)[:zeros] = 0
@@ -32,18 +32,18 @@ def x() -> torch.Tensor:
 
 
 def test_a_linear_layer_costs_its_nonzero_weights_for_each_sample() -> None:
-    assert effective(holed(nn.Linear(8, 4), 20), x()) == 3 * (8 * 4 - 20)
-    assert effective(holed(nn.Linear(8, 4), 0), x()) == 3 * 8 * 4
-    assert effective(holed(nn.Linear(8, 4), 32), x()) == 0
+    assert effective(make_holes(nn.Linear(8, 4), 20), x()) == 3 * (8 * 4 - 20)
+    assert effective(make_holes(nn.Linear(8, 4), 0), x()) == 3 * 8 * 4
+    assert effective(make_holes(nn.Linear(8, 4), 32), x()) == 0
 
 
 def test_operations_lose_two_for_each_product_that_is_left_out() -> None:
-    found = BACKEND.trace_nonzero(holed(nn.Linear(8, 4), 20), ModelInputs(x()))
+    found = BACKEND.trace_nonzero(make_holes(nn.Linear(8, 4), 20), ModelInputs(x()))
     assert found.flops == 3 * (2 * (8 * 4 - 20) + 4)
 
 
 def test_a_convolution_costs_its_nonzero_weights_at_each_place() -> None:
-    layer = holed(nn.Conv2d(4, 6, 3, groups=2), 30)
+    layer = make_holes(nn.Conv2d(4, 6, 3, groups=2), 30)
     assert effective(layer, ones(1, 4, 7, 7)) == 5 * 5 * (6 * 2 * 9 - 30)
 
 
@@ -110,7 +110,7 @@ def test_zeros_that_are_computed_are_no_weights() -> None:
         state = torch.zeros(3, 8)
         return self.layer(x * 0) + self.layer(state)
 
-    assert effective(Call(run, layer=holed(nn.Linear(8, 4), 8)), x()) == 2 * 3 * (32 - 8)
+    assert effective(Call(run, layer=make_holes(nn.Linear(8, 4), 8)), x()) == 2 * 3 * (32 - 8)
 
 
 def test_what_is_learned_but_multiplied_as_an_activation_is_not_thinned() -> None:
@@ -119,7 +119,7 @@ def test_what_is_learned_but_multiplied_as_an_activation_is_not_thinned() -> Non
     def run(self: Any, x: torch.Tensor) -> Any:
         return self.layer(self.queries) + x.sum()
 
-    model = Call(run, layer=holed(nn.Linear(8, 4), 8))
+    model = Call(run, layer=make_holes(nn.Linear(8, 4), 8))
     model.queries = nn.Parameter(torch.eye(8)[:3])
     assert effective(model, x()) == 3 * (32 - 8)
 
@@ -128,13 +128,13 @@ def test_a_weight_that_is_made_of_others_counts_as_it_is_used() -> None:
     def run(self: Any, x: torch.Tensor) -> Any:
         return nn.functional.linear(x, (self.layer.weight * self.gate).to(torch.float64).t().t().float())
 
-    model = Call(run, layer=holed(nn.Linear(8, 4), 0))
+    model = Call(run, layer=make_holes(nn.Linear(8, 4), 0))
     model.register_buffer("gate", torch.tensor([1.0, 0, 0, 0] * 2))
     assert effective(model, x()) == 3 * 32 // 4
 
 
 def test_layers_add_up_and_the_dense_count_stands_beside() -> None:
-    model = nn.Sequential(holed(nn.Linear(8, 4), 8), nn.ReLU(), holed(nn.Linear(4, 2), 2))
+    model = nn.Sequential(make_holes(nn.Linear(8, 4), 8), nn.ReLU(), make_holes(nn.Linear(4, 2), 2))
     found = BACKEND.trace_nonzero(model, ModelInputs(x()))
     assert [row["own_macs"] for row in found.table if row["is_leaf"]] == [3 * 24, 0, 3 * 6]
     report = profile(model, x(), metrics=["macs", "effective_macs", "sparsity"])
@@ -156,7 +156,7 @@ def test_without_values_there_is_a_reason() -> None:
 
 
 def test_integers_are_left_out_of_the_sparsity_and_it_says_so() -> None:
-    model = holed(nn.Linear(8, 4, bias=False), 8)
+    model = make_holes(nn.Linear(8, 4, bias=False), 8)
     model.codes = nn.Parameter(torch.zeros(10, dtype=torch.int8), requires_grad=False)
     status = profile(model, x(), metrics=["sparsity"]).status("sparsity")
     assert status.value == 8 / 32
@@ -176,7 +176,7 @@ def test_an_operator_of_unknown_cost_makes_a_lower_bound() -> None:
     library = torch.library.Library("prunekit", "DEF")
     library.define("mystery(Tensor x) -> Tensor")
     library.impl("mystery", lambda x: x + 1, "CompositeExplicitAutograd")
-    status = profile(Call(run, layer=holed(nn.Linear(8, 4), 8)), x(), metrics=["effective_macs"]).status(
+    status = profile(Call(run, layer=make_holes(nn.Linear(8, 4), 8)), x(), metrics=["effective_macs"]).status(
         "effective_macs"
     )
     assert (status.value, status.missing) == (3 * 24, ("prunekit::mystery (1 call)",))

@@ -41,7 +41,7 @@ def process_state() -> dict[str, Any]:
 
 
 @contextmanager
-def untouched(model: nn.Module) -> Iterator[None]:
+def expect_untouched(model: nn.Module) -> Iterator[None]:
     """Hold a model and the process to be exactly what they were."""
     values = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     modules = [(module, module.training, list(module.__dict__), type(module)) for module in model.modules()]
@@ -82,7 +82,7 @@ def test_model_and_process_are_as_before(options: dict[str, Any]) -> None:
     gradient = torch.ones_like(weights["0.weight"])
     weights["0.weight"].grad = gradient
     weights["5.bias"].requires_grad_(False)
-    with untouched(model):
+    with expect_untouched(model):
         run(model, X, **options)
     assert torch.equal(gradient, torch.ones_like(gradient))
 
@@ -100,7 +100,7 @@ def test_model_and_process_are_as_before_after_an_error(options: dict[str, Any])
         return self.norm(x)
 
     model = Call(fail, norm=nn.BatchNorm1d(4))
-    with untouched(model), pytest.raises((RuntimeError, InputError), match="half-way"):
+    with expect_untouched(model), pytest.raises((RuntimeError, InputError), match="half-way"):
         run(model, ones(2, 4), **options)
 
 
@@ -180,7 +180,7 @@ def test_an_optimizer_in_the_backward_pass_does_not_train_the_model() -> None:
             parameter.sub_(1.0)
 
     handle = model.weight.register_post_accumulate_grad_hook(update)
-    with untouched(model), warnings.catch_warnings():
+    with expect_untouched(model), warnings.catch_warnings():
         warnings.simplefilter("error")
         run(model, ones(1, 2), training=True)
     before = model.weight.detach().clone()
@@ -248,7 +248,7 @@ def test_autocast_lowers_the_precision_of_each_pass_anew(autocast: Any, dtype: t
 )
 def test_what_autocast_does_not_do(autocast: Any, message: str) -> None:
     model = nn.Linear(2, 2)
-    with untouched(model), pytest.raises(InputError, match=message):
+    with expect_untouched(model), pytest.raises(InputError, match=message):
         run(model, ones(1, 2), autocast=autocast)
 
 
@@ -276,7 +276,7 @@ def test_a_model_that_fails_in_training_alone_says_so() -> None:
 
     model = Call(forward, layer=nn.Linear(2, 2)).eval()
     run(model, ones(1, 2))
-    with untouched(model), pytest.raises(ModelFailedError, match="no targets were given"):
+    with expect_untouched(model), pytest.raises(ModelFailedError, match="no targets were given"):
         run(model, ones(1, 2), training=True)
 
 

@@ -17,7 +17,7 @@ from profilerkit_torch.running.passes import memory_reader
 NO_GPU = not torch.cuda.is_available()
 
 
-def calls_of(model: nn.Module, x: torch.Tensor, times: int = 3, device: Any = None) -> None:
+def call_model(model: nn.Module, x: torch.Tensor, times: int = 3, device: Any = None) -> None:
     with BACKEND.run(model, ModelInputs(x), RunOptions(device=device)) as call:
         for _ in range(times):
             call()
@@ -39,7 +39,7 @@ class Counting(nn.Module):
 def test_the_model_runs_without_gradients_once_more_than_it_is_called() -> None:
     seen: list[tuple[bool, bool, bool]] = []
     model = Counting(seen).train()
-    calls_of(model, ones(2, 4))
+    call_model(model, ones(2, 4))
     assert seen == [(False, False, False)] * 4, "no training, no gradients, and no inference tensors to stay behind"
     assert model.training
 
@@ -56,7 +56,7 @@ def test_a_model_that_inference_mode_would_break_runs() -> None:
             return torch.autograd.grad(self.layer(x).sum(), x)[0]
 
     model = Call(force, layer=nn.Linear(4, 4))
-    calls_of(model, ones(2, 4), times=2)
+    call_model(model, ones(2, 4), times=2)
     assert seen == [False, False, False]
 
 
@@ -73,7 +73,7 @@ def test_gradients_in_the_forward_pass_can_be_timed_and_counted() -> None:
 
 def test_an_error_of_the_model_is_the_error() -> None:
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
-        calls_of(nn.Linear(4, 4), ones(2, 5))
+        call_model(nn.Linear(4, 4), ones(2, 5))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_without_a_gpu_nothing_runs_before_that_is_said(device: Any) -> None:
     seen: list[tuple[bool, bool, bool]] = []
     model = Counting(seen)
     with pytest.raises(DeviceNotAvailableError, match=r"sees no accelerator here; use Device\.CPU|is not there; torch"):
-        calls_of(model, ones(2, 4), device=device)
+        call_model(model, ones(2, 4), device=device)
     with pytest.raises(DeviceNotAvailableError):
         BACKEND.evaluate(model, lambda: model(ones(2, 4)), device)
     assert seen == []
@@ -121,12 +121,12 @@ def test_a_model_on_the_meta_device_has_static_metrics_alone() -> None:
 def test_one_weight_on_the_meta_device_is_enough_to_say_so() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4, device="meta"))
     with pytest.raises(InputError, match="the model is on the meta device"):
-        calls_of(model, ones(2, 4))
+        call_model(model, ones(2, 4))
 
 
 def test_lazy_layers_must_be_sized_before_a_run() -> None:
     model = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d())
-    for run in (lambda: calls_of(model, ones(2, 4)), lambda: BACKEND.evaluate(model, lambda: 0)):
+    for run in (lambda: call_model(model, ones(2, 4)), lambda: BACKEND.evaluate(model, lambda: 0)):
         with pytest.raises(InputError, match="lazy parameters without values; call it once"):
             run()
 
@@ -142,7 +142,7 @@ def test_a_run_on_the_gpu_leaves_the_model_on_the_cpu() -> None:
 
     layer = nn.Linear(4, 4)
     model, weight = Call(run, layer=layer), layer.weight
-    calls_of(model, ones(2, 4), times=1, device=Device.GPU)
+    call_model(model, ones(2, 4), times=1, device=Device.GPU)
     assert {device.type for device in seen} == {"cuda"}
     assert layer.weight is weight
     assert weight.device.type == "cpu"

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from profilerkit import ModelInputs
 from profilerkit_torch.trace import bytes_inside
-from profilerkit_torch.trace.bytes_inside import reduction_bytes, unknown_inside
+from profilerkit_torch.trace.bytes_inside import find_unknown_inside, reduction_bytes
 
 LENGTH = 64
 #: Queries, keys, values and outputs each: two heads of 64 tokens of 8 floats.
@@ -83,7 +83,7 @@ def test_the_allocator_gives_out_as_much_more(name: str, difference: int) -> Non
     for kind in (name, "numbers"):
         inputs = ModelInputs(activations(), MASKS[kind][0]())
         predicted = BACKEND.trace(Call(attend), inputs).memory.peak_bytes()
-        peaks.append((predicted, BACKEND.measured_memory(Call(attend), inputs)))
+        peaks.append((predicted, BACKEND.measure_memory(Call(attend), inputs)))
     (predicted, measured), (predicted_of_numbers, measured_of_numbers) = peaks
     assert predicted - predicted_of_numbers == measured - measured_of_numbers == difference
 
@@ -116,9 +116,9 @@ def test_few_rows_or_columns_need_no_buffer_to_speak_of(rows: int, columns: int)
 @pytest.mark.parametrize(("kind", "name"), [("LSTM", "lstm"), ("GRU", "gru"), ("RNN", "rnn_tanh")])
 def test_the_workspace_of_recurrent_layers_on_cuda_is_named(kind: str, name: str) -> None:
     operator = getattr(torch.ops.aten, name).input
-    assert unknown_inside(operator, torch.device("cuda")) == f"the workspace of {name}"
-    assert unknown_inside(operator, torch.device("cpu")) == ""
-    assert unknown_inside(torch.ops.aten.relu.default, torch.device("cuda")) == ""
+    assert find_unknown_inside(operator, torch.device("cuda")) == f"the workspace of {name}"
+    assert find_unknown_inside(operator, torch.device("cpu")) == ""
+    assert find_unknown_inside(torch.ops.aten.relu.default, torch.device("cuda")) == ""
 
 
 def test_the_gradient_of_a_bias_on_cuda_needs_its_buffer(monkeypatch: pytest.MonkeyPatch) -> None:

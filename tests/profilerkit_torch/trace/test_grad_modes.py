@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from fuzz_oracle import counted_run
+from fuzz_oracle import count_run
 from torch import nn
 from torch.autograd import forward_ad
 from torch.nn import functional as F
@@ -37,8 +37,8 @@ OF_A_RUN: dict[str, Question] = {
     "inference mode switched off": lambda x, w: _inside(
         lambda: torch.inference_mode(False), lambda: (x * w).requires_grad
     ),
-    "asked in a try": lambda x, w: _tried(lambda: _inside(torch.enable_grad, lambda: (x * w).requires_grad)),
-    "a view in a try": lambda x, w: _tried(lambda: bool(x[:2]._is_view())),
+    "asked in a try": lambda x, w: _try(lambda: _inside(torch.enable_grad, lambda: (x * w).requires_grad)),
+    "a view in a try": lambda x, w: _try(lambda: bool(x[:2]._is_view())),
 }
 
 
@@ -47,7 +47,7 @@ def _inside(mode: Callable[[], Any], question: Callable[[], Any]) -> Any:
         return question()
 
 
-def _tried(question: Callable[[], Any]) -> Any:
+def _try(question: Callable[[], Any]) -> Any:
     try:
         return question()
     except Exception:
@@ -83,13 +83,13 @@ def test_a_question_about_modes_is_answered_as_in_a_run(name: str, values: str) 
     assert (trace.method, trace.notes) == ("meta tensors", ())
 
 
-def _unknown_first(question: Question) -> Question:
+def _ask_unknown_first(question: Question) -> Question:
     return lambda x, w: bool((x > -100).all()) and question(x, w)
 
 
 @pytest.mark.parametrize("name", OF_A_RUN)
 def test_a_real_run_is_in_the_modes_of_a_run(name: str) -> None:
-    model = Asking(_unknown_first(OF_A_RUN[name])).eval()
+    model = Asking(_ask_unknown_first(OF_A_RUN[name])).eval()
     trace = TorchBackend().trace(model, ModelInputs(torch.randn(4, 8)))
     assert (_macs(trace, "wide"), _macs(trace, "narrow"), trace.method) == (4 * 8 * 16, 0, "a real run")
 
@@ -98,7 +98,7 @@ def _energy(x: torch.Tensor) -> torch.Tensor:
     return (x @ x.mT).sum()
 
 
-def _differentiated(x: torch.Tensor) -> Any:
+def _differentiate(x: torch.Tensor) -> Any:
     with torch.enable_grad():
         leaf = x.detach().requires_grad_(True)
         return torch.autograd.grad(_energy(leaf), leaf)
@@ -123,13 +123,13 @@ GRADIENTS: dict[str, Callable[[torch.Tensor], Any]] = {
     "autograd.functional.jacobian": lambda x: torch.autograd.functional.jacobian(_energy, x),
     "autograd.functional.vjp": lambda x: torch.autograd.functional.vjp(_energy, x),
     "autograd.functional.hvp": lambda x: torch.autograd.functional.hvp(_energy, x, x),
-    "autograd.grad": _differentiated,
-    "autograd.grad in a try": lambda x: _tried(lambda: _differentiated(x)),
+    "autograd.grad": _differentiate,
+    "autograd.grad in a try": lambda x: _try(lambda: _differentiate(x)),
     "backward": _backward,
     "func.grad": torch.func.grad(_energy),
     "func.jvp": lambda x: torch.func.jvp(_energy, (x,), (x,)),
     "forward mode": _dual,
-    "forward mode in a try": lambda x: _tried(lambda: _dual(x)),
+    "forward mode in a try": lambda x: _try(lambda: _dual(x)),
 }
 
 
@@ -146,7 +146,7 @@ class Differentiating(nn.Module):
 def test_gradients_of_the_forward_pass_are_counted(name: str) -> None:
     """The product has 4 * 8 * 4 MACs, and each of its two factors a gradient of as many, or a tangent."""
     model, x = Differentiating(GRADIENTS[name]).eval(), torch.randn(4, 8)
-    real = counted_run(model, (x,)).macs
+    real = count_run(model, (x,)).macs
     assert real in (3 * 128, 5 * 128, 7 * 128, 9 * 128)
     trace = TorchBackend().trace(model, ModelInputs(x))
     assert (_macs(trace), trace.uncounted) == (real, {})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny import Call, ones, trace, traced
+from tiny import Call, ones, trace, trace_complete
 from torch import nn
 from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.map import map
@@ -28,7 +28,7 @@ IS_2_6 = not hasattr(TorchDispatchMode, "supports_higher_order_operators")
 
 def run(function: Callable[..., Any], *args: Any) -> ModelTrace:
     model = Call(function, one=nn.Linear(4, 4), two=nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)))
-    return traced(model, *args)
+    return trace_complete(model, *args)
 
 
 def branches(self: Any, predicate: Any, x: torch.Tensor) -> Any:
@@ -132,7 +132,7 @@ def test_an_exported_program_costs_what_its_model_does() -> None:
             return y + x
 
     program = torch.export.export(Frozen(), (ones(2, 4),)).module()
-    assert traced(program, ones(2, 4)).macs == ONE[0]
+    assert trace_complete(program, ones(2, 4)).macs == ONE[0]
 
 
 BATCH, HEADS, LENGTH, WIDTH = 1, 2, 128, 16

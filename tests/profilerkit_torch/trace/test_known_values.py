@@ -46,7 +46,7 @@ def test_zeros_without_memory_get_some() -> None:
     """Gradients that are undefined are such zeros; torch's primitives, given these, end the process."""
     zeros = torch._efficientzerotensor((1, 2))
     assert zeros.data_ptr() == 0
-    product = KnownValues()._computed(torch.ops.prims.mul.default, (zeros, torch.ones(1, 2)), {})
+    product = KnownValues()._compute(torch.ops.prims.mul.default, (zeros, torch.ones(1, 2)), {})
     assert product.tolist() == [[0.0, 0.0]]
 
 
@@ -54,11 +54,11 @@ def test_zeros_without_memory_get_some() -> None:
 @pytest.mark.parametrize("move", MOVES)
 def test_a_mask_that_is_moved_keeps_its_values(move: str, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the pass on the meta device is enough, and none on fake tensors follows."""
-    monkeypatch.setattr(FakeValues, "__init__", _refused)
+    monkeypatch.setattr(FakeValues, "__init__", _refuse)
     trace = BACKEND.trace(_Masked(MOVES[move]).to(device), ModelInputs(torch.zeros(2, 8, device=device)))
     assert trace.macs == 3 * 2 * 8 * 8
     assert trace.notes == ()
 
 
-def _refused(self: Any) -> None:
+def _refuse(self: Any) -> None:
     raise AssertionError("a second pass, on fake tensors")

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import ones, traced
+from tiny import ones, trace_complete
 from torch import nn
 
 from profilerkit import profile
@@ -90,7 +90,7 @@ PLANS = st.recursive(st.lists(STEPS, max_size=4), lambda inner: st.lists(inner |
 @given(plan=PLANS, rows=st.integers(1, 3))
 def test_own_work_adds_up_however_modules_are_nested_shared_and_called(plan: list[Any], rows: int) -> None:
     model = Net(plan)
-    found = traced(model, ones(rows, 8))
+    found = trace_complete(model, ones(rows, 8))
     expected = products(plan) * rows * 8 * 8
     assert found.macs == expected
     assert found.flops == 2 * expected + rows * 8  # the ReLU at the end
@@ -112,7 +112,7 @@ def test_own_work_adds_up_however_modules_are_nested_shared_and_called(plan: lis
 def test_leaving_layers_out_leaves_the_sum_of_the_others(plan: list[Any], left: str) -> None:
     from profilerkit.trace.ignoring import without_layers
 
-    found = traced(Net([*plan, ["own"]]), ones(ROWS, 8))
+    found = trace_complete(Net([*plan, ["own"]]), ones(ROWS, 8))
     rest = without_layers(found, [left])
     kept = {layer.path for layer in rest.layers}
     assert 0 < len(kept) < len(found.layers)
@@ -134,7 +134,7 @@ def test_a_layer_that_calls_itself_has_its_calls_in_order() -> None:
             result: torch.Tensor = self.linear(x)
             return result
 
-    found = traced(Halving(), ones(4, 8))
+    found = trace_complete(Halving(), ones(4, 8))
     assert [call.inputs[0].shape for call in found.layers[0].calls] == [(4, 8), (2, 8), (1, 8)]
     assert [call.caller for call in found.layers[0].calls] == [None, ("", 0), ("", 1)]
     rows = [(row["call"], row["macs"], row["own_macs"]) for row in found.call_table if row["path"] == ""]
@@ -146,10 +146,10 @@ def test_a_layer_that_calls_itself_has_its_calls_in_order() -> None:
 def test_dtypes_of_weights_and_tensors_are_in_the_table(dtype: torch.dtype) -> None:
     name = str(dtype).removeprefix("torch.")
     model = nn.Sequential(nn.Linear(8, 8, dtype=dtype), nn.Linear(8, 2, dtype=dtype).requires_grad_(False))
-    row = traced(model, ones(ROWS, 8, dtype=dtype)).table[""]
+    row = trace_complete(model, ones(ROWS, 8, dtype=dtype)).table[""]
     assert (row["input_dtypes"], row["output_dtypes"], row["params_by_dtype"]) == ((name,), (name,), {name: 90})
     assert (row["trainable_params"], row["weight_bytes"]) == (72, 90 * dtype.itemsize)
-    assert traced(model, ones(ROWS, 8, dtype=dtype)).layer("0").parameters[0].shape == (8, 8)
+    assert trace_complete(model, ones(ROWS, 8, dtype=dtype)).layer("0").parameters[0].shape == (8, 8)
 
 
 def test_layers_are_left_out_of_a_training_step_and_of_what_is_left_after_pruning_too() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny import Call, ones, trace, traced
+from tiny import Call, ones, trace, trace_complete
 from torch import nn
 
 from profilerkit import ModelTrace, RegistrationConflictError, profile
@@ -46,7 +46,7 @@ def test_work_belongs_to_the_innermost_layer_around_it() -> None:
             return torch.matmul(self.inner(x), self.weight)
 
     model = Call(lambda self, x: F.linear(self.block(x), ones(4, 8)), block=Block())
-    found = traced(model, x())
+    found = trace_complete(model, x())
     assert own_macs(found) == {"": 2 * 8 * 4, "block": LINEAR, "block.inner": LINEAR}
     assert found.table[""]["macs"] == found.macs == 2 * LINEAR + 64
     assert found.table["block"]["macs"] == 2 * LINEAR
@@ -55,7 +55,7 @@ def test_work_belongs_to_the_innermost_layer_around_it() -> None:
 
 
 def test_a_layer_called_twice_does_its_work_twice_and_owns_its_parameters_once() -> None:
-    found = traced(Call(lambda self, x: self.a(self.a(x)), a=linear()), x())
+    found = trace_complete(Call(lambda self, x: self.a(self.a(x)), a=linear()), x())
     assert own_macs(found) == {"a": 2 * LINEAR}
     assert (found.total_params, found.table["a"]["calls"]) == (64, 2)
     assert [op.call for op in found.operators] == [0, 1]
@@ -64,7 +64,7 @@ def test_a_layer_called_twice_does_its_work_twice_and_owns_its_parameters_once()
 def test_a_shared_layer_is_found_under_the_parent_that_calls_it() -> None:
     shared = linear()
     model = nn.Sequential(nn.Sequential(shared, nn.ReLU()), nn.Sequential(shared))
-    found = traced(model, x())
+    found = trace_complete(model, x())
     assert own_macs(found) == {"0.0": LINEAR, "1.0": LINEAR}
     assert found.total_params == 64
     assert found.table[""]["params"] == 64
@@ -83,7 +83,7 @@ def test_a_shared_stack_of_layers_is_found_under_the_parent_that_calls_it() -> N
             return x
 
     layers = nn.ModuleList([linear(), linear()])
-    found = traced(nn.Sequential(OrderedDict(encoder=Stack(layers), decoder=Stack(layers))), x())
+    found = trace_complete(nn.Sequential(OrderedDict(encoder=Stack(layers), decoder=Stack(layers))), x())
     assert found.table["encoder"]["macs"] == found.table["decoder"]["macs"] == 2 * LINEAR
     assert found.total_params == 2 * 64
 
@@ -91,7 +91,7 @@ def test_a_shared_stack_of_layers_is_found_under_the_parent_that_calls_it() -> N
 def test_one_module_under_several_names_of_one_parent_is_one_layer() -> None:
     block = linear()
     model = Call(lambda self, x: self.blocks[2](self.blocks[0](x)), blocks=nn.ModuleList([block] * 3))
-    found = traced(model, x())
+    found = trace_complete(model, x())
     assert own_macs(found) == {"blocks.0": 2 * LINEAR}
 
 
@@ -101,21 +101,21 @@ def test_module_lists_and_dicts_hold_the_work_of_what_is_in_them() -> None:
         listed=nn.ModuleList([linear(), linear()]),
         named=nn.ModuleDict({"a": linear(), "b": linear()}),
     )
-    found = traced(model, x())
+    found = trace_complete(model, x())
     assert own_macs(found) == {"listed.0": LINEAR, "listed.1": LINEAR, "named.b": LINEAR}
     assert found.table["listed"]["macs"] == 2 * LINEAR
     assert found.table["listed"]["calls"] == 0
 
 
 def test_a_layer_that_is_never_called_has_parameters_and_no_work() -> None:
-    found = traced(Call(lambda self, x: self.used(x), used=linear(), unused=linear()), x())
+    found = trace_complete(Call(lambda self, x: self.used(x), used=linear(), unused=linear()), x())
     assert own_macs(found) == {"used": LINEAR}
     assert found.total_params == 2 * 64
     assert found.table["unused"]["input_shapes"] == ()
 
 
 def test_layers_remember_the_shapes_that_went_in_and_out() -> None:
-    found = traced(nn.Sequential(nn.Linear(8, 3)), x())
+    found = trace_complete(nn.Sequential(nn.Linear(8, 3)), x())
     row = found.table["0"]
     assert (row["input_shapes"], row["output_shapes"]) == (((2, 8),), ((2, 3),))
 
@@ -131,13 +131,13 @@ def test_a_layer_that_raises_and_is_caught_does_not_confuse_the_ones_after_it() 
         except ValueError:
             return self.other(x)
 
-    found = traced(Call(run, refusing=Call(refuse, inside=linear()), other=linear()), x())
+    found = trace_complete(Call(run, refusing=Call(refuse, inside=linear()), other=linear()), x())
     assert own_macs(found) == {"refusing.inside": LINEAR, "other": LINEAR}
 
 
 def test_layers_made_while_the_model_runs_are_work_without_parameters_and_said_to_be() -> None:
     model = Call(lambda self, x: nn.Linear(8, 8, bias=False)(nn.ReLU()(x)))
-    found = traced(model, x())
+    found = trace_complete(model, x())
     assert own_macs(found) == {"": LINEAR}
     assert found.total_params == 0
     assert "makes layers while it runs (Linear)" in found.notes[0]
@@ -174,12 +174,12 @@ def test_registering_a_formula_completes_the_count(attend: Any, by: str) -> None
     model = Call(lambda self, x: attend(x, ones(8, 8)))
     with scoped_costs():
         assert register_op_cost(operator, formula) is formula
-        found = traced(model, x())
+        found = trace_complete(model, x())
         assert (found.macs, found.flops) == (LINEAR, 2 * LINEAR + 5)
         with pytest.raises(RegistrationConflictError, match=r"attend(\.default)? has a cost formula already"):
             register_op_cost(operator, formula)
         register_op_cost(operator, lambda x, y, *, out: Cost(1, 2), override=True)
-        assert traced(model, x()).flops == 2
+        assert trace_complete(model, x()).flops == 2
     assert trace(model, x()).uncounted
 
 
@@ -187,7 +187,7 @@ def test_a_formula_of_one_overload_comes_before_the_one_for_all() -> None:
     with scoped_costs():
         register_op_cost("aten::add", lambda *_, **__: Cost(0, 1))
         register_op_cost(torch.ops.aten.add.Tensor, lambda *_, **__: Cost(0, 100))
-        assert traced(Call(lambda self, x: x + x), x()).flops == 100
+        assert trace_complete(Call(lambda self, x: x + x), x()).flops == 100
 
 
 @pytest.mark.parametrize("operator", ["attend", 3, torch.add])
@@ -214,7 +214,7 @@ def test_a_module_formula_covers_everything_inside_the_module(attend: Callable[.
 
     with scoped_costs():
         register_module_cost(Kernel, formula)
-        found = traced(nn.Sequential(linear(), Kernel(), nn.ReLU()), x())
+        found = trace_complete(nn.Sequential(linear(), Kernel(), nn.ReLU()), x())
         assert own_macs(found) == {"0": LINEAR, "1": 7}
         assert found.flops == 2 * LINEAR + 11 + 4
         assert trace(Derived(), x()).missing  # subclasses do not inherit it

@@ -15,7 +15,7 @@ from profilerkit import Report, profile
 from profilerkit.plugging.renderers import render
 from profilerkit.results.comparison import side_by_side
 from profilerkit.results.saving import parse, to_json
-from profilerkit.trace.conditions import conditions_of
+from profilerkit.trace.conditions import read_conditions
 from profilerkit_torch import ComputeComplexity, TorchProfiler
 from profilerkit_torch.costs import Cost, override, register_module_cost, scoped_costs
 
@@ -51,7 +51,7 @@ CONDITIONS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], str]] = {
 METRICS = ["macs", "flops"]
 
 
-def report_of(context: Callable[[], AbstractContextManager[Any]] | None) -> Report:
+def make_report(context: Callable[[], AbstractContextManager[Any]] | None) -> Report:
     if context is None:
         return profile(model(), torch.zeros(2, 8), metrics=METRICS)
     with context():
@@ -65,21 +65,21 @@ def test_the_casts_that_autocast_keeps_are_no_leftovers(monkeypatch: pytest.Monk
     def never(*args: Any) -> Any:
         raise AssertionError("the collector was asked")
 
-    report_of(CONDITIONS["autocast"][0])  # modules that torch imports meanwhile make what the collector is asked for
+    make_report(CONDITIONS["autocast"][0])  # modules that torch imports meanwhile make what the collector is asked for
     for name in ("collect", "get_objects"):
         monkeypatch.setattr(gc, name, never)
-    assert report_of(CONDITIONS["autocast"][0])["macs"] == 2 * 8 * 8
+    assert make_report(CONDITIONS["autocast"][0])["macs"] == 2 * 8 * 8
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_a_report_says_what_it_was_made_under(name: str) -> None:
     context, words = CONDITIONS[name]
-    plain, report = report_of(None), report_of(context)
-    assert conditions_of(plain.notes) == ()
-    (condition,) = conditions_of(report.notes)
+    plain, report = make_report(None), make_report(context)
+    assert read_conditions(plain.notes) == ()
+    (condition,) = read_conditions(report.notes)
     assert condition.startswith(words)
     (read,) = parse(to_json(report).encode(), "it").reports
-    assert conditions_of(read.notes) == (condition,)
+    assert read_conditions(read.notes) == (condition,)
     for form in ("console", "html", "markdown"):
         assert "made under different conditions" not in render(side_by_side([plain, plain]), form)
     assert "made under different conditions" in " ".join(str(side_by_side([plain, report])).split())
@@ -95,7 +95,7 @@ def test_a_profiler_does_not_remember_what_was_made_under_another_one(name: str)
         inside = profiler.compute_status("trace")
         assert profiler.compute_status("trace") is inside
     assert inside is not outside
-    assert conditions_of(profiler.compute_status("trace").notes) == ()
+    assert read_conditions(profiler.compute_status("trace").notes) == ()
 
 
 @pytest.mark.parametrize("metric", ["macs", "training_macs"])
@@ -110,10 +110,10 @@ def test_a_condition_around_the_call_needs_no_real_run(name: str, metric: str) -
 
 def test_a_formula_that_nothing_was_counted_by_is_not_told() -> None:
     with override({"aten::bmm": lambda *args, out: Cost(7, 14)}):
-        assert conditions_of(profile(model(), torch.zeros(2, 8), metrics=METRICS).notes) == ()
+        assert read_conditions(profile(model(), torch.zeros(2, 8), metrics=METRICS).notes) == ()
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_compiled_model_says_so() -> None:
-    (condition,) = conditions_of(profile(torch.compile(model()), torch.zeros(2, 8), metrics=METRICS).notes)
+    (condition,) = read_conditions(profile(torch.compile(model()), torch.zeros(2, 8), metrics=METRICS).notes)
     assert condition.startswith("torch.compile: ")

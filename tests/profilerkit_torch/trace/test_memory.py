@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import BACKEND, Call, ones, traced
+from tiny import BACKEND, Call, ones, trace_complete
 from torch import nn
 
 from profilerkit import ModelInputs
@@ -27,14 +27,14 @@ ACTIVATION = 2 * 8 * 4  # bytes of two samples of eight floats
 
 
 def peaks(function: Callable[..., Any], *inputs: torch.Tensor, **modules: nn.Module) -> tuple[int, int]:
-    memory = traced(Call(function, **modules), *inputs).memory
+    memory = trace_complete(Call(function, **modules), *inputs).memory
     return memory.peak_bytes(include_weights=False), memory.peak_bytes()
 
 
 def test_two_activations_and_the_input_are_alive_in_a_chain() -> None:
     """The profiler keeps the input; an activation lives until the next is there: x, relu's input, relu's output."""
     model = nn.Sequential(linear(), nn.ReLU(), linear())
-    found = traced(model, x())
+    found = trace_complete(model, x())
     assert found.memory.live_bytes == (2 * ACTIVATION, 3 * ACTIVATION, 3 * ACTIVATION)
     assert found.memory.peak_bytes(include_weights=False) == 3 * ACTIVATION
     assert found.memory.peak_bytes() == 3 * ACTIVATION + 2 * 64 * 4
@@ -43,7 +43,7 @@ def test_two_activations_and_the_input_are_alive_in_a_chain() -> None:
 
 
 def test_an_in_place_activation_takes_nothing() -> None:
-    found = traced(nn.Sequential(linear(), nn.ReLU(inplace=True)), x())
+    found = trace_complete(nn.Sequential(linear(), nn.ReLU(inplace=True)), x())
     assert found.memory.live_bytes == (2 * ACTIVATION, 2 * ACTIVATION)
 
 
@@ -76,24 +76,24 @@ def test_what_is_dropped_is_free_again() -> None:
 
 def test_a_slice_of_a_big_tensor_counts_as_what_it_holds() -> None:
     whole = torch.zeros(1000, 8, dtype=torch.int64)
-    memory = traced(nn.Embedding(10, 4), whole[:2]).memory
+    memory = trace_complete(nn.Embedding(10, 4), whole[:2]).memory
     assert memory.input_bytes == 2 * 8 * 8
     assert memory.peak_bytes(include_weights=False) == 2 * 8 * 8 + 2 * 8 * 4 * 4
 
 
 def test_shared_weights_take_memory_once() -> None:
     shared = linear()
-    assert traced(nn.Sequential(shared, shared), x()).memory.weight_bytes == 256
+    assert trace_complete(nn.Sequential(shared, shared), x()).memory.weight_bytes == 256
 
 
 def test_operators_know_what_they_read_and_write() -> None:
-    op = traced(linear(), x()).operators[0]
+    op = trace_complete(linear(), x()).operators[0]
     assert (op.bytes_read, op.bytes_written) == (ACTIVATION + 256, ACTIVATION)
     assert [(info.shape, info.dtype) for info in op.outputs] == [((2, 8), "float32")]
 
 
 def test_dropout_that_drops_nothing_is_no_copy() -> None:
-    found = traced(nn.Sequential(nn.Dropout(), linear(), nn.Dropout(0.9)), x())
+    found = trace_complete(nn.Sequential(nn.Dropout(), linear(), nn.Dropout(0.9)), x())
     assert [op.operator for op in found.operators] == ["aten.linear.default"]
     assert found.memory.live_bytes == (2 * ACTIVATION,)
 
@@ -102,13 +102,13 @@ def test_in_place_views_change_the_shape_each_time() -> None:
     def run(self: Any, a: torch.Tensor, b: torch.Tensor) -> Any:
         return (a * 1).t_(), (b * 1).t_()
 
-    assert traced(Call(run), x(), x()).table[""]["output_shapes"] == ((8, 2), (8, 2))
+    assert trace_complete(Call(run), x(), x()).table[""]["output_shapes"] == ((8, 2), (8, 2))
 
 
 def test_hooks_of_the_user_run_and_their_work_is_counted() -> None:
     layer = linear()
     handle = layer.register_forward_hook(lambda module, args, output: output * 2)
-    assert traced(layer, x()).flops == 2 * LINEAR + 16
+    assert trace_complete(layer, x()).flops == 2 * LINEAR + 16
     handle.remove()
 
 
@@ -127,10 +127,10 @@ def test_attention_returns_what_is_laid_out_as_its_queries(masked: bool) -> None
         return attended.transpose(1, 2).reshape(2, 5, 32)
 
     given = (ones(2, 5, 32), *([ones(5, 5)] if masked else []))
-    found = traced(Call(run), *given)
+    found = trace_complete(Call(run), *given)
     expected = (2 * 2 * 5 * 32 + masked * 25) * 4
     assert found.memory.peak_bytes(include_weights=False) == expected
-    assert expected <= BACKEND.measured_memory(Call(run), ModelInputs(*given))
+    assert expected <= BACKEND.measure_memory(Call(run), ModelInputs(*given))
 
 
 def test_attention_that_cannot_be_is_refused_as_ever() -> None:
@@ -154,7 +154,7 @@ class Cast(nn.Module):
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_autocast_is_seen_and_keeps_the_weights_it_casts(device: str) -> None:
     """The input, its cast, the cast weight (kept to the end), the product, and relu's output, all of two bytes."""
-    found = traced(Cast().to(device), x())
+    found = trace_complete(Cast().to(device), x())
     assert found.macs == LINEAR
     assert found.table["layer.1"]["output_shapes"] == ((2, 8),)
     assert {info.dtype for op in found.operators for info in op.outputs} == {"bfloat16"}

@@ -29,7 +29,7 @@ class Both(TorchDispatchMode):
         return result
 
 
-def described(tensors: Any) -> list[Any]:
+def describe(tensors: Any) -> list[Any]:
     return [(tensor.shape, tensor.stride(), tensor.dtype, tensor.device) for tensor in tensors]
 
 
@@ -54,14 +54,14 @@ def test_outputs_are_those_of_torch(kind: str) -> None:
             }[kind]()
             known, made = both(net.train(train), torch.empty(2, 4, 7))
         assert known is not None
-        assert described(known) == described(made), options
+        assert describe(known) == describe(made), options
 
 
 def test_other_dtypes_and_states_of_the_caller() -> None:
     with torch.device("meta"):
         net = nn.GRU(7, 9).to(torch.bfloat16)
         known, made = both(net, torch.empty(2, 4, 7, dtype=torch.bfloat16), torch.empty(1, 4, 9, dtype=torch.bfloat16))
-    assert described(known) == described(made)
+    assert describe(known) == describe(made)
 
 
 @pytest.mark.parametrize("which", ["features", "states", "weights", "dtype"])

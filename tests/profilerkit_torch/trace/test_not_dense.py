@@ -19,7 +19,7 @@ def macs(model: nn.Module, *inputs: Any) -> int:
     return int(record.value)
 
 
-def stored(count: int) -> torch.Tensor:
+def make_stored(count: int) -> torch.Tensor:
     """Return a matrix of 10 rows and 6 columns with so many numbers that are not zero."""
     matrix = torch.zeros(10, 6)
     matrix.view(-1)[:count] = 1.0
@@ -44,7 +44,7 @@ class Products(nn.Module):
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
 @pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
 def test_each_sparse_product_costs_what_its_own_matrix_stores(layout: torch.layout) -> None:
-    model = Products(stored(3).to_sparse(layout=layout), stored(60).to_sparse(layout=layout))
+    model = Products(make_stored(3).to_sparse(layout=layout), make_stored(60).to_sparse(layout=layout))
     assert macs(model, torch.randn(6, 4)) == 3 * 4 + 60 * 4
 
 
@@ -78,12 +78,12 @@ class WithBuffer(nn.Module):
         return self.table @ y if self.reads else y
 
 
-def nested() -> torch.Tensor:
+def make_nested() -> torch.Tensor:
     return torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)])
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-@pytest.mark.parametrize("make", [lambda: torch.eye(4).to_sparse(), nested], ids=["sparse", "nested"])
+@pytest.mark.parametrize("make", [lambda: torch.eye(4).to_sparse(), make_nested], ids=["sparse", "nested"])
 def test_a_buffer_that_no_operator_reads_costs_no_run(make: Any) -> None:
     report = profile(WithBuffer(make()), torch.randn(4, 8), metrics=["macs", "total_params", "training_macs"])
     assert report["macs"] == 4 * 8 * 8

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from fuzz_oracle import counted_run
+from fuzz_oracle import count_run
 from torch import nn
 
 from profilerkit import ModelInputs
@@ -69,9 +69,9 @@ class Branching(nn.Module):
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_model_is_counted_as_it_runs(name: str) -> None:
     model, x = Branching(QUESTIONS[name]).eval(), torch.randn(4, 8)
-    assert counted_run(model, (x,)).macs == 4 * 8 * 16
+    assert count_run(model, (x,)).macs == 4 * 8 * 16
     for trace in (TorchBackend().trace(model, ModelInputs(x)), TorchBackend().trace_training(model, ModelInputs(x))):
         assert trace.failure is None
-        assert sum(each.macs for each in trace.operators if each.phase == "forward") == 4 * 8 * 16
+        assert sum(op.macs for op in trace.operators if op.phase == "forward") == 4 * 8 * 16
     trace = TorchBackend().trace(model, ModelInputs(x))
     assert any("real run" in note for note in trace.notes) == (trace.method == "a real run")

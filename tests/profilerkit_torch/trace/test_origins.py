@@ -46,7 +46,7 @@ def in_thread(work: Callable[[], Any]) -> Any:
     return made[0]
 
 
-def counted(run: Callable[..., Any], key: str = "macs", **modules: nn.Module) -> tuple[int, tuple[str, ...]]:
+def count_run(run: Callable[..., Any], key: str = "macs", **modules: nn.Module) -> tuple[int, tuple[str, ...]]:
     """Return a count, and what it says is missing; it is complete where that is nothing."""
     record = profile(Call(run, fc=nn.Linear(8, 8), **modules), X, metrics=[key]).status(key)
     assert (record.completeness is Completeness.COMPLETE) == (not record.missing)
@@ -127,19 +127,19 @@ def thread_in_numpy(model: Any, x: torch.Tensor) -> Any:
     ids=["thread", "from_numpy", "tensor", "list", "dlpack", "array", "thread in numpy"],
 )
 def test_a_product_elsewhere_makes_the_count_a_lower_bound(run: Callable[..., Any]) -> None:
-    assert counted(run) == (0, (OUTSIDE,))
+    assert count_run(run) == (0, (OUTSIDE,))
 
 
 @pytest.mark.parametrize("function", [IntoEmpty, IntoZeros])
 def test_memory_that_no_operator_wrote_makes_the_count_a_lower_bound(function: Any) -> None:
-    assert counted(lambda model, x: function.apply(model.fc(x), model.fc.weight)) == (PRODUCT, (OUTSIDE,))
+    assert count_run(lambda model, x: function.apply(model.fc(x), model.fc.weight)) == (PRODUCT, (OUTSIDE,))
 
 
 def test_a_pool_that_was_there_before_is_noticed_in_the_layer_that_reads_its_result(pool: ThreadPoolExecutor) -> None:
     def run(model: Any, x: torch.Tensor) -> Any:
         return model.fc(pool.submit(lambda: x @ model.fc.weight).result())
 
-    assert counted(run) == (PRODUCT, ("work outside torch's operators in layer fc (1 call)",))
+    assert count_run(run) == (PRODUCT, ("work outside torch's operators in layer fc (1 call)",))
 
 
 def test_a_pool_that_was_there_before_is_noticed_in_a_real_run_too(pool: ThreadPoolExecutor) -> None:
@@ -147,7 +147,7 @@ def test_a_pool_that_was_there_before_is_noticed_in_a_real_run_too(pool: ThreadP
         made = pool.submit(torch.no_grad()(lambda: x @ model.fc.weight)).result()
         return model.fc(made) if x.sum().item() < 1e9 else x
 
-    assert counted(run) == (PRODUCT, ("work outside torch's operators in layer fc (1 call)",))
+    assert count_run(run) == (PRODUCT, ("work outside torch's operators in layer fc (1 call)",))
 
 
 def with_a_constant(model: Any, x: torch.Tensor) -> Any:
@@ -157,9 +157,9 @@ def with_a_constant(model: Any, x: torch.Tensor) -> Any:
 
 def test_a_thread_that_sleeps_makes_no_count_partial(pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Notebooks and progress bars have threads; that one has run is what the system counts, where it does."""
-    assert counted(with_a_constant) == (PRODUCT, ())
+    assert count_run(with_a_constant) == (PRODUCT, ())
     monkeypatch.setattr("profilerkit_torch.trace.origins._count_of_threads", lambda: None)
-    assert counted(with_a_constant) == (PRODUCT, (OUTSIDE,))
+    assert count_run(with_a_constant) == (PRODUCT, (OUTSIDE,))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_what_a_system_does_not_count_is_no_sleep(
         return said
 
     monkeypatch.setattr(Path, "read_text", read)
-    assert counted(with_a_constant) == (PRODUCT, missing)
+    assert count_run(with_a_constant) == (PRODUCT, missing)
 
 
 class Holder:
@@ -262,7 +262,7 @@ def test_a_pool_that_works_on_numbers_made_of_integers_is_noticed(pool: ThreadPo
 
 
 def test_layers_in_a_pool_are_named(pool: ThreadPoolExecutor) -> None:
-    count, missing = counted(lambda model, x: torch.stack(list(pool.map(model.fc, [x, x]))))
+    count, missing = count_run(lambda model, x: torch.stack(list(pool.map(model.fc, [x, x]))))
     assert count == 0
     assert "Linear in another thread (2 calls)" in missing
 
@@ -271,8 +271,8 @@ def test_a_gradient_made_in_numpy_makes_the_training_step_a_lower_bound() -> Non
     def run(model: Any, x: torch.Tensor) -> Any:
         return BackInNumpy.apply(x, model.fc.weight)  # type: ignore[no-untyped-call]
 
-    assert counted(run) == (PRODUCT, ())
-    assert counted(run, "training_macs") == (PRODUCT, (OUTSIDE,))
+    assert count_run(run) == (PRODUCT, ())
+    assert count_run(run, "training_macs") == (PRODUCT, (OUTSIDE,))
 
 
 def test_a_formula_for_the_layer_makes_the_count_complete() -> None:
@@ -285,7 +285,7 @@ def test_a_formula_for_the_layer_makes_the_count_complete() -> None:
 
     with scoped_costs():
         register_module_cost(Outside, lambda module, inputs, outputs: Cost.of_macs(outputs[0].numel * 8))
-        assert counted(run, outside=Outside()) == (2 * PRODUCT, ())
+        assert count_run(run, outside=Outside()) == (2 * PRODUCT, ())
 
 
 def of_constants(model: Any, x: torch.Tensor) -> Any:
@@ -325,16 +325,16 @@ def logs(model: Any, x: torch.Tensor) -> Any:
     ],
 )
 def test_what_every_model_has_leaves_the_count_complete(run: Callable[..., Any]) -> None:
-    assert counted(run) == (PRODUCT, ())
+    assert count_run(run) == (PRODUCT, ())
 
 
 def test_the_profile_function_for_threads_comes_back() -> None:
     before = threading.getprofile()
-    counted(of_constants)
+    count_run(of_constants)
     assert threading.getprofile() is before
 
 
-def indexed(index: Any) -> Callable[..., Any]:
+def make_indexing(index: Any) -> Callable[..., Any]:
     return lambda model, x: model.fc(x)[index]
 
 
@@ -351,13 +351,13 @@ def again(model: Any, x: torch.Tensor) -> Any:
 
 #: Of what torch makes tensors itself, seen by no mode: the sequences of an index, the values of a constant.
 OF_TORCH_ITSELF: dict[str, Callable[..., Any]] = {
-    "list": indexed((..., [-2], slice(None))),
-    "two lists": indexed(([0, 1], [1, 2])),
-    "nested lists": indexed((slice(None), [[0, 1], [1, 2]])),
-    "range": indexed((slice(None), range(2))),
-    "flags": indexed([True, False, True, False]),
-    "array": indexed(np.array([0, 1])),
-    "list with a tensor": indexed((slice(None), [torch.tensor(0), 1])),
+    "list": make_indexing((..., [-2], slice(None))),
+    "two lists": make_indexing(([0, 1], [1, 2])),
+    "nested lists": make_indexing((slice(None), [[0, 1], [1, 2]])),
+    "range": make_indexing((slice(None), range(2))),
+    "flags": make_indexing([True, False, True, False]),
+    "array": make_indexing(np.array([0, 1])),
+    "list with a tensor": make_indexing((slice(None), [torch.tensor(0), 1])),
     "written": written_at,
     "vmap": lambda model, x: torch.vmap(lambda row: row[[0, 1]])(model.fc(x)),
     "tensor": lambda model, x: model.fc(x) * torch.tensor([0.5] * 8, device=x.device),
@@ -381,11 +381,11 @@ def test_tensors_that_torch_itself_makes_leave_the_count_complete(kind: str, key
 
     # A step multiplies forward and for the weight's gradient: the input has none.
     products = 1 if key == "macs" else 2
-    assert counted(follow_values if is_real else run, key) == (products * PRODUCT, ())
+    assert count_run(follow_values if is_real else run, key) == (products * PRODUCT, ())
 
 
 def test_an_index_that_is_read_again_in_the_backward_pass_leaves_the_count_complete() -> None:
-    assert counted(again, "training_macs") == (3 * PRODUCT, ())
+    assert count_run(again, "training_macs") == (3 * PRODUCT, ())
 
 
 def test_memory_that_a_function_of_torchs_fills_itself_leaves_the_count_complete() -> None:
@@ -396,7 +396,7 @@ def test_memory_that_a_function_of_torchs_fills_itself_leaves_the_count_complete
         lengths: Any = [4], [2]
         return nn.functional.ctc_loss(scores, torch.tensor([[1, 2]]), *lengths)
 
-    assert counted(run) == (PRODUCT, ())
+    assert count_run(run) == (PRODUCT, ())
 
 
 def test_numbers_alone_that_leave_leave_the_count_complete() -> None:
@@ -404,7 +404,7 @@ def test_numbers_alone_that_leave_leave_the_count_complete() -> None:
         model.seen = [float(x.mean().numpy()), x.max().tolist()]
         return model.fc(x) * torch.tensor([0.5] * 8)
 
-    assert counted(run) == (PRODUCT, ())
+    assert count_run(run) == (PRODUCT, ())
 
 
 @pytest.mark.parametrize("is_real", [False, True])
@@ -418,7 +418,7 @@ def test_weights_outside_the_model_keep_their_gradients(is_real: bool) -> None:
             return x
         return checkpoint(outside[1], outside[0](model.fc(x)), use_reentrant=True)
 
-    count, missing = counted(run, "training_macs")
+    count, missing = count_run(run, "training_macs")
     assert (count > 3 * PRODUCT, missing) == (True, ())
     assert [weight.grad for layer in outside for weight in layer.parameters()] == [None, None, kept, None]
     assert torch.equal(kept, torch.ones(8, 8))

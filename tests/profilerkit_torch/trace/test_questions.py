@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from fuzz_oracle import counted_run
+from fuzz_oracle import count_run
 from torch import nn
 
 from profilerkit import ModelFailedError, ModelInputs, ModelTrace, profile
@@ -103,7 +103,7 @@ OF_A_RUN: dict[str, Question] = {
     ),
     "what is at its address": lambda x: math.isfinite(ctypes.c_float.from_address(x.data_ptr()).value),
     "pickle": lambda x: len(pickle.loads(pickle.dumps(x))) == 4,
-    "pickle with an attribute": lambda x: len(pickle.loads(pickle.dumps(_named(x * 2)))) == 4,
+    "pickle with an attribute": lambda x: len(pickle.loads(pickle.dumps(_label(x * 2)))) == 4,
     "is_pinned": lambda x: not x.is_pinned(),
     "is_shared": lambda x: not x.is_shared(),
     "to_dlpack": lambda x: to_dlpack(x) is not None,
@@ -137,7 +137,7 @@ OF_TEXT: dict[str, Question] = {
 }
 
 
-def _named(x: torch.Tensor) -> torch.Tensor:
+def _label(x: torch.Tensor) -> torch.Tensor:
     x.label = "x"  # type: ignore[attr-defined]
     return x
 
@@ -191,7 +191,7 @@ class Helped(Branching):
         return all(_helper(self.question, x * 2, x))
 
 
-def hooked(question: Question) -> nn.Module:
+def make_hooked(question: Question) -> nn.Module:
     """A model of torch's own modules alone: the question is asked in a hook."""
     model, wide = nn.Sequential(nn.Linear(8, 8)), nn.Linear(8, 16)
     model[0].wide = wide
@@ -203,7 +203,7 @@ WAYS: dict[str, Callable[[Question], nn.Module]] = {
     "plain": Branching,
     "try": Trying,
     "helper": Helped,
-    "hook": hooked,
+    "hook": make_hooked,
 }
 QUESTIONS = {
     **{f"device: {name}": (question, "meta tensors") for name, question in OF_DEVICE.items()},
@@ -223,7 +223,7 @@ def _macs(trace: ModelTrace) -> int:
 def test_a_question_is_answered_as_in_a_run(name: str, way: str) -> None:
     question, method = QUESTIONS[name]
     model, x = WAYS[way](question).eval(), torch.randn(4, 8)
-    real = counted_run(model, (x,)).macs
+    real = count_run(model, (x,)).macs
     assert real in (512, 768)  # 4 rows of 8 by 16, with the 4 of 8 by 8 before a hook: the answer is yes
     trace = TorchBackend().trace(model, ModelInputs(x))
     assert (_macs(trace), trace.method, trace.uncounted) == (real, method, {})

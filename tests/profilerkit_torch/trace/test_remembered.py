@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny import Call, ones, trace, traced
+from tiny import Call, ones, trace, trace_complete
 from torch import nn
 
 from profilerkit_torch.model.inventory import Inventory, is_lazy
@@ -40,7 +40,7 @@ def test_an_operator_is_run_once_for_each_shape(runs: list[int]) -> None:
             x = torch.ops.profilerkit_remembered.twice(x)
         return torch.ops.profilerkit_remembered.twice(x[:1])
 
-    assert traced(Call(run), ones(2, 3)).flops == 5 * 6 + 3
+    assert trace_complete(Call(run), ones(2, 3)).flops == 5 * 6 + 3
     assert len(runs) == 2
 
 
@@ -53,7 +53,7 @@ def test_numbers_keep_their_values_while_they_are_counted_up() -> None:
             length.add_(1)
         return x[:, : int(length)] * 2
 
-    found = traced(Call(run), ones(2, 5))
+    found = trace_complete(Call(run), ones(2, 5))
     assert (found.method, found.flops) == ("meta tensors", 2 * 3)
 
 
@@ -67,7 +67,7 @@ def test_what_is_written_beside_the_weights_comes_back() -> None:
     model: Any = Call(lambda self, x: x * int(self.counter.calls.add_(1)))
     model.counter = Counter()
     for _ in range(2):
-        assert traced(model, ones(2, 3)).method == "meta tensors"
+        assert trace_complete(model, ones(2, 3)).method == "meta tensors"
     assert int(model.counter.calls) == 0
 
 
@@ -136,7 +136,7 @@ def test_a_model_that_torch_refuses_is_refused() -> None:
     assert "shapes cannot be multiplied" in str(found.failure)
 
 
-def nested(levels: int) -> nn.Module:
+def nest(levels: int) -> nn.Module:
     inner: nn.Module = nn.Linear(4, 4)
     for _ in range(levels):
         inner = nn.Sequential(inner, nn.ReLU())
@@ -153,9 +153,9 @@ def recursion_limit() -> Iterator[Callable[[int], None]]:
 def test_layers_nested_as_deep_as_they_can_run() -> None:
     """What follows the layers takes a frame more of each call, of which Python allows a thousand."""
     limit = sys.getrecursionlimit()
-    model = nested(200)
+    model = nest(200)
     model(ones(2, 4))
-    found = traced(model, ones(2, 4))
+    found = trace_complete(model, ones(2, 4))
     assert len(found.operators) == 1 + 200
     assert len(found.layers) == 1 + 2 * 200
     assert max(layer.depth for layer in found.layers) == 200
@@ -164,7 +164,7 @@ def test_layers_nested_as_deep_as_they_can_run() -> None:
 
 def test_layers_nested_as_deep_as_somebody_wants(recursion_limit: Callable[[int], None]) -> None:
     recursion_limit(10_000)
-    found = traced(nested(600), ones(2, 4))
+    found = trace_complete(nest(600), ones(2, 4))
     assert found.macs == 2 * 4 * 4
     assert found.table[0]["macs"] == found.macs
     assert sys.getrecursionlimit() == 10_000

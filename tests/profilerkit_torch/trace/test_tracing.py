@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import BACKEND, Call, ones, trace, traced
+from tiny import BACKEND, Call, ones, trace, trace_complete
 from torch import nn
 
 from profilerkit import ModelFailedError, profile
@@ -27,7 +27,7 @@ def x() -> torch.Tensor:
 
 
 def test_shapes_alone_are_enough_for_most_models() -> None:
-    assert traced(linear(), x()).method == "meta tensors"
+    assert trace_complete(linear(), x()).method == "meta tensors"
 
 
 def test_a_model_that_asks_for_its_device_is_answered_on_shapes_alone() -> None:
@@ -36,17 +36,17 @@ def test_a_model_that_asks_for_its_device_is_answered_on_shapes_alone() -> None:
             raise RuntimeError("this model runs on the CPU alone")
         return self.layer(x)
 
-    found = traced(Call(run, layer=linear()), x())
+    found = trace_complete(Call(run, layer=linear()), x())
     assert (found.method, found.macs, found.notes) == ("meta tensors", LINEAR, ())
 
 
 def test_a_model_that_reads_its_activations_is_run_for_real_and_that_is_said() -> None:
     model = Call(lambda self, x: self.layer(x) if float(x.sum()) > 0 else x, layer=linear())
-    found = traced(model, x())
+    found = trace_complete(model, x())
     assert (found.method, found.macs) == ("a real run", LINEAR)
     assert "counted in a real run" in found.notes[0]
     assert "item() cannot be called on meta tensors" in found.notes[0]
-    assert traced(model, -x()).macs == 0
+    assert trace_complete(model, -x()).macs == 0
 
 
 def test_integers_keep_their_values() -> None:
@@ -55,13 +55,13 @@ def test_integers_keep_their_values() -> None:
             x = self.layer(x)
         return x
 
-    found = traced(Call(run, layer=linear()), x(), torch.tensor([1, 3]))
+    found = trace_complete(Call(run, layer=linear()), x(), torch.tensor([1, 3]))
     assert (found.method, found.macs) == ("meta tensors", 3 * LINEAR)
 
 
 def test_embeddings_take_integers() -> None:
     model = nn.Sequential(nn.Embedding(10, 8), linear())
-    assert traced(model, torch.tensor([[1, 2]])).macs == LINEAR
+    assert trace_complete(model, torch.tensor([[1, 2]])).macs == LINEAR
 
 
 def test_routing_by_values_is_counted_for_the_values_given() -> None:
@@ -76,7 +76,7 @@ def test_routing_by_values_is_counted_for_the_values_given() -> None:
         return out
 
     model = Call(run, gate=nn.Linear(8, 4), experts=nn.ModuleList(linear() for _ in range(4)))
-    assert traced(model, torch.randn(6, 8)).macs == 6 * 8 * 4 + 6 * 2 * 8 * 8
+    assert trace_complete(model, torch.randn(6, 8)).macs == 6 * 8 * 4 + 6 * 2 * 8 * 8
 
 
 @dataclass
@@ -105,7 +105,7 @@ class ModelOutput(OrderedDict[str, torch.Tensor]):
     ids=["tuple", "list", "dict", "dataclass", "model output", "torch's named tuple"],
 )
 def test_outputs_of_any_structure(wrap: Callable[[torch.Tensor], Any]) -> None:
-    found = traced(Call(lambda self, x: wrap(self.layer(x)), layer=linear()), x())
+    found = trace_complete(Call(lambda self, x: wrap(self.layer(x)), layer=linear()), x())
     assert found.macs == LINEAR
     assert len(found.table[""]["output_shapes"]) == 2
 
@@ -116,7 +116,7 @@ def test_inputs_of_any_structure() -> None:
         return self.layer(batch["x"]) * scale + pair[0] + pair[1]
 
     model = Call(run, layer=linear())
-    found = traced(model, {"x": x()}, (x(), x()), scale=2.0, mask=None)
+    found = trace_complete(model, {"x": x()}, (x(), x()), scale=2.0, mask=None)
     assert (found.macs, found.flops) == (LINEAR, 2 * LINEAR + 3 * 16)
 
 
@@ -125,7 +125,7 @@ def test_an_input_given_twice_stays_one_tensor() -> None:
         return self.layer(query) if query is key else query
 
     shared = x()
-    found = traced(Call(run, layer=linear()), shared, shared)
+    found = trace_complete(Call(run, layer=linear()), shared, shared)
     assert (found.macs, found.memory.input_bytes) == (LINEAR, 2 * 8 * 4)
 
 
@@ -152,7 +152,7 @@ def test_without_inputs_there_are_layers_alone() -> None:
 def test_tied_weights_count_once() -> None:
     model = nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 10, bias=False))
     model[1].weight = model[0].weight
-    found = traced(model, torch.tensor([[1]]))
+    found = trace_complete(model, torch.tensor([[1]]))
     assert (found.total_params, found.size_bytes) == (80, 320)
     assert [row["params"] for row in found.table] == [80, 80, 80]
 
@@ -179,20 +179,20 @@ def test_parameters_over_the_same_elements_are_one_in_whatever_order(other: str)
     model.first = nn.Parameter(torch.zeros(6, 8))
     view = {**SAME_ELEMENTS, **OTHER_ELEMENTS}[other](model.first.data)
     model.second = nn.Parameter(view)
-    assert traced(model, x()).total_params == 48 + (view.numel() if other in OTHER_ELEMENTS else 0)
+    assert trace_complete(model, x()).total_params == 48 + (view.numel() if other in OTHER_ELEMENTS else 0)
 
 
 def test_views_of_one_storage_are_distinct_parameters() -> None:
     flat = torch.zeros(16)
     model = Call(lambda self, x: x * self.first * self.second)
     model.first, model.second = nn.Parameter(flat[:8]), nn.Parameter(flat[8:])
-    assert traced(model, x()).total_params == 16
+    assert trace_complete(model, x()).total_params == 16
 
 
 def test_frozen_weights_count_but_are_not_trainable() -> None:
     model = nn.Sequential(nn.Linear(8, 8), linear())
     model[0].requires_grad_(False)
-    found = traced(model, x())
+    found = trace_complete(model, x())
     assert (found.total_params, found.trainable_params) == (72 + 64, 64)
 
 
@@ -209,7 +209,7 @@ def test_frozen_weights_count_but_are_not_trainable() -> None:
 def test_size_goes_by_the_real_dtype_and_counts_go_by_real_products(
     dtype: torch.dtype, size: int, products: int
 ) -> None:
-    found = traced(nn.Linear(8, 8, bias=False, dtype=dtype), x().to(dtype))
+    found = trace_complete(nn.Linear(8, 8, bias=False, dtype=dtype), x().to(dtype))
     assert (found.macs, found.flops, found.total_params) == (products * LINEAR, products * 2 * LINEAR, 64)
     assert found.size_bytes == 64 * size
     assert found.memory.peak_bytes(include_weights=False) == 2 * (2 * 8 * size)
@@ -217,14 +217,14 @@ def test_size_goes_by_the_real_dtype_and_counts_go_by_real_products(
 
 def test_mixed_dtypes() -> None:
     model = nn.Sequential(linear().half(), linear())
-    found = traced(Call(lambda self, x: self.m[1](self.m[0](x.half()).float()), m=model), x())
+    found = trace_complete(Call(lambda self, x: self.m[1](self.m[0](x.half()).float()), m=model), x())
     assert (found.macs, found.size_bytes) == (2 * LINEAR, 64 * 2 + 64 * 4)
 
 
 def test_buffers_are_no_parameters_and_only_persistent_ones_are_saved() -> None:
     model = nn.BatchNorm1d(8)
     model.register_buffer("scratch", torch.zeros(100), persistent=False)
-    found = traced(model, x())
+    found = trace_complete(model, x())
     assert found.total_params == 16
     assert found.size_bytes == (16 + 16) * 4 + 8  # weight, bias, mean and variance; the counter has 8 bytes
     assert found.memory.weight_bytes == found.size_bytes + 400
@@ -233,7 +233,7 @@ def test_buffers_are_no_parameters_and_only_persistent_ones_are_saved() -> None:
 def test_lazy_layers_get_their_size_from_the_inputs_and_stay_lazy() -> None:
     first = nn.LazyLinear(4)
     model = nn.Sequential(first, nn.LazyBatchNorm1d(), nn.Linear(4, 2))
-    found = traced(model, x())
+    found = trace_complete(model, x())
     assert found.total_params == (8 * 4 + 4) + 2 * 4 + (4 * 2 + 2)
     assert found.macs == 2 * 8 * 4 + 2 * 4 * 2
     assert "lazy parameters" in found.notes[0]
@@ -253,7 +253,7 @@ def test_lazy_layers_stay_lazy_when_the_model_fails() -> None:
 def test_a_model_on_the_meta_device() -> None:
     with torch.device("meta"):
         model = nn.Sequential(nn.Linear(8, 8, bias=False), nn.BatchNorm1d(8))
-    found = traced(model, x())
+    found = trace_complete(model, x())
     assert (found.macs, found.total_params) == (LINEAR, 64 + 16)
 
 
@@ -262,7 +262,7 @@ def test_a_billion_parameters_take_no_memory_and_little_time() -> None:
         model = nn.Sequential(*(nn.Linear(4096, 4096, bias=False) for _ in range(60)))
         inputs = torch.empty(1, 2048, 4096)
     start = time.perf_counter()
-    found = traced(model, inputs)
+    found = trace_complete(model, inputs)
     assert found.total_params == 60 * 4096**2 > 10**9
     assert found.macs == 60 * 2048 * 4096**2
     assert time.perf_counter() - start < 5
@@ -271,5 +271,5 @@ def test_a_billion_parameters_take_no_memory_and_little_time() -> None:
 def test_real_weights_are_never_copied() -> None:
     model = nn.Sequential(linear(), nn.BatchNorm1d(8))
     pointers = [tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())]
-    traced(model, x())
+    trace_complete(model, x())
     assert [tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())] == pointers

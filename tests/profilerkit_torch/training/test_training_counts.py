@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import BACKEND, Call, counted, ones, step
+from tiny import BACKEND, Call, ones, step, trace_complete_step
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -21,7 +21,7 @@ from profilerkit import ModelInputs, ModelTrace
 N = 5
 
 
-def macs_of(found: ModelTrace, phase: str) -> dict[str, int]:
+def count_macs(found: ModelTrace, phase: str) -> dict[str, int]:
     """Return the MACs of each layer that has any, in one phase."""
     work: dict[str, int] = {}
     for op in found.operators:
@@ -35,32 +35,32 @@ def macs_of(found: ModelTrace, phase: str) -> dict[str, int]:
 
 def test_a_linear_layer_costs_its_product_and_one_for_its_weight() -> None:
     """Nobody needs the gradient of the input. The bias takes a sum: one addition for each element of the gradient."""
-    found = counted(nn.Linear(4, 3), ones(N, 4))
+    found = trace_complete_step(nn.Linear(4, 3), ones(N, 4))
     assert found.macs == 2 * N * 4 * 3
     assert found.flops == (2 * N * 4 * 3 + N * 3) + (2 * N * 4 * 3 + N * 3)
 
 
 def test_the_second_of_two_linear_layers_costs_three_products() -> None:
-    found = counted(nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2)), ones(N, 4))
-    assert macs_of(found, "forward") == {"0": N * 32, "1": N * 16}
-    assert macs_of(found, "backward") == {"0": N * 32, "1": 2 * N * 16}
+    found = trace_complete_step(nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2)), ones(N, 4))
+    assert count_macs(found, "forward") == {"0": N * 32, "1": N * 16}
+    assert count_macs(found, "backward") == {"0": N * 32, "1": 2 * N * 16}
 
 
 def test_an_input_that_needs_a_gradient_costs_one_product_more() -> None:
-    assert counted(nn.Linear(4, 3), ones(N, 4).requires_grad_()).macs == 3 * N * 4 * 3
+    assert trace_complete_step(nn.Linear(4, 3), ones(N, 4).requires_grad_()).macs == 3 * N * 4 * 3
 
 
 def test_a_convolution() -> None:
     """2 x 8 x 6 x 6 outputs of 3 x 3 x 3 products each; the second convolution has its input's gradient too."""
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 4, 3, bias=False))
     first, second = 2 * 8 * 6 * 6 * 27, 2 * 4 * 4 * 4 * 72
-    assert counted(model, ones(2, 3, 8, 8)).macs == 2 * first + 3 * second
+    assert trace_complete_step(model, ones(2, 3, 8, 8)).macs == 2 * first + 3 * second
 
 
 def test_grouped_and_transposed_convolutions() -> None:
     model = nn.Sequential(nn.ConvTranspose2d(3, 8, 2, stride=2), nn.Conv2d(8, 8, 3, groups=8))
     first, second = 2 * 3 * 4 * 4 * 8 * 4, 2 * 8 * 6 * 6 * 9
-    assert counted(model, ones(2, 3, 4, 4)).macs == 2 * first + 3 * second
+    assert trace_complete_step(model, ones(2, 3, 4, 4)).macs == 2 * first + 3 * second
 
 
 def test_an_embedding_has_no_products_and_its_head_has_three() -> None:
@@ -81,9 +81,9 @@ def test_attention_costs_two_products_forward_and_four_backward(attention: Calla
     """Each of b*h*l*l*e. A fused kernel makes the scores again, by convention at no cost, and keeps none."""
     model = Call(lambda self, x: attention(self.project(x)), project=nn.Linear(8, 8))
     product, projection = 2 * 4 * 16 * 16 * 8, 2 * 4 * 16 * 8 * 8
-    found = counted(model, ones(2, 4, 16, 8))
-    assert macs_of(found, "forward") == {"": 2 * product, "project": projection}
-    assert macs_of(found, "backward") == {"": 4 * product, "project": projection}
+    found = trace_complete_step(model, ones(2, 4, 16, 8))
+    assert count_macs(found, "forward") == {"": 2 * product, "project": projection}
+    assert count_macs(found, "backward") == {"": 4 * product, "project": projection}
     kept = [op for op in found.operators if any(info.shape[-2:] == (16, 16) for info in op.outputs)]
     assert bool(kept) == (attention is spelt_out)
 
@@ -152,12 +152,12 @@ def frozen(model: nn.Module, *indices: int) -> nn.Module:
 )
 def test_frozen_layers(which: tuple[int, ...], products: dict[str, int]) -> None:
     model = frozen(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)), *which)
-    found = counted(model, ones(N, 4))
+    found = trace_complete_step(model, ones(N, 4))
     assert {row["path"]: row["own_macs"] / (N * 16) for row in found.table if row["path"]} == products
 
 
 def test_a_model_without_trainable_weights_costs_its_forward_pass_and_says_so() -> None:
-    found = counted(nn.Linear(4, 3).requires_grad_(False), ones(N, 4))
+    found = trace_complete_step(nn.Linear(4, 3).requires_grad_(False), ones(N, 4))
     assert found.macs == N * 12
     assert found.notes == ("no output depends on a trainable weight, so that there is no backward pass",)
     assert "backward_macs" not in found.table[0]
@@ -165,14 +165,14 @@ def test_a_model_without_trainable_weights_costs_its_forward_pass_and_says_so() 
 
 def test_a_detached_branch_and_unused_weights_get_no_gradient_and_are_named() -> None:
     model = Call(lambda self, x: self.a(x).detach() + self.b(x), a=nn.Linear(4, 4), b=nn.Linear(4, 4, bias=False))
-    found = counted(model, ones(N, 4))
-    assert macs_of(found, "backward") == {"b": N * 16}
+    found = trace_complete_step(model, ones(N, 4))
+    assert count_macs(found, "backward") == {"b": N * 16}
     assert found.notes == ("no output depends on these trainable weights, which get no gradient: a.weight, a.bias",)
 
 
 def test_many_unused_weights_are_not_all_named() -> None:
     unused = {f"unused{index}": nn.Linear(2, 2) for index in range(4)}
-    (note,) = counted(Call(lambda self, x: self.used(x), used=nn.Linear(2, 2), **unused), ones(1, 2)).notes
+    (note,) = trace_complete_step(Call(lambda self, x: self.used(x), used=nn.Linear(2, 2), **unused), ones(1, 2)).notes
     assert note.endswith("unused1.weight, unused1.bias, unused2.weight and 3 more")
 
 
@@ -190,19 +190,19 @@ def test_many_unused_weights_are_not_all_named() -> None:
 )
 def test_all_outputs_are_differentiated(packed: Callable[..., Any]) -> None:
     model = Call(lambda self, x: packed(self.a(x), self.b(x)), a=nn.Linear(4, 4), b=nn.Linear(4, 4))
-    assert counted(model, ones(N, 4)).macs == 4 * N * 16
+    assert trace_complete_step(model, ones(N, 4)).macs == 4 * N * 16
 
 
 def test_a_loss_that_the_model_returns_is_differentiated_alone() -> None:
     model = Call(lambda self, x: {"loss": self.a(x).sum(), "extra": self.b(x)}, a=nn.Linear(4, 4), b=nn.Linear(4, 4))
-    found = counted(model, ones(N, 4))
-    assert macs_of(found, "backward") == {"a": N * 16}
+    found = trace_complete_step(model, ones(N, 4))
+    assert count_macs(found, "backward") == {"a": N * 16}
     assert "b.weight, b.bias" in found.notes[0]
 
 
 def test_a_shared_layer_gets_the_gradients_of_both_calls_and_their_sum() -> None:
     shared = nn.Linear(4, 4)
-    found = counted(nn.Sequential(shared, nn.ReLU(inplace=True), shared), ones(N, 4))
+    found = trace_complete_step(nn.Sequential(shared, nn.ReLU(inplace=True), shared), ones(N, 4))
     assert found.table["0"]["own_macs"] == 5 * N * 16, "all but the first call's input"
     assert {op.call for op in found.operators if op.layer == "0" and op.phase == "backward"} == {0, 1}
     sums = [op for op in found.operators if op.operator.startswith("aten.add") and op.phase == "backward"]
@@ -211,12 +211,12 @@ def test_a_shared_layer_gets_the_gradients_of_both_calls_and_their_sum() -> None
 
 def test_functions_in_a_layer_belong_to_it_backwards_too() -> None:
     block = Call(lambda self, x: self.linear(x) @ x.transpose(-1, -2), linear=nn.Linear(4, 4))
-    found = counted(nn.Sequential(nn.Linear(4, 4), block), ones(N, 4))
-    assert macs_of(found, "forward") == {"0": N * 16, "1.linear": N * 16, "1": N * N * 4}
-    assert macs_of(found, "backward") == {"0": N * 16, "1.linear": 2 * N * 16, "1": 2 * N * N * 4}
+    found = trace_complete_step(nn.Sequential(nn.Linear(4, 4), block), ones(N, 4))
+    assert count_macs(found, "forward") == {"0": N * 16, "1.linear": N * 16, "1": N * N * 4}
+    assert count_macs(found, "backward") == {"0": N * 16, "1.linear": 2 * N * 16, "1": 2 * N * N * 4}
 
 
-def _applied(function: Any, *given: torch.Tensor) -> Any:
+def _apply(function: Any, *given: torch.Tensor) -> Any:
     return function.apply(*given)
 
 
@@ -235,10 +235,10 @@ class OwnProduct(torch.autograd.Function):
 
 
 def test_a_custom_autograd_function_costs_what_it_does() -> None:
-    model = Call(lambda self, x: _applied(OwnProduct, self.linear(x), self.weight), linear=nn.Linear(4, 4))
+    model = Call(lambda self, x: _apply(OwnProduct, self.linear(x), self.weight), linear=nn.Linear(4, 4))
     model.weight = nn.Parameter(ones(4, 3))
-    found = counted(model, ones(N, 4))
-    assert macs_of(found, "backward") == {"": 3 * N * 12, "linear": N * 16}
+    found = trace_complete_step(model, ones(N, 4))
+    assert count_macs(found, "backward") == {"": 3 * N * 12, "linear": N * 16}
 
 
 def test_gradients_that_a_model_computes_itself_are_part_of_its_forward_pass() -> None:
@@ -248,15 +248,15 @@ def test_gradients_that_a_model_computes_itself_are_part_of_its_forward_pass() -
         x = x.detach().requires_grad_()
         return torch.autograd.grad(self.linear(x).square().sum(), x, create_graph=True)[0]
 
-    found = counted(Call(forces, linear=nn.Linear(4, 4, bias=False)), ones(N, 4))
-    assert macs_of(found, "forward") == {"linear": N * 16, "": N * 16}
-    assert sum(macs_of(found, "backward").values()) == 4 * N * 16, "of both products, by the weight and its input"
+    found = trace_complete_step(Call(forces, linear=nn.Linear(4, 4, bias=False)), ones(N, 4))
+    assert count_macs(found, "forward") == {"linear": N * 16, "": N * 16}
+    assert sum(count_macs(found, "backward").values()) == 4 * N * 16, "of both products, by the weight and its input"
 
 
 # Checkpoints --------------------------------------------------------------------------------------------------------
 
 
-def checkpointed(**options: Any) -> nn.Module:
+def make_checkpointed(**options: Any) -> nn.Module:
     return Call(
         lambda self, x: self.last(checkpoint(self.block, self.first(x), **options)),
         first=nn.Linear(4, 8),
@@ -266,24 +266,24 @@ def checkpointed(**options: Any) -> nn.Module:
 
 
 def test_a_checkpoint_computes_its_block_again_in_the_backward_pass() -> None:
-    found = counted(checkpointed(use_reentrant=True), ones(N, 4))
-    assert macs_of(found, "forward") == {"first": N * 32, "block.0": N * 64, "block.2": N * 64, "last": N * 16}
+    found = trace_complete_step(make_checkpointed(use_reentrant=True), ones(N, 4))
+    assert count_macs(found, "forward") == {"first": N * 32, "block.0": N * 64, "block.2": N * 64, "last": N * 16}
     again = {"block.0": 3 * N * 64, "block.2": 3 * N * 64}
-    assert macs_of(found, "backward") == {"first": N * 32, **again, "last": 2 * N * 16}
+    assert count_macs(found, "backward") == {"first": N * 32, **again, "last": 2 * N * 16}
     assert [row["calls"] for row in found.table] == [1] * 7, "a layer that computes again was not called twice"
 
 
 def test_a_checkpoint_that_stops_early_leaves_out_what_nobody_needs() -> None:
     """The last product of the block is not made again: its inputs are all that its gradients need."""
-    found = counted(checkpointed(use_reentrant=False), ones(N, 4))
-    assert macs_of(found, "backward") == {
+    found = trace_complete_step(make_checkpointed(use_reentrant=False), ones(N, 4))
+    assert count_macs(found, "backward") == {
         "first": N * 32,
         "last": 2 * N * 16,
         "block.0": 3 * N * 64,
         "block.2": 2 * N * 64,
     }
     if "early_stop" in inspect.signature(checkpoint).parameters:  # torch 2.9 and newer
-        whole = counted(checkpointed(use_reentrant=False, early_stop=False), ones(N, 4))
+        whole = trace_complete_step(make_checkpointed(use_reentrant=False, early_stop=False), ones(N, 4))
         assert whole.macs - found.macs == N * 64
 
 
@@ -312,5 +312,5 @@ def test_a_model_in_training_keeps_what_is_frozen() -> None:
 def test_dropout_is_on() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
     """Scale the mask and apply it; apply it to the gradient."""
-    row = counted(model, ones(N, 4)).table["1"]
+    row = trace_complete_step(model, ones(N, 4)).table["1"]
     assert (row["forward_flops"], row["backward_flops"]) == (2 * N * 4, N * 4)

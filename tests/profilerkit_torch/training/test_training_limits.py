@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from tiny import BACKEND, ByValue, Call, counted, ones, step
+from tiny import BACKEND, ByValue, Call, ones, step, trace_complete_step
 from torch import nn
 
 from profilerkit import ModelInputs
@@ -16,7 +16,7 @@ from profilerkit_torch.costs import scoped_costs
 N = 5
 
 
-def _applied(function: Any, *given: torch.Tensor) -> Any:
+def _apply(function: Any, *given: torch.Tensor) -> Any:
     return function.apply(*given)
 
 
@@ -68,14 +68,14 @@ def test_an_unknown_operator_of_the_backward_pass_is_named() -> None:
     with scoped_costs():
         for name in ("doubled", "doubled_backward"):
             register_op_cost(f"profilerkittest::{name}", lambda x, *, out: Cost(0, out.numel))
-        assert counted(model, ones(N, 4)).flops == 2 * (2 * N * 16 + N * 4) + 2 * N * 4
+        assert trace_complete_step(model, ones(N, 4)).flops == 2 * (2 * N * 16 + N * 4) + 2 * N * 4
 
 
 # Where shapes alone are not enough ----------------------------------------------------------------------------------
 
 
 def test_a_backward_pass_that_needs_values_is_run_for_real_and_says_so() -> None:
-    found = step(Call(lambda self, x: _applied(ByValue, self.linear(x)), linear=nn.Linear(4, 4)), ones(N, 4))
+    found = step(Call(lambda self, x: _apply(ByValue, self.linear(x)), linear=nn.Linear(4, 4)), ones(N, 4))
     assert found.method == "a real run"
     assert found.macs == 2 * N * 16
     assert "on shapes alone the model raised" in found.notes[-1]
@@ -84,13 +84,13 @@ def test_a_backward_pass_that_needs_values_is_run_for_real_and_says_so() -> None
 def test_a_model_on_the_meta_device() -> None:
     with torch.device("meta"):
         model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2))
-    assert counted(model, ones(N, 4)).macs == N * (2 * 32 + 3 * 16)
+    assert trace_complete_step(model, ones(N, 4)).macs == N * (2 * 32 + 3 * 16)
 
 
 def test_lazy_weights_get_their_sizes() -> None:
     first = nn.LazyLinear(8)
     model = nn.Sequential(first, nn.Linear(8, 2))
-    assert counted(model, ones(N, 4)).macs == N * (2 * 32 + 3 * 16)
+    assert trace_complete_step(model, ones(N, 4)).macs == N * (2 * 32 + 3 * 16)
     assert nn.parameter.is_lazy(first.weight)
 
 
@@ -113,7 +113,7 @@ def test_a_backward_pass_that_raises_is_told_from_a_model_that_does() -> None:
         def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
             raise ValueError("no gradient for you")
 
-    model = Call(lambda self, x: _applied(Refuses, self.linear(x)), linear=nn.Linear(4, 4))
+    model = Call(lambda self, x: _apply(Refuses, self.linear(x)), linear=nn.Linear(4, 4))
     found = BACKEND.trace_training(model, ModelInputs(ones(N, 4)))
     assert str(found.failure) == (
         "the model runs, but its backward pass raised ValueError: no gradient for you; it was called with "

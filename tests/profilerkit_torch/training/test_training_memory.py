@@ -102,7 +102,7 @@ class _Loss(torch.autograd.Function):
         return torch.ones(ctx.shape)
 
 
-def measured(model: nn.Module, x: torch.Tensor) -> int:
+def measure_step(model: nn.Module, x: torch.Tensor) -> int:
     """Return by how many bytes torch's own profiler sees a step raise what is allocated."""
 
     def run() -> None:
@@ -141,7 +141,7 @@ def test_the_peak_is_what_the_allocator_sees(name: str) -> None:
     model, shape = MEASURED[name]
     x = torch.randn(shape)
     predicted = step(model.train(), x).memory.peak_bytes(include_weights=False) - x.nbytes
-    assert predicted == pytest.approx(measured(model, x), rel=0.02)
+    assert predicted == pytest.approx(measure_step(model, x), rel=0.02)
 
 
 # Optimizers ---------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ class Refusing(ByValue):
         raise ValueError("no")
 
 
-def refusing_meta(y: torch.Tensor) -> torch.Tensor:
+def refuse_meta(y: torch.Tensor) -> torch.Tensor:
     """Do as a kernel of an extension does, which asks for the device beneath torch's functions."""
     with torch._C.DisableTorchFunction():
         if y.is_meta:
@@ -36,7 +36,7 @@ def refusing_meta(y: torch.Tensor) -> torch.Tensor:
 #: What the model does with its output, and how it is traced then.
 ENDS: dict[str, tuple[Callable[[torch.Tensor], Any], str]] = {
     "on meta tensors": (lambda y: y, "meta tensors"),
-    "on fake tensors": (refusing_meta, "fake tensors"),
+    "on fake tensors": (refuse_meta, "fake tensors"),
     "for real": (ByValue.apply, "a real run"),
     "failing": (Refusing.apply, ""),
 }

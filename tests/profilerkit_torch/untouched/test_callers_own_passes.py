@@ -18,7 +18,7 @@ TRAINING = ("training_time", "layer_times", "operator_table")
 TIMED = ("execution_time", "measured_memory", *TRAINING)
 
 
-def measured(model: nn.Module, metric: str, *x: torch.Tensor) -> Any:
+def measure_metric(model: nn.Module, metric: str, *x: torch.Tensor) -> Any:
     few: dict[str, Any] = {}
     if metric in ("layer_times", "operator_table"):
         few = {"passes": 2}
@@ -27,7 +27,7 @@ def measured(model: nn.Module, metric: str, *x: torch.Tensor) -> Any:
     return profile(model, ModelInputs(*(x or (ones(2, 4),))), metrics=[metric], **few).status(metric)
 
 
-def scaled() -> nn.Module:
+def make_scaled() -> nn.Module:
     """Writes to a tensor that its backward pass needs."""
     model: Any = Call(lambda self, x: self.linear(x) * self.scale.add_(1), linear=nn.Linear(4, 4))
     model.register_buffer("scale", torch.ones(4))
@@ -37,9 +37,9 @@ def scaled() -> nn.Module:
 @pytest.mark.parametrize("metric", TIMED)
 def test_the_backward_pass_of_a_graph_from_before(metric: str) -> None:
     """Autograd refuses it where a tensor that it needs was written to since, even if the values are there again."""
-    model = scaled()
+    model = make_scaled()
     loss, version = model(ones(2, 4)).sum(), model.scale._version
-    measured(model, metric)
+    measure_metric(model, metric)
     assert model.scale._version == version
     loss.backward()
     assert model.linear.weight.grad is not None  # type: ignore[union-attr]
@@ -70,7 +70,7 @@ def test_a_graph_that_the_model_has_kept_is_not_gone_through(metric: str) -> Non
     before = nn.Linear(4, 4)  # a part of the caller's that the measured model knows nothing of
     model: Any = Call(lambda self, x: self.linear(x) + self.kept, linear=nn.Linear(4, 4))
     model.kept = kept = before(ones(2, 4))
-    assert measured(model, metric).value
+    assert measure_metric(model, metric).value
     assert model.kept is kept
     assert before.weight.grad is None
     model(ones(2, 4)).sum().backward()
@@ -95,7 +95,7 @@ def test_an_optimizer_in_the_backward_pass_makes_no_step(metric: str) -> None:
     for parameter in model.parameters():
         parameter.register_post_accumulate_grad_hook(optimizer)
     versions = [parameter._version for parameter in model.parameters()]
-    assert measured(model, metric).value
+    assert measure_metric(model, metric).value
     assert optimizer.steps == 0
     assert [parameter._version for parameter in model.parameters()] == versions
     model(ones(2, 4)).sum().backward()
@@ -125,11 +125,11 @@ def test_sparse_tensors_that_nothing_wrote_to_keep_their_storage(layout: str) ->
     profiler = TorchProfiler(model, {"test": [1]})
     profiler.register_profiler_function(ComputeEvalMetric(lambda model, loader: float(model(ones(2, 4)).sum())))
     profiler.compute_status("eval_metric")
-    measured(model, "execution_time")
+    measure_metric(model, "execution_time")
     assert (values().data_ptr(), model.edges._version) == before
 
 
-def nested(depth: int) -> nn.Module:
+def nest(depth: int) -> nn.Module:
     model: nn.Module = nn.Linear(4, 4)
     for _ in range(depth):
         model = nn.Sequential(model)
@@ -142,7 +142,7 @@ def deepest() -> nn.Module:
 
     def runs(depth: int) -> bool:
         try:
-            nested(depth)(ones(2, 4))
+            nest(depth)(ones(2, 4))
         except RecursionError:
             return False
         return True
@@ -151,13 +151,13 @@ def deepest() -> nn.Module:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if runs(middle) else (low, middle)
-    return nested(low - 10)  # the tests are called from a little deeper
+    return nest(low - 10)  # the tests are called from a little deeper
 
 
 @pytest.mark.parametrize("metric", ["macs", "training_macs", *TIMED])
 def test_what_is_nested_deep_enough_to_run_can_be_measured(deepest: nn.Module, metric: str) -> None:
     limit = sys.getrecursionlimit()
-    status = measured(deepest, metric)
+    status = measure_metric(deepest, metric)
     assert status.completeness.value == "complete", status.missing
     assert sys.getrecursionlimit() == limit
 
@@ -186,7 +186,7 @@ def test_what_forward_writes_on_parameters_themselves_is_taken_away(metric: str)
     weight.name_of_mine = "kept"
     handle = weight.register_hook(lambda gradient: gradient * 2)
     hooks, content = weight._backward_hooks, dict(weight._backward_hooks)
-    assert measured(model, metric).value
+    assert measure_metric(model, metric).value
     assert weight.__dict__ == {"name_of_mine": "kept"}
     assert weight._backward_hooks is hooks
     assert dict(hooks) == content

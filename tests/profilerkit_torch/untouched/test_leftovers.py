@@ -64,18 +64,18 @@ def cached_table(length: int, device: Any) -> torch.Tensor:
     return torch.arange(length, device=device).float()
 
 
-def remembering(function: Callable[..., Any]) -> Callable[..., Any]:
+def remember(function: Callable[..., Any]) -> Callable[..., Any]:
     known: dict[Any, Any] = {}
 
-    def remembered(key: Any, *args: Any) -> Any:
+    def recall(key: Any, *args: Any) -> Any:
         if key not in known:
             known[key] = function(*args)
         return known[key]
 
-    return remembered
+    return recall
 
 
-@remembering
+@remember
 def closed_over(y: torch.Tensor) -> torch.Tensor:
     return torch.ones_like(y)
 
@@ -223,7 +223,7 @@ class Keeping(nn.Module):
         return out
 
 
-def cell_of(function: Any, name: str) -> Any:
+def find_cell(function: Any, name: str) -> Any:
     return function.__closure__[function.__code__.co_freevars.index(name)]
 
 
@@ -237,11 +237,11 @@ def empty() -> Iterator[None]:
     IS_READY, LOCAL.kept = False, None
     CONTEXT.set(None)
     cached_table.cache_clear()
-    for cell, content in ((cell_of(closed_over, "known"), {}), (cell_of(ONCE, "table"), None)):
+    for cell, content in ((find_cell(closed_over, "known"), {}), (find_cell(ONCE, "table"), None)):
         cell.cell_contents = content
 
 
-def traced(model: nn.Module) -> ModelTrace:
+def trace_model(model: nn.Module) -> ModelTrace:
     return BACKEND.trace(model, ModelInputs(X))
 
 
@@ -249,7 +249,7 @@ def traced(model: nn.Module) -> ModelTrace:
 @pytest.mark.parametrize("keeper", KEEPERS)
 def test_the_model_runs_and_trains_after_its_pass_was_counted(keeper: Callable[..., Any], training: bool) -> None:
     model = Keeping(keeper)
-    found = BACKEND.trace_training(model, ModelInputs(X)) if training else traced(model)
+    found = BACKEND.trace_training(model, ModelInputs(X)) if training else trace_model(model)
     assert found.failure is None
     forward = 2 * 4 * 4  # two rows, four by four weights
     assert found.macs == forward * (2 if training else 1)  # in training the gradients of the weight besides
@@ -290,29 +290,29 @@ def test_caches_that_the_code_leads_to_are_not_searched_for(monkeypatch: pytest.
     monkeypatch.setattr("profilerkit_torch.untouched.leftovers.forget_in_caches", refused)
     model = _Positions()
     kept = model.table(3, torch.device("cpu"))
-    found = traced(model)
+    found = trace_model(model)
     assert (found.failure, found.notes) == (None, ())
     assert not model(X).is_meta
     assert kept.tolist() == [0, 1, 2]
 
 
 def test_the_note_says_where_it_was() -> None:
-    notes = traced(Keeping(in_dict)).notes
+    notes = trace_model(Keeping(in_dict)).notes
     assert notes == (
         f"the model keeps tensors of its pass outside itself ({__name__}.CACHE); those of this pass were taken away "
         "again",
     )
-    assert f"{__name__}.TABLE" in traced(Keeping(in_global)).notes[0]
-    assert traced(Keeping(in_lru_cache)).notes == ()  # the cache computes again what it has lost
-    assert "known of remembering" in traced(Keeping(in_closure)).notes[0]
+    assert f"{__name__}.TABLE" in trace_model(Keeping(in_global)).notes[0]
+    assert trace_model(Keeping(in_lru_cache)).notes == ()  # the cache computes again what it has lost
+    assert "known of remember" in trace_model(Keeping(in_closure)).notes[0]
 
 
 def test_what_was_there_before_stays() -> None:
     CACHE["other"], SEEN[:] = "mine", [X]
     before = torch.full((2, 4), 3.0)
     CACHE["table"] = before
-    traced(Keeping(in_dict))
-    traced(Keeping(in_list))
+    trace_model(Keeping(in_dict))
+    trace_model(Keeping(in_list))
     assert {"other": "mine", "table": before} == CACHE
     assert CACHE["table"] is before
     assert SEEN == [X]
@@ -320,7 +320,7 @@ def test_what_was_there_before_stays() -> None:
 
 def test_a_list_that_is_filled_stays_in_its_place() -> None:
     before = BY_NAME["layer"]
-    traced(Keeping(in_a_list_by_name))
+    trace_model(Keeping(in_a_list_by_name))
     assert BY_NAME == {"layer": []}
     assert BY_NAME["layer"] is before
 
@@ -330,7 +330,7 @@ def test_what_is_no_tensor_is_the_users_own() -> None:
     model = nn.Linear(4, 3)
     shapes: list[Any] = []
     model.register_forward_hook(lambda module, args, output: shapes.append(tuple(output.shape)))
-    assert traced(model).notes == ()
+    assert trace_model(model).notes == ()
     assert shapes == [(2, 3)]
 
 
@@ -338,7 +338,7 @@ def test_hooks_that_collect_activations_collect_none_of_ours() -> None:
     model = nn.Linear(4, 3)
     collected: list[Any] = []
     model.register_forward_hook(lambda module, args, output: collected.append((args, output)))
-    traced(model)
+    trace_model(model)
     assert collected == []
 
 
@@ -360,7 +360,7 @@ def test_what_cannot_be_taken_away_is_said_and_counted_in_a_real_run() -> None:
         return y
 
     with pytest.warns(ModelChangedWarning, match="where profilerkit cannot take them away.*empty it before"):
-        found = traced(Keeping(keep))
+        found = trace_model(Keeping(keep))
     assert found.method == "a real run"
     assert "cannot take them away" in " ".join(found.notes)
     kept = near.far.KEPT.y
@@ -375,7 +375,7 @@ def test_where_nothing_is_left_nothing_is_looked_for(monkeypatch: pytest.MonkeyP
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.BatchNorm1d(4), nn.Linear(4, 2)).eval()
     for name in ("collect", "get_objects", "get_referrers"):
         monkeypatch.setattr(gc, name, never)
-    assert traced(model).method == "meta tensors"
+    assert trace_model(model).method == "meta tensors"
 
 
 def test_a_model_that_raises_leaves_nothing_to_look_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,10 +390,10 @@ def test_a_model_that_raises_leaves_nothing_to_look_for(monkeypatch: pytest.Monk
         return -y
 
     model = Keeping(refusing).to("meta")
-    traced(model)  # modules that torch imports meanwhile make what the collector is asked for
+    trace_model(model)  # modules that torch imports meanwhile make what the collector is asked for
     for name in ("collect", "get_objects"):
         monkeypatch.setattr(gc, name, never)
-    failure = traced(model).failure
+    failure = trace_model(model).failure
     assert failure is not None
     assert "meta tensors" in str(failure)
 
@@ -408,7 +408,7 @@ def test_an_error_that_is_kept_keeps_no_tensor_of_its_pass(device: str) -> None:
         made.append(weakref.ref(local))
         raise ValueError("half-way")
 
-    failure = traced(Keeping(refusing).to(device)).failure
+    failure = trace_model(Keeping(refusing).to(device)).failure
     assert failure is not None
     assert isinstance(failure.__cause__, ValueError)
     assert "refusing" in [frame.name for frame in traceback.extract_tb(failure.__cause__.__traceback__)]
@@ -417,7 +417,7 @@ def test_an_error_that_is_kept_keeps_no_tensor_of_its_pass(device: str) -> None:
     assert [alive for alive in made if alive() is not None] == []
 
 
-def _existing(holder: Any, name: str) -> list[Callable[..., Any]]:
+def _list_existing(holder: Any, name: str) -> list[Callable[..., Any]]:
     return [getattr(holder, name)] if hasattr(holder, name) else []
 
 
@@ -429,8 +429,8 @@ def fp32_precision() -> Any:
 
 
 #: What only later releases of torch than 2.6 have.
-OTHER_MODES = _existing(_python_dispatch, "is_in_any_mode_without_ignore_compile_internals")
-SAVED = _existing(torch._C._autograd, "_top_saved_tensors_default_hooks")
+OTHER_MODES = _list_existing(_python_dispatch, "is_in_any_mode_without_ignore_compile_internals")
+SAVED = _list_existing(torch._C._autograd, "_top_saved_tensors_default_hooks")
 
 
 def settings() -> Any:
@@ -484,11 +484,11 @@ def switch_everything() -> None:
     sys.excepthook = sys.unraisablehook = threading.excepthook = ignored
 
 
-def timed(model: nn.Module) -> None:
+def time_model(model: nn.Module) -> None:
     profile(model, X, metrics=["execution_time"], num_iters=2, warmup=0)
 
 
-def evaluated(model: nn.Module) -> None:
+def evaluate(model: nn.Module) -> None:
     profiler = TorchProfiler(model, {"test": [X]})
     profiler.register_profiler_function(ComputeEvalMetric(lambda network, loader: float(network(X) is not None)))
     profiler.compute_status("eval_metric")
@@ -496,7 +496,7 @@ def evaluated(model: nn.Module) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("raises", [False, True])
-@pytest.mark.parametrize("run", [traced, timed, evaluated])
+@pytest.mark.parametrize("run", [trace_model, time_model, evaluate])
 def test_what_forward_switches_on_is_switched_off(run: Callable[[nn.Module], Any], raises: bool) -> None:
     def keeper(model: nn.Module, y: torch.Tensor) -> torch.Tensor:
         switch_everything()
@@ -522,7 +522,7 @@ def test_settings_that_torch_refuses_to_read_do_no_harm() -> None:
     try:
         with pytest.raises(RuntimeError):
             torch.backends.cudnn.allow_tf32  # noqa: B018
-        assert traced(nn.Linear(4, 3)).failure is None
+        assert trace_model(nn.Linear(4, 3)).failure is None
         assert convolutions.fp32_precision == "ieee"
     finally:
         convolutions.fp32_precision = before
@@ -544,7 +544,7 @@ def test_an_error_in_putting_one_thing_back_leaves_nothing_else_behind() -> None
     before = model.layer.weight.tolist()
     from profilerkit_torch.untouched import preservation
 
-    with pytest.raises(RuntimeError, match="cannot be set"), preservation.preserved(model):
+    with pytest.raises(RuntimeError, match="cannot be set"), preservation.preserve(model):
         model.layer.requires_grad_(False)
         model.layer.weight.data = model.layer.weight.data * 2
         model.added = 1
@@ -567,7 +567,7 @@ def test_plain_tensors_come_back_after_an_evaluation() -> None:
 
     model: Any = Keeping(keeper)
     model.table_of_mine, model.tables = torch.zeros(4), {"a": torch.zeros(4)}
-    evaluated(model)
+    evaluate(model)
     assert (model.table_of_mine.tolist(), model.tables["a"].tolist()) == ([0.0] * 4, [0.0] * 4)
 
 
@@ -592,6 +592,6 @@ def test_another_thread_that_calls_the_model_meanwhile_is_warned_of() -> None:
     other = threading.Thread(target=call)
     other.start()
     with pytest.warns(ModelChangedWarning, match="another thread called the model.*copy.deepcopy"):
-        traced(model)
+        trace_model(model)
     other.join()
     assert not model(X).is_meta

@@ -280,7 +280,7 @@ class Counting(nn.Module):
 
     def forward(self, x: torch.Tensor) -> Any:
         self.get(self.holder).add_(1)
-        if next(calls_of(self)) < self.raising:
+        if next(find_calls(self)) < self.raising:
             raise KeyError("not yet")
         return self.layer(x)
 
@@ -288,7 +288,7 @@ class Counting(nn.Module):
 _calls: dict[int, Iterator[int]] = {}
 
 
-def calls_of(model: Counting) -> Iterator[int]:
+def find_calls(model: Counting) -> Iterator[int]:
     """Return the counter of a model's calls, which is nothing of the model's: that would come back."""
     return _calls.setdefault(id(model), itertools.count())
 
@@ -324,11 +324,11 @@ class Observer(nn.Module):
         return self.layer(x) * self.scale
 
 
-def _evaluated(model: nn.Module, x: torch.Tensor) -> None:
+def _evaluate(model: nn.Module, x: torch.Tensor) -> None:
     assert get_accuracy(model, [(x, torch.zeros(2, dtype=torch.long))]) >= 0
 
 
-@pytest.mark.parametrize("run", [run_trace, run_timing, run_profile, _evaluated])
+@pytest.mark.parametrize("run", [run_trace, run_timing, run_profile, _evaluate])
 def test_buffers_that_a_model_makes_longer_come_back(run: Run) -> None:
     model = Observer().eval()
     run(model, ones(2, 4))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import Call, ones, trace, traced
+from tiny import Call, ones, trace, trace_complete
 from torch import nn
 from torch.nn.modules import module as torch_module
 
@@ -26,7 +26,7 @@ def global_hooks() -> dict[str, dict[int, Any]]:
 
 def test_no_trace_of_a_global_hook_is_left() -> None:
     before = global_hooks()
-    traced(nn.Linear(4, 2), X)
+    trace_complete(nn.Linear(4, 2), X)
     trace(nn.Linear(5, 2), X)  # it fails
     assert global_hooks() == before
 
@@ -39,7 +39,7 @@ def test_tensors_that_the_model_makes_are_freed_with_it() -> None:
             x = x + torch.ones(100, 100)
         return x
 
-    found = traced(Call(run), ones(100, 100))
+    found = trace_complete(Call(run), ones(100, 100))
     assert found.method == "meta tensors"
     assert found.memory.peak_bytes() == 4 * (100 * 100 * 4)
 
@@ -51,7 +51,7 @@ def test_a_tensor_of_the_model_has_one_twin() -> None:
             total += x
         return total
 
-    assert traced(Call(run), ones(2, 3)).flops == 3 * 6
+    assert trace_complete(Call(run), ones(2, 3)).flops == 3 * 6
 
 
 def test_how_many_are_found_is_not_remembered() -> None:
@@ -60,7 +60,7 @@ def test_how_many_are_found_is_not_remembered() -> None:
     def run(self: Any, x: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> Any:
         return x[first.nonzero().flatten()] + 1, x[second.nonzero().flatten()] + 1
 
-    found = traced(Call(run), ones(6), torch.tensor([1, 1, 1, 0, 0, 0]), torch.tensor([1, 0, 0, 0, 0, 0]))
+    found = trace_complete(Call(run), ones(6), torch.tensor([1, 1, 1, 0, 0, 0]), torch.tensor([1, 0, 0, 0, 0, 0]))
     assert found.flops == 3 + 1
     assert [op.outputs[0].shape for op in found.operators if "nonzero" in op.operator] == [(3, 1), (1, 1)]
 

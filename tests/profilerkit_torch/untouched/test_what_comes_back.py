@@ -38,21 +38,21 @@ class Custom(nn.Module):
         return x * self.weight
 
 
-def timed(model: nn.Module) -> None:
+def time_model(model: nn.Module) -> None:
     profile(model, X, metrics=["execution_time"], num_iters=2, warmup=0)
 
 
-def traced(model: nn.Module) -> None:
+def run_static(model: nn.Module) -> None:
     profile(model, X, metrics=["macs"])
 
 
-def evaluated(model: nn.Module) -> None:
+def evaluate(model: nn.Module) -> None:
     profiler = TorchProfiler(model, {"test": [X]})
     profiler.register_profiler_function(ComputeEvalMetric(lambda network, loader: float(network(X).sum())))
     profiler.compute_status("eval_metric")
 
 
-@pytest.mark.parametrize("run", [timed, traced, evaluated])
+@pytest.mark.parametrize("run", [time_model, run_static, evaluate])
 def test_other_data_given_to_a_parameter(run: Callable[[nn.Module], None]) -> None:
     def swap(model: Any) -> None:
         model.weight.data = model.weight.data * 2
@@ -70,7 +70,7 @@ def test_a_write_after_the_first_pass_is_warned_of() -> None:
             model.weight.mul_(2)
 
     with pytest.warns(ModelChangedWarning, match="changed the parameters weight in place"):
-        timed(Custom(late))
+        time_model(Custom(late))
 
 
 def test_gradients_that_the_model_adds_to() -> None:
@@ -80,12 +80,12 @@ def test_gradients_that_the_model_adds_to() -> None:
 
     model = Custom(learn)
     model.weight.grad = gradient = torch.zeros(2)
-    timed(model)
+    time_model(model)
     assert model.weight.grad is gradient
     assert gradient.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("run", [timed, traced])
+@pytest.mark.parametrize("run", [time_model, run_static])
 def test_random_generators_of_the_models_own(run: Callable[[nn.Module], None]) -> None:
     model: Any = Custom(lambda self: (torch.rand(2, generator=self.generator), self.draw.random()))
     model.generator, model.draw = torch.Generator(), random.Random(3)
@@ -95,7 +95,7 @@ def test_random_generators_of_the_models_own(run: Callable[[nn.Module], None]) -
     assert model.draw.getstate() == drawn
 
 
-@pytest.mark.parametrize("run", [timed, traced])
+@pytest.mark.parametrize("run", [time_model, run_static])
 def test_a_cache_of_the_class(run: Callable[[nn.Module], None]) -> None:
     run(Custom(lambda self: self.cache.setdefault("x", self.weight.new_ones(3))))
     assert Custom.cache == {}
@@ -104,7 +104,7 @@ def test_a_cache_of_the_class(run: Callable[[nn.Module], None]) -> None:
 def test_a_timed_model_can_be_trained_on() -> None:
     kept: dict[int, torch.Tensor] = {}
     model = Custom(lambda self: kept.setdefault(0, self.weight.new_ones(2)))
-    timed(model)
+    time_model(model)
     assert kept == {}, "what holds tensors outside the model is put back"
     model(torch.ones(2))
     (model.weight * kept[0]).sum().backward()
@@ -183,7 +183,7 @@ def test_lazy_parameters_have_a_fingerprint() -> None:
     assert TorchBackend().fingerprint(nn.LazyLinear(3)) is not None
 
 
-@pytest.mark.parametrize("run", [timed, traced, evaluated])
+@pytest.mark.parametrize("run", [time_model, run_static, evaluate])
 def test_an_attribute_under_another_name_and_an_equal_one(run: Callable[[nn.Module], None]) -> None:
     """What is there afterwards is what was there, under its name and in its place, not what equals it."""
 
@@ -200,7 +200,7 @@ def test_an_attribute_under_another_name_and_an_equal_one(run: Callable[[nn.Modu
     assert all(model.__dict__[name] is value for name, value in before.items())
 
 
-@pytest.mark.parametrize("run", [timed, traced, evaluated])
+@pytest.mark.parametrize("run", [time_model, run_static, evaluate])
 def test_a_module_that_lacks_some_of_torchs_containers(run: Callable[[nn.Module], None]) -> None:
     """As those do that were saved by an older torch."""
     model = nn.Sequential(nn.Linear(2, 2))

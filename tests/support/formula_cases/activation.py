@@ -51,8 +51,8 @@ def cases() -> Iterator[Case]:
     yield case(lambda: activation.glu_gradient(2), MULTIPLY=4, ELEMENTARY_GRADIENT=2)
     yield case(lambda: activation.softmax_gradient(2), MULTIPLY=4, ADD=2, SUBTRACT=2)
     yield case(lambda: activation.softmax_gradient(2, log=True), ADD=2, EXP=2, MULTIPLY=2, SUBTRACT=2)
-    yield case(lambda: activation.activated(Cost.of_macs(3), 2, None), 3)
-    yield case(lambda: activation.activated(Cost.of_macs(3), 2, "relu"), 3, COMPARE=2)
+    yield case(lambda: activation.add_activation(Cost.of_macs(3), 2, None), 3)
+    yield case(lambda: activation.add_activation(Cost.of_macs(3), 2, "relu"), 3, COMPARE=2)
     names = {
         "relu6": {"COMPARE": 4},
         "leaky_relu": {"COMPARE": 2, "MULTIPLY": 2},
@@ -65,4 +65,4 @@ def cases() -> Iterator[Case]:
         "hard_swish": {"ADD": 2, "COMPARE": 4, "DIVIDE": 2, "MULTIPLY": 2},
     }
     for name, takes in names.items():
-        yield case(lambda name=name: activation.activated(Cost(0, 0), 2, name), **takes)  # type: ignore[misc]
+        yield case(lambda name=name: activation.add_activation(Cost(0, 0), 2, name), **takes)  # type: ignore[misc]

@@ -67,4 +67,4 @@ def cases() -> Iterator[Case]:
     masked = Counter({"MULTIPLY": 36 + 48 * 2, "ADD": additions + 36, "SUBTRACT": 48, "POWER": 48, "COMPARE": 60})
     masked.update(scores(36))
     yield case(lambda: attention.transformer_encoder_layer(2, 3, 4, 2, 10, has_mask=True), macs, **masked)
-    yield case(lambda: attention.projected_queries(12), ADD=12, MULTIPLY=4)
+    yield case(lambda: attention.project_queries(12), ADD=12, MULTIPLY=4)

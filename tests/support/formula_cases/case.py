@@ -34,14 +34,14 @@ def case(call: Callable[[], Cost], macs: int = 0, **takes: int) -> Case:
     return Case(call, macs, takes)
 
 
-def agrees(each: Case) -> bool:
+def agrees(example: Case) -> bool:
     """Say whether a formula returns what its case says, whatever the constants are at the time."""
     value = vars(convention)
-    counts = Counter(each.takes)
-    counts.update({"MULTIPLY": each.macs, "ADD": each.macs})
+    counts = Counter(example.takes)
+    counts.update({"MULTIPLY": example.macs, "ADD": example.macs})
     flops = sum(value[name] * count for name, count in counts.items())
     try:
-        return bool(each.call() == (each.macs, flops))
+        return bool(example.call() == (example.macs, flops))
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return False
 

@@ -24,6 +24,6 @@ def cases() -> Iterator[Case]:
     yield case(lambda: elementwise.sqrt_gradient(3), MULTIPLY=3, DIVIDE=3)
     yield case(lambda: elementwise.rsqrt_gradient(3), MULTIPLY=6, POWER=3)
     yield case(lambda: elementwise.reciprocal_gradient(3), NEGATE=3, MULTIPLY=6)
-    yield case(lambda: elementwise.sum_of(4, 5), ADD=15)  # four summands: three additions
-    yield case(lambda: elementwise.sum_of(1, 5))
+    yield case(lambda: elementwise.add_summands(4, 5), ADD=15)  # four summands: three additions
+    yield case(lambda: elementwise.add_summands(1, 5))
     yield case(lambda: elementwise.adjust_contrast(3), ADD=6, SUBTRACT=3, MULTIPLY=3)

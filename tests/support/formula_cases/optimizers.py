@@ -35,5 +35,5 @@ def cases() -> Iterator[Case]:
     yield case(lambda: optimizers.ftrl(1), **ftrl)
     yield case(lambda: optimizers.ftrl(1, True), **{**ftrl, "MULTIPLY": 4, "ADD": 4})
     signed = {"MULTIPLY": 6, "ADD": 2, "SIGN": 2, "SUBTRACT": 1}
-    yield case(lambda: optimizers.signed(1), **signed)
-    yield case(lambda: optimizers.signed(1, True), EXP=1, **{**signed, "ADD": 1})
+    yield case(lambda: optimizers.step_by_sign(1), **signed)
+    yield case(lambda: optimizers.step_by_sign(1, True), EXP=1, **{**signed, "ADD": 1})

@@ -41,11 +41,15 @@ def cases() -> Iterator[Case]:
         )
         counts["ADD"] += 3 * 7
         yield case(lambda kind=kind: recurrent.layers_gradient(kind, 3, 11, 7, 4), 66, **counts)  # type: ignore[misc]
-    yield case(lambda: recurrent.fused_cell("gru", 1, 5), **{**cell, "ADD": cell["ADD"] + 5})
+    yield case(lambda: recurrent.cell_after_products("gru", 1, 5), **{**cell, "ADD": cell["ADD"] + 5})
     yield case(lambda: recurrent.lstm_cell_gradient(2, 8, False), MULTIPLY=12, ELEMENTARY_GRADIENT=10, ADD=8)
     yield case(lambda: recurrent.lstm_cell_gradient(2, 8, True), MULTIPLY=12, ELEMENTARY_GRADIENT=10, ADD=10)
     yield case(lambda: recurrent.gru_cell_gradient(2, False), MULTIPLY=8, NEGATE=2, ADD=2, ELEMENTARY_GRADIENT=6)
     yield case(lambda: recurrent.gru_cell_gradient(2, True), MULTIPLY=8, NEGATE=2, ADD=14, ELEMENTARY_GRADIENT=6)
-    yield case(lambda: recurrent.joined_lstm(1, 11, 1, False, False), 11, **lstm)
-    yield case(lambda: recurrent.joined_lstm(2, 11, 3, False, True), 22, ADD=36, SIGMOID=18, TANH=12, MULTIPLY=18)
-    yield case(lambda: recurrent.joined_lstm(1, 11, 1, True, False), 11, **{**lstm, "ADD": 8, "MULTIPLY": 6})
+    yield case(lambda: recurrent.lstm_with_joined_product(1, 11, 1, False, False), 11, **lstm)
+    yield case(
+        lambda: recurrent.lstm_with_joined_product(2, 11, 3, False, True), 22, ADD=36, SIGMOID=18, TANH=12, MULTIPLY=18
+    )
+    yield case(
+        lambda: recurrent.lstm_with_joined_product(1, 11, 1, True, False), 11, **{**lstm, "ADD": 8, "MULTIPLY": 6}
+    )
