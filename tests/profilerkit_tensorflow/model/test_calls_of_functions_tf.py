@@ -45,7 +45,7 @@ def test_a_function_over_a_keras_model_is_counted_and_timed(mode: str) -> None:
     before = [variable.numpy().tolist() for variable in model.variables]
     report = profile(model, X, call=encode, mode=mode, batch_size=4, num_iters=6, warmup=0, leave_out="layer_times")
     assert (report["macs"], report["total_params"]) == (2 * LINEAR, 8 * 8 + 8 * 3)
-    assert report.inputs.endswith(" given to encoded")
+    assert report.inputs.endswith(" given to encode")
     assert report["execution_time"].median > 0
     assert [variable.numpy().tolist() for variable in model.variables] == before
     calls = {row["path"]: row["calls"] for row in report.layers or ()}
