@@ -140,42 +140,66 @@ def _count_references_of_operator() -> int:
 
 
 def _remove(tensors: list[Any], parts: set[int]) -> Iterator[str]:
-    """Remove tensors, and tuples of them, from the user's containers; yield the names of what else holds them."""
+    """Remove tensors, and tuples of them, from the user's containers; yield the names of what else holds them.
+
+    Each question for referrers goes through all memory, so it is asked for all objects of a step at once.
+    """
     step = tensors
     for _ in range(_STEPS):
         ids = set(map(id, step))
-        tuples = []
-        for referrer in gc.get_referrers(*step):
+        referrers = [referrer for referrer in gc.get_referrers(*step) if id(referrer) not in parts]
+        owners = _find_owners_of_namespaces([value for value in referrers if issubclass(type(value), dict)])
+        tuples, containers = [], []
+        for referrer in referrers:
             kind = type(referrer)  # never isinstance: a proxy may raise where it is asked for its class
-            if id(referrer) in parts:
-                continue
             if issubclass(kind, tuple):
                 tuples.append(referrer)
             elif kind is _CACHE:
                 referrer.cache_clear()
             elif not issubclass(kind, _CONTAINERS):
                 yield from _name(referrer)
-            elif issubclass(kind, dict) and (owner := _find_owner_of_namespace(referrer)) is not None:
-                yield from _name(owner)
-            elif _is_users(referrer, parts):
-                _take_out(referrer, ids)
+            elif id(referrer) in owners:
+                yield from _name(owners[id(referrer)])
+            elif referrer is not step:
+                containers.append(referrer)
+        for container in _find_users(containers, parts | {id(referrers)}):
+            _take_out(container, ids)
+        if not tuples:
+            return
         step = tuples
 
 
-def _is_users(container: Any, parts: set[int]) -> bool:
-    """Return whether an object of the user leads to a container: TensorFlow has containers of tensors too."""
-    step, seen = [container], {id(container)}
+def _find_users(containers: list[Any], parts: set[int]) -> list[Any]:
+    """Return those containers to which an object of the user leads: TensorFlow has containers of tensors too."""
+    parents: dict[int, set[int]] = {}
+    named: set[int] = set()
+    step, seen = containers, {*map(id, containers), id(containers)}
     for _ in range(_STEPS):
-        above = []
+        if not step:
+            break
+        ids, above = set(map(id, step)), []
         for referrer in gc.get_referrers(*step):
-            if id(referrer) in seen or id(referrer) in parts:
+            if id(referrer) in parts or referrer is step:
                 continue
+            for child in ids.intersection(map(id, gc.get_referents(referrer))):
+                parents.setdefault(child, set()).add(id(referrer))
             if any(_name(referrer)):
-                return True
-            if issubclass(type(referrer), (*_CONTAINERS, tuple)) and referrer is not step:
+                named.add(id(referrer))
+            elif issubclass(type(referrer), (*_CONTAINERS, tuple)) and id(referrer) not in seen:
                 seen.add(id(referrer))
                 above.append(referrer)
         step = above
+    return [container for container in containers if _leads_to(id(container), parents, named)]
+
+
+def _leads_to(start: int, parents: dict[int, set[int]], named: set[int]) -> bool:
+    """Return whether one of the named objects is among the first so many generations above an object."""
+    generation, seen = {start}, {start}
+    for _ in range(_STEPS):
+        generation = {parent for child in generation for parent in parents.get(child, ())} - seen
+        if generation & named:
+            return True
+        seen |= generation
     return False
 
 
@@ -225,9 +249,11 @@ def _take_out(container: Any, ids: set[int]) -> None:
         container.extend(kept)
 
 
-def _find_owner_of_namespace(container: Any) -> Any:
-    """Return the module or object whose namespace a dict is; None for any other container."""
-    return next((owner for owner in gc.get_referrers(container) if _attributes(owner) is container), None)
+def _find_owners_of_namespaces(dicts: Sequence[dict[Any, Any]]) -> dict[int, Any]:
+    """Return the module or object whose namespace a dict is, by the dict's id; none for other dicts."""
+    keys = set(map(id, dicts))
+    owners = gc.get_referrers(*dicts) if dicts else []
+    return {key: owner for owner in owners if (key := id(_attributes(owner))) in keys}
 
 
 def _attributes(owner: Any) -> Any:
