@@ -75,14 +75,14 @@ METHODS: dict[str, Callable[[], Any]] = {
     "optimizer_bytes": lambda: BACKEND.optimizer_bytes(torch.optim.SGD, ()),
     "zero_weights": lambda: BACKEND.zero_weights(MODEL),
     "trace_nonzero": lambda: BACKEND.trace_nonzero(MODEL, ModelInputs(X)),
-    "measured_memory": lambda: BACKEND.measure_memory(MODEL, ModelInputs(X)),
+    "measure_memory": lambda: BACKEND.measure_memory(MODEL, ModelInputs(X)),
     "run": lambda: enter(BACKEND.run(MODEL, ModelInputs(X))),
     "layer_times": lambda: BACKEND.layer_times(MODEL, ModelInputs(X), passes=1),
     "operator_times": lambda: BACKEND.operator_times(MODEL, ModelInputs(X), passes=1),
     "time_layers": lambda: BACKEND.time_layers(MODEL),
     "record_steps": lambda: BACKEND.record_steps(MODEL),
     "evaluate": lambda: BACKEND.evaluate(MODEL, lambda: MODEL(X)),
-    "preserved": lambda: enter(BACKEND.preserve(MODEL)),
+    "preserve": lambda: enter(BACKEND.preserve(MODEL)),
     "apart": lambda: enter(BACKEND.apart()),
 }
 #: Those that only look, or are told something.
