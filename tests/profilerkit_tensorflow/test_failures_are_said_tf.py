@@ -54,7 +54,7 @@ def test_a_mistake_in_a_run_is_the_backends(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_mistake_while_layers_are_timed_is_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, "layer_timing.timer", "_timed")
+    plant(monkeypatch, "layer_timing.timer", "_time_nodes")
     with pytest.raises(BackendFailedError) as raised:
         TFBackend().layer_times(model(), ModelInputs(X), passes=1)
     assert str(raised.value).startswith(SAID.format(place="layer_timing.timer"))
