@@ -12,7 +12,7 @@ import click
 from profilerkit.cli import NOT_KEPT, USAGE, emit, fail
 from profilerkit.cli.completing import models
 from profilerkit.cli.measuring import Request, compare_specs, is_saved, load_report, profile_spec
-from profilerkit.cli.options import input_options, isolation_options, measuring_options, output_option
+from profilerkit.cli.options import format_option, input_options, isolation_options, measuring_options, output_option
 from profilerkit.cli.output import cannot_write
 from profilerkit.errors import BudgetError
 from profilerkit.process.files import write_text
@@ -55,16 +55,7 @@ def _complete_form(context: click.Context, parameter: click.Parameter, incomplet
 @input_options
 @measuring_options
 @isolation_options
-@click.option(
-    "--format",
-    "form",
-    metavar="NAME",
-    default="console",
-    show_default=True,
-    callback=_forms,
-    shell_complete=_complete_form,
-    help="Format of the result: console, markdown or junit.",
-)
+@format_option("Format of the result: console, markdown or junit.", _forms, shell_complete=_complete_form)
 @output_option("Write the result to a file instead of standard output.")
 @click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress; only set the exit code.")
 @click.option("--strict", is_flag=True, help="Also fail if a measured ratio is too uncertain to decide.")

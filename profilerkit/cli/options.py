@@ -19,6 +19,7 @@ from ..times.sampling import SAMPLING_CHECKS
 
 __all__ = [
     "console_or_json",
+    "format_option",
     "input_options",
     "isolation_options",
     "measuring_options",
@@ -262,6 +263,12 @@ def output_option(help: str, callback: Callable[..., Any] = require_writable, **
     return click.option("-o", "--output", metavar="FILE", type=kind, callback=callback, help=help, **attributes)
 
 
+def format_option(help: str, callback: Callable[..., Any], **attributes: Any) -> Callable[[F], F]:
+    """Return the option ``--format`` of a command, with its help and what checks the name."""
+    attributes |= {"metavar": "NAME", "default": "console", "show_default": True, "callback": callback}
+    return click.option("--format", "form", help=help, **attributes)
+
+
 #: The option ``--format`` of a command whose result no renderer shows.
 console_or_json = click.option(
     "--format",
@@ -294,15 +301,8 @@ output_options = _several(
     click.option(
         "--configuration", is_flag=True, help="Also show how each layer is made, kernel_size=(3, 3), in --format tree."
     ),
-    click.option(
-        "--format",
-        "form",
-        metavar="NAME",
-        default="console",
-        show_default=True,
-        callback=_form,
-        shell_complete=_forms,
-        help="Format of the printed result: a renderer that 'profilerkit list' names.",
+    format_option(
+        "Format of the printed result: a renderer that 'profilerkit list' names.", _form, shell_complete=_forms
     ),
     output_option(
         "Also write a file, in the format of its suffix (.json, .html, .csv, ...); repeat it for several.",

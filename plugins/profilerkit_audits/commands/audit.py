@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from profilerkit.cli import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, say
+from profilerkit.cli.options import format_option
 from profilerkit.errors import ArgumentError, NotOfferedError, PlanError, StoreError, by_likeness
 
 if TYPE_CHECKING:
@@ -56,14 +57,8 @@ def _engine(context: click.Context, parameter: click.Parameter, value: str) -> s
 )
 @click.option("--address", metavar="ADDRESS", help="The cluster of the engine ray; by default one on this machine.")
 @click.option("--dry-run", is_flag=True, help="Print what would run and an estimate of the time, and run nothing.")
-@click.option(
-    "--format",
-    "form",
-    metavar="NAME",
-    default="console",
-    show_default=True,
-    callback=_form,
-    help="Format of the printed rows: console or json; of --diff also markdown, of --check markdown or junit.",
+@format_option(
+    "Format of the printed rows: console or json; of --diff also markdown, of --check markdown or junit.", _form
 )
 @click.option("--diff", nargs=2, metavar="OLD NEW", help="Run nothing; show what moved between two runs of the store.")
 @click.option("--check", metavar="RUN", help="Run nothing; check a run of the store against a budget.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from profilerkit.cli import MODEL_FAILED, USAGE, fail
+from profilerkit.cli.options import format_option
 from profilerkit.cli.output import cannot_write
 from profilerkit.errors import ArgumentError, BudgetError, StoreError
 
@@ -51,8 +52,7 @@ def form_option(*forms: str) -> Callable[[Any], Any]:
         return value
 
     names = f"{', '.join(forms[:-1])} or {forms[-1]}"
-    options: dict[str, Any] = {"metavar": "NAME", "default": "console", "show_default": True, "callback": check}
-    return click.option("--format", "form", help=f"Format of the result: {names}.", **options)
+    return format_option(f"Format of the result: {names}.", check)
 
 
 @contextmanager
