@@ -70,7 +70,7 @@ STEPS = (
     *(Step(f"counts {part}", "gpu_counts", 150, part=part, parts=_COUNTS) for part in range(_COUNTS)),
     Step("memory", "gpu_memory", 120),
     Step("untouched", "gpu_untouched", 120),
-    Step("isolation", "gpu_isolation", 150),
+    Step("isolation", "gpu_isolation", 200),
     Step("tests", "gpu_tests", 200),
     Step("times", "gpu_times", 60, alone=True),
     Step("operators", "gpu_operators", 45, alone=True),

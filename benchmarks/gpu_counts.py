@@ -41,7 +41,7 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped]:
 
 
 def _network(name: str, device: str, is_there_alone: bool) -> Iterator[Result]:
-    from gpu_networks import BY_DTYPE, NETWORKS, UNKNOWN_TO_TORCH
+    from gpu_networks import BY_DEVICE, NETWORKS, UNKNOWN_TO_TORCH
 
     model, inputs = NETWORKS[name]()
     model.eval()
@@ -54,12 +54,12 @@ def _network(name: str, device: str, is_there_alone: bool) -> Iterator[Result]:
     macs = float(after["macs"][0] or 0)
     if not is_there_alone:
         yield Result(STEP, name, "macs", macs, float(before["macs"][0] or 0), "the same on the CPU", within=0.0)
-        judged = [key for key in before if key not in BY_KERNELS and key not in BY_DTYPE.get(name, ())]
+        judged = [key for key in before if key not in BY_KERNELS and key not in BY_DEVICE.get(name, ())]
         different = {key: (before[key], after[key]) for key in judged if before[key] != after[key]}
         note = "; ".join(f"{key}: {one} on the CPU, {two} here" for key, (one, two) in different.items())
         equal = len(judged) - len(different)
         yield Result(STEP, name, "equal counts", equal, len(judged), "all of them", within=0.0, note=note[:900])
-        for key in (*BY_KERNELS, *BY_DTYPE.get(name, ())):
+        for key in (*BY_KERNELS, *BY_DEVICE.get(name, ())):
             one, two = before[key][0], after[key][0]
             if one != two and isinstance(one, int) and isinstance(two, int):
                 yield Result(STEP, name, key, two, one, "the same on the CPU", note="by other kernels")

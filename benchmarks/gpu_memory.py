@@ -46,6 +46,25 @@ def _encoder(small: bool, dtype: str = "float32") -> Made:
     return model, (torch.randn(8, length, width).to(getattr(torch, dtype)),)
 
 
+def _padded_encoder(small: bool) -> Made:
+    import torch
+    from gpu_networks import Call
+
+    encoder, (x,) = _encoder(small)
+    model = Call(lambda self, x, mask: self.encoder(x, src_key_padding_mask=mask), encoder=encoder)
+    return model, (x, torch.zeros(x.shape[:2], dtype=torch.bool))
+
+
+def _attention_with_weights(small: bool) -> Made:
+    import torch
+    from gpu_networks import Call
+    from torch import nn
+
+    width, length = (32, 16) if small else (768, 512)
+    layer = nn.MultiheadAttention(width, 4 if small else 12, batch_first=True)
+    return Call(lambda self, x: self.layer(x, x, x)[0], layer=layer), (torch.randn(8, length, width),)
+
+
 def _lstm(small: bool) -> Made:
     import torch
     from gpu_networks import Call
@@ -84,6 +103,8 @@ def _subjects(small: bool) -> dict[str, Callable[[], Made]]:
         "MobileNetV2": partial(_example, "mobilenet_v2", 32, small),
         "ViT-B/16": partial(_example, "vit_b_16", 16, small),
         "encoder in bfloat16": partial(_encoder, small, "bfloat16"),
+        "encoder, padded": partial(_padded_encoder, small),
+        "attention with weights": partial(_attention_with_weights, small),
         "LSTM": partial(_lstm, small),
         "GPT-2 in bfloat16": partial(_language_model, small, "GPT2LMHeadModel", "GPT2Config", **gpt2),
         "Llama in bfloat16": partial(_language_model, small, "LlamaForCausalLM", "LlamaConfig", **llama),

@@ -358,5 +358,13 @@ UNKNOWN_TO_TORCH = {
     *("LSTM", "LSTM, two layers, two directions", "LSTM with projection", "GRU", "RNN", "autocast to bfloat16, LSTM"),
     *("compiled CNN", "compiled encoder", "experts", "embedding bag"),
 }
+#: What differs by the device. Layers of attention that run as one kernel make their scores on the CPU alone.
 #: Autocast runs cuDNN's recurrent layers in half, whatever dtype it was asked for: what follows from that is different.
-BY_DTYPE = {"autocast to bfloat16, LSTM": ("flops", "macs_by_dtype", "memory_footprint")}
+BY_DEVICE = {
+    "autocast to bfloat16, LSTM": ("flops", "macs_by_dtype", "memory_footprint"),
+    **dict.fromkeys(
+        ("encoder", "encoder, norm first", "encoder, padded", "compiled encoder", "encoder and decoder"),
+        ("memory_footprint",),
+    ),
+    **dict.fromkeys(("MultiheadAttention", "MultiheadAttention, with weights"), ("memory_footprint",)),
+}

@@ -324,6 +324,11 @@ flash_attention: Callable[..., Any] = _first(
     "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default",
     instead=_refuse("aten::_scaled_dot_product_flash_attention_for_cpu", "sees attention as one kernel"),
 )
+#: The same by the kernel that CUDA has for float32, whose output lies in memory as (batch, length, heads, width).
+efficient_attention: Callable[..., Any] = _first(
+    "torch.ops.aten._scaled_dot_product_efficient_attention.default",
+    instead=_refuse("aten::_scaled_dot_product_efficient_attention", "sees attention in float32 on CUDA as one kernel"),
+)
 #: The function that a scan calls for its steps; without it a scan is an operator that is not counted.
 find_scan: Callable[[], Any] = lambda: find("torch._higher_order_ops.scan.generic_scan")  # noqa: E731
 

@@ -125,8 +125,11 @@ def cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
     def prepare(function: Callable[..., Any], operands: Operands, gradient: bool) -> OperatorCall:
         tensors = make(operands)
         call = make_gradient(function, tensors) if gradient else partial(function, *tensors)
-        timed = _synchronize(call, wait) if busy is None else QueuedCall(call, busy)
-        return OperatorCall(timed, _Function(function), ModelInputs(*tensors))
+        model, inputs = _Function(function), ModelInputs(*tensors)
+        if busy is None:
+            return OperatorCall(_synchronize(call, wait), model, inputs)
+        queued = QueuedCall(call, busy)
+        return OperatorCall(queued, model, inputs, lambda: queued.host_seconds)
 
     is_large = device.type != "cpu"
     makers = (_products, _convolutions, _attention, _recurrent, _traffic, _images, gradients)
@@ -169,9 +172,10 @@ def _convolutions(is_large: bool) -> Described:
     for batch, channels, size, out, kernel, stride in listed:
         x, weight = random(batch, channels, size, size), random(out, channels, kernel, kernel)
         yield f"convolution {x.shape} {weight.shape}", _convolution(stride, kernel // 2, 1), (x, weight, random(out))
-        if channels > 3 and stride == 1:
-            y = random(batch, out, size, size)
-            yield f"gradient {x.shape} {weight.shape}", _convolution_gradient(kernel // 2, out), (y, x, weight)
+        if channels <= 3 or stride == 1:
+            length = (size - 1) // stride + 1
+            function = _convolution_gradient(kernel // 2, out, stride=stride, of_input=channels > 3)
+            yield f"gradient {x.shape} {weight.shape}", function, (random(batch, out, length, length), x, weight)
     for batch, channels, size, kernel in _DEPTHWISE + _LARGE_DEPTHWISE * is_large:
         x, weight = random(batch, channels, size, size), random(channels, 1, kernel, kernel)
         yield f"depthwise {x.shape}", _convolution(1, kernel // 2, channels), (x, weight, random(channels))
@@ -183,10 +187,13 @@ def _convolution(stride: int, padding: int, groups: int) -> Callable[..., Any]:
     return lambda x, weight, bias: functional.conv2d(x, weight, bias, stride, padding, 1, groups)
 
 
-def _convolution_gradient(padding: int, out: int, groups: int = 1) -> Callable[..., Any]:
-    gradients = [True, True, True]
+def _convolution_gradient(
+    padding: int, out: int, groups: int = 1, stride: int = 1, of_input: bool = True
+) -> Callable[..., Any]:
+    """Return the function of the gradients by weight and bias, and by the input but in a network's first layer."""
+    gradients, strides = [of_input, True, True], [stride, stride]
     return lambda y, x, weight: torch.ops.aten.convolution_backward(
-        y, x, weight, [out], [1, 1], [padding, padding], [1, 1], False, [0, 0], groups, gradients
+        y, x, weight, [out], strides, [padding, padding], [1, 1], False, [0, 0], groups, gradients
     )
 
 

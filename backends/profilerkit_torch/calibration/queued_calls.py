@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -31,22 +30,14 @@ class Busy:
     Args:
         device: The device.
         event: What makes its events.
-        clock: The host's clock.
     """
 
-    def __init__(
-        self,
-        device: torch.device,
-        event: _MakeEvent = torch.cuda.Event,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
+    def __init__(self, device: torch.device, event: _MakeEvent = torch.cuda.Event) -> None:
         self.device, self.event = device, event
         self._factor = torch.ones(_SIZE, _SIZE, device=device)
         self._product = torch.empty_like(self._factor)
         self._multiply(2)
         self._seconds = self.time(lambda: self._multiply(_TIMED)) / _TIMED
-        #: The host's seconds for handing over one product.
-        self.dispatch = min(self.hand_over(partial(self._multiply, 1), clock) for _ in range(_TIMED))
 
     def for_seconds(self, seconds: float) -> None:
         """Give the device work for at least so long."""
@@ -78,16 +69,15 @@ class Busy:
 class QueuedCall(Run):
     """An operator on a CUDA device, which is busy while the host hands over several calls of it.
 
-    Then they run one right after the other, as in a network whose host is ahead of the device. An operator that the
-    host needs much longer for than for a product (a recurrent layer of cuDNN's) keeps the device waiting for so long:
-    it takes at least what the host needs more.
+    Then they run one right after the other, as in a network whose host is ahead of the device.
     """
 
     def __init__(self, call: Callable[[], object], busy: Busy) -> None:
         super().__init__(call)
         self.busy = busy
+        #: What the host takes to hand over one call: the shortest that was measured; 0 before.
+        self.host_seconds = 0.0
         self._calls = 1
-        self._host_seconds = 0.0
 
     def __call__(self) -> object:
         """Run it once, and return when the device is done."""
@@ -97,18 +87,24 @@ class QueuedCall(Run):
 
     def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
         """Return the seconds for one call; the first time it also finds out how many to hand over at once."""
-        if not self._host_seconds:
+        if not self.host_seconds:
             self()  # what is made at the first call: plans, workspaces
-            self._host_seconds = max(min(self.busy.hand_over(self.call, clock) for _ in range(3)), 1e-9)
-            taken = self._device_seconds()
+            self.host_seconds = max(min(self.busy.hand_over(self.call, clock) for _ in range(3)), 1e-9)
+            taken = self._device_seconds(clock)
             self._calls = max(1, min(_CALLS, math.ceil(_SECONDS / max(taken, 1e-9))))
-        return max(self._device_seconds(), self._host_seconds - self.busy.dispatch)
+        return self._device_seconds(clock)
 
-    def _device_seconds(self) -> float:
-        self.busy.for_seconds(_LONGER * self._calls * self._host_seconds + _BESIDES)
+    def _device_seconds(self, clock: Callable[[], float]) -> float:
+        self.busy.for_seconds(_LONGER * self._calls * self.host_seconds + _BESIDES)
+        began = ended = 0.0
 
         def several() -> None:
+            nonlocal began, ended
+            began = clock()
             for _ in range(self._calls):
                 self.call()
+            ended = clock()
 
-        return self.busy.time(several) / self._calls
+        taken = self.busy.time(several) / self._calls
+        self.host_seconds = max(min(self.host_seconds, (ended - began) / self._calls), 1e-9)
+        return taken

@@ -170,7 +170,7 @@ def _ranges(layers: LayerStack) -> Iterator[None]:
         opened.append(record_function(f"{_LAYER}{path}"))
         opened[-1].__enter__()
 
-    def leave(module: nn.Module, call: Any, finished: bool, output: Any) -> None:
+    def leave(module: nn.Module, call: Any, arguments: Any, output: Any) -> None:
         opened.pop().__exit__(None, None, None)
 
     layers.on_enter, layers.on_leave = enter, leave

@@ -16,25 +16,32 @@ from torch.nn import functional as F
 
 from profilerkit.process.cached import cached_property
 
-from ..compat import choose_attention, disable_dispatch_modes, flash_attention, transform_level
+from ..compat import (
+    choose_attention,
+    disable_dispatch_modes,
+    efficient_attention,
+    flash_attention,
+    transform_level,
+)
 from .asked_names import PassMode
 
 __all__ = ["FusedAttention"]
 
-_FLASH = 1
+#: Kernels by their numbers in torch: that of cuDNN has its output where flash attention has it.
+_FLASH, _EFFICIENT, _CUDNN = 1, 2, 3
 _ONE_HOT: Any = F.one_hot
 
 
 class FusedAttention(PassMode):
     """While it is active, attention over meta tensors runs as one kernel where the device has one for it.
 
-    A model on the meta device is taken to be run on an accelerator. There the kernels drop out too, on the CPU they do
-    not.
+    On CUDA torch says which kernel the device takes. A model on the meta device is taken to be run on an accelerator
+    that has one for what the CPU has one for; such kernels drop out too, that of the CPU does not.
     """
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
-        self._on_cpu = device.type == "cpu"
+        self._device = device
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run attention over meta tensors by one kernel, one-hot numbers as devices make them, others as they are."""
@@ -70,18 +77,40 @@ class FusedAttention(PassMode):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> torch.Tensor:
-        dropped = dropout_p if self._on_cpu else 0.0
-        if not query.is_meta or not _is_fused(query, key, value, attn_mask, dropped, is_causal, enable_gqa):
+        dropped = 0.0 if self._device.type == "meta" else dropout_p
+        kernel = None
+        if query.is_meta:
+            where = self._device if self._device.type == "cuda" else torch.device("cpu")
+            kernel = _choose_kernel(query, key, value, attn_mask, dropped, is_causal, enable_gqa, where)
+        if kernel not in (_FLASH, _EFFICIENT, _CUDNN):
             return F.scaled_dot_product_attention(
                 query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
             )
         if attn_mask is not None and attn_mask.dtype is torch.bool:
             attn_mask = torch.where(attn_mask, 0.0, -math.inf).to(query.dtype)
+        if kernel == _EFFICIENT:
+            return _attend_in_rows(query, key, value, attn_mask, is_causal, scale)
         output: torch.Tensor = flash_attention(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
         return output
 
 
-def _is_fused(
+def _attend_in_rows(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    is_causal: bool,
+    scale: float | None,
+) -> torch.Tensor:
+    """Run the kernel whose output has the heads of a row side by side, wherever the queries have theirs."""
+    keeps_sums = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value))
+    if mask is not None:
+        mask = mask.expand(*query.shape[:-1], key.shape[-2])
+    output: torch.Tensor = efficient_attention(query, key, value, mask, keeps_sums, 0.0, is_causal, scale=scale)[0]
+    return output
+
+
+def _choose_kernel(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -89,20 +118,20 @@ def _is_fused(
     dropout: float,
     is_causal: bool,
     grouped: bool,
-) -> bool:
-    """Ask torch, with tensors on the CPU that look like these and take up one row, whether it has one kernel for it."""
+    device: torch.device,
+) -> int:
+    """Ask torch, with tensors on a device that look like these and take up one row, which kernel it takes."""
     with disable_dispatch_modes():
-        alike = [_lookalike(tensor) for tensor in (query, key, value)]
-        mask = None if mask is None else _lookalike(mask)
-        chosen = choose_attention(alike[0], alike[1], alike[2], mask, dropout, is_causal, enable_gqa=grouped)
-    return bool(chosen == _FLASH)
+        alike = [_lookalike(tensor, device) for tensor in (query, key, value)]
+        mask = None if mask is None else _lookalike(mask, device)
+        return int(choose_attention(alike[0], alike[1], alike[2], mask, dropout, is_causal, enable_gqa=grouped))
 
 
-def _lookalike(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor on the CPU of the same shape and dtype, contiguous in the last dimension where the other is."""
+def _lookalike(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Return a tensor on a device of the same shape and dtype, contiguous in the last dimension where the other is."""
     if not tensor.dim():
-        return torch.empty((), dtype=tensor.dtype)
-    row = torch.empty(max(1, tensor.shape[-1]), dtype=tensor.dtype)
+        return torch.empty((), dtype=tensor.dtype, device=device)
+    row = torch.empty(max(1, tensor.shape[-1]), dtype=tensor.dtype, device=device)
     strides = (*[0] * (tensor.dim() - 1), min(1, tensor.stride(-1)))
     return row.as_strided(tensor.shape, strides).requires_grad_(tensor.requires_grad)
 

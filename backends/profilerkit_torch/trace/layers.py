@@ -88,10 +88,10 @@ class LayerStack(CallStack):
         self._older: set[int | None] = set()
         #: Called with every module that begins, the model's or not.
         self.on_call: Callable[[nn.Module], None] | None = None
-        #: Called with (module, path, call index) when one of the model's begins; with its tensors, whether it got
-        #: through without raising, and its output, when it ends.
+        #: Called with (module, path, call index) when one of the model's begins; with its tensors, its arguments (None
+        #: where it raised), and its output, when it ends.
         self.on_enter: Callable[[nn.Module, str, int], None] = lambda module, path, call: None
-        self.on_leave: Callable[[nn.Module, LayerCall, bool, Any], None] = lambda module, call, finished, output: None
+        self.on_leave: Callable[[nn.Module, LayerCall, Any, Any], None] = lambda module, call, arguments, output: None
 
     @contextmanager
     def follow(self) -> Iterator[None]:
@@ -145,5 +145,5 @@ class LayerStack(CallStack):
             (args, arguments[1]) if finished and arguments[1] else args
         )  # torch leaves kwargs out after an error
         call = self.calls[self.current][self.current_call] = LayerCall(inputs, infos_in(output), self.caller)
-        self.on_leave(module, call, finished, output)
+        self.on_leave(module, call, arguments[:2] if finished else None, output)
         self.end()

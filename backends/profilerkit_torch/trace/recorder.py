@@ -26,6 +26,7 @@ from ..costs import Kind, classify, module_cost, require_plain
 from ..model.weights import size_of
 from ..untouched.write_guard import WriteGuard
 from .attention_masks import macs_under_mask
+from .fused_layers import FUSED_LAYERS, find_fused_bytes
 from .grad_modes import AutocastError, GradientsError, PassError
 from .higher_order import run_higher_order
 from .kept_casts import KeptCasts
@@ -57,6 +58,8 @@ class Recorder(compat.TorchDispatchMode):
     unread: frozenset[int] = frozenset()
     #: The device of the model's tensors; None where they are on several.
     device: torch.device | None = None
+    #: The device on which a run takes layers of attention as one kernel; None where the user has switched that off.
+    fuses_on: torch.device | None = None
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -106,6 +109,8 @@ class Recorder(compat.TorchDispatchMode):
         self.guard: WriteGuard | None = None
         self._covered = 0
         self._formulas: dict[type, Formula | None] = {}
+        #: Of each layer around that a run may take as one kernel: its first operator, and the bytes alive before.
+        self._fused: list[tuple[int, int]] = []
         self._trials = TrialSteps() if layers.holds_keras else None
         if self._trials is not None:
             layers.on_call = self._begin_module
@@ -371,8 +376,22 @@ class Recorder(compat.TorchDispatchMode):
             self.refuse(AutocastError)
         if self._trials is not None:
             self._trials.begins(module)
+        if self.fuses_on is not None and type(module) in FUSED_LAYERS:
+            self._fused.append((len(self.live_bytes), self.live.total))
         if self._find_formula(module) is not None:
             self._covered += 1
+
+    def _fuse(self, module: nn.Module, arguments: Any, first: int, alive: int) -> None:
+        """Give the operators of a layer that a run takes as one kernel the bytes that this kernel has alive."""
+        inside = None
+        if arguments is not None and self.fuses_on is not None and first < len(self.live_bytes):
+            inside = find_fused_bytes(module, arguments[0], arguments[1], self.fuses_on)
+        if inside is None:
+            return
+        of_parts = self.live_bytes[first:]
+        largest = first + of_parts.index(max(of_parts))
+        self.live_bytes[first:] = [min(value, alive + inside) for value in of_parts]
+        self.live_bytes[largest] = alive + inside
 
     def _find_formula(self, module: nn.Module) -> Formula | None:
         kind = type(module)
@@ -380,9 +399,11 @@ class Recorder(compat.TorchDispatchMode):
             self._formulas[kind] = module_cost(module)
         return self._formulas[kind]
 
-    def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool, output: Any) -> None:
+    def _layer_ends(self, module: nn.Module, call: LayerCall, arguments: Any, output: Any) -> None:
+        if self.fuses_on is not None and type(module) in FUSED_LAYERS:
+            self._fuse(module, arguments, *self._fused.pop())
         if self._trials is not None:
-            for index in self._trials.ends(module, call, finished):
+            for index in self._trials.ends(module, call, arguments is not None):
                 self.operators[index] = replace(self.operators[index], macs=0, flops=0)
             where = self.layers.current, self.layers.current_call
             for index, record in without_masks(self.operators, module, call, where):
@@ -393,7 +414,7 @@ class Recorder(compat.TorchDispatchMode):
         self._covered -= 1
         self.origins.accept(output)
         name = type(module).__name__
-        if not finished:  # there are no outputs to give to the formula
+        if arguments is None:  # there are no outputs to give to the formula
             self.uncounted[f"module::{name}"] += not self._covered
             return
         inputs, outputs = (tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs))

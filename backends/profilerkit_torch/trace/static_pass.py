@@ -22,7 +22,7 @@ from ..compat import TorchDispatchMode, make_tensor
 from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
-from ..model.modules import list_parameters
+from ..model.modules import find_device, list_parameters
 from ..model.tensors import has_own_function
 from ..untouched.caller_context import as_caller
 from ..untouched.leftovers import Surroundings, clear_frames, remove_leftovers, without_frames
@@ -143,6 +143,7 @@ def _trace_pass(
     guard = WriteGuard([*objects.tensors, *leaves], [a for _, a in inventory.aliases], counting=inventory.tensors)
     records: tuple[LayerRecord, ...] = ()
     with guard.restore_at_end(), preserve(model, inventory=inventory), objects.restore_at_end(), ExitStack() as active:
+        fuses_on = find_device(model) if torch.backends.mha.get_fastpath_enabled() else None
         torch.backends.mha.set_fastpath_enabled(False)
         substitutes = {} if stand_ins.weight is None else substitute(model, stand_ins.weight, inventory)
         kind.prepare(model)
@@ -156,6 +157,7 @@ def _trace_pass(
         made = Inventory(model) if lazy else inventory
         layers = _follow_calls(kind.layer_stack(model, made), stand_ins)
         recorder = _recorder(kind, layers, stand_ins)
+        recorder.fuses_on = fuses_on
         lives.append(recorder.live)
         recorder.origins.has_values |= any(tensor.is_floating_point() for tensor in objects.tensors)
         active.callback(recorder.values.forget)

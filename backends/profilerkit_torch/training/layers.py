@@ -170,8 +170,8 @@ class TrainingRecorder(Recorder):
         if _has_formula(module):
             self._formulas_from.append(next_node())
 
-    def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool, output: Any) -> None:
-        super()._layer_ends(module, call, finished, output)
+    def _layer_ends(self, module: nn.Module, call: LayerCall, arguments: Any, output: Any) -> None:
+        super()._layer_ends(module, call, arguments, output)
         if not _has_formula(module):
             return
         to_differentiate = next_node() > self._formulas_from.pop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from .tables import EfficiencyTable, Point
 __all__ = ["COMPILED", "Calibration", "Network", "write_content", "write_toml"]
 
 #: The version of the tables in a file.
-_FORMAT = 2
+_FORMAT = 3
 #: The share of networks that an interval is to hold.
 COVERED = 0.9
 #: What the phases of compiled networks end with.
@@ -49,7 +49,7 @@ class Calibration:
 
     Attributes:
         tables: A table for each kind of product or family of traffic and dtype.
-        dispatch: Seconds that the host takes for one operator.
+        dispatch: Seconds that the host takes for one operator, a product.
         host: Seconds that the host takes for calls of layers, views, gradients and compiled graphs.
         networks: Networks that were both measured and predicted; intervals and the correction follow from them.
         backend: The framework, with its version.
@@ -187,13 +187,8 @@ def _count_moved_bytes(point: Point, dtype: str) -> float:
 
 
 def _table(content: Mapping[str, Any]) -> EfficiencyTable:
-    points = tuple(Point(tuple(sizes), *numbers) for *sizes, numbers in map(_split, content["points"]))
+    points = tuple(Point(tuple(row[:-4]), *row[-4:]) for row in content["points"])
     return EfficiencyTable(str(content["kind"]), str(content["dtype"]), points)
-
-
-def _split(row: Iterable[float]) -> tuple[Any, ...]:
-    *sizes, work, seconds, spread = map(float, row)
-    return (*sizes, (work, seconds, spread))
 
 
 def write_content(calibration: Calibration) -> dict[str, Any]:
@@ -209,7 +204,7 @@ def write_content(calibration: Calibration) -> dict[str, Any]:
             {
                 "kind": table.kind,
                 "dtype": table.dtype,
-                "points": [[*point.sizes, point.work, point.seconds, point.spread] for point in table.points],
+                "points": [_row(point) for point in table.points],
             }
             for table in calibration.tables
         ],
@@ -243,13 +238,15 @@ def write_toml(device: DeviceInfo) -> str:
         lines += ["", "[[calibration.networks]]", *texts, f"ratio = {network.ratio!r}"]
     for table in calibration.tables:
         lines += ["", "[[calibration.tables]]", f"kind = {_text(table.kind)}", f"dtype = {_text(table.dtype)}"]
-        lines.append("# each: the sizes, FLOPs or bytes, seconds, spread of the repetitions")
-        lines += ["points = [", *(f"    {_row(point)}," for point in table.points), "]"]
+        lines.append("# each: the sizes, FLOPs or bytes, seconds, spread of the repetitions, seconds of the host")
+        rows = (", ".join(f"{item:.6g}" for item in _row(point)) for point in table.points)
+        lines += ["points = [", *(f"    [{row}]," for row in rows), "]"]
     return "\n".join(lines) + "\n"
 
 
-def _row(point: Point) -> str:
-    return f"[{', '.join(f'{float(item):.6g}' for item in (*point.sizes, point.work, point.seconds, point.spread))}]"
+def _row(point: Point) -> list[float]:
+    """Return a point as a file has it."""
+    return [*map(float, point.sizes), point.work, point.seconds, point.spread, point.host_seconds]
 
 
 def _figure(figure: Figure) -> str:

@@ -20,11 +20,13 @@ class OperatorCall:
             goes on, it is a `Run` whose ``seconds`` are those of the device alone, for one operator.
         model: A model that does the same and nothing else: the backend's trace of it tells the kind, sizes and work.
         inputs: What ``model`` is called with.
+        host_seconds: Returns what the host takes to hand the operator to a device of its own, once it was measured.
     """
 
     call: Callable[[], object]
     model: Any
     inputs: ModelInputs
+    host_seconds: Callable[[], float] = lambda: 0.0
 
 
 @dataclass(frozen=True)

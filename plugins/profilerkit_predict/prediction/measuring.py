@@ -172,13 +172,13 @@ def _measure_case(
     operator = operators[0]
     moved = count_moved_bytes(operator)
     once, spread = _seconds(made.call, seconds, clock)
-    dtype = operator.outputs[0].dtype
+    dtype, of_host = operator.outputs[0].dtype, made.host_seconds()
     if case.is_gradient:
         name = f"{plain_name(operator.operator)}_backward"
         operator = replace(operator, operator=name, macs=2 * operator.macs, phase="backward")
     if operator.macs:
-        return find_kind(operator), dtype, Point(find_shape(operator), 2.0 * operator.macs, once, spread)
-    return find_family(operator), dtype, Point((max(1.0, moved),), max(1.0, moved), once, spread)
+        return find_kind(operator), dtype, Point(find_shape(operator), 2.0 * operator.macs, once, spread, of_host)
+    return find_family(operator), dtype, Point((max(1.0, moved),), max(1.0, moved), once, spread, of_host)
 
 
 def _suffice(points: Mapping[tuple[str, str], Sequence[Point]]) -> bool:
@@ -254,7 +254,7 @@ def measure_networks(
 ) -> tuple[Network, ...]:
     """Predict and run networks, compiled or not, forward and in training steps, and return the ratios of both times.
 
-    As for operators, the shortest of the measured times counts: what the machine takes if nothing else runs on it.
+    The median of the measured times counts, as in the ``execution_time`` that a prediction is of.
     """
     listed = list(networks)
     if not listed:
@@ -274,7 +274,7 @@ def measure_networks(
         with backend.run(network.model, network.inputs, options) as run:
             taken = measure(run, Sampling(max_seconds=left / (len(runs) - index), min_samples=3, clock=clock))
         name = phase + COMPILED if compiled else phase
-        results.append(Network(network.name, network.family, name, taken.min / predicted.seconds))
+        results.append(Network(network.name, network.family, name, taken.median / predicted.seconds))
     return tuple(results)
 
 

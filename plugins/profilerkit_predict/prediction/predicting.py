@@ -69,11 +69,12 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    """One region with its seconds, and what binds it."""
+    """One region with its seconds, what binds it, and what the host takes to hand its operators over."""
 
     region: Region
     seconds: float
     binds: str
+    host_seconds: float
 
 
 def predict_trace(
@@ -122,7 +123,7 @@ def _estimate(
     device_seconds = sum(region.seconds for region in timed)
     host = _host_seconds(trace, operators, calibration, phase, compiled)
     if device.kind != "cpu" and not compiled:
-        host += sum(not is_free(operator) for operator in operators) * calibration.dispatch
+        host += sum(one_region.host_seconds for one_region in timed)
     total = device_seconds + host if device.kind == "cpu" else max(device_seconds, host)
     total = max(total, bound.seconds)  # networks are corrected by what they took, however the tables add up
     middle, low, high = calibration.correction(phase + COMPILED if compiled else phase)
@@ -177,21 +178,22 @@ def _time_region(
     """
     items = [_by_table(operator, region.moved_bytes, calibration, device, dtype) for operator in region.operators]
     slowest = max(items, key=lambda timed: timed[0] - timed[1])
-    head, (seconds, start) = region.head, slowest
+    head, (seconds, start, _) = region.head, slowest
+    host = sum(of_host for _, _, of_host in items)
     if compiled and not head.macs and calibration.host.compiled is not None:
         seconds += calibration.host.compiled.kernel_call - start
     rate = calibration.best_bandwidth(region.moved_bytes) or float("inf")
     if seconds <= 1.5 * calibration.dispatch:
-        return _Timed(region, seconds, "dispatch")
+        return _Timed(region, seconds, "dispatch", host)
     peak = calibration.peak(_dtype(head, dtype)) or float("inf")
     is_products = bool(head.macs) and 2.0 * head.macs / peak >= region.moved_bytes / rate
-    return _Timed(region, seconds, "products" if is_products else "traffic")
+    return _Timed(region, seconds, "products" if is_products else "traffic", host)
 
 
 def _by_table(
     head: OpRecord, moved_bytes: float, calibration: Calibration, device: DeviceInfo, dtype: str | None
-) -> tuple[float, float]:
-    """Return the seconds of an operator by its table, and how many of them are the start of any call."""
+) -> tuple[float, float, float]:
+    """Return the seconds of an operator by its table, how many are the start of any call, and those of the host."""
     name = _dtype(head, dtype)
     sizes: tuple[float, ...] = find_shape(head) if head.macs else (max(1.0, moved_bytes),)
     work, peak = (2.0 * head.macs, calibration.peak(name) or 0.0) if head.macs else (sizes[0], float("inf"))
@@ -201,7 +203,7 @@ def _by_table(
         raise ArgumentError(
             f"the calibration of {device.name} has no table for {head.operator} in {name}; make it with --dtype {name}"
         )
-    return table.seconds(sizes, max(work, 1.0), peak), table.least_seconds
+    return table.seconds(sizes, max(work, 1.0), peak), table.least_seconds, table.find_host_seconds(sizes)
 
 
 def _dtype(operator: OpRecord, dtype: str | None) -> str:

@@ -28,12 +28,16 @@ _LEAST_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One measurement: the sizes, the work (FLOPs or bytes), its seconds, and the spread of the repetitions."""
+    """One measurement: the sizes, the work (FLOPs or bytes), its seconds, and the spread of the repetitions.
+
+    Of a device of its own the seconds are its own alone, and ``host_seconds`` are what the host takes to hand it over.
+    """
 
     sizes: tuple[float, ...]
     work: float
     seconds: float
     spread: float = 0.0
+    host_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,13 @@ class EfficiencyTable:
         """Return the seconds of so much work at these sizes; never faster than ``peak``, a rate."""
         rate = math.exp(_interpolate(self._logs, self._log_rates, self._shares, sizes))
         return max(self.least_seconds + work / rate, work / peak)
+
+    def find_host_seconds(self, sizes: Sequence[float]) -> float:
+        """Return what the host takes to hand over the measured call whose sizes are the nearest, in factors of two."""
+        import numpy as np
+
+        distances = ((self._logs - np.log2(np.array(sizes, dtype=float))) ** 2).sum(axis=1)
+        return self.points[int(distances.argmin())].host_seconds
 
     def rate_at(self, size: float) -> float:
         """Return the best rate at sizes of at least about ``size``, for tables with one size."""

@@ -130,14 +130,15 @@ def test_the_trace_of_a_model_that_raised_is_an_error() -> None:
 
 # Estimates ------------------------------------------------------------------------------------------------------------
 
-#: Products run at 1e6 FLOP/s at any size, traffic at 1e6 bytes a second; each call takes 1 ms besides.
+#: Products run at 1e6 FLOP/s at any size, traffic at 1e6 bytes a second; each call takes 1 ms besides, and 0.1 ms of
+#: the host.
 PRODUCTS = EfficiencyTable(
     "product",
     "float32",
-    tuple(Point((1, m, 4, 4), 32.0 * m, 1e-3 + 32.0 * m / 1e6) for m in (0.001, 100, 1000, 10000)),
+    tuple(Point((1, m, 4, 4), 32.0 * m, 1e-3 + 32.0 * m / 1e6, 0.0, 1e-4) for m in (0.001, 100, 1000, 10000)),
 )
 TRAFFIC = EfficiencyTable(
-    "element-wise", "float32", tuple(Point((b,), b, 1e-3 + b / 1e6) for b in (0.001, 1e3, 1e4, 1e5))
+    "element-wise", "float32", tuple(Point((b,), b, 1e-3 + b / 1e6, 0.0, 1e-4) for b in (0.001, 1e3, 1e4, 1e5))
 )
 
 
@@ -174,6 +175,14 @@ def test_on_a_device_of_its_own_the_longer_of_device_and_host_counts() -> None:
     predicted = predict_trace(linear(), make_calibrated("gpu"))
     assert predicted.host_seconds == pytest.approx(2 * 2e-4 + 1e-4)
     assert predicted.estimate == pytest.approx(max(1.4e-3, 5e-4, predicted.bound.seconds), rel=1e-2)
+
+
+def test_the_host_takes_what_it_took_for_the_nearest_size() -> None:
+    """A product of 100 rows took it 0.01 ms, one of 1,000 rows 0.3 ms; 250 rows are nearer to 100 by factors of two."""
+    points = [Point((1, rows, 4, 4), 32.0 * rows, 1e-3, 0.0, host) for rows, host in ((100, 1e-5), (1000, 3e-4))]
+    table = EfficiencyTable("product", "float32", tuple(points))
+    taken = [table.find_host_seconds((1, rows, 4, 4)) for rows in (1, 250, 400, 9000)]
+    assert taken == [1e-5, 1e-5, 3e-4, 3e-4]
 
 
 def backward(name: str = "add", macs: int = 0) -> OpRecord:
@@ -289,10 +298,10 @@ def test_a_dtype_without_a_table_is_an_error() -> None:
 
 def test_a_calibration_of_another_format_is_an_error() -> None:
     odd = replace(make_calibrated(), calibration={"format": 9})
-    with pytest.raises(DeviceFileError, match="of here has format 9, and this version reads 2; make it anew"):
+    with pytest.raises(DeviceFileError, match="of here has format 9, and this version reads 3; make it anew"):
         predict_trace(linear(), odd)
     with pytest.raises(DeviceFileError, match="the calibration of here cannot be read .*'tables'.*; make it anew"):
-        predict_trace(linear(), replace(make_calibrated(), calibration={"format": 2}))
+        predict_trace(linear(), replace(make_calibrated(), calibration={"format": 3}))
 
 
 def test_predict_takes_any_model() -> None:

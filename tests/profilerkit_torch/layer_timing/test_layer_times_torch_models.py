@@ -127,7 +127,7 @@ def test_the_whole_model_takes_what_the_backward_call_takes(name: str) -> None:
             loss.backward()
             walls.append(time.perf_counter() - start)
     found = timer.table.samples("", "backward_seconds")
-    assert max(mine / wall for mine, wall in zip(found, walls, strict=True)) == pytest.approx(1, abs=0.05)
+    assert max(mine / wall for mine, wall in zip(found, walls, strict=True)) == pytest.approx(1, abs=0.15)
 
 
 def test_every_layer_of_a_transformer_that_returns_a_dataclass_has_both_times() -> None:

@@ -130,6 +130,8 @@ def test_a_wrapped_model_comes_back_untouched(name: str) -> None:
     trace(model, x())
     trace(model, ones(2, 5))  # raises
     assert state(model) == before
+    if "parallel" in name and torch.cuda.is_available():
+        return  # there DataParallel moves its inputs to the GPU, and this model is on the CPU
     with torch.no_grad():
         assert torch.equal(model(x()), model(x()))
 

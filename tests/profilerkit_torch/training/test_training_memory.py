@@ -112,7 +112,7 @@ def measure_step(model: nn.Module, x: torch.Tensor) -> int:
 
     run()
     model.zero_grad()
-    with torch_profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+    with torch_profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler:
         run()
     events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
     alive = most = 0
