@@ -46,7 +46,7 @@ def _encoder(small: bool, dtype: str = "float32") -> Made:
     return model, (torch.randn(8, length, width).to(getattr(torch, dtype)),)
 
 
-def _padded_encoder(small: bool) -> Made:
+def _encoder_with_padding(small: bool) -> Made:
     import torch
     from gpu_networks import Call
 
@@ -103,7 +103,7 @@ def _subjects(small: bool) -> dict[str, Callable[[], Made]]:
         "MobileNetV2": partial(_example, "mobilenet_v2", 32, small),
         "ViT-B/16": partial(_example, "vit_b_16", 16, small),
         "encoder in bfloat16": partial(_encoder, small, "bfloat16"),
-        "encoder, padded": partial(_padded_encoder, small),
+        "encoder, padded": partial(_encoder_with_padding, small),
         "attention with weights": partial(_attention_with_weights, small),
         "LSTM": partial(_lstm, small),
         "GPT-2 in bfloat16": partial(_language_model, small, "GPT2LMHeadModel", "GPT2Config", **gpt2),

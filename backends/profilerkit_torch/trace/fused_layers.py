@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..compat import is_any_autocast_enabled
+from ..compat import call_hooks, is_any_autocast_enabled
 
 __all__ = ["FUSED_LAYERS", "find_fused_bytes"]
 
@@ -37,13 +37,6 @@ class _Masks:
     has_any: bool
     kept: int
     in_softmax: int
-
-    @classmethod
-    def of(cls, mask: torch.Tensor | None, padding: torch.Tensor | None, scores: int, itemsize: int) -> _Masks:
-        given = [item for item in (mask, padding) if item is not None]
-        kept = sum(item.numel() * itemsize for item in given if item.dtype is torch.bool)
-        merged = scores * itemsize if len(given) == 2 else 0
-        return cls(bool(given), kept + merged, scores if mask is not None else 0)
 
 
 @dataclass(frozen=True)
@@ -120,7 +113,7 @@ def _find_encoder_bytes(
         return None
     if module.training or not module.activation_relu_or_gelu or module.norm1.eps != module.norm2.eps:
         return None
-    has_hooks = any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+    has_hooks = any(any(call_hooks(part)) for part in module.modules())
     if has_hooks or attention.in_proj_bias is None or _needs_gradients((source, *module.parameters())):
         return None
     measured = _measure(attention, source, masks, False, device)
@@ -132,9 +125,17 @@ def _find_encoder_bytes(
     return max(first + measured.peak_bytes, network, last) + measured.masks.kept
 
 
+def _measure_masks(mask: torch.Tensor | None, padding: torch.Tensor | None, scores: int, itemsize: int) -> _Masks:
+    """Return what masks take besides themselves, for so many scores of so many bytes."""
+    masks = [item for item in (mask, padding) if item is not None]
+    numbers = sum(item.numel() * itemsize for item in masks if item.dtype is torch.bool)
+    merged = scores * itemsize if len(masks) == 2 else 0
+    return _Masks(bool(masks), numbers + merged, scores if mask is not None else 0)
+
+
 def _is_fast(attention: nn.MultiheadAttention) -> bool:
     """Return whether torch runs a layer of attention as one operator, if it is not asked for gradients."""
-    is_plain = attention.batch_first and attention._qkv_same_embed_dim and attention.in_proj_weight is not None
+    is_plain = attention.batch_first and attention.in_proj_weight is not None
     has_more = attention.bias_k is not None or attention.bias_v is not None or attention.add_zero_attn
     return is_plain and not has_more and not attention.training and attention.num_heads % 2 == 0
 
@@ -158,13 +159,13 @@ def _measure(
 ) -> _Attention:
     batch, length, width = query.shape
     scores = batch * attention.num_heads * length * length
-    own = _Masks.of(masks[0], masks[1], scores, query.element_size())
+    extra = _measure_masks(masks[0], masks[1], scores, query.element_size())
     is_one_kernel = device.type != "cpu" and query.dtype in _FUSED_DTYPES and width // attention.num_heads % 8 == 0
     return _Attention(
         query.numel() * query.element_size(),
         scores * query.element_size(),
         attention.num_heads,
-        own,
+        extra,
         needs_weights,
-        makes_scores=not is_one_kernel or own.has_any or needs_weights,
+        makes_scores=not is_one_kernel or extra.has_any or needs_weights,
     )
