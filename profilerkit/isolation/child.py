@@ -99,7 +99,7 @@ def error_message(error: Exception) -> dict[str, Any]:
     text = str(error)[:20_000]
     message: dict[str, Any] = {"type": type(error).__name__, "text": text, "failure": classify(error).value}
     if isinstance(error, UnknownStatusError):
-        message |= {"name": error.name, "known": list(error.names), "owner": error.owner}
+        message |= {"name": error.name, "names": list(error.names), "owner": error.owner}
     return message
 
 

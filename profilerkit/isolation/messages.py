@@ -3,30 +3,62 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, TypeAlias
+
+import msgspec
 
 from .. import errors
 from ..errors import FailureCode, ModelFailedError, ProfilerKitWarning, UnknownStatusError
 from ..results.report import Report
 from ..results.saving import parse, require_sealed
 from ..times.sampling import Sampling
-from .channel import REPORT, ChannelError, decode
+from .channel import REPORT, ChannelError
 from .job import NoModelError
-from .turns import read_plan
+from .turns import Plan
 
 __all__ = ["Progress"]
 
 #: What errors call a report.
 _SOURCE = "what the process sent"
-_MOST_TEXT, _MOST_NAMES = 20_000, 10_000
 #: Errors that keep their type beside those of `profilerkit.errors`.
 _OTHER_ERRORS: dict[str, type[Exception]] = {
     "NoModelError": NoModelError,
     "TypeError": TypeError,
     "ValueError": ValueError,
 }
+_Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=20_000)]
+_Names: TypeAlias = Annotated[list[_Text], msgspec.Meta(max_length=10_000)]
+_Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
+
+
+class _Error(msgspec.Struct):
+    type: _Text
+    text: _Text
+    failure: FailureCode = FailureCode.MODEL
+    name: _Text = ""
+    names: _Names = []
+    owner: _Text = ""
+
+
+class _Warning(msgspec.Struct):
+    type: _Text
+    text: _Text
+
+
+class _Message(msgspec.Struct, forbid_unknown_fields=True):
+    """All that a child may say; each message says some of it."""
+
+    stage: _Text | msgspec.UnsetType = msgspec.UNSET
+    pending: _Names | msgspec.UnsetType = msgspec.UNSET
+    doing: _Names | msgspec.UnsetType = msgspec.UNSET
+    joint: _Names | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="plan")
+    sample: _Seconds | msgspec.UnsetType = msgspec.UNSET
+    done: bool | msgspec.UnsetType = msgspec.UNSET
+    turn: _Text | msgspec.UnsetType | None = msgspec.UNSET
+    ready: Plan | msgspec.UnsetType = msgspec.UNSET
+    error: _Error | None = None
+    warning: _Warning | None = None
 
 
 @dataclass
@@ -62,11 +94,22 @@ class Progress:
         if kind == REPORT:
             self._take_report(content)
             return
-        for name, value in decode(content).items():
-            take = _TAKES.get(name)
-            if take is None:
-                raise ChannelError(f"a message says {name!r:.40}")
-            take(self, value)
+        try:
+            message = msgspec.json.decode(content, type=_Message)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise ChannelError(f"a message is none of profilerkit: {error}") from error
+        for name in ("stage", "pending", "doing", "joint", "sample", "done"):
+            if (value := getattr(message, name)) is not msgspec.UNSET:
+                setattr(self, name, value)
+        if message.turn is not msgspec.UNSET:
+            self.turn, self.waiting, self.ready = message.turn, True, None
+        if message.ready is not msgspec.UNSET:
+            self.ready = message.ready.read()
+            self.times_ready += 1
+        if message.error is not None:
+            self.error, self.failure = _rebuild_error(message.error), message.error.failure
+        if message.warning is not None:
+            self._warn(message.warning)
 
     def _take_report(self, content: bytes) -> None:
         try:
@@ -88,82 +131,21 @@ class Progress:
             raise ChannelError("what the process sent holds a comparison")
         self.report = report
 
-    def _take_sample(self, value: Any) -> None:
-        if type(value) not in (int, float) or not 0 <= value < 1e9:
-            raise ChannelError(f"a sample is {value!r:.40}")
-        self.sample = float(value)
-
-    def _take_turn(self, value: Any) -> None:
-        self.turn = None if value is None else _text(value)
-        self.waiting, self.ready = True, None
-
-    def _take_ready(self, value: Any) -> None:
-        self.ready = read_plan(value)
-        self.times_ready += 1
-
-    def _take_error(self, value: Any) -> None:
-        self.error = _rebuild_error(value)
-        code = _text(value.get("failure", FailureCode.MODEL))
-        if code not in set(FailureCode):
-            raise ChannelError(f"the code of a failure is {code!r:.40}")
-        self.failure = FailureCode(code)
-
-    def _take_done(self, value: Any) -> None:
-        self.done, self.doing = True, []
+    def _warn(self, warning: _Warning) -> None:
+        self.warned.append(warning.text)
+        kind = getattr(errors, warning.type, None) if warning.type in errors.__all__ else None
+        if not (isinstance(kind, type) and issubclass(kind, ProfilerKitWarning)):
+            kind = ProfilerKitWarning
+        if not self.quiet:
+            warnings.warn(warning.text, kind, stacklevel=2)
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ChannelError(f"a text is {value!r:.40}")
-    return value[:_MOST_TEXT]
-
-
-def _texts(value: Any) -> list[str]:
-    if not isinstance(value, list) or len(value) > _MOST_NAMES:
-        raise ChannelError(f"a list of names is {value!r:.40}")
-    return [_text(item) for item in value]
-
-
-def _require_mapping(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ChannelError(f"a mapping is {value!r:.40}")
-    return value
-
-
-def _rebuild_error(value: Any) -> Exception:
+def _rebuild_error(error: _Error) -> Exception:
     """Return the error in a child's message: of the same type if it is known here, else a `ModelFailedError`."""
-    message = _require_mapping(value)
-    name, text = _text(message.get("type")), _text(message.get("text"))
+    name, text = error.type, error.text
     if name == "UnknownStatusError":
-        return UnknownStatusError(
-            _text(message.get("name")), _texts(message.get("known")), owner=_text(message.get("owner"))
-        )
+        return UnknownStatusError(error.name, error.names, owner=error.owner)
     kind = _OTHER_ERRORS.get(name) or (getattr(errors, name, None) if name in errors.__all__ else None)
     if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, Warning):
         return kind(text)
     return ModelFailedError(f"{name}: {text}" if text else name)
-
-
-def _warn(progress: Progress, value: Any) -> None:
-    message = _require_mapping(value)
-    name, text = _text(message.get("type")), _text(message.get("text"))
-    kind = getattr(errors, name, None) if name in errors.__all__ else None
-    progress.warned.append(text)
-    if progress.quiet:
-        return
-    is_warning = isinstance(kind, type) and issubclass(kind, ProfilerKitWarning)
-    warnings.warn(text, kind if is_warning and kind is not None else ProfilerKitWarning, stacklevel=2)
-
-
-_TAKES: dict[str, Callable[[Progress, Any], None]] = {
-    "stage": lambda progress, value: setattr(progress, "stage", _text(value)),
-    "pending": lambda progress, value: setattr(progress, "pending", _texts(value)),
-    "doing": lambda progress, value: setattr(progress, "doing", _texts(value)),
-    "plan": lambda progress, value: setattr(progress, "joint", _texts(value)),
-    "error": Progress._take_error,
-    "sample": Progress._take_sample,
-    "turn": Progress._take_turn,
-    "ready": Progress._take_ready,
-    "warning": _warn,
-    "done": Progress._take_done,
-}

@@ -114,12 +114,8 @@ def _cause(fate: Fate) -> str:
 def _memory(ending: Ending, limits: Limits) -> str:
     limit = limits.memory or 0
     over = max(ending.peak_bytes - limit, 0)
-    seen = (
-        f", holding {format_bytes(ending.peak_bytes)} ({format_bytes(over)} over it),"
-        if ending.memory_by == "watching"
-        else ""
-    )
-    return f"the process was ended at its memory limit of {format_bytes(limit)}{seen}"
+    seen = f"holding {format_bytes(ending.peak_bytes)} ({format_bytes(over)} over it)"
+    return f"the process was ended at its memory limit of {format_bytes(limit)}, {seen},"
 
 
 def _own_end(fate: Fate, ending: Ending) -> str:

@@ -85,7 +85,6 @@ class IsolatedRun:
         self.ending: Ending | None = None
         self._code: FailureCode | None = None
         self._detail = ""
-        self._memory_by = ""
         self._session: int | None = None
         self._pidfd: int | None = None
         self._stopped = False
@@ -127,7 +126,7 @@ class IsolatedRun:
 
     def _take_control(self, message: dict[str, Any]) -> None:
         if "child" in message:
-            self._session, self._memory_by = int(message["child"]), str(message["memory_by"])
+            self._session = int(message["child"])
             self._pidfd = processes.pidfd(self._session)
         if "ended" in message:
             names = {field.name for field in fields(Ending)}
@@ -318,7 +317,7 @@ class IsolatedRun:
         if self.limits.timeout is not None:
             parts.append(f"at most {self.limits.timeout:g} s")
         if self.limits.memory is not None:
-            parts.append(f"at most {format_bytes(self.limits.memory)} by {self._memory_by}, a GPU's memory not limited")
+            parts.append(f"at most {format_bytes(self.limits.memory)}, a GPU's memory not limited")
         return ", ".join(parts)
 
 

@@ -3,6 +3,8 @@
 A process that the model started and that loses its parent becomes a child of this process, also in a session of its
 own. So no process survives the end of the model or of the caller, even if the caller is killed. This process imports no
 framework and needs little time: it reads /proc every tenth of a second, or every fiftieth if memory is limited.
+
+Control groups could enforce the limits too, where this user may create any; looking does so on every Linux.
 """
 
 from __future__ import annotations
@@ -21,13 +23,12 @@ from dataclasses import asdict, dataclass, field
 from typing import NoReturn
 
 from . import processes
-from .cgroups import ControlGroup, find_group_folder
 from .channel import Channel, ChannelError
 from .limits import Limits
 
 __all__ = ["Ending", "Supervisor", "main", "supervise"]
 
-#: Seconds between two looks at the memory, where nobody else holds it to its limit, and at threads and processes.
+#: Seconds between two looks at the memory, if it is limited, and at threads and processes.
 WATCHING_MEMORY, WATCHING = 0.02, 0.1
 #: How long a model whose time is over gets to write down where it is; it is ended all the same.
 LAST_WORDS = 0.1
@@ -50,7 +51,6 @@ class Ending:
     threads: int = 0
     left_behind: int = 0
     survivors: int = 0
-    memory_by: str = ""
     cpu_seconds: float = 0.0
 
 
@@ -92,7 +92,6 @@ class Supervisor:
     control: socket.socket
     limits: Limits
     parent: int
-    group: ControlGroup | None = None
     child: int = 0
     _status: int | None = None
     _why: str | None = None
@@ -107,25 +106,17 @@ class Supervisor:
         processes.adopt_orphans()
         for number in (signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
-        self.group = ControlGroup.create(find_group_folder(), f"profilerkit-{os.getpid()}", self.limits)
         self._start(child)
         for descriptor in (*for_child, 0, 1):
             with suppress(OSError):
                 os.close(descriptor)
         channel = Channel(self.control)
         with suppress(OSError):
-            channel.send(child=self.child, memory_by=self.memory_by)
+            channel.send(child=self.child)
         self._watch()
         ending = self.end()
         with suppress(OSError):
             channel.send(ended=asdict(ending))
-
-    @property
-    def memory_by(self) -> str:
-        """How the memory limit is enforced."""
-        if self.limits.memory is None:
-            return ""
-        return "control group" if self.group is not None else "watching"
 
     def _start(self, child: Callable[[], None]) -> None:
         supervisor = os.getpid()
@@ -142,7 +133,7 @@ class Supervisor:
             finally:
                 os._exit(70)
         os.close(ready)
-        self._base = processes.resident_bytes(self.child) if self.memory_by == "watching" else 0
+        self._base = processes.resident_bytes(self.child)
         os.close(go)
 
     def _confine(self, supervisor: int) -> None:
@@ -150,9 +141,7 @@ class Supervisor:
         processes.die_with_parent(supervisor)
         os.setsid()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        if self.group is not None:
-            self.group.join()
-        limit_resources(self.limits, self.memory_by == "watching")
+        limit_resources(self.limits)
 
     # Watching ---------------------------------------------------------------------------------------------------
 
@@ -164,7 +153,7 @@ class Supervisor:
         poll = select.poll()
         for descriptor in watched:
             poll.register(descriptor, select.POLLIN)
-        interval = WATCHING_MEMORY if self.memory_by == "watching" else WATCHING
+        interval = WATCHING if self.limits.memory is None else WATCHING_MEMORY
         while self._status is None and self._why is None:
             for descriptor, _ in poll.poll(interval * 1000):
                 if descriptor == self.control.fileno():
@@ -194,20 +183,17 @@ class Supervisor:
             self._look_at_threads()
             spent = time.monotonic() - start  # with thousands of processes a look takes its time
             self._next_walk = start + max(WATCHING, 3 * spent)
-        if self.memory_by == "watching":
-            self._look_at_memory()
-        elif self.group is not None and self.group.ran_out_of_memory:
-            self._why = "memory"
+        if self.limits.memory is not None:
+            self._look_at_memory(self.limits.memory)
 
     def _look_at_threads(self) -> None:
         if self.limits.max_threads is None:
             return
         count = sum(map(processes.count_threads, self._tree))
-        if count > self.limits.max_threads or (self.group is not None and self.group.ran_out_of_threads):
+        if count > self.limits.max_threads:
             self._why, self._threads = self._why or "threads", count
 
-    def _look_at_memory(self) -> None:
-        limit = self.limits.memory or 0
+    def _look_at_memory(self, limit: int) -> None:
         resident = sum(map(processes.resident_bytes, self._tree)) - self._base
         if resident > limit and len(self._tree) > 1:
             resident = sum(map(processes.proportional_bytes, self._tree)) - self._base
@@ -223,8 +209,6 @@ class Supervisor:
         left_behind = len(self._list_left()) if has_ended else 0
         survivors = processes.end_tree(self._list_left)
         self._status = processes.reap().get(self.child, self._status)
-        if self.group is not None:
-            self._read_group(self.group)
         status = self._status
         ended = status is not None and os.WIFEXITED(status)
         return Ending(
@@ -235,20 +219,11 @@ class Supervisor:
             threads=self._threads,
             left_behind=left_behind,
             survivors=survivors,
-            memory_by=self.memory_by,
             cpu_seconds=processes.cpu_seconds_of_children(),
         )
 
-    def _read_group(self, group: ControlGroup) -> None:
-        if group.ran_out_of_memory:
-            self._why = "memory"
-        self._peak_bytes = max(self._peak_bytes, group.peak)
-        group.remove()
-
     def _list_left(self) -> list[int]:
         """Return the processes that still exist, the child first if it is among them."""
-        if self.group is not None:
-            self.group.kill()
         self._status = processes.reap().get(self.child, self._status)
         pids = processes.descendants(os.getpid())
         if not processes.LINUX and self._status is None:
@@ -258,7 +233,7 @@ class Supervisor:
         return pids
 
 
-def limit_resources(limits: Limits, watched: bool) -> None:
+def limit_resources(limits: Limits) -> None:
     """Set the limits of the system for each process: no memory dump, and data up to the memory limit and some more.
 
     The resident memory of all processes is watched; this is a second limit, beyond which a request for memory is
@@ -274,7 +249,7 @@ def limit_resources(limits: Limits, watched: bool) -> None:
             resource.setrlimit(kind, (soft, hard if kind == resource.RLIMIT_CORE else soft))
 
     lower(resource.RLIMIT_CORE, 1)  # not 0: with 1 a program that takes dumps is not started either
-    if limits.memory is not None and watched:
+    if limits.memory is not None:
         spare = limits.memory // 10 + 2**29 + 2**26 * (os.cpu_count() or 1)
         lower(resource.RLIMIT_DATA, _data_bytes() + limits.memory + spare)
 

@@ -7,9 +7,10 @@ measures the time by its own clock. The caller treats these samples as those of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+
+import msgspec
 
 from ..process.collector import collector_paused
 from ..times.conditions import Watch
@@ -19,16 +20,29 @@ from ..times.sampling import Sampling
 from ..times.turns import use_conductor
 from .channel import Channel, ChannelError
 
-__all__ = ["read_plan", "take_turns"]
+__all__ = ["Plan", "take_turns"]
 
 #: A call that takes less than this many seconds is made for so long before it is timed: between two turns the other
 #: process has had the caches.
 WARM_SECONDS = 0.002
-#: What a plan says, and of which types.
-_PLAN = {
-    **dict.fromkeys(("num_iters", "warmup", "min_samples"), (int,)),
-    **dict.fromkeys(("relative_precision", "max_seconds", "confidence"), (int, float)),
-}
+
+
+class Plan(msgspec.Struct, forbid_unknown_fields=True):
+    """The part of `Sampling` that a child requests."""
+
+    num_iters: int | None
+    warmup: int | None
+    relative_precision: float
+    max_seconds: float
+    min_samples: int
+    confidence: float
+
+    def read(self) -> Sampling:
+        """Return it as `Sampling`; raises `ChannelError` for a value that no plan has."""
+        try:
+            return Sampling(**msgspec.structs.asdict(self))
+        except (TypeError, ValueError) as error:
+            raise ChannelError(f"a plan for sampling: {error}") from error
 
 
 @contextmanager
@@ -36,7 +50,7 @@ def take_turns(channel: Channel) -> Iterator[None]:
     """Make every measurement of this process wait for the caller's requests."""
 
     def conduct(run: Run, plan: Sampling) -> Measurement:
-        channel.send(ready={name: getattr(plan, name) for name in _PLAN})
+        channel.send(ready={name: getattr(plan, name) for name in Plan.__struct_fields__})
         watch = Watch()
         with collector_paused():
             last = WARM_SECONDS
@@ -58,15 +72,3 @@ def _sample(run: Run, plan: Sampling, last: float) -> float:
     while last < WARM_SECONDS and spent < WARM_SECONDS:
         spent += max(run.seconds(plan.clock), 1e-7)
     return run.seconds(plan.clock)
-
-
-def read_plan(plan: Any) -> Sampling:
-    """Return the `Sampling` that a child requests; raises `ChannelError` for an invalid one."""
-    if not isinstance(plan, Mapping) or set(plan) != set(_PLAN):
-        raise ChannelError("a plan for sampling has other parts")
-    if not all(value is None or type(value) in _PLAN[name] for name, value in plan.items()):
-        raise ChannelError("a plan for sampling holds something that is no number")
-    try:
-        return Sampling(**plan)
-    except (TypeError, ValueError) as error:
-        raise ChannelError(f"a plan for sampling: {error}") from error

@@ -46,8 +46,6 @@ EXCEPTIONS = {
     ("profilerkit_audits/sqlite_files.py", "truncate"),
     # A figure as a notebook shows it: into memory.
     ("profilerkit_pages/figures/shown.py", "savefig"),
-    # Limits, which the kernel reads.
-    ("profilerkit/isolation/cgroups.py", "write_text"),
 }
 
 

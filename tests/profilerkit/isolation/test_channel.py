@@ -141,7 +141,7 @@ def test_what_is_no_message_is_refused(name: str) -> None:
     "change", [{"num_iters": 1.5}, {"num_iters": True}, {"max_seconds": "3"}, {"max_seconds": -1}, {"confidence": 2}]
 )
 def test_a_plan_that_is_none_is_refused(change: dict[str, object]) -> None:
-    with pytest.raises(ChannelError, match="a plan for sampling"):
+    with pytest.raises(ChannelError, match=r"a plan for sampling|\$\.ready"):
         Progress().take(MESSAGE, json.dumps({"ready": {**PLAN, **change}}).encode())
 
 
@@ -194,7 +194,7 @@ def test_an_error_has_its_code() -> None:
         progress = Progress()
         progress.take(MESSAGE, json.dumps({"error": error_message(error)}).encode())
         assert progress.failure == code
-    with pytest.raises(ChannelError, match="the code of a failure is 'sabotage'"):
+    with pytest.raises(ChannelError, match="Invalid enum value 'sabotage'"):
         Progress().take(MESSAGE, b'{"error": {"type": "ValueError", "text": "", "failure": "sabotage"}}')
 
 

@@ -294,8 +294,8 @@ REASONS = {
     "standard error ends with: std::bad_alloc": Fate(
         Ending(signal=6), LIMITS, doing=("macs",), stderr="std::bad_alloc\n"
     ),
-    "the process was ended at its memory limit of 1 GiB while starting": Fate(
-        Ending(signal=9, why="memory", memory_by="control group", peak_bytes=2**30), LIMITS
+    "the process was ended at its memory limit of 1 GiB, holding 1.5 GiB (512 MiB over it), while starting": Fate(
+        Ending(signal=9, why="memory", peak_bytes=3 * 2**29), LIMITS
     ),
     "the process was ended at its limit of 100 threads while starting": Fate(Ending(signal=9, why="threads"), LIMITS),
     "the process was ended by signal 99 while computing a, b, c, d and 2 more": Fate(
@@ -393,7 +393,7 @@ def test_a_model_that_crashes_is_printed_with_what_was_counted() -> None:
 
 def test_a_limit_implies_a_process_of_its_own(tmp_path: Path) -> None:
     options = ("--metric", "macs", "--format", "json")
-    for limit, said in ((("--timeout", "50"), "at most 50 s"), (("--memory", "1 GiB"), "at most 1 GiB by")):
+    for limit, said in ((("--timeout", "50"), "at most 50 s"), (("--memory", "1 GiB"), "at most 1 GiB, a GPU")):
         result = run("profile", f"{MODELS}:fine", *limit, *options)
         assert result.exit_code == 0
         assert said in result.stdout

@@ -212,6 +212,6 @@ def test_a_limit_that_is_not_reached_changes_nothing() -> None:
     report = profile_planted("fine", timeout=30, memory="1 GiB", max_threads=100)
     assert all(record.completeness is Completeness.COMPLETE for record in report.statuses.values())
     limit = parse_memory("1 GiB")
-    assert f"at most {limit // 2**30} GiB by " in report.environment["isolation"]
+    assert f"at most {limit // 2**30} GiB, " in report.environment["isolation"]
     assert "a GPU's memory not limited" in report.environment["isolation"]
     assert os.environ.get(processes.MARKER) is None

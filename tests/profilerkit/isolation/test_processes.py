@@ -1,4 +1,4 @@
-"""Trees of processes are found and ended, wherever their members went; control groups, where there are any."""
+"""Trees of processes are found and ended, wherever their members went."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from profilerkit.isolation import cgroups, processes
-from profilerkit.isolation.cgroups import ControlGroup
-from profilerkit.isolation.limits import Limits
+from profilerkit.isolation import processes
 
 linux = pytest.mark.skipif(not processes.LINUX, reason="only Linux says who started whom")
 
@@ -141,119 +139,3 @@ def test_elsewhere_nothing_is_found_and_nothing_breaks(monkeypatch: pytest.Monke
     assert processes.adopt_orphans() is False
     assert processes.pidfd(os.getpid()) is None
     assert processes.resident_bytes(os.getpid()) == 0
-
-
-# Control groups -------------------------------------------------------------------------------------------------------
-
-MOUNTS = """
-22 1 0:21 / /proc rw - proc proc rw
-30 22 0:26 / {root} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate
-"""
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    """Return what looks like a mounted hierarchy: user.slice hands on the memory controller, app.scope does not."""
-    folder = tmp_path / "user.slice" / "app.scope"
-    folder.mkdir(parents=True)
-    for place, handed_on in ((tmp_path, "cpu"), (folder.parent, "memory pids"), (folder, "")):
-        (place / "cgroup.subtree_control").write_text(handed_on)
-        (place / "cgroup.procs").write_text("")
-    return tmp_path
-
-
-def test_the_nearest_group_that_hands_on_memory_is_found(tree: Path) -> None:
-    root = cgroups._find_mount(MOUNTS.format(root=tree))
-    assert root == tree
-    assert cgroups._group_of_process("4:memory:/x\n0::/user.slice/app.scope\n") == "/user.slice/app.scope"
-    assert cgroups._nearest_usable(root, "/user.slice/app.scope") == tree / "user.slice"
-    assert cgroups._nearest_usable(root, "/") is None
-    assert cgroups._nearest_usable(root, "/../elsewhere") is None
-    assert cgroups._nearest_usable(None, "/") is None
-    assert cgroups._group_of_process("4:memory:/x\n") is None
-    assert cgroups._find_mount("22 1 0:21 / /proc rw - proc proc rw\n") is None
-
-
-def test_this_machine_is_asked_without_an_error() -> None:
-    found = cgroups.find_group_folder()
-    assert found is None or (found / "cgroup.procs").exists()
-
-
-def made(tree: Path, limits: Limits) -> ControlGroup:
-    group = ControlGroup.create(tree / "user.slice", "profilerkit-test", limits)
-    assert group is not None
-    return group
-
-
-def test_a_group_gets_its_limits_and_its_process(tree: Path) -> None:
-    group = made(tree, Limits(memory=2**20, max_threads=7))
-    group.join()
-    written = {path.name: path.read_text() for path in group.folder.iterdir()}
-    assert written == {
-        "memory.max": str(2**20),
-        "memory.oom.group": "1",
-        "memory.swap.max": "0",
-        "pids.max": "7",
-        "cgroup.procs": str(os.getpid()),
-    }
-    assert group.members() == [os.getpid()]
-
-
-def test_a_group_without_a_memory_limit_sets_none(tree: Path) -> None:
-    assert {path.name for path in made(tree, Limits(max_threads=7)).folder.iterdir()} == {"pids.max"}
-
-
-def test_what_happened_in_a_group_is_read(tree: Path) -> None:
-    group = made(tree, Limits())
-    assert (group.ran_out_of_memory, group.ran_out_of_threads, group.peak) == (False, False, 0)
-    (group.folder / "memory.events").write_text("low 0\nmax 12\noom 1\noom_kill 1\n")
-    (group.folder / "pids.events").write_text("max 3\n")
-    (group.folder / "memory.peak").write_text("4096\n")
-    assert (group.ran_out_of_memory, group.ran_out_of_threads, group.peak) == (True, True, 4096)
-
-
-@linux
-def test_a_group_is_killed_at_once_or_one_by_one(tree: Path) -> None:
-    group = made(tree, Limits())
-    process = subprocess.Popen(["sleep", "600"])
-    (group.folder / "cgroup.procs").write_text(f"{process.pid}\n")
-    group.kill()  # no cgroup.kill: a system before Linux 5.14
-    assert process.wait(10) == -signal.SIGKILL
-    (group.folder / "cgroup.kill").write_text("")
-    group.kill()
-    assert (group.folder / "cgroup.kill").read_text() == "1"
-
-
-def test_a_group_that_cannot_be_made_is_none(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ControlGroup.create(None, "x", Limits()) is None
-    assert ControlGroup.create(tree / "nowhere", "x", Limits()) is None
-
-    def refuse(self: Path, *args: object, **kwargs: object) -> int:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "write_text", refuse)
-    assert ControlGroup.create(tree / "user.slice", "refused", Limits(memory=2**20)) is None
-    assert not (tree / "user.slice" / "refused").exists()
-
-
-def test_a_group_is_removed_when_its_last_process_has_ended(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    group = made(tree, Limits())
-    assert group.remove() is True
-    assert not group.folder.exists()
-    busy = made(tree, Limits(max_threads=1))  # the file in it stands for a process
-    assert busy.remove(seconds=0) is False
-
-
-def has_group_folder() -> bool:
-    return cgroups.find_group_folder() is not None
-
-
-@pytest.mark.skipif(not has_group_folder(), reason="no control group may be made here")
-def test_a_real_group_holds_a_real_process_to_its_memory() -> None:
-    import planted
-
-    from profilerkit import isolated
-
-    report = isolated(f"{planted.__file__}:allocates_100_gb", memory="200 MiB", timeout=60, num_iters=3)
-    assert "the process was ended at its memory limit of 200 MiB while" in report.status("execution_time").missing[0]
-    assert "by control group" in report.environment["isolation"]

@@ -20,7 +20,6 @@ import pytest
 
 from profilerkit import FailureCode, InputError
 from profilerkit.isolation import forkserver, processes, run, starting, supervisor
-from profilerkit.isolation.cgroups import ControlGroup
 from profilerkit.isolation.channel import Channel, ChannelError
 from profilerkit.isolation.job import Job
 from profilerkit.isolation.limits import Limits
@@ -37,7 +36,6 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGCHLD)}
     monkeypatch.setattr(processes, "descendants", lambda pid: [item for item in everyone(pid) if item not in before])
     monkeypatch.setattr(os, "close", lambda descriptor: None if descriptor < 3 else os_close(descriptor))
-    monkeypatch.setattr(supervisor, "find_group_folder", lambda: None)
     ends = socket.socketpair()
 
     def supervise(
@@ -71,7 +69,6 @@ def for_ever() -> None:
 def test_an_end_by_itself_is_said_as_it_was(supervised: Supervise) -> None:
     ending, first = supervised(lambda: os._exit(7))
     assert (ending.code, ending.signal, ending.why, ending.left_behind, ending.survivors) == (7, None, None, 0, 0)
-    assert first["memory_by"] == ""
     with pytest.raises(ProcessLookupError):
         os.kill(first["child"], 0)
 
@@ -109,8 +106,8 @@ def test_memory_beyond_the_limit_ends_it(supervised: Supervise) -> None:
         for_ever()
         del kept
 
-    ending, first = supervised(child, Limits(memory=40 * 2**20))
-    assert (ending.signal, ending.why, first["memory_by"]) == (signal.SIGKILL, "memory", "watching")
+    ending, _ = supervised(child, Limits(memory=40 * 2**20))
+    assert (ending.signal, ending.why) == (signal.SIGKILL, "memory")
     assert ending.peak_bytes > 40 * 2**20
 
 
@@ -139,38 +136,19 @@ def test_threads_beyond_the_limit_end_it(supervised: Supervise) -> None:
     assert 10 < ending.threads <= 21, "it may be seen while it starts them"
 
 
-def test_a_control_group_says_what_it_saw(
-    supervised: Supervise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    made: list[ControlGroup] = []
-
-    def make(*arguments: Any) -> ControlGroup:
-        (tmp_path / "group").mkdir()
-        made.append(ControlGroup(tmp_path / "group"))
-        (made[0].folder / "memory.events").write_text("oom_kill 1\n")
-        (made[0].folder / "memory.peak").write_text("12345\n")
-        return made[0]
-
-    monkeypatch.setattr(ControlGroup, "create", make)
-    ending, first = supervised(for_ever, Limits(memory=2**20, max_threads=5))
-    assert first["memory_by"] == "control group"
-    assert (ending.why, ending.signal, ending.peak_bytes) == ("memory", signal.SIGKILL, 12345)
-    assert made[0].members() == [first["child"]], "the child joined"
-
-
 def test_what_a_process_asks_for_beyond_its_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: dict[int, tuple[int, int]] = {}
     monkeypatch.setattr(resource, "setrlimit", kept.__setitem__)
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     monkeypatch.setattr(supervisor, "_data_bytes", lambda: 1000)
-    limit_resources(Limits(memory=100 * 2**20), watched=True)
+    limit_resources(Limits(memory=100 * 2**20))
     expected = 1000 + 110 * 2**20 + 2**29 + 4 * 2**26
     assert kept == {resource.RLIMIT_CORE: (1, resource.RLIM_INFINITY), resource.RLIMIT_DATA: (expected, expected)}
     kept.clear()
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (0, 0))
-    limit_resources(Limits(memory=100 * 2**20), watched=False)
-    assert kept == {resource.RLIMIT_CORE: (0, 0)}, "no dump stays no dump, and a group holds the memory"
+    limit_resources(Limits())
+    assert kept == {resource.RLIMIT_CORE: (0, 0)}, "no dump stays no dump, and no memory is limited"
 
 
 def test_data_are_counted_as_the_system_counts_them() -> None:
