@@ -69,7 +69,7 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
 
     Args:
         report: The report of one model, with operators and ``layer_times`` or ``predicted_layers``.
-        ceilings: The ceilings of the machine that it ran on, such as ``Ceilings.measured(report)`` for this CPU.
+        ceilings: The ceilings of the machine that it ran on, such as ``Ceilings.measure(report)`` for this CPU.
             Without them no ceiling is drawn.
         top: The number of layers that are numbered and named: those that take the most time.
 
@@ -108,7 +108,7 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
         f"Not drawn, without FLOPs, bytes or time of their own: {format_count(left_out, 'layer')}." if left_out else "",
         _above(points, ceilings)
         if ceilings
-        else "No ceilings were given: Ceilings.measured(report) measures those of this CPU, Ceilings.of_device(name) "
+        else "No ceilings were given: Ceilings.measure(report) measures those of this CPU, Ceilings.of_device(name) "
         "has those of a device.",
     ]
     notes += [] if is_measured else ["Nothing was measured: these are predicted times of the layers."]
