@@ -14,12 +14,22 @@ from source_tree import ROOT
 from profilerkit.devices import device
 
 RESULTS = sorted((Path(__file__).parent / "gpu_results").glob("*.json"))
-#: What disagrees on a GPU, by step, network and metric: each has its reason in docs/gpu.rst.
+#: What disagreed on a GPU, by step, network and metric. All of it was mended after the run: see docs/gpu.rst.
 KNOWN = {
-    ("memory", "encoder", "memory of a pass"),
-    ("memory", "encoder in bfloat16", "memory of a pass"),
-    ("memory", "encoder", "memory of a step, sgd"),
+    "NVIDIA H200": {
+        ("memory", "encoder", "memory of a pass"),
+        ("memory", "encoder in bfloat16", "memory of a pass"),
+        ("memory", "encoder", "memory of a step, sgd"),
+    },
+    "NVIDIA H100 80GB HBM3": {
+        ("tests", "tests of the backend", "passed"),
+        ("counts", "fused attention in double", "equal counts"),
+        ("memory", "attention with weights", "memory of a step, sgd"),
+        ("memory", "attention with weights", "memory of a step, adamw"),
+    },
 }
+#: The devices that the calibrations of these runs are shipped as.
+CALIBRATED = {"NVIDIA H200": "h200-calibrated", "NVIDIA H100 80GB HBM3": "h100-calibrated"}
 RESULT = Result("times", "net", "execution_time", 0.002, 0.004, "events by hand", "s", 0.1)
 
 
@@ -76,13 +86,14 @@ def test_there_are_results_of_a_gpu() -> None:
 def test_what_was_measured_on_a_gpu_agrees(on_gpu: Content) -> None:
     assert {end.outcome for end in on_gpu.steps} == {"done"}
     apart = {(result.step, result.name, result.metric) for result in on_gpu.results if not result.agrees}
-    assert apart == KNOWN, "what disagrees no more is no longer known to"
+    assert apart == KNOWN[on_gpu.device], "what disagrees no more is no longer known to"
 
 
 def test_counts_on_a_gpu_are_those_on_the_cpu(on_gpu: Content) -> None:
     equal = [result for result in on_gpu.results if result.metric == "equal counts"]
     assert len(equal) >= 40
-    assert all(result.value == result.oracle for result in equal)
+    known = KNOWN[on_gpu.device]
+    assert all(item.value == item.oracle for item in equal if (item.step, item.name, item.metric) not in known)
     by_torch = [result for result in on_gpu.results if result.metric == "macs by torch"]
     assert len(by_torch) >= 30
     assert all(result.value == result.oracle > 0 for result in by_torch)
@@ -90,12 +101,22 @@ def test_counts_on_a_gpu_are_those_on_the_cpu(on_gpu: Content) -> None:
 
 def test_memory_on_a_gpu_is_what_the_allocator_gave_out(on_gpu: Content) -> None:
     peaks = [result for result in on_gpu.results if result.oracle_name == "the allocator" and result.within]
-    near = [result for result in peaks if (result.step, result.name, result.metric) not in KNOWN]
+    near = [result for result in peaks if (result.step, result.name, result.metric) not in KNOWN[on_gpu.device]]
     assert len(near) >= 24
     assert all(0.95 <= result.ratio <= 1.03 for result in near)
     lower = [result for result in on_gpu.results if result.oracle_name == "the allocator" and result.within is None]
     assert {result.name for result in lower} == {"LSTM"}
     assert all(result.ratio < 1 and "the workspace of" in result.note for result in lower)
+
+
+def test_the_product_before_the_gradient_of_a_softmax_was_what_was_missing() -> None:
+    """Of 8 x 12 x 512 x 512 scores of 4 bytes; see `bytes_inside` of the PyTorch backend."""
+    (path,) = (path for path in RESULTS if path.stem == "nvidia-h100")
+    missing = [result for result in read(path).results if result.name == "attention with weights" and result.within]
+    steps = [result for result in missing if result.metric.startswith("memory of a step")]
+    assert len(steps) == 2
+    for result in steps:
+        assert result.value + 8 * 12 * 512 * 512 * 4 == pytest.approx(result.oracle, rel=0.002)
 
 
 def test_bounds_by_a_data_sheet_are_below_what_was_measured(on_gpu: Content) -> None:
@@ -108,7 +129,7 @@ def test_bounds_by_a_data_sheet_are_below_what_was_measured(on_gpu: Content) -> 
 
 
 def test_the_calibrated_device_is_shipped(on_gpu: Content) -> None:
-    found = device("h200-calibrated")
+    found = device(CALIBRATED[on_gpu.device])
     assert found.tier == "calibrated"
     assert {"date", "driver", "clocks", "calibrated_with"} <= set(found.facts)
     assert on_gpu.environment["torch"] in found.facts["calibrated_with"]

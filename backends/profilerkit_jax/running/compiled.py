@@ -70,10 +70,14 @@ def compiled_analysis(model: Any, *inputs: Any, **keywords: Any) -> CompiledAnal
     def size(name: str) -> int | None:
         return None if memory is None else int(getattr(memory, f"{name}_size_in_bytes"))
 
+    def number(name: str) -> float | None:
+        value = costs.get(name)
+        return None if value is None or value < 0 else value  # -1 where XLA for a GPU does not know
+
     return CompiledAnalysis(
-        costs.get("flops"),
-        costs.get("transcendentals"),
-        costs.get("bytes accessed"),
+        number("flops"),
+        number("transcendentals"),
+        number("bytes accessed"),
         size("argument"),
         size("output"),
         size("temp"),

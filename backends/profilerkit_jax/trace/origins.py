@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import jax
 import jax.numpy as jnp
 
 from profilerkit import NotOfferedError
@@ -109,7 +110,8 @@ class Made(Origin):
 
     def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
         try:
-            return evaluate(self.equation, inputs)[self.index]
+            # A GPU raises what goes wrong only when its results are asked for.
+            return jax.block_until_ready(evaluate(self.equation, inputs)[self.index])
         except MemoryError:
             raise
         except Exception as error:

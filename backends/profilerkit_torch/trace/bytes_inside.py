@@ -6,8 +6,8 @@ chooses a kernel (``convert_boolean_attn_mask`` in ``aten/src/ATen/native/transf
 On CUDA a sum over the rows of a matrix, as the gradient of a bias is, adds up parts of the rows in several blocks of
 threads, which leave their results in one buffer (``setReduceConfig`` in ``aten/src/ATen/native/cuda/Reduce.cuh``).
 
-The gradients of attention in float32 on CUDA begin with the products of the output and its gradient
-(``aten/src/ATen/native/transformers/cuda/attention_backward.cu``).
+The gradients of attention in float32 and of a softmax on CUDA begin with the products of the output and its gradient
+(``aten/src/ATen/native/transformers/cuda/attention_backward.cu``, ``aten/src/ATen/native/cuda/SoftMax.cu``).
 
 What other kernels take besides differs between devices, and no trace has it. Of recurrent layers on CUDA it can be
 more than all the rest: `find_unknown_inside` names them.
@@ -26,6 +26,7 @@ __all__ = ["bytes_inside", "find_unknown_inside", "reduction_bytes"]
 
 _ATTENTION = operator("aten.scaled_dot_product_attention.default")
 _EFFICIENT_BACKWARD = operator("aten._scaled_dot_product_efficient_attention_backward.default")
+_SOFTMAX_BACKWARD = operator("aten._softmax_backward_data.default")
 _SUM = operator("aten.sum.dim_IntList")
 #: The threads of a block of a reduction at most, those of a warp, and the rows that each adds up at least and at most.
 _THREADS, _WARP, _FEWEST, _MOST = 512, 32, 16, 256
@@ -36,6 +37,8 @@ def bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device | None)
     """Return the bytes that are alive only while an operator runs on a device; 0 where no rule says."""
     if func is _SUM and device is not None and device.type == "cuda":
         return _of_sum(args, _processors(device))
+    if func is _SOFTMAX_BACKWARD and device is not None and device.type == "cuda":
+        return int(args[0].numel()) * max(args[0].element_size(), args[1].element_size())
     if func is _EFFICIENT_BACKWARD and args[0].dtype is torch.float32:
         return 4 * int(args[0].numel())
     if func is not _ATTENTION:

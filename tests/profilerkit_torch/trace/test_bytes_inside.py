@@ -129,3 +129,20 @@ def test_the_gradient_of_a_bias_on_cuda_needs_its_buffer(monkeypatch: pytest.Mon
     assert bytes_inside.bytes_inside(total, (x, [0, 1]), {}, rest) == 33_554_464
     assert bytes_inside.bytes_inside(total, (x, [2]), {}, rest) == 0
     assert bytes_inside.bytes_inside(total, (x, [0, 1]), {}, torch.device("cpu")) == 0
+
+
+@pytest.mark.parametrize(("device", "expected"), [("cuda", 2 * 3 * 5 * 4), ("cpu", 0), (None, 0)])
+def test_the_gradient_of_a_softmax_begins_with_a_product_on_cuda(device: str | None, expected: int) -> None:
+    """2 x 3 x 5 numbers of 4 bytes: the output times its gradient, in the dtype of the larger."""
+    gradient, output = torch.zeros(2, 3, 5, dtype=torch.bfloat16), torch.zeros(2, 3, 5)
+    where = None if device is None else torch.device(device)
+    backward = torch.ops.aten._softmax_backward_data.default
+    assert bytes_inside.bytes_inside(backward, (gradient, output, -1, torch.float32), {}, where) == expected
+
+
+def test_the_gradient_of_attention_in_rows_begins_with_a_product() -> None:
+    """On meta tensors as on CUDA: 2 x 4 x 6 x 8 numbers in float32; half-sized numbers have a kernel for it."""
+    backward = torch.ops.aten._scaled_dot_product_efficient_attention_backward.default
+    gradient = torch.zeros(2, 4, 6, 8)
+    assert bytes_inside.bytes_inside(backward, (gradient,), {}, None) == 2 * 4 * 6 * 8 * 4
+    assert bytes_inside.bytes_inside(backward, (gradient.half(),), {}, None) == 0

@@ -11,10 +11,12 @@ from torch import nn
 from torch.profiler import ProfilerActivity
 from torch.profiler import profile as torch_profile
 from torch.utils.checkpoint import checkpoint
+from torch_threads import one_thread
 
 from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.optimizers import optimizer_bytes as bytes_by_name
+from profilerkit_torch.trace import fused_attention
 from profilerkit_torch.training.optimizers import optimizer_bytes
 
 WIDTH = 8
@@ -112,7 +114,10 @@ def measure_step(model: nn.Module, x: torch.Tensor) -> int:
 
     run()
     model.zero_grad()
-    with torch_profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler:
+    with (
+        one_thread(),
+        torch_profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler,
+    ):
         run()
     events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
     alive = most = 0
@@ -260,3 +265,21 @@ def test_a_large_update_is_the_peak() -> None:
     of_class = profile(two_layers(), ones(1, WIDTH), metrics=keys, optimizer=torch.optim.Adam)
     left = WEIGHT  # of the weight before, since torch's loop lets go of it late
     assert of_class["training_memory"] == pytest.approx(report["training_memory"] + left, abs=64)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_in_rows_is_copied_for_the_product_after_it(monkeypatch: pytest.MonkeyPatch, masked: bool) -> None:
+    """CUDA's kernel for float32 puts the heads of a row side by side, the batch first; the layer has the batch second.
+
+    A step keeps that copy of 3 x 32 x 64 numbers besides the output itself, and two integers of random numbers.
+    """
+
+    def predict(kernel: int) -> ModelTrace:
+        monkeypatch.setattr(fused_attention, "_choose_kernel", lambda *arguments: kernel)
+        layer = nn.TransformerEncoderLayer(64, 4, 1024, dropout=0.0, batch_first=True).train()
+        mask = nn.Transformer.generate_square_subsequent_mask(32) if masked else None
+        return step(Call(lambda self, x: self.layer(x, mask), layer=layer), torch.randn(3, 32, 64))
+
+    flash, rows = predict(1), predict(2)
+    assert rows.memory.peak_bytes() - flash.memory.peak_bytes() == 3 * 32 * 64 * 4 + 2 * 8
+    assert (rows.macs, rows.flops) == (flash.macs, flash.flops)
