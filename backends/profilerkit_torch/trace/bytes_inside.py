@@ -38,7 +38,7 @@ def bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device | None)
     if func is _SUM and device is not None and device.type == "cuda":
         return _of_sum(args, _processors(device))
     if func is _SOFTMAX_BACKWARD and device is not None and device.type == "cuda":
-        return int(args[0].numel()) * max(args[0].element_size(), args[1].element_size())
+        return int(args[0].numel()) * int(max(args[0].element_size(), args[1].element_size()))
     if func is _EFFICIENT_BACKWARD and args[0].dtype is torch.float32:
         return 4 * int(args[0].numel())
     if func is not _ATTENTION:
