@@ -20,7 +20,6 @@ from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, 
 from .piping.options import ComputeRunOptions, ComputeSampling
 from .piping.registry import Binding, Registry, read_request
 from .piping.status import Comparative, Outcome, StatusKey
-from .piping.values import read_values
 from .plugging import offers
 from .plugging.opening import OpenedModel
 from .process.locks import PerThread
@@ -433,9 +432,8 @@ class Profiler:
         return zip(self.status_keys(), self.status_values(to_value), strict=True)
 
     def status_to_dict(self, to_value: bool = True) -> dict[str, Any]:
-        """Return the values by name. A text such as ``layerwise_summary`` is created when it is first read."""
-        statuses = dict(self.status_items(to_value=False))
-        return read_values(statuses) if to_value else statuses
+        """Return the values by name."""
+        return dict(self.status_items(to_value))
 
     def load_from_dict(self, status_dict: Mapping[str, Any], to_value: bool = True) -> None:
         """Set values (or, with ``to_value=False``, status instances) from a dict instead of computing them.

@@ -42,7 +42,6 @@ class LayerwiseSummary(StatusKey):
     FORMULA = "layerwise_data as text"
     OMISSIONS = "the other columns of layerwise_data"
     SOURCE = "profilerkit's own definition"
-    ON_READING = True
     _text: str | None = None
 
     @property

@@ -215,8 +215,6 @@ class StatusKey:
     DERIVED_FROM: TracePart | None = None
     #: "macs" or "flops" if the value is the sum of this count over operators; it then gets both bounds.
     COUNTS: str = ""
-    #: Whether ``value`` is created when it is first read, as for long texts.
-    ON_READING: bool = False
     #: For the documentation: the formula, what it leaves out, and the source of the definition.
     FORMULA: str = ""
     OMISSIONS: str = ""
