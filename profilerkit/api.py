@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from .arguments.checks import BATCH_SIZE, FLAG, NAMES
-from .arguments.foreign import foreign_hint
-from .arguments.names import status_names
+from .arguments.names import foreign_hint, status_names
 from .backend import DEVICE, Backend, DeviceLike
 from .error_text import shown
 from .errors import ArgumentError

@@ -8,8 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from .arguments.checks import FLAG, MODEL_NAME, Check, instance, mapping
-from .arguments.levels import read_logging_level
+from .arguments.checks import FLAG, MODEL_NAME, Check, instance, mapping, read_logging_level
 from .arguments.names import status_names
 from .backend import Backend
 from .inputs import DataLoader, ForwardPass, wrap_splits

@@ -17,8 +17,8 @@ import torch
 from profilerkit import InputError, LoadedModel, ModelInputs
 from profilerkit.backend_kit.installed import library_for
 from profilerkit.errors import by_likeness
+from profilerkit.plugging.extension import make_refusal
 from profilerkit.plugging.loaded_files import find_namespace
-from profilerkit.plugging.trust import make_refusal
 from profilerkit.process.archives import require_whole
 
 from .hub_inputs import find_shapes

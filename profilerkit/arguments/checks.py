@@ -37,6 +37,7 @@ __all__ = [
     "mapping",
     "one_number",
     "positive",
+    "read_logging_level",
     "several",
     "text",
     "to_call",
@@ -198,6 +199,18 @@ def _read_path(value: Any) -> Any:
 
 
 PATH = Check("the path of a file", _read_path)
+
+
+def read_logging_level(print_mode: str) -> int:
+    """Return the logging level that ``print_mode`` names; raises `ArgumentError` if it names none."""
+    import logging
+
+    level = logging.getLevelName(print_mode.upper()) if isinstance(print_mode, str) else None
+    if not isinstance(level, int):
+        raise ArgumentError(
+            f"print_mode={shown(print_mode)} is no logging level; use 'debug', 'info', 'warning' or 'error'"
+        )
+    return level
 
 
 # Several values -------------------------------------------------------------------------------------------------------

@@ -16,8 +16,7 @@ from inspect import Parameter
 from typing import Any
 
 from ..arguments.checks import BATCH_SIZE
-from ..arguments.foreign import foreign_hint
-from ..arguments.names import argument_hint, status_name
+from ..arguments.names import argument_hint, foreign_hint, status_name
 from ..error_text import shown
 from ..errors import (
     ArgumentError,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..errors import InputError
+
 if TYPE_CHECKING:
     import click
 
@@ -22,6 +24,7 @@ __all__ = [
     "Renderer",
     "RendererInfo",
     "import_later",
+    "make_refusal",
 ]
 
 #: Called with a `Report` or `Comparison`, and by name with the options that are in its signature, such as ``details``.
@@ -161,3 +164,11 @@ def import_later(path: str) -> Callable[[], Any]:
         return getattr(import_module(module), name)
 
     return load
+
+
+def make_refusal(spec: object, finding: str) -> InputError:
+    """Return the error for a file that may run code; ``finding`` says why, such as "holds a pickled model ..."."""
+    return InputError(
+        f"{spec} {finding}; profilerkit does not load it, since it could run any code. If you trust its author, give "
+        "--trust on the command line, or load_model(..., trust=True) in Python"
+    )

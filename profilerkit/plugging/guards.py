@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..costs.registry import read_formulas
 from ..error_text import shown
-from ..process.containment import contained, plugin_error_text
-from .sources import Offer, PluginInfo, warn
+from .sources import Offer, PluginInfo, tolerate
 
 if TYPE_CHECKING:
     from pluggy import HookImpl
@@ -46,12 +45,9 @@ class _Implementation:
 
     def call(self, *args: Any, **kwargs: Any) -> Offer[Any] | None:
         """Call an implementation that is not a wrapper; return its `Offer`, or None if it has none or raises."""
-        try:
-            with contained(self.plugin, self.name):
-                result = self.function(*args, **kwargs)
-                return None if result is None else self._label(result)
-        except Exception as error:  # an error of a plugin must not stop the others
-            self._warn(error)
+        with self._tolerate():
+            result = self.function(*args, **kwargs)
+            return None if result is None else self._label(result)
         return None
 
     def wrap(self, *args: Any, **kwargs: Any) -> _Wrapper:
@@ -78,34 +74,28 @@ class _Implementation:
 
     def _start(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Wrapper | None:
         """Run a wrapper up to its ``yield`` and return it; if it raises or does not yield, warn and return None."""
-        try:
-            with contained(self.plugin, self.name):
-                wrapper: _Wrapper = self.function(*args, **kwargs)
-                try:
-                    next(wrapper)
-                except StopIteration:
-                    raise RuntimeError("it did not yield") from None
-                return wrapper
-        except Exception as error:  # an error of a plugin must not stop the others
-            self._warn(error)
+        with self._tolerate():
+            wrapper: _Wrapper = self.function(*args, **kwargs)
+            try:
+                next(wrapper)
+            except StopIteration:
+                raise RuntimeError("it did not yield") from None
+            return wrapper
         return None
 
     def _end(self, wrapper: _Wrapper, results: Any, raised: BaseException | None) -> tuple[bool, Any]:
         """Return whether a wrapper finished, and the results that it returns; an error of its own becomes a warning."""
-        try:
-            with contained(self.plugin, self.name):
-                try:
-                    wrapper.send(results) if raised is None else wrapper.throw(raised)
-                except StopIteration as end:
-                    return True, self._label_all(end.value)
-                except BaseException as error:
-                    if error is raised:  # not an error of the wrapper, which passed it on
-                        return False, None
-                    raise
-                wrapper.close()
-                raise RuntimeError("it yielded twice")
-        except Exception as error:  # an error of a plugin must not stop the others
-            self._warn(error)
+        with self._tolerate():
+            try:
+                wrapper.send(results) if raised is None else wrapper.throw(raised)
+            except StopIteration as end:
+                return True, self._label_all(end.value)
+            except BaseException as error:
+                if error is raised:  # not an error of the wrapper, which passed it on
+                    return False, None
+                raise
+            wrapper.close()
+            raise RuntimeError("it yielded twice")
         return False, None
 
     def _label(self, result: Any) -> Offer[Any]:
@@ -126,9 +116,5 @@ class _Implementation:
             raise TypeError(f"it made {shown(results)} of the results, which is no list of them")
         return [self._label(result) for result in results]
 
-    def _warn(self, error: Exception) -> None:
-        """Warn that the plugin raised; that memory is short is not its fault, and raised."""
-        if isinstance(error, MemoryError):
-            raise error
-        failure = f"{self.name} of plugin {self.plugin} raised {plugin_error_text(error)}"
-        warn(f"{failure}; {self.left_out}; {self.plugin.workaround}")
+    def _tolerate(self) -> tolerate:
+        return tolerate(self.plugin, self.name, f"{self.name} of plugin {self.plugin} raised ", f"; {self.left_out}")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import builtins
 import importlib
-import os
 import re
 import sys
 import threading
@@ -190,7 +189,7 @@ class Namespace:
         for name in list(sys.modules):
             if not f"{name}.".startswith(f"{self.name}."):
                 continue
-            self.modules[name] = sys.modules[name] if _all_namespaces.visible_blocks else sys.modules.pop(name)
+            self.modules[name] = sys.modules[name] if _visible_blocks else sys.modules.pop(name)
             file = getattr(self.modules[name], "__file__", None)
             if file and file not in self._files:
                 self._files[file] = _state(file)
@@ -279,7 +278,7 @@ def find_namespace(path: Path) -> Namespace:
 @contextmanager
 def path_restored() -> Iterator[None]:
     """Restore ``sys.path`` at the end; another thread that loads a file waits, since it changes the path too."""
-    with _all_namespaces.lock:
+    with _LOCK:
         path, entries = sys.path, list(sys.path)
         try:
             yield
@@ -291,13 +290,12 @@ def path_restored() -> Iterator[None]:
 @contextmanager
 def modules_kept_visible() -> Iterator[None]:
     """Keep the modules of namespaces in ``sys.modules`` inside the block, for code that looks its module up there."""
-    _all_namespaces.visible_blocks += 1
+    _visible_blocks.append(True)
     try:
         yield
     finally:
-        _all_namespaces.visible_blocks -= 1
-        is_last = not _all_namespaces.visible_blocks
-        for name in [name for name in list(sys.modules) if name.startswith(_PREFIX) and is_last]:
+        _visible_blocks.pop()
+        for name in [name for name in list(sys.modules) if name.startswith(_PREFIX) and not _visible_blocks]:
             module = sys.modules.pop(name)
             namespace = _namespaces.get(name.removeprefix(_PREFIX).partition(".")[0])
             if namespace is not None:
@@ -357,22 +355,11 @@ def _state(file: str) -> tuple[int, int]:
     return (facts.st_mtime_ns, facts.st_size)
 
 
-class _AllNamespaces:
-    """The state that all namespaces share: the lock for loading a file, and the open `modules_kept_visible` blocks."""
-
-    visible_blocks = 0
-
-    def __init__(self) -> None:
-        self.renew_lock()
-
-    def renew_lock(self) -> None:
-        self.lock = Lock()
-
-
 _namespaces: WeakValueDictionary[str, Namespace] = WeakValueDictionary()
 #: The files that are being loaded: the caller's first, then those that its code loads.
 _loading: list[_PlainNames] = []
-_all_namespaces = _AllNamespaces()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_all_namespaces.renew_lock)  # a thread that the child lacks may hold the lock
+#: Held while a file is loaded.
+_LOCK = Lock()
+#: The open `modules_kept_visible` blocks.
+_visible_blocks: list[bool] = []
 sys.meta_path.insert(0, _Finder)  # before the path finder, which could find the modules too

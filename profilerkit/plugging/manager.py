@@ -14,11 +14,10 @@ import pluggy
 from .. import hookspecs
 from ..error_text import shown
 from ..errors import by_likeness
-from ..process.containment import contained, plugin_error_text
 from ..process.locks import Lock
 from ..process.restoring import undone_in_child
 from .guards import guard
-from .sources import DISABLE, GROUP, Offer, PluginInfo, make_code_source, normal_name, warn
+from .sources import DISABLE, GROUP, Offer, PluginInfo, make_code_source, normal_name, tolerate, warn
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -284,37 +283,26 @@ def _names(point: EntryPoint) -> list[str]:
 def _load(state: _Loaded, point: EntryPoint, info: PluginInfo, loaded: list[tuple[str, PluginInfo, object]]) -> None:
     """Import a plugin and append it to ``loaded``, under a unique name."""
     name = info.name if info.name not in state.plugins else f"{info.name} ({info.distribution})"
-    try:
-        with contained(info, "the loading"):
-            plugin = point.load()
+    with _tolerate(info, "the loading"):
+        plugin = point.load()
         for _, other, other_plugin in loaded:
             if other_plugin == plugin:
                 raise ValueError(f"it is the same as plugin {other}")
-    except Exception as error:
-        _leave_out(info, error)
-    else:
         state.plugins[name] = info
         loaded.append((name, info, plugin))
 
 
 def _register(state: _Loaded, name: str, info: PluginInfo, plugin: object) -> None:
-    try:
-        with contained(info, "the registration"):
-            registered = state.manager.register_from(info, plugin, name)
-    except Exception as error:
-        del state.plugins[name]
-        _leave_out(info, error)
-    else:
-        if registered is None:  # the name is blocked by code
-            del state.plugins[name]
-            state.switched_off.append(info)
+    with _tolerate(info, "the registration"):
+        if state.manager.register_from(info, plugin, name) is not None:
+            return
+        state.switched_off.append(info)  # the name is blocked by code
+    del state.plugins[name]
 
 
-def _leave_out(info: PluginInfo, error: Exception) -> None:
-    if isinstance(error, MemoryError):  # of the process; the next try may find the plugin
-        raise error
-    failure = f"cannot be loaded ({plugin_error_text(error)}) and is left out"
-    warn(f"plugin {info} {failure}; update or uninstall that package; {info.workaround}")
+def _tolerate(info: PluginInfo, doing: str) -> tolerate:
+    after = ") and is left out; update or uninstall that package"
+    return tolerate(info, doing, f"plugin {info} cannot be loaded (", after)
 
 
 def call_hook(hook: str, without: Collection[PluginInfo] = (), **arguments: Any) -> list[Offer[Any]]:

@@ -10,11 +10,11 @@ from typing import Any
 from ..backend import Backend
 from ..costs.registry import add_whole
 from ..errors import RegistrationConflictError
-from ..process.containment import contained, plugin_error_text
+from ..process.containment import contained
 from ..process.locks import Lock
 from ..protocols import TakesCosts, implements, require_capability
 from .manager import PluginInfo, call_hook, manager, offers
-from .sources import conflict, warn
+from .sources import conflict, tolerate
 
 __all__ = ["equip", "forget_formulas", "op_costs"]
 
@@ -40,31 +40,28 @@ def equip(backend: Backend) -> Backend:
         new_plugins = manager().find_implementations(hook).keys() - costs_by_plugin.keys()
         for offer in call_hook(hook, without=[*costs_by_plugin], backend=backend) if new_plugins else ():
             plugin, costs = offer.plugin, offer.item
+            what = f"the cost formulas of plugin {plugin} for the {backend.name} backend"
             for earlier, earlier_costs in costs_by_plugin.items():
                 for op in earlier_costs.keys() & costs.keys():
                     raise conflict(f"a cost formula for {op} to the {backend.name} backend", earlier, plugin)
+            taken: Costs = {}
             try:
-                if costs:
-                    with contained(plugin, "a cost formula"):
+                with tolerate(plugin, "a cost formula", f"{what} are left out: ", "", (RegistrationConflictError,)):
+                    if costs:
                         added = {op: _contain(plugin, op, formula) for op, formula in costs.items()}
                         add_whole(
                             require_capability(backend, TakesCosts).add_costs,
                             added,
                             functools.partial(costs_by_plugin.setdefault, plugin, costs),
                         )
+                    taken = costs
             except RegistrationConflictError as error:
                 remedy = f"uninstall that package, or switch the plugin off: {plugin.disable_setting}"
                 raise RegistrationConflictError(
                     f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
                     f"{error}; {plugin.repair if plugin.is_by_code else remedy}"
                 ) from error
-            except MemoryError:
-                raise
-            except Exception as error:  # an error of a plugin must not stop the others
-                reason = f"{plugin_error_text(error)}; {plugin.workaround}"
-                warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {reason}")
-                costs = {}
-            costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **costs}
+            costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **taken}
         costs_by_plugin.update({plugin: {} for plugin in new_plugins - costs_by_plugin.keys()})
     return backend
 

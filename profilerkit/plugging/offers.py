@@ -37,7 +37,7 @@ from .manager import (
 )
 from .offered_formulas import equip, forget_formulas, op_costs
 from .recognition import accepts, candidates, claims, equal_claims, require_version
-from .sources import conflict, require_unique, warn
+from .sources import conflict, require_unique, tolerate, warn
 
 __all__ = [
     "Offer",
@@ -170,15 +170,9 @@ def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
         if offer.plugin.is_own:
             usable.append(offer)
             continue
-        try:
-            with contained(offer.plugin, f"a function that hook {hook} offers,"):
-                require_usable(offer.item)
-        except MemoryError:
-            raise
-        except Exception as error:  # an error of a plugin must not stop the others
-            reason = f"{plugin_error_text(error)}; {offer.plugin.workaround}"
-            warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {reason}")
-        else:
+        failure = f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: "
+        with tolerate(offer.plugin, f"a function that hook {hook} offers,", failure):
+            require_usable(offer.item)
             record_offering_plugin(offer.item, offer.plugin)
             usable.append(offer)
     return usable

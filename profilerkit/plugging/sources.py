@@ -7,9 +7,10 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Generic, TypeVar
 
-from ..errors import PluginWarning, RegistrationConflictError
+from ..errors import PluginFailedError, PluginWarning, RegistrationConflictError
 from ..process.containment import contained, plugin_error_text
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "make_code_source",
     "normal_name",
     "require_unique",
+    "tolerate",
     "warn",
 ]
 
@@ -100,7 +102,7 @@ def normal_name(name: str) -> str:
 
 
 def ask_plugin(plugin: PluginInfo, what: str, ask: Callable[[], object], *passed_on: type[Exception]) -> bool:
-    """Return what a plugin answers to a question; False, with a warning, if it raises: it must not stop the others.
+    """Return what a plugin answers to a question; False, with a warning, if it raises.
 
     Args:
         plugin: The plugin.
@@ -108,17 +110,46 @@ def ask_plugin(plugin: PluginInfo, what: str, ask: Callable[[], object], *passed
         ask: Asks it.
         passed_on: What it may raise on purpose.
     """
-    try:
-        with contained(plugin, what):
-            return bool(ask())
-    except MemoryError:
-        raise
-    except passed_on:
-        raise
-    except Exception as error:
-        failure = f"{what} of plugin {plugin} raised {plugin_error_text(error)}"
-        warn(f"{failure}; it is left out; {plugin.workaround}")
-        return False
+    with tolerate(plugin, what, f"{what} of plugin {plugin} raised ", "; it is left out", passed_on):
+        return bool(ask())
+    return False
+
+
+class tolerate:
+    """Turns an error of a plugin's code inside a ``with`` block into a warning: it must not stop the others.
+
+    Interrupts are raised as `contained` raises them. A lack of memory is not the plugin's fault, and raised too.
+
+    Args:
+        plugin: The plugin.
+        doing: What its code does, for `contained`.
+        before: What the warning says before the text of the error.
+        after: What it says after that.
+        passed_on: What the code may raise on purpose.
+    """
+
+    def __init__(
+        self, plugin: PluginInfo, doing: str, before: str, after: str = "", passed_on: tuple[type[Exception], ...] = ()
+    ) -> None:
+        self._plugin, self._before, self._after = plugin, before, after
+        self._contained = contained(plugin, doing)
+        self._passed_on: tuple[type[Exception], ...] = (MemoryError, *passed_on)
+
+    def __enter__(self) -> None:
+        """Enter the block: there is nothing to set up."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        """Warn of what the block raised, and return whether it is dealt with."""
+        try:
+            self._contained.__exit__(kind, error, traceback)
+        except PluginFailedError as failure:
+            error = failure
+        if not isinstance(error, Exception) or isinstance(error, self._passed_on):
+            return False
+        warn(f"{self._before}{plugin_error_text(error)}{self._after}; {self._plugin.workaround}")
+        return True
 
 
 def warn(message: str) -> None:

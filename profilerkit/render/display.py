@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ..arguments.levels import read_logging_level
+from ..arguments.checks import read_logging_level
 from ..plugging.renderers import render
 from ..process.clean_output import wants_color
 

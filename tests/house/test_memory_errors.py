@@ -10,12 +10,11 @@ from source_tree import ROOT, packages, read_tree
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.plugging.manager import _leave_out
-from profilerkit.plugging.sources import PluginInfo
+from profilerkit.plugging.sources import PluginInfo, tolerate
 
 _BROAD = {"Exception", "BaseException"}
 #: Functions that make another error of one, and raise one of memory instead.
-_GUARDS = {"explain_failure", "explain_failed_pass", "self._warn", "_leave_out"}
+_GUARDS = {"explain_failure", "explain_failed_pass"}
 _KEPT = "it is kept as the failure of one part, and said with it; the other parts go on"
 _SAID = "its text is what the command shows of this part"
 _ENDS = "the process ends, or says it to another one"
@@ -113,5 +112,5 @@ def test_what_makes_another_error_of_one_raises_one_of_memory() -> None:
     error = MemoryError("no room")
     with pytest.raises(MemoryError, match="no room"):
         explain_failure(error, ModelInputs(), "torch", "profilerkit_torch")
-    with pytest.raises(MemoryError, match="no room"):
-        _leave_out(PluginInfo("some", "some.plugin", "my-some 1.0"), error)
+    with pytest.raises(MemoryError, match="no room"), tolerate(PluginInfo("a", "a", "a 1.0"), "loading", "it raised "):
+        raise error

@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.plugging.trust import make_refusal
+from profilerkit.plugging.extension import make_refusal
 
 from ..compat import new_saved_model
 

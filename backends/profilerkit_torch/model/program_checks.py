@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from profilerkit import InputError
-from profilerkit.plugging.trust import make_refusal
+from profilerkit.plugging.extension import make_refusal
 
 from ..compat import PICKLED_NAMES, FileReader, schemas_by_name, symbolic_functions
 
