@@ -28,8 +28,8 @@ __all__ = ["assets", "fragment", "render"]
 
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
-    *("format", "address", "model", "columns", "download", "table", "facts", "layout", "map", "slowest"),
-    *("axes", "memory", "roofline", "latency", "compare", "app"),
+    *("format", "frame", "grid", "address", "model", "columns", "download", "table", "facts", "layout", "map"),
+    *("slowest", "axes", "memory", "roofline", "latency", "compare", "app"),
 )
 
 

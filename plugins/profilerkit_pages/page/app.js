@@ -1,14 +1,5 @@
 // Puts the page together: which sections there are, which model they show, and in which colours.
 
-const data = JSON.parse(document.getElementById("data").textContent);
-
-/** The body and the tools of a section, which is shown from now on. */
-function section(key) {
-  const node = document.getElementById(key);
-  node.hidden = false;
-  return [node.querySelector("[data-body]"), node.querySelector("[data-tools]")];
-}
-
 let views = [];
 
 function showLayers(layers, report) {
@@ -75,30 +66,6 @@ function showComparison() {
   which.querySelector("[data-tools]").replaceChildren(choice("Model", data.reports.map((report, place) => [place, report.name]), shownModel(), chooseModel));
 }
 
-function links() {
-  const sections = [...document.querySelectorAll("main section[data-title]")].filter((node) => !node.hidden);
-  document.querySelector(".sections").replaceChildren(...sections.map((node) => el("a", { href: `#${node.id}` }, node.dataset.title)));
-}
-
-/** Light or dark as the system has it, until the button says otherwise; the page stores nothing. */
-function themes() {
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const button = document.getElementById("theme");
-  const root = document.documentElement;
-  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-  const apply = () => {
-    button.textContent = isDark() ? "Light" : "Dark";
-    button.setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
-    for (const map of ModelMap.all) map.draw();
-  };
-  button.addEventListener("click", () => {
-    root.dataset.theme = isDark() ? "light" : "dark";
-    apply();
-  });
-  system.addEventListener("change", apply);
-  apply();
-}
-
 chosen.listeners.push((row, from) => {
   address.set({ layer: null });
   if (row >= 0) address.set({ layer: chosen.layers.path(row) || ROOT });
@@ -116,7 +83,7 @@ function show() {
 address.read();
 show();
 links();
-themes();
+themes(() => ModelMap.all.forEach((map) => map.draw()));
 address.follow(show);
 
 let across = innerWidth;
@@ -149,5 +116,3 @@ addEventListener("afterprint", () => {
   for (const table of TreeTable.all) table.draw();
   for (const map of ModelMap.all) map.draw();
 });
-addEventListener("scroll", () => tip.hide(), { passive: true });
-addEventListener("keydown", (event) => event.key === "Escape" && tip.hide());

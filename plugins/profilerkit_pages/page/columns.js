@@ -1,6 +1,5 @@
 // The columns of a table of layers: in which order they stand, how they are called, and how wide they are.
 
-const narrow = () => innerWidth < 600;
 /** Below this a share is a line without its number. */
 const ROOM_FOR_SHARE = 126;
 

@@ -1,6 +1,5 @@
-// The data of the page as it was written by page_data.py, and the tree of the layers.
+// The tree of the layers, as page_data.py has written it.
 
-const unpacked = (values) => (Array.isArray(values) ? values : values.at.map((place) => values.of[place]));
 const NO_NUMBER = { nan: NaN, inf: Infinity, "-inf": -Infinity };
 const asNumber = (value) => (typeof value === "string" ? NO_NUMBER[value] : value);
 

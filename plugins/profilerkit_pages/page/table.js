@@ -1,15 +1,13 @@
-// A table of rows in a tree. Only the rows in view are in the document, so that any number of them stays fluid.
+// A table of rows in a tree, or of all of them below each other with their whole paths.
 
-const ROW_HEIGHT = 28;
-const OVERSCAN = 8;
-const PRINTED = 5000;
 const MOST_AT_FIRST = 60;
 let tables = 0;
 
-/** Whether a page is about to be printed: then all rows are drawn, however the window changes meanwhile. */
-const paper = { isNear: false };
+class TreeTable extends Grid {
+  thing = "layer";
+  most = 5000;
+  collapsed = new Set();
 
-class TreeTable {
   /** Those in the page. */
   static get all() {
     return [...document.querySelectorAll('[role="treegrid"]')].map((grid) => grid.tree);
@@ -20,11 +18,8 @@ class TreeTable {
    * address), and `keep(row)`, which rows are to be seen at all.
    */
   constructor(place, tools, layers, options) {
-    Object.assign(this, { layers, options, tree: layers.tree, id: `table-${(tables += 1)}` });
-    this.collapsed = new Set();
-    this.active = 0;
-    this.onChoose = options.onChoose ?? (() => {});
-    this.columns = layers.columns.filter((column) => column.shown);
+    super();
+    Object.assign(this, { layers, options, tree: layers.tree });
     this.remember();
     this.build(place, tools);
     this.openTo(this.depthAtFirst());
@@ -34,8 +29,7 @@ class TreeTable {
   remember() {
     const of = (name) => address.get(`${this.options.prefix}${name}`);
     const key = of("sort").replace(/^-/, "");
-    const known = ["path", "type"].includes(key) || this.layers.column(key);
-    this.sorting = known ? { key, down: of("sort").startsWith("-") } : { key: null, down: true };
+    this.order = ["path", "type"].includes(key) || this.layers.column(key) ? of("sort") : "";
     this.words = of("q").trim().toLowerCase();
     this.leaves = of("rows") === "leaves";
     this.flat = of("rows") === "flat";
@@ -44,8 +38,7 @@ class TreeTable {
   /** Write into the address what is looked at. */
   note() {
     const { prefix } = this.options;
-    const sort = this.sorting.key ? `${this.sorting.down ? "-" : ""}${this.sorting.key}` : "";
-    address.set({ [`${prefix}q`]: this.words, [`${prefix}sort`]: sort, [`${prefix}rows`]: this.leaves ? "leaves" : this.flat ? "flat" : "" });
+    address.set({ [`${prefix}q`]: this.words, [`${prefix}sort`]: this.order, [`${prefix}rows`]: this.leaves ? "leaves" : this.flat ? "flat" : "" });
   }
 
   /** Whether rows stand below each other with their whole paths, not inside their own. */
@@ -74,30 +67,17 @@ class TreeTable {
       tick("Flat list", this.flat, (flat) => this.set({ flat })),
       tick("Leaves only", this.leaves, (leaves) => this.set({ leaves })),
       ...(this.options.tools?.(this) ?? []),
-      this.columnChoice(),
+      this.columnChoice(this.layers.columns),
       downloads(this.options.about, this),
       this.count,
     );
-    this.head = el("thead");
-    this.body = el("tbody");
-    this.widths = el("colgroup");
-    this.grid = el("table", { role: "treegrid", tabindex: "0", "aria-label": this.options.caption, onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) }, this.widths, this.head, this.body);
+    this.place(place, `table-${(tables += 1)}`, "treegrid", this.options.caption);
     this.grid.tree = this;
-    this.scroller = el("div", { class: "scroll", onscroll: () => this.later() }, this.grid);
-    place.replaceChildren(this.scroller);
     this.heads();
   }
 
-  columnChoice() {
-    const boxes = this.layers.columns.map((column) =>
-      tick(column.title, column.shown, (on) => {
-        column.shown = on;
-        this.columns = this.layers.columns.filter((one) => one.shown);
-        this.heads();
-        this.draw();
-      }),
-    );
-    return el("details", { class: "menu" }, el("summary", {}, "Columns"), el("div", {}, ...boxes));
+  get columns() {
+    return this.layers.columns.filter((column) => column.shown);
   }
 
   /** Draw the heads, in the room that the page has. */
@@ -105,52 +85,24 @@ class TreeTable {
     this.keys = orderOf(this.columns);
     const widths = fitted(this.layers, this.keys, this.scroller.clientWidth || innerWidth);
     this.tight = new Set(this.keys.filter((_, place) => widths[place] < ROOM_FOR_SHARE));
-    this.widths.replaceChildren(...widths.map((width) => {
-      const col = el("col");
-      col.style.width = `${width}px`;
-      return col;
-    }));
-    this.grid.style.width = `${widths.reduce((sum, width) => sum + width, 0)}px`;
-    const cells = this.keys.map((key) => this.headCell(key, this.layers.column(key)));
-    this.head.replaceChildren(el("tr", { role: "row", "aria-rowindex": "1" }, ...cells));
-    this.grid.setAttribute("aria-colcount", this.keys.length);
+    const cells = this.keys.map((key) => {
+      const column = this.layers.column(key);
+      return this.headCell(key, titleLines(column, key), column?.numeric ?? false, key === "path" ? "name-head" : null);
+    });
+    this.drawHeads(cells, widths);
   }
 
-  headCell(key, column) {
-    const lines = titleLines(column, key);
-    const words = el("span", {}, ...lines.map((line) => el("span", { class: "line" }, line)));
-    const button = el("button", { type: "button", title: lines.join(", "), "data-key": key, onclick: () => this.sort(key) }, words, el("span", { class: "arrow", "aria-hidden": "true" }));
-    return el("th", { scope: "col", role: "columnheader", class: column?.numeric ? "number" : key === "path" ? "name-head" : null, "aria-sort": this.sortOf(key) }, button);
-  }
-
-  sortOf(key) {
-    if (this.sorting.key !== key) return "none";
-    return this.sorting.down ? "descending" : "ascending";
-  }
-
-  /** Sort by a column: numbers first from the top, names from A; once more the other way; then as in the model. */
-  sort(key) {
-    const first = this.layers.column(key)?.numeric ?? false;
-    const { key: before, down } = this.sorting;
-    if (before !== key) this.sorting = { key, down: first };
-    else this.sorting = down === first ? { key, down: !first } : { key: null, down: true };
+  setOrder(order) {
+    this.order = order;
     this.heads();
     this.update();
     this.note();
-    this.head.querySelector(`[data-key="${CSS.escape(key)}"]`).focus();
   }
 
   compare() {
-    const { key, down } = this.sorting;
+    const key = this.order.replace(/^-/, "");
     const values = key === "path" ? this.layers.names : key === "type" ? this.layers.types : this.layers.column(key).values;
-    const weight = key === "path" && this.listed ? (row) => this.layers.path(row) : (row) => values[row];
-    const sign = down ? -1 : 1;
-    const absent = (value) => value === null || value === undefined || Number.isNaN(value);
-    return (one, two) => {
-      const [a, b] = [weight(one), weight(two)];
-      if (absent(a) || absent(b)) return absent(a) - absent(b) || one - two;
-      return a === b ? one - two : a < b ? -sign : sign;
-    };
+    return orderBy(key === "path" && this.listed ? (row) => this.layers.path(row) : (row) => values[row], this.order.startsWith("-"));
   }
 
   filter(words) {
@@ -186,16 +138,12 @@ class TreeTable {
   }
 
   update() {
-    const found = this.matching();
-    const sorted = this.sorting.key ? (rows) => [...rows].sort(this.compare()) : (rows) => rows;
-    const held = this.rows?.[this.active];
-    this.found = found;
-    if (this.listed) this.rows = sorted(this.tree.order.filter((row) => !found || found.has(row)));
-    else this.rows = this.nested(found, sorted);
-    this.active = Math.max(0, held === undefined ? 0 : this.rows.indexOf(held));
-    const matches = found ? found.size : this.tree.count;
-    this.count.textContent = found ? `${matches.toLocaleString("en-US")} of ${counted(this.tree.count, "layer")}` : counted(this.tree.count, "layer");
-    this.grid.setAttribute("aria-rowcount", this.rows.length + 1);
+    this.found = this.matching();
+    const { found } = this;
+    const sorted = this.order ? (rows) => [...rows].sort(this.compare()) : (rows) => rows;
+    this.setRows(this.listed ? sorted(this.tree.order.filter((row) => !found || found.has(row))) : this.nested(found, sorted));
+    const all = counted(this.tree.count, "layer");
+    this.count.textContent = found ? `${found.size.toLocaleString("en-US")} of ${all}` : all;
     this.draw();
   }
 
@@ -220,36 +168,6 @@ class TreeTable {
     return rows;
   }
 
-  later() {
-    if (this.waiting) return;
-    this.waiting = requestAnimationFrame(() => {
-      this.waiting = 0;
-      this.draw();
-    });
-  }
-
-  draw() {
-    const all = paper.isNear;
-    const seen = Math.ceil(Math.min(0.72 * innerHeight, 720) / ROW_HEIGHT); // as high as the style sheet lets it grow
-    const top = Math.max(0, Math.floor(this.scroller.scrollTop / ROW_HEIGHT) - OVERSCAN);
-    const first = all ? 0 : Math.min(top, Math.max(0, this.rows.length - seen - OVERSCAN));
-    const last = all ? Math.min(this.rows.length, PRINTED) : Math.min(this.rows.length, first + seen + 2 * OVERSCAN);
-    const drawn = [];
-    for (let at = first; at < last; at += 1) drawn.push(this.row(at));
-    if (!this.rows.length) drawn.push(el("tr", {}, el("td", { class: "none", colspan: this.columns.length + 2 }, "No layer matches.")));
-    if (all && last < this.rows.length) drawn.push(el("tr", {}, el("td", { colspan: this.columns.length + 2 }, `${counted(this.rows.length - last, "more row")}, not printed`)));
-    this.body.replaceChildren(this.gap(first), ...drawn, this.gap(all ? 0 : this.rows.length - last));
-    const shown = this.active >= first && this.active < last;
-    if (shown) this.grid.setAttribute("aria-activedescendant", `${this.id}-${this.rows[this.active]}`);
-    else this.grid.removeAttribute("aria-activedescendant");
-  }
-
-  gap(rows) {
-    const row = el("tr", { class: "gap", "aria-hidden": "true" });
-    row.style.height = `${rows * ROW_HEIGHT}px`;
-    return row;
-  }
-
   row(at) {
     const row = this.rows[at];
     const inside = !this.listed && this.tree.children[row].length > 0;
@@ -258,12 +176,8 @@ class TreeTable {
     const dim = this.found && !this.found.has(row) ? "around" : "";
     const picked = this.options.linked && chosen.row === row;
     const cells = this.keys.slice(1).map((key) => (key === "type" ? this.typeCell(row) : this.cell(this.layers.column(key), row)));
-    return el(
-      "tr",
-      { id: `${this.id}-${row}`, role: "row", "data-at": at, class: `${kind} ${dim} ${at === this.active ? "active" : ""}`, "aria-level": this.listed ? 1 : this.tree.depths[row] + 1, "aria-rowindex": at + 2, "aria-expanded": inside ? String(open) : null, "aria-selected": String(picked) },
-      this.nameCell(row, inside, open),
-      ...cells,
-    );
+    const expanded = inside ? String(open) : null;
+    return this.line(at, [this.nameCell(row, inside, open), ...cells], `${kind} ${dim}`, picked, { "aria-level": this.listed ? 1 : this.tree.depths[row] + 1, "aria-expanded": expanded });
   }
 
   typeCell(row) {
@@ -292,13 +206,8 @@ class TreeTable {
     return cell;
   }
 
-  click(event) {
-    const line = event.target.closest("tr[data-at]");
-    if (!line) return;
-    this.active = Number(line.dataset.at);
-    const row = this.rows[this.active];
-    this.grid.focus({ preventScroll: true });
-    if (event.target.closest(".twist:not(.leaf)")) this.toggle(row);
+  press(row, target) {
+    if (target.closest(".twist:not(.leaf)")) this.toggle(row);
     else this.pick(row);
   }
 
@@ -309,23 +218,14 @@ class TreeTable {
   }
 
   pick(row) {
-    this.onChoose(row);
+    this.options.onChoose?.(row);
     this.draw();
   }
 
-  key(event) {
-    if (event.target !== this.grid || event.ctrlKey || event.metaKey || event.altKey) return;
-    const row = this.rows[this.active];
-    const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW_HEIGHT) - 2);
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
-    if (row === undefined) return;
-    if (event.shiftKey && ["ArrowLeft", "ArrowRight"].includes(event.key)) this.scroller.scrollLeft += event.key === "ArrowRight" ? 120 : -120;
-    else if (event.key in steps) this.go(this.active + steps[event.key]);
+  across(event, row) {
+    if (event.shiftKey) super.across(event);
     else if (event.key === "ArrowRight") this.right(row);
-    else if (event.key === "ArrowLeft") this.left(row);
-    else if (event.key === "Enter" || event.key === " ") this.pick(row);
-    else return;
-    event.preventDefault();
+    else this.left(row);
   }
 
   right(row) {
@@ -340,20 +240,6 @@ class TreeTable {
     else if (!this.listed) this.go(Math.max(0, this.rows.indexOf(this.tree.parents[row])));
   }
 
-  go(at) {
-    this.active = Math.max(0, Math.min(at, this.rows.length - 1));
-    this.reveal(this.active);
-    this.draw();
-  }
-
-  reveal(at) {
-    const head = this.head.offsetHeight;
-    const top = at * ROW_HEIGHT;
-    const room = this.scroller.clientHeight - head - ROW_HEIGHT;
-    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
-    else if (top > this.scroller.scrollTop + room) this.scroller.scrollTop = top - room;
-  }
-
   /** Bring a row into view, whatever is collapsed around it. */
   find(row) {
     if (row < 0) return this.draw();
@@ -362,9 +248,6 @@ class TreeTable {
       this.update();
     }
     const at = this.rows.indexOf(row);
-    if (at < 0) return this.draw();
-    this.active = at;
-    this.reveal(at);
-    return this.draw();
+    return at < 0 ? this.draw() : this.go(at);
   }
 }

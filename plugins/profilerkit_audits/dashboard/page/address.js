@@ -37,3 +37,10 @@ addEventListener("hashchange", () => {
 /** The row that is chosen, or -1. */
 const chosenRow = () => rows.index.get(address.state.model) ?? -1;
 const choose = (row) => address.set({ model: row < 0 ? "" : data.ids[row] });
+
+/** Links that leave the address alone, which has the state of the page. */
+const sectionLinks = () =>
+  links((event, node) => {
+    event.preventDefault();
+    node.scrollIntoView();
+  });

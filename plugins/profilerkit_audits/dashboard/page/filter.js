@@ -45,11 +45,6 @@ function matching({ q, status }) {
 function sorted(found, sort) {
   const column = columnOf(sort.replace(/^-/, ""));
   if (!column) return found;
-  const sign = sort.startsWith("-") ? -1 : 1;
   const weights = column.numeric ? column.values : column.values.map((value) => (value === "" ? null : value.toLowerCase()));
-  return [...found].sort((one, two) => {
-    const [a, b] = [weights[one], weights[two]];
-    if (a === null || b === null) return (a === null) - (b === null) || one - two;
-    return a === b ? one - two : a < b ? -sign : sign;
-  });
+  return [...found].sort(orderBy((row) => weights[row], sort.startsWith("-")));
 }

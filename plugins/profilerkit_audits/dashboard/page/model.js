@@ -10,7 +10,7 @@ class OneModel {
   draw() {
     const row = chosenRow();
     this.section.hidden = row < 0;
-    links();
+    sectionLinks();
     if (row < 0) return;
     const page = data.pages[row];
     this.tools.replaceChildren(

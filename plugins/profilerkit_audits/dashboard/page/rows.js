@@ -1,8 +1,5 @@
 // The rows of the page as columns, as they were written by dashboard/page_data.py, and how their values read.
 
-const data = JSON.parse(document.getElementById("data").textContent);
-const unpacked = (values) => (Array.isArray(values) ? values : values.at.map((place) => values.of[place]));
-
 const TITLES = { spec: "Model", status: "Status", backend: "Backend", settings: "Settings", reason: "Reason", name: "Name", model_type: "Class", failure: "Failure", created: "Created", machine: "Machine", commit: "Commit", seconds: "Took", peak_bytes: "Peak of the process", busy: "Machine busy" };
 /** The columns in their order around the metrics; the last ones are not shown at first. */
 const BEFORE = ["spec", "status", "reason", "backend"];
