@@ -1,7 +1,7 @@
 // The columns of a table of layers: in which order they stand, how they are called, and how wide they are.
 
 /** Below this a share is a line without its number. */
-const ROOM_FOR_SHARE = 126;
+const ROOM_FOR_SHARE = 136;
 
 /** The keys of the columns in their order: on a phone numbers with a share come first, types and shapes last. */
 function orderOf(columns) {

@@ -75,7 +75,7 @@ class AuditTable extends Grid {
     this.lengths ??= new Map();
     if (column.numeric) {
       if (!this.lengths.has(column.key)) this.lengths.set(column.key, longest(column));
-      return Math.max(118, Math.min(170, 7.2 * column.title.length + 44), Math.min(190, 7.2 * this.lengths.get(column.key) + 20));
+      return Math.max(126, Math.min(170, 7.2 * column.title.length + 44), Math.min(190, 7.2 * this.lengths.get(column.key) + 20));
     }
     if (!this.lengths.has(column.key)) this.lengths.set(column.key, column.values.reduce((most, value) => Math.max(most, value.length), column.title.length + 3));
     return Math.max(84, Math.min(7.2 * this.lengths.get(column.key) + 24, 250));
