@@ -164,12 +164,20 @@ class OperatorCosts:
         """Give the cost of an operator as a function of an `OperatorCall`; also usable as a decorator.
 
         Args:
-            op: The operator, as the framework spells it.
+            op: The operator, as the framework spells it: ``"Conv2D"`` for Keras, ``"dot_general"`` for JAX, ``"Conv"``
+                for ONNX, or ``"com.example::Conv"`` in a domain that is not ONNX's own.
             formula: Called with the `OperatorCall`; returns a `Cost`. It raises `UnknownCostError` for a variant of the
                 operator that it does not know, and lets `UnknownShapeError` pass. Of calls on integers alone two
                 FLOPs for each MAC count, and no others; of calls on complex numbers `Cost.of_macs` returns four MACs
                 and eight FLOPs for each.
             override: Replace an existing formula; without it that raises `RegistrationConflictError`.
+
+        >>> from profilerkit.costs import CostRegistry
+        >>> operators = OperatorCosts(CostRegistry("example"), example="dot_general")
+        >>> @operators.register("attend")
+        ... def attend(call):
+        ...     query, key, value = call.inputs
+        ...     return Cost.of_macs(2 * query.numel * key[-2])
         """
         if not isinstance(op, str) or not op:
             raise ArgumentError(f"op={shown(op)}: give the type of an operator, such as {self._example!r}")

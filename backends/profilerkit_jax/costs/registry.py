@@ -8,12 +8,11 @@ is not counted, for a reason that stands in `UNCOUNTED`. A primitive that is in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any
 
 from profilerkit.backend_kit.operator_costs import (
-    F,
     OperatorCall,
     OperatorCosts,
     Shapes,
@@ -52,6 +51,7 @@ is_known = OPERATORS.is_known
 primitive_cost = OPERATORS.cost
 register_elementwise = OPERATORS.register_elementwise
 register_free = OPERATORS.register_free
+register_op_cost = OPERATORS.register
 register_op_costs = OPERATORS.register_all
 register_reduction = OPERATORS.register_reduction
 scoped_costs = COSTS.scoped
@@ -79,31 +79,6 @@ class PrimitiveCall(OperatorCall):
     is_backward: bool = False
     divides_sum: bool = False
     axis_sizes: Mapping[Any, int] = field(default_factory=dict)
-
-
-@overload
-def register_op_cost(op: str, formula: None = None, *, override: bool = False) -> Callable[[F], F]: ...
-
-
-@overload
-def register_op_cost(op: str, formula: F, *, override: bool = False) -> F: ...
-
-
-def register_op_cost(op: str, formula: F | None = None, *, override: bool = False) -> Any:
-    """Give the cost of a primitive as a function of a `PrimitiveCall`; also usable as a decorator.
-
-    Args:
-        op: The name of the primitive: ``"dot_general"``.
-        formula: Called with the `PrimitiveCall`; returns a `Cost`. It raises `UnknownCostError` for a variant of the
-            primitive that it does not know. Of calls on integers alone two FLOPs for each MAC count, and no others.
-        override: Replace a formula that is there already; without it that raises `RegistrationConflictError`.
-
-    >>> @register_op_cost("my_kernel")
-    ... def my_kernel(call):
-    ...     x, weight = call.inputs
-    ...     return Cost.of_macs(x.numel * weight[-1])
-    """
-    return OPERATORS.register(op, formula, override=override)
 
 
 def register_uncounted(reason: str, *primitives: str) -> None:

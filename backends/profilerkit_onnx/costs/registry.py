@@ -8,12 +8,11 @@ the standard, is reported as not counted, never as zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any
 
 from profilerkit.backend_kit.operator_costs import (
-    F,
     OperatorCall,
     OperatorCosts,
     Shapes,
@@ -48,6 +47,7 @@ is_known = OPERATORS.is_known
 node_cost = OPERATORS.cost
 register_elementwise = OPERATORS.register_elementwise
 register_free = OPERATORS.register_free
+register_op_cost = OPERATORS.register
 register_op_costs = OPERATORS.register_all
 register_reduction = OPERATORS.register_reduction
 scoped_costs = COSTS.scoped
@@ -77,29 +77,3 @@ class NodeCall(OperatorCall):
     def has_input(self, index: int) -> bool:
         """Say whether an optional input is there."""
         return index < len(self.input_dtypes) and bool(self.input_dtypes[index])
-
-
-@overload
-def register_op_cost(op: str, formula: None = None, *, override: bool = False) -> Callable[[F], F]: ...
-
-
-@overload
-def register_op_cost(op: str, formula: F, *, override: bool = False) -> F: ...
-
-
-def register_op_cost(op: str, formula: F | None = None, *, override: bool = False) -> Any:
-    """Give the cost of an operator as a function of a `NodeCall`; also usable as a decorator.
-
-    Args:
-        op: The operator: ``"Conv"``, or with its domain where that is not ONNX's own: ``"com.example::Conv"``.
-        formula: Called with the `NodeCall`; returns a `Cost`. It raises `UnknownCostError` for a variant of the
-            operator that it does not know, and lets `UnknownShapeError` pass. Of calls on integers alone two
-            FLOPs for each MAC count, and no others.
-        override: Replace a formula that is there already; without it that raises `RegistrationConflictError`.
-
-    >>> @register_op_cost("com.example::Attend")
-    ... def attend(call):
-    ...     query, key, value = call.inputs
-    ...     return Cost.of_macs(2 * query.numel * key[-2])
-    """
-    return OPERATORS.register(op, formula, override=override)

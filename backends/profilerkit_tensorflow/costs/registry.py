@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, overload
 
 from profilerkit.backend_kit.operator_costs import (
-    F,
     OperatorCall,
     OperatorCosts,
     Shapes,
@@ -71,6 +70,7 @@ OPERATORS = OperatorCosts(COSTS, example="Conv2D")
 op_cost = OPERATORS.cost
 register_elementwise = OPERATORS.register_elementwise
 register_free = OPERATORS.register_free
+register_op_cost = OPERATORS.register
 register_op_costs = OPERATORS.register_all
 register_reduction = OPERATORS.register_reduction
 scoped_costs = COSTS.scoped
@@ -95,33 +95,6 @@ class OpCall(OperatorCall):
 
     attribute: Callable[[str], Any] = field(default=lambda name: None, compare=False)
     is_gradient_of_einsum: bool = field(default=False, kw_only=True)
-
-
-@overload
-def register_op_cost(op: str, formula: None = None, *, override: bool = False) -> Callable[[F], F]: ...
-
-
-@overload
-def register_op_cost(op: str, formula: F, *, override: bool = False) -> F: ...
-
-
-def register_op_cost(op: str, formula: F | None = None, *, override: bool = False) -> Any:
-    """Give the cost of an operator type as a function of an `OpCall`; also usable as a decorator.
-
-    Args:
-        op: The operator's type, as graphs spell it: ``"Conv2D"``.
-        formula: Called with the `OpCall`; returns a `Cost`. It raises `UnknownCostError` for a variant of the operator
-            that it does not know, and lets `UnknownShapeError` pass. Of calls on integers alone two
-            FLOPs for each MAC count, and no others; of calls on complex numbers `Cost.of_macs` returns four MACs and
-            eight FLOPs for each.
-        override: Replace an existing formula; without it that raises `RegistrationConflictError`.
-
-    >>> @register_op_cost("MyAttention")
-    ... def attend(call):
-    ...     query, key, value = call.inputs
-    ...     return Cost.of_macs(2 * query.numel * key[-2])
-    """
-    return OPERATORS.register(op, formula, override=override)
 
 
 @overload
