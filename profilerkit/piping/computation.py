@@ -230,7 +230,7 @@ class Computation:
             blocked = _find_block(resolved.statuses) if self.applies(function) else _INAPPLICABLE
             blocked = _find_failure(resolved.trace, function) if blocked is None else blocked
             returned = blocked if blocked is not None else self._invoke(binding, resolved)
-            outcomes = self.outcomes(binding, returned, resolved)
+            outcomes = read_outcomes(function, binding.key, returned, resolved.trace)
         except Exception as error:
             error = self._explain(error)
             self._failed[id(function)] = error
@@ -345,10 +345,6 @@ class Computation:
                 outcome = replace(Outcome.of(Failure(error)), note=describe_origin(error))
                 status = bound.key.with_outcome(self._applicable(bound.key.NAME, outcome))
                 self.memory[bound.key.NAME] = Remembered(status, bound.function, {})
-
-    def outcomes(self, binding: Binding, returned: Any, resolved: Resolved) -> dict[str, Outcome]:
-        """Read what a binding's function returned; see `read_outcomes`."""
-        return read_outcomes(binding.function, binding.key, returned, resolved.trace)
 
 
 def _find_block(statuses: Mapping[str, StatusKey]) -> Outcome | None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from ..process.containment import contained, find_offering_plugin
 from .computation import Computation
 from .function import JointFunction, describe
+from .returned import read_outcomes
 
 __all__ = ["measure_jointly"]
 
@@ -50,7 +51,8 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
         return
     group = object()
     for computation, binding, arguments, value in zip(computations, bindings, resolved, returned, strict=True):
-        computation.store(binding, computation.outcomes(binding, value, arguments), arguments, group)
+        outcomes = read_outcomes(binding.function, binding.key, value, arguments.trace)
+        computation.store(binding, outcomes, arguments, group)
 
 
 def _without_the_failing(computations: Sequence[Computation], name: str, function: JointFunction) -> None:

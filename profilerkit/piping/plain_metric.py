@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from inspect import Parameter
 from typing import Any
 
-from ..arguments.checks import FLAG
+from ..arguments.checks import FLAG, Check, instance
 from ..error_text import shown
 from ..errors import ArgumentError
 from ..trace.completeness import TracePart
@@ -19,6 +19,11 @@ from .registry import PROVIDED, RESERVED
 from .status import Comparative, Metric
 
 __all__ = ["PlainMetric", "metric"]
+
+_TEXT = instance(str, "a text")
+_PART = Check(f"one of {', '.join(repr(part.value) for part in TracePart)}", TracePart, optional=True)
+#: What else the documentation of a metric says.
+_FACTS = ("formula", "omissions", "source")
 
 
 class PlainMetric(ProfilerFunction):
@@ -106,16 +111,18 @@ def metric(
         raise ArgumentError(f'name={shown(name)}: give the name of the metric, as in @metric("macs_per_param")')
     if name in _list_taken_names():
         raise ArgumentError(f"name={name!r}: every profiler has {name!r} already; give the metric another name")
+    for fact in facts.keys() - set(_FACTS):
+        raise ArgumentError(f"metric takes no argument {fact!r}; of further facts it takes {', '.join(_FACTS)}")
     attributes = {
         "NAME": name,
-        "UNIT": _text("unit", unit),
-        "FRIENDLY_NAME": _text("friendly_name", friendly_name),
-        "SCALE": _scale(scale),
+        "UNIT": _TEXT("unit", unit),
+        "FRIENDLY_NAME": _TEXT("friendly_name", friendly_name),
+        "SCALE": instance(Scale, "a member of Scale, such as Scale.SI")("scale", scale),
         "COMPARATIVE": Comparative.choose_ratio(better),
-        "DERIVED_FROM": _part(derived_from),
-        **_facts(facts),
+        "DERIVED_FROM": _PART("derived_from", derived_from),
+        **{fact.upper(): _TEXT(fact, value) for fact, value in facts.items()},
     }
-    demanded, described = FLAG("on_demand", on_demand), _text("description", description)
+    demanded, described = FLAG("on_demand", on_demand), _TEXT("description", description)
 
     def make(func: Callable[..., Any]) -> PlainMetric:
         _require_pipeable(name, func)
@@ -134,36 +141,6 @@ def _list_taken_names() -> set[str]:
     bundles = [*INTRINSIC, *BUNDLES]
     keys = {key.NAME for function in bundles for key in function.list_keys()}
     return {*PROVIDED, *RESERVED, *keys, *(name for function in bundles for name in function.parameters())}
-
-
-def _scale(scale: Any) -> Scale:
-    if not isinstance(scale, Scale):
-        raise ArgumentError(f"scale={shown(scale)}: give a member of Scale, such as Scale.SI")
-    return scale
-
-
-def _part(derived_from: Any) -> TracePart | None:
-    try:
-        return None if derived_from is None else TracePart(derived_from)
-    except MemoryError:
-        raise
-    except Exception:  # whatever the value is and does
-        parts = ", ".join(repr(part.value) for part in TracePart)
-        raise ArgumentError(f"derived_from={shown(derived_from)}: give one of {parts}") from None
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise ArgumentError(f"{name}={shown(value)}: give a text")
-    return value
-
-
-def _facts(facts: Mapping[str, Any]) -> dict[str, str]:
-    fact_names = ("formula", "omissions", "source")
-    for name in facts:
-        if name not in fact_names:
-            raise ArgumentError(f"metric takes no argument {name!r}; of further facts it takes {', '.join(fact_names)}")
-    return {name.upper(): _text(name, value) for name, value in facts.items()}
 
 
 def _require_pipeable(name: str, func: Any) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..backend import Backend, BackendInfo
+from ..backend import API_VERSION, OLDEST_API_VERSION, Backend, BackendInfo
 from ..backend_kit.installed import declare_tested, describe_untested
 from ..error_text import shown
 from ..errors import (
     BackendNotFoundError,
     BackendNotInstalledError,
+    RegistrationConflictError,
     UnknownStatusError,
     by_likeness,
 )
@@ -36,8 +37,7 @@ from .manager import (
     own_plugins_only,
 )
 from .offered_formulas import equip, forget_formulas, op_costs
-from .recognition import accepts, candidates, claims, equal_claims, require_version
-from .sources import conflict, require_unique, tolerate, warn
+from .sources import ask_plugin, conflict, require_unique, tolerate, warn
 
 __all__ = [
     "Offer",
@@ -139,8 +139,10 @@ def default_functions(
     exempt = {*leave_out, *computed_already}
     keys = list_status_keys(exempt)
     for name in leave_out:
-        names = [key.NAME for offer in offered for key in offer.item.list_keys()]
-        _require_offered(name, [*computed_already, *names, *(key.item.NAME for key in keys)])
+        offered_names = [key.NAME for offer in offered for key in offer.item.list_keys()]
+        names = [*computed_already, *offered_names, *(key.item.NAME for key in keys)]
+        if name not in names:
+            raise UnknownStatusError(name, dict.fromkeys(names), owner="leave_out")
     declared: dict[str, Offer[Any]] = {key.item.NAME: key for key in keys if key.item.NAME not in exempt}
     computed: dict[str, PluginInfo] = {}
     for offer in offered:
@@ -155,11 +157,6 @@ def default_functions(
                 remedy = f"; or leave the key out: register_defaults(leave_out=[{key.NAME!r}])"
                 raise conflict(f"status key {key.NAME!r} to the {backend.name} backend", first, offer.plugin, remedy)
     return [offer.item for offer in offered]
-
-
-def _require_offered(name: str, names: Collection[str]) -> None:
-    if name not in names:
-        raise UnknownStatusError(name, dict.fromkeys(names), owner="leave_out")
 
 
 def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
@@ -193,18 +190,51 @@ def find_backend(model: Any) -> Backend:
         for offer in offered:
             if suffix in offer.item.suffixes:
                 return load(offer.item)
-    for group in candidates(type(model), offered):
-        claiming = [offer for offer in group if claims(offer, model)]
-        loaded = _load_all(claiming)
-        accepting = [(offer, backend) for offer, backend in loaded if accepts(offer, backend, model)]
+    for group in _rank_backends(type(model), offered):
+        loaded = _load_all([offer for offer in group if _asks(offer, "claims", offer.item.claims, model)])
+        accepting = [(offer, backend) for offer, backend in loaded if _asks(offer, "accepts", backend.accepts, model)]
         if len(accepting) > 1:
-            raise equal_claims(model, [offer for offer, _ in accepting])
+            (first, _), (second, _) = accepting[:2]
+            raise RegistrationConflictError(
+                f"two backends claim a model of type {_name_type(model)} equally: {first.item.name!r} of plugin "
+                f"{first.plugin} and {second.item.name!r} of plugin {second.plugin}; choose one with "
+                f"backend={first.item.name!r} or backend={second.item.name!r}, or switch one plugin off: "
+                f"{second.plugin.disable_setting}"
+            )
         if accepting:
             return accepting[0][1]
         refusing = refusing or next((backend for _, backend in loaded), None)
     if refusing is not None:  # its own error message about the model is more helpful
         return refusing
     raise _not_recognized(model, offered)
+
+
+def _rank_backends(model_type: type, offered: Sequence[Offer[BackendInfo]]) -> Iterator[list[Offer[BackendInfo]]]:
+    """Yield the backends that name a class of the model, or a package that such a class comes from.
+
+    The classes are in the order of the MRO. For each class the longer names come first: "torch.onnx" before "torch".
+    Backends whose names have equal length are yielded together, and each backend is yielded once.
+    """
+    remaining = list(offered)
+    for cls in model_type.__mro__:
+        path = [*str(cls.__module__).split("."), *cls.__qualname__.split(".")]
+        by_length: dict[int, list[Offer[BackendInfo]]] = {}
+        for offer in remaining:
+            names = (name.split(".") for name in offer.item.frameworks)
+            length = max((len(parts) for parts in names if path[: len(parts)] == parts), default=0)
+            by_length.setdefault(length, []).append(offer)
+        remaining = by_length.pop(0, [])
+        yield from (by_length[length] for length in sorted(by_length, reverse=True))
+
+
+def _asks(offer: Offer[BackendInfo], question: str, ask: Callable[[Any], bool], model: Any) -> bool:
+    """Return what a backend answers to a question about a model; False, with a warning, if it raises."""
+    what = f"{question} of the {offer.item.name} backend"
+    return ask_plugin(offer.plugin, what, lambda: ask(model), BackendNotFoundError)
+
+
+def _name_type(model: Any) -> str:
+    return f"{in_plain_names(type(model).__module__)}.{type(model).__qualname__}"
 
 
 def _not_recognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> BackendNotFoundError:
@@ -227,8 +257,8 @@ def _not_recognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> Backen
             f"model={shown(model)} is a class, not a model; give an instance of it: {model.__name__}(...)"
         )
     return BackendNotFoundError(
-        f"no backend recognizes a model of type {in_plain_names(type(model).__module__)}.{type(model).__qualname__}; "
-        f"backends installed: {listing}{describe_disabled()}; pass backend=... to choose one"
+        f"no backend recognizes a model of type {_name_type(model)}; backends installed: {listing}"
+        f"{describe_disabled()}; pass backend=... to choose one"
     )
 
 
@@ -272,7 +302,7 @@ def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
     an unsupported version of the interface.
     """
     plugin = plugin or _find_plugin(info)
-    require_version(info, plugin)
+    _require_version(info, plugin)
     declare_tested(info.name, info.tested)
     try:
         with contained(plugin, f"loading the {info.name} backend"):
@@ -286,6 +316,24 @@ def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
     if not isinstance(backend, Backend):
         raise _unusable(info, plugin, f"its load returned {backend!r}, which is no Backend")
     return equip(backend)
+
+
+def _require_version(info: BackendInfo, plugin: PluginInfo | None) -> None:
+    """Raise `BackendNotInstalledError` for a backend that is written for an unsupported version of the interface."""
+    from importlib.metadata import version
+
+    if OLDEST_API_VERSION <= info.api_version <= API_VERSION:
+        return
+    source = "" if plugin is None else f" of plugin {plugin}"
+    supported = f"{OLDEST_API_VERSION} to {API_VERSION}" if OLDEST_API_VERSION < API_VERSION else f"{API_VERSION} alone"
+    upgrade = "profilerkit: pip install --upgrade profilerkit"
+    if info.api_version < OLDEST_API_VERSION:
+        upgrade = f"that package: pip install --upgrade '{info.requirement}'"
+    remedy = "" if plugin is None else f"; {plugin.workaround}"
+    raise BackendNotInstalledError(
+        f"the {info.name} backend{source} is written for version {info.api_version} of the interface of backends, and "
+        f"profilerkit {version('profilerkit')} supports {supported}; upgrade {upgrade}{remedy}"
+    )
 
 
 def not_installed(info: BackendInfo, error: ImportError) -> BackendNotInstalledError:

@@ -85,7 +85,13 @@ def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | 
     ``kind`` is the class of the backend if none is given; without it, the backend is found from the model. Raises
     `TypeError` if the backend does not accept the model.
     """
-    resolved = _resolve_backend(model, BACKEND("backend", backend), kind)
+    backend = BACKEND("backend", backend)
+    if isinstance(backend, str):
+        resolved = offers.backend_named(backend)
+    elif backend is not None:
+        resolved = offers.equip(backend)
+    else:
+        resolved = offers.find_backend(model) if kind is None else offers.equip(kind())
     if implements(resolved, OpensModels):
         model = resolved.open_model(model)
     if not resolved.accepts(model):
@@ -93,11 +99,3 @@ def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | 
         hint = "; example inputs are given by name, inputs=..." if is_tensor(model) else ""
         raise TypeError(f"{problem}; give it a model of its own, not {shown(model)}{hint}")
     return model, resolved
-
-
-def _resolve_backend(model: Any, backend: Backend | str | None, kind: type[Backend] | None) -> Backend:
-    if isinstance(backend, Backend):
-        return offers.equip(backend)
-    if isinstance(backend, str):
-        return offers.backend_named(backend)
-    return offers.find_backend(model) if kind is None else offers.equip(kind())
