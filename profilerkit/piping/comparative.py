@@ -78,11 +78,6 @@ class Comparative(Enum):
         """Whether two values compare by their difference, and not by their ratio."""
         return self in (Comparative.DIFF, Comparative.DECREASE, Comparative.CHANGE)
 
-    @property
-    def prefers_lower(self) -> bool:
-        """Whether the lower one of two values is better."""
-        return self in (Comparative.RECIPROCAL, Comparative.DECREASE)
-
     def enhancement(self, reference: float, value: float) -> float | None:
         """Return how far ``value`` is better than ``reference``: None where nothing can be said."""
         if self in (Comparative.NONE, Comparative.CHANGE):

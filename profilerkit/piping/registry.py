@@ -169,18 +169,13 @@ class Registry:
 
         A function says so in its signature: it takes inputs, data splits, a profiler, or what is computed with these.
         """
-        waiting, met = [name], set[str]()
-        while waiting:
-            key = waiting.pop()
-            if key in _RUN_WITH:
-                return True
-            if key in met or key in _TRACES or key not in self._bindings or self.bundle(key):
-                continue
-            met.add(key)
-            parameters = self._bindings[key].function.parameters()
-            taken = {name: self.find_source(parameter) for name, parameter in parameters.items()}
-            waiting += (name if binding is None else binding.key.NAME for name, binding in taken.items())
-        return False
+        binding = self[name]
+        if binding.key.NAME in _TRACES:
+            return False
+        reached = self._reach(
+            [binding.function], lambda source: source.key.NAME not in _TRACES and not _is_bundle(source.function)
+        )
+        return not _RUN_WITH.isdisjoint({binding.key.NAME, *reached})
 
     def static_names(self, names: Iterable[str] | None = None) -> list[str]:
         """Return the names of the keys for which nothing is run: of all metrics of the tables, unless some are named.
@@ -211,8 +206,8 @@ class Registry:
 
     def parameters(self) -> set[str]:
         """Return every argument name that some bound function takes."""
-        others = [function for function in self.functions() if not isinstance(function, ArgumentBundle)]
-        return self._with_parts(name for function in others for name in function.parameters())
+        others = [function for function in self.functions() if not _is_bundle(function)]
+        return self._reach(others, lambda source: _is_bundle(source.function))
 
     def select(self, names: Iterable[str] | None, arguments: Mapping[str, Any]) -> list[str]:
         """Return the status keys to compute: the named ones, or all of the tables, and those that an argument asks for.
@@ -235,16 +230,7 @@ class Registry:
 
     def find_reaching(self, names: Iterable[str]) -> set[str]:
         """Return the names of the arguments that reach the functions of status keys, and those that these need."""
-        waiting, met, arguments = [*names], set[str](), set[str]()
-        while waiting:
-            key = waiting.pop()
-            if key not in met:
-                met.add(key)
-                parameters = self._bindings[key].function.parameters()
-                arguments |= parameters.keys()
-                needed = map(self.find_source, parameters.values())
-                waiting += [binding.key.NAME for binding in needed if binding is not None]
-        return arguments
+        return self._reach([self._bindings[name].function for name in names], lambda source: True)
 
     def keys_that_take(self, argument: str) -> list[str]:
         """Return the status keys for people whose functions an argument reaches."""
@@ -253,24 +239,22 @@ class Registry:
 
     def list_arguments(self, function: ProfilerFunction) -> set[str]:
         """Return the names of the arguments that reach a function, those in the bundles it names with them."""
-        return self._with_parts(function.parameters())
+        return self._reach([function], lambda source: _is_bundle(source.function))
 
-    def _with_parts(self, parameters: Iterable[str]) -> set[str]:
-        """Return names of parameters, and the names of the arguments in each bundle among them."""
-        names: set[str] = set()
-        waiting = [*parameters]
+    def _reach(self, functions: Iterable[ProfilerFunction], is_followed: Callable[[Binding], bool]) -> set[str]:
+        """Return the names of the parameters of functions, and of those that compute a parameter and are followed."""
+        waiting, met, names = [*functions], set[int](), set[str]()
         while waiting:
-            name = waiting.pop()
-            if name not in names:
-                names.add(name)
-                bundle = self.bundle(name)
-                waiting += bundle.parameters() if bundle else ()
+            function = waiting.pop()
+            if id(function) in met:
+                continue
+            met.add(id(function))
+            for parameter in function.parameters().values():
+                names.add(parameter.name)
+                source = self.find_source(parameter)
+                if source is not None and is_followed(source):
+                    waiting.append(source.function)
         return names
-
-    def bundle(self, name: str) -> ArgumentBundle | None:
-        """Return the function that puts arguments together under a name, None where none does."""
-        function = self._bindings[name].function if name in self._bindings else None
-        return function if isinstance(function, ArgumentBundle) else None
 
     def read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that its functions take, for a method that a user calls; see `read_arguments`."""
@@ -279,8 +263,10 @@ class Registry:
     def require_once(self, arguments: Mapping[str, Any]) -> None:
         """Raise `ArgumentError` where a bundle is given as a whole and in parts."""
         for name in arguments:
-            bundle = self.bundle(name)
-            parts = sorted(bundle.parameters().keys() & arguments.keys()) if bundle else []
+            binding = self._bindings.get(name)
+            if binding is None or not _is_bundle(binding.function):
+                continue
+            parts = sorted(binding.function.parameters().keys() & arguments.keys())
             if parts:
                 raise ArgumentError(
                     f"both {name} and {', '.join(parts)} were given; give one of them: {name} holds "
@@ -292,6 +278,10 @@ class Registry:
         twin = Registry()
         twin._bindings = dict(self._bindings)
         return twin
+
+
+def _is_bundle(function: ProfilerFunction) -> bool:
+    return isinstance(function, ArgumentBundle)
 
 
 def require_usable(function: Any) -> None:
