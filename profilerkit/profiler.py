@@ -77,7 +77,7 @@ class Profiler:
         self._opened = OpenedModel.of(model, backend, self.backend_class)
         self.model, self.backend = self._opened.model, self._opened.backend
         self.name = MODEL_NAME("name", name) or self.backend.model_name(self.model)
-        self.data_splits = self._wrap({} if data_splits is None else data_splits)
+        self.data_splits = {} if data_splits is None else self._wrap(data_splits)
         self._registry = Registry()
         for function in (ComputeRunOptions(), ComputeSampling(), ComputeTrainingTrace(), ComputeNonzeroTrace()):
             self._registry.bind(function, on_demand=True)

@@ -214,8 +214,7 @@ class Computation:
         if id(function) in self._unchanged:
             return True
         try:
-            unchanged = remembered.contents == self._contents(function, resolved)
-            unchanged = unchanged and remembered.fingerprint == self._fingerprint(function)
+            unchanged = (remembered.fingerprint, remembered.contents) == self._note(function, resolved)
         except MemoryError:
             raise
         except Exception:  # something among them cannot be compared
@@ -279,21 +278,18 @@ class Computation:
             return outcome
         return Outcome(None, Completeness.UNAVAILABLE, (f"{INAPPLICABLE}: {reason}",))
 
-    def _fingerprint(self, function: ProfilerFunction) -> object:
-        """Return the model's fingerprint: with the values of its parameters where a function may look at them.
+    def _note(self, function: ProfilerFunction, resolved: Resolved) -> tuple[object, object]:
+        """Return the model's fingerprint, and what the arguments of a function and its own attributes hold.
 
-        One that uses the model through the backend alone counts and times, whatever the values are.
+        The fingerprint is of the values of the parameters too where a function may look at them. One that uses the
+        model through the backend alone counts and times, whatever the values are.
         """
         if self.once:
-            return _NOT_NOTED
+            return _NOT_NOTED, _NOT_NOTED
         values = not (function.ONLY_THROUGH_BACKEND or function.parameters().keys().isdisjoint(PROVIDED))
         if values not in self._fingerprints:
             self._fingerprints[values] = take_fingerprint(self.provided["backend"], self.provided["model"], values)
-        return self._fingerprints[values]
-
-    def _contents(self, function: ProfilerFunction, resolved: Resolved) -> object:
-        """Return what the arguments of a function, and its own attributes, hold."""
-        return _NOT_NOTED if self.once else resolved.contents(function)
+        return self._fingerprints[values], resolved.contents(function)
 
     def store(
         self, binding: Binding, outcomes: Mapping[str, Outcome], resolved: Resolved, group: object | None = None
@@ -301,16 +297,14 @@ class Computation:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
         self._fresh.add(id(binding.function))
         resolved = self._renew(resolved)
-        fingerprint, contents = self._fingerprint(binding.function), self._contents(binding.function, resolved)
+        noted = self._note(binding.function, resolved)
+        sources = tuple(resolved.statuses.values())
         for name, outcome in outcomes.items():
-            outcome = self._applicable(name, outcome)
             current = self.registry[name] if name in self.registry else None
             if current is None or current.function is not binding.function:
                 continue
-            status = current.key.with_outcome(
-                inherit_gaps(outcome, resolved.statuses.values()), tuple(resolved.statuses.values())
-            )
-            now = Remembered(status, binding.function, resolved.sources, group, fingerprint, contents)
+            status = current.key.with_outcome(inherit_gaps(self._applicable(name, outcome), sources), sources)
+            now = Remembered(status, binding.function, resolved.sources, group, *noted)
             self.memory[name] = now.before(entry for entry in self._entries(name) if entry.function is binding.function)
         self._cross_check(outcomes)
         return self.memory[binding.key.NAME].status

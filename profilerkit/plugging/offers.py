@@ -103,8 +103,12 @@ def list_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusK
     Raises `RegistrationConflictError` for two classes of the same name, unless the name is in ``leave_out``.
     """
     keys = manager().answer_once("status keys", _status_keys)
-    named = [offer for offer in keys if offer.item.NAME not in leave_out]
-    require_unique("status key", named, name=lambda item: item.NAME, same=lambda first, second: first is second)
+    claims: dict[str, Offer[type[StatusKey]]] = {}
+    for offer in keys:
+        name = offer.item.NAME
+        first = claims.setdefault(name, offer)
+        if first.item is not offer.item and name not in leave_out:
+            raise conflict(f"status key {name!r}", first.plugin, offer.plugin)
     return keys
 
 

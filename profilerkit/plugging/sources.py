@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ..errors import PluginFailedError, PluginWarning, RegistrationConflictError
 from ..process.containment import contained, plugin_error_text
@@ -160,18 +160,13 @@ def warn(message: str) -> None:
     warnings.warn(message, PluginWarning, stacklevel=level)
 
 
-def require_unique(
-    what: str,
-    offered: list[Offer[T]],
-    name: Callable[[T], str] = lambda item: str(item.name),  # type: ignore[attr-defined]
-    same: Callable[[T, T], bool] = lambda first, second: False,
-) -> list[Offer[T]]:
-    """Return the offers; raises `RegistrationConflictError` if two have the same name and are not the ``same``."""
-    claims: dict[str, Offer[T]] = {}
+def require_unique(what: str, offered: list[Offer[Any]]) -> list[Offer[Any]]:
+    """Return the offers; raises `RegistrationConflictError` if two have the same name."""
+    claims: dict[str, Offer[Any]] = {}
     for offer in offered:
-        first = claims.setdefault(name(offer.item), offer)
-        if first is not offer and not same(first.item, offer.item):
-            raise conflict(f"{what} {name(offer.item)!r}", first.plugin, offer.plugin)
+        first = claims.setdefault(offer.item.name, offer)
+        if first is not offer:
+            raise conflict(f"{what} {offer.item.name!r}", first.plugin, offer.plugin)
     return offered
 
 
