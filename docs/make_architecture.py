@@ -318,10 +318,58 @@ def page() -> str:
     """Return the text of the page with its tables made anew."""
     text = PAGE.read_text(encoding="utf-8")
     for package in PACKAGES:
-        begin, end = f".. rooms of {package}: begin", f".. rooms of {package}: end"
-        before, rest = text.split(begin)
-        text = f"{before}{begin}\n\n{table(package)}\n\n{end}{rest.split(end)[1]}"
-    return text
+        text = _between(text, f"rooms of {package}", table(package))
+    return _between(text, "files of the backends", table_of_backends())
+
+
+def _between(text: str, name: str, made_anew: str) -> str:
+    begin, end = f".. {name}: begin", f".. {name}: end"
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n\n{made_anew}\n\n{end}{rest.split(end)[1]}"
+
+
+# The files that backends share ----------------------------------------------------------------------------------------
+
+#: The backends, and the rooms that they have in common.
+BACKENDS = ("profilerkit_torch", "profilerkit_tensorflow", "profilerkit_jax", "profilerkit_onnx")
+SHARED_ROOMS = (
+    "",
+    *("model", "trace", "training", "running", "layer_timing", "operator_timing", "costs", "untouched"),
+)
+#: Files of one name that stand in another room in one backend, and why.
+ELSEWHERE = {
+    ("profilerkit_torch", "costs/pricing"): "a run on real tensors is priced too, not only the static pass",
+    ("profilerkit_torch", "trace/samples"): "a trace tells the layers that read a sample",
+    ("profilerkit_tensorflow", "trace/observation"): "an eager run is observed where no graph can be traced",
+    ("profilerkit_onnx", "model/zeros"): "weights are read from the file, for the static pass too",
+}
+
+
+def find_shared_files() -> dict[str, dict[str, Path]]:
+    """Return the files that several backends have in a room of one name: by room and file, of each backend its path."""
+    shared: dict[str, dict[str, Path]] = {}
+    for room in SHARED_ROOMS:
+        for package in BACKENDS:
+            for path in sorted((PACKAGES[package] / room).glob("*.py")):
+                if path.stem != "__init__":
+                    shared.setdefault(f"{room}/{path.stem}".lstrip("/"), {})[package] = path
+    return {name: paths for name, paths in shared.items() if len(paths) > 1}
+
+
+def table_of_backends() -> str:
+    """Return the table of the files that backends share, and the list of those that stand elsewhere in one."""
+    titles = [package.removeprefix("profilerkit_") for package in BACKENDS]
+    rows = ["   * - File", *(f"     - {title}" for title in titles), "     - Contents"]
+    for name, paths in find_shared_files().items():
+        shortest = min((summary(path).partition(". ")[0].rstrip(".") for path in paths.values()), key=len)
+        rows += [f"   * - ``{name}.py``", *("     - x" if package in paths else "     -" for package in BACKENDS)]
+        rows += textwrap.wrap(shortest, 110, initial_indent="     - ", subsequent_indent="       ")
+    table_head = [".. list-table::", "   :header-rows: 1", "   :widths: 30 7 7 7 7 42", ""]
+    notes = [
+        "\n".join(textwrap.wrap(f"- ``{name}.py`` of ``{package}``: {reason}.", 118, subsequent_indent="  "))
+        for (package, name), reason in ELSEWHERE.items()
+    ]
+    return "\n".join([*table_head, *rows, "", "Files of these names stand in another room in one backend:", "", *notes])
 
 
 def made() -> dict[Path, str]:

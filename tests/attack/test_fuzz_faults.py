@@ -20,7 +20,8 @@ from fuzz_sampled import SAMPLED, compare_seed, known
 from profilerkit_torch import costs
 from profilerkit_torch.costs import Cost
 from profilerkit_torch.model import weights
-from profilerkit_torch.trace import passes, recorder, replay, static_pass
+from profilerkit_torch.trace import inference_pass as passes
+from profilerkit_torch.trace import recorder, replay, static_pass
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("torch_settings_put_back")]
 

@@ -23,7 +23,7 @@ from profilerkit_onnx import optimize
 from profilerkit_onnx.layer_timing.timer import layer_times
 from profilerkit_onnx.operator_timing.passes import operator_times
 from profilerkit_onnx.running import profiled
-from profilerkit_onnx.running.origins import Origin, find_origins
+from profilerkit_onnx.running.rewritten_nodes import Origin, find_origins
 
 X = ModelInputs(np.ones((2, 20), F))
 CHANNELS = 32  # a multiple of every block of the blocked layout

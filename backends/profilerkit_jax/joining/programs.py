@@ -19,7 +19,7 @@ from profilerkit.backend_kit.failures import explain_failure
 
 from ..model.arrays import is_array, make_struct
 from ..model.calls import bind_call, list_arrays
-from ..model.marks import Marks, innermost_mark
+from ..model.scope_names import Marks, innermost_mark
 from ..model.subject import Pass
 from ..model.subjects import find_subject
 from ..training.steps import make_step

@@ -29,7 +29,7 @@ from profilerkit.process.restoring import restored
 from ..compat import flat_layers, read_value
 from .arrays import is_array
 from .keras_state import as_it_is, keras_variables
-from .marks import Marks
+from .scope_names import Marks
 from .subject import Leaf, Pass, Subject
 
 __all__ = ["keras_subject"]

@@ -12,7 +12,7 @@ from flax import linen
 
 from .arrays import is_array, key_text
 from .jax_model import JaxModel
-from .marks import Marks
+from .scope_names import Marks
 from .subject import UNMET, Leaf, Pass, Subject
 
 __all__ = ["linen_subject"]

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from .marks import Marks
+from .scope_names import Marks
 
 __all__ = ["PATH", "make_marked_class", "use_marks"]
 

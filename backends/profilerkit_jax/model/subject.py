@@ -8,8 +8,8 @@ from typing import Any
 
 from profilerkit import WithoutValuesError
 
-from .marks import Marks
 from .outputs import visible
+from .scope_names import Marks
 
 __all__ = ["UNMET", "Leaf", "Pass", "Subject"]
 

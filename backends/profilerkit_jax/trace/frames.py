@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from profilerkit.backend_kit.scoped_calls import Scope
 
 from ..compat import ScopeName
-from ..model.marks import read_mark
+from ..model.scope_names import read_mark
 
 __all__ = ["NAMED_SCOPE", "Frame", "Frames"]
 

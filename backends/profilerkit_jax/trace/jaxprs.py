@@ -14,7 +14,7 @@ from ..compat import find_needed_part
 from ..data import is_made_up
 from ..model.arrays import make_struct
 from ..model.calls import Function, bind_call, list_arrays
-from ..model.marks import Marks
+from ..model.scope_names import Marks
 from ..model.subject import Pass, Subject
 
 __all__ = ["Traced", "trace_pass"]

@@ -13,7 +13,7 @@ from profilerkit.costs import Cost, Shape
 from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS
 from profilerkit.trace.records import LayerCall
 
-from ..costs.layers import LayerCost, layer_cost
+from ..costs.whole_layers import LayerCost, layer_cost
 from ..model.subject import UNMET, Subject
 from .frames import NAMED_SCOPE
 from .values import Executed, Value

@@ -15,8 +15,8 @@ from profilerkit.times.operator_times import CalledOperator, KernelTime, Operato
 
 from ..model.scopes import Scopes, find_scopes
 from ..running.optimized import Rewritten, main_node, rewrite
-from ..running.origins import Origin
 from ..running.profiled import ProfiledPass, profile_passes
+from ..running.rewritten_nodes import Origin
 from ..running.runs import make_feeds
 from ..running.sessions import make_options
 from ..trace.pricing import name_operator

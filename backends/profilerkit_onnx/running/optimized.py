@@ -17,7 +17,7 @@ from profilerkit.error_text import shown
 from ..loaders import open_model, whole
 from ..model.scopes import find_scopes, write_scope
 from .devices import resolve_device
-from .origins import Origin, find_origins
+from .rewritten_nodes import Origin, find_origins
 from .sessions import LEVELS, make_options, make_session
 
 __all__ = ["Rewritten", "main_node", "optimize", "rewrite"]

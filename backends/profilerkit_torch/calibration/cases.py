@@ -14,7 +14,7 @@ from torch.nn import functional
 from profilerkit import ModelInputs
 from profilerkit_predict.prediction.cases import CalibrationCase, OperatorCall
 
-from ..running.passes import synchronize
+from ..running.timed_passes import synchronize
 from .gradients import LARGE_RECURRENT, RECURRENT, gradients, gru, lstm, make_gradient, recurrences, recurrent_inputs
 from .operands import Described, Operands, choose_maker, indices, positive, random
 from .queued_calls import Busy, QueuedCall

@@ -16,7 +16,7 @@ from profilerkit.errors import BackendFailedError
 from profilerkit_predict.prediction.cases import CompiledSeconds, HostSeconds
 
 from ..running.compiling import use_compiled as compiled_model
-from ..running.passes import synchronize
+from ..running.timed_passes import synchronize
 
 __all__ = ["host_seconds", "split_gradient_seconds"]
 

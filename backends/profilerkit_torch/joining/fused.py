@@ -10,7 +10,7 @@ from itertools import groupby
 from profilerkit import ModelTrace
 from profilerkit.trace.records import OpRecord
 
-from .events import Frame, Kind
+from .trace_events import Frame, Kind
 
 __all__ = ["as_profiled", "notes_of_whole_layers"]
 

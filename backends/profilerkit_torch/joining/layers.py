@@ -14,11 +14,11 @@ from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.errors import by_likeness
 from profilerkit.trace.records import OpRecord
 
-from .events import Frame, Kind
 from .fused import as_profiled
 from .modules import name_layers_by_modules
 from .sequence import common_name, find_profiled_name, name_layers_by_operators
 from .shapes import require_equal_shapes
+from .trace_events import Frame, Kind
 
 __all__ = ["find_passes", "name_layers"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from profilerkit import ModelTrace, ProfileFileError
 
-from .events import Frame, Kind
+from .trace_events import Frame, Kind
 
 __all__ = ["name_layers_by_modules"]
 

@@ -13,9 +13,9 @@ from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit_predict.joining.reading import ProfileFile
 from profilerkit_predict.joining.records import RecordedKernel, Recording
 
-from .events import DeviceEvent, Frame, Kind, make_frames, split_events
 from .fused import notes_of_whole_layers
 from .layers import name_layers
+from .trace_events import DeviceEvent, Frame, Kind, make_frames, split_events
 
 __all__ = ["read_recording"]
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.trace.records import OpRecord
 
-from .events import Frame, Kind
+from .trace_events import Frame, Kind
 
 __all__ = ["common_name", "find_profiled_name", "name_layers_by_operators"]
 

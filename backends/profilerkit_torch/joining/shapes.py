@@ -8,7 +8,7 @@ from typing import Any
 from profilerkit import ProfileFileError
 from profilerkit.trace.records import OpRecord
 
-from .events import Frame
+from .trace_events import Frame
 
 __all__ = ["require_equal_shapes"]
 

@@ -14,8 +14,8 @@ from profilerkit_predict.language_models.records import GeneratedTokens
 
 from ..compat import VERSION
 from ..model.modules import find_device, list_modules, set_inference_flags
-from ..running.passes import synchronize
 from ..running.runs import accelerators, require_values
+from ..running.timed_passes import synchronize
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.preservation import preserve
 from .caches import list_contents

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..running.passes import synchronize
+from ..running.timed_passes import synchronize
 
 __all__ = ["EventClock", "HostClock", "WaitingClock", "clock_for"]
 

@@ -18,7 +18,7 @@ from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder
 
 from ..model.modules import list_tensors
-from ..running.passes import memory_reader, synchronize
+from ..running.timed_passes import memory_reader, synchronize
 from ..untouched.global_hooks import hook_after_calls
 from .clocks import EventClock, HostClock, clock_for
 from .timeline import TimedRun, inclusive

@@ -23,8 +23,8 @@ from ..untouched.caller_context import apart, require_no_tracing
 from .clocks import EventClock, HostClock, clock_for
 from .graph_hooks import GraphHooks
 from .overhead import Overhead
-from .recorder import CallRecorder, measure_overhead
 from .results import sum_layer_times
+from .time_recorder import CallRecorder, measure_overhead
 from .timeline import Kind, TimedRun, Timeline
 from .unseen import find_unseen_layers
 

@@ -22,7 +22,7 @@ from ..compat import VERSION
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import adapt_to_keras, keras_device
 from ..model.modules import set_inference_flags
-from ..trace.passes import needs_autograd
+from ..trace.inference_pass import needs_autograd
 from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are
 from ..untouched.leftovers import outside_restored
 from ..untouched.mutable_inputs import InputObjects, on_device
@@ -30,7 +30,7 @@ from ..untouched.preservation import preserve, substitute, watch_parameters
 from ..untouched.temporary_settings import deeper_recursion, disable_compiling
 from .compiling import use_compiled
 from .observation import ObservingGuard, without_fused_layers
-from .passes import (
+from .timed_passes import (
     EventTimedPass,
     Pass,
     forward_pass,

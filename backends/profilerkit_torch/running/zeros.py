@@ -26,7 +26,7 @@ from ..model.keras_layers import adapt_to_keras
 from ..model.modules import find_device, list_modules, list_tensors
 from ..model.wrapped import with_wrapper
 from ..trace.grad_modes import GRAD_MODES
-from ..trace.passes import InferencePass, needs_autograd
+from ..trace.inference_pass import InferencePass, needs_autograd
 from ..trace.recorder import Recorder
 from ..trace.records import layer_records
 from ..trace.replay import tensors_among, tensors_in

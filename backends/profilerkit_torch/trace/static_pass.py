@@ -33,9 +33,9 @@ from .asked_names import answer_names, find_namespaces
 from .grad_modes import below_autograd
 from .graph_replays import count_missing_replays
 from .higher_order import call_directly
+from .inference_pass import InferencePass
 from .layers import LayerStack
 from .live_bytes import LiveBytes
-from .passes import InferencePass
 from .questions import Questions, UnansweredError, can_ask, has_type_question
 from .recorder import Recorder
 from .records import layer_records

@@ -35,7 +35,7 @@ from ..model.wrapped import rank_share, with_wrapper
 from ..untouched.mutable_inputs import on_device
 from .conditions import conditions
 from .grad_modes import GRAD_MODES, PassError, below_autograd
-from .passes import InferencePass, needs_autograd
+from .inference_pass import InferencePass, needs_autograd
 from .records import layer_records
 from .static_pass import LeftBehindError, StandIns, can_run, meta_twin, trace_pass
 from .traceable import traceable

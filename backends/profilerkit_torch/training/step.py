@@ -32,16 +32,16 @@ from ..compat import (
     run_backward,
 )
 from ..model.modules import find_device, list_layers, list_modules, list_named_parameters, list_parameters
-from ..running.passes import without_hooks_once_accumulated
+from ..running.timed_passes import without_hooks_once_accumulated
+from ..trace.inference_pass import InferencePass
 from ..trace.layers import LayerStack
-from ..trace.passes import InferencePass
 from ..trace.recorder import Recorder
 from ..trace.tracing import trace_model
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.preservation import substitute
 from ..untouched.snapshots import refill
-from .attention import StepAttention
-from .layers import TrainedLayers, TrainingRecorder
+from .step_attention import StepAttention
+from .training_recorder import TrainedLayers, TrainingRecorder
 
 __all__ = ["trace_training"]
 

@@ -8,7 +8,8 @@ from torch import nn
 
 from profilerkit import Completeness, profile
 from profilerkit_torch import layer_times
-from profilerkit_torch.layer_timing import recorder, timer
+from profilerkit_torch.layer_timing import time_recorder as recorder
+from profilerkit_torch.layer_timing import timer
 from profilerkit_torch.layer_timing.clocks import HostClock
 from profilerkit_torch.layer_timing.overhead import Overhead
 

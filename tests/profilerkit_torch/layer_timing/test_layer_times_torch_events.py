@@ -10,7 +10,7 @@ import torch
 from profilerkit_torch.layer_timing import clocks as layer_clocks
 from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, clock_for
 from profilerkit_torch.layer_timing.overhead import Overhead
-from profilerkit_torch.layer_timing.recorder import measure_overhead
+from profilerkit_torch.layer_timing.time_recorder import measure_overhead
 from profilerkit_torch.layer_timing.timeline import Accumulation, Kind, Node, TimedRun, Timeline, inclusive
 
 

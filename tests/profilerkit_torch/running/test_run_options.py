@@ -15,7 +15,7 @@ from torch import nn
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, profile
 from profilerkit.backend import RunOptions
-from profilerkit_torch.running.passes import EventTimedPass
+from profilerkit_torch.running.timed_passes import EventTimedPass
 
 
 def small() -> nn.Sequential:
