@@ -19,7 +19,7 @@ from profilerkit.render.time_grids import machine_facts
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported
 from profilerkit.trace.records import LayerTable
-from profilerkit.trace.rows import nearest_around
+from profilerkit.trace.rows import count_depth, nearest_around
 
 from .page_parts import pack
 
@@ -120,25 +120,11 @@ def _bytes_of_operators(report: Report, layers: Iterable[Row]) -> dict[str, int]
         if op["layer"] in moved:
             moved[op["layer"]] += op["bytes_read"] + op["bytes_written"]
     around = nearest_around(moved)
-    for path in sorted(moved, key=lambda path: -_depth(path)):
+    for path in sorted(moved, key=count_depth, reverse=True):
         outer = around[path]
         if outer is not None:
             moved[outer] += moved[path]
     return moved
-
-
-def _depth(path: str) -> int:
-    return path.count(".") + 1 if path else 0
-
-
-def _around(path: str, paths: Mapping[str, Any]) -> str | None:
-    """Return the path of the nearest known layer around a layer; None for the outermost."""
-    parent = path
-    while parent:
-        parent = parent.rpartition(".")[0]
-        if parent in paths:
-            return parent
-    return None
 
 
 def _layers(rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
@@ -310,10 +296,11 @@ def _sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     reference_rows, other_rows = ({row["path"]: row for row in _merge_rows(report)} for report in (reference, other))
     in_reference = {row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"}
     in_other = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
+    nearest = [(in_one, nearest_around(in_one)) for in_one in (in_reference, in_other)]
     parents, names = [], []
     for row in rows:
-        in_one = in_other if row["change"] == "added" else in_reference
-        around = _around(row["path"], in_one)
+        in_one, outer = nearest[row["change"] == "added"]
+        around = outer[row["path"]]
         parents.append(-1 if around is None else in_one[around])
         name = _name(row["path"], around)
         moved = row["change"] != "added" and row["other_path"] not in (None, row["path"])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..piping.quantity import Scale, scale_value
 from ..piping.titles import split_words
 
-__all__ = ["Column", "share_text"]
+__all__ = ["Column", "share_text", "write_count"]
 
 _WORDS = {"params": "parameters", "seconds": "time"}
 _SUFFIXES = (
@@ -45,6 +45,11 @@ class Column(NamedTuple):
         title = f"share of {title}" if name.endswith("_share") else title
         return cls(f"{title[:1].upper()}{title[1:]}", unit, scale)
 
+    @property
+    def in_a_sentence(self) -> str:
+        """The title inside a sentence: "own forward time", "MACs"."""
+        return self.title if self.title[1:2].isupper() else f"{self.title[:1].lower()}{self.title[1:]}"
+
     def show(self, value: Any) -> str:
         """Return a value with its unit, as people read it; nothing for None."""
         if value is None:
@@ -61,3 +66,12 @@ def share_text(share: float) -> str:
     if not math.isfinite(share):
         return "-"
     return "<0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
+
+
+def write_count(value: float | None) -> str:
+    """Return a count with its prefix; "-" for none.
+
+    >>> write_count(51_900), write_count(0)
+    ('51.9 k', '-')
+    """
+    return str(scale_value(value, scale=Scale.SI)) if value else "-"

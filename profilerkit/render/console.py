@@ -18,8 +18,9 @@ from rich.text import Text
 from ..process.clean_output import terminal_columns
 from ..process.randomness import keep_random_state
 from ..trace.records import LayerTable
-from .content import layer_grid, parts
+from .content import parts
 from .grids import Grid, Notes, Part
+from .layer_grids import layer_grid
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison

@@ -10,30 +10,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..piping.quantity import PREFIXES, Scale, scale_value
+from ..piping.quantity import PREFIXES
 from ..piping.status import Completeness
-from ..piping.titles import write_title
 from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
 from ..trace.conditions import read_conditions
 from ..trace.depths import within_depth
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .bounds import KINDS, in_words, write_interval, write_row_value
-from .columns import Column
+from .bounds import KINDS, in_words, write_interval
 from .enhancements import enhancement_in_words
 from .grids import Grid, Notes, Part, visible
-from .operator_grids import operator_grid
+from .layer_grids import all_layers_grids, difference_grid, layer_grid, seconds_grid
 from .origins import different_origins
-from .several_layers import all_layers_grids
-from .table_grids import ROWS, table_grid, top_row_note
+from .table_grids import ROWS, operator_grid, table_grid, top_row_note
 from .time_grids import environment_grids, legend, measurement_grids, sweep_grids
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["Grid", "Notes", "Part", "layer_grid", "parts", "seconds_grid", "visible"]
+__all__ = ["parts"]
 
 
 def parts(
@@ -170,95 +167,9 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
             yield layers.of_both(comparison.reference, other, comparison.layers(index))
 
 
-def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True) -> Grid:
-    """Return the per-layer table: counts and times with the layers inside included, and what follows from the two.
-
-    ``nested`` shows names inside their parents'; without it whole paths are shown.
-    """
-    timed = [name for name in _TIMED if layers and name in layers[0]]
-    rows = []
-    for row in layers:
-        label = row["path"].rpartition(".")[2] if nested else row["path"]
-        shapes = ", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())
-        counts = [
-            sign + _count(value) for sign, value in (write_row_value(row, name) for name in ("params", "macs", "flops"))
-        ]
-        counts += [Column.of(name).show(row[name]) or "-" for name in timed]
-        rows.append((label or "(model)", row["type"], shapes, str(row["calls"]) if row["calls"] else "-", *counts))
-    titles = ("Layer", "Type", "Output shape", "Calls", "Params", "MACs", "FLOPs", *(_TIMED[name] for name in timed))
-    depths = tuple(row["depth"] for row in layers) if nested else ()
-    return Grid(title, titles, tuple(rows), frozenset(range(3, len(titles))), depths, kind="layers")
-
-
-#: The columns of `Report.layerwise` that stand beside the counts where layers were timed, and what they are called.
-_TIMED = {
-    "forward_seconds": "Forward",
-    "forward_seconds_share": "Share of\nforward",
-    "backward_seconds": "Backward",
-    "backward_seconds_share": "Share of\nbackward",
-    "achieved_flops_per_second": "Achieved",
-}
-
-
-def difference_grid(
-    rows: Sequence[Mapping[str, Any]], title: str, names: tuple[str, str], *, nested: bool = True
-) -> Grid:
-    """Return layers side by side: parameters and MACs in both models, and what became of the layer."""
-    drawn = []
-    for row in rows:
-        path, other = row["path"], row["other_path"]
-        label = (path.rpartition(".")[2] if nested else path) or "(model)"
-        if other not in (None, path):
-            label = f"{label} / {(other.rpartition('.')[2] if nested else other) or '(model)'}"
-        counts = [_side(row[f"{side}{column}"]) for column in ("params", "macs") for side in ("", "other_")]
-        kind = row["type"] if row["other_type"] in (None, row["type"]) else f"{row['type']} / {row['other_type']}"
-        drawn.append((label, kind, *counts, _change(row)))
-    columns = [f"{column}\n{visible(name)}" for column in ("Params", "MACs") for name in names]
-    depths = tuple(row["depth"] for row in rows) if nested else ()
-    titles = ("Layer", "Type", *columns, "Change")
-    return Grid(title, titles, tuple(drawn), frozenset({2, 3, 4, 5}), depths, kind="layers")
-
-
-def _change(row: Mapping[str, Any]) -> str:
-    """Say what became of a layer; of one that differs in FLOPs alone, which have no column, how."""
-    if row["change"] != "changed" or row["params_difference"] or row["macs_difference"]:
-        return str(row["change"])
-    return f"FLOPs {_count(row['flops'])} to {_count(row['other_flops'])}"
-
-
-def _side(value: int | None) -> str:
-    return "" if value is None else _count(value)
-
-
-def seconds_grid(title: str, layers: LayerTable) -> Grid:
-    """Return a per-layer table of seconds: a column for each of its own, what binds them, and what rows leave out."""
-    columns = [name for name in (layers[0] if layers else {}) if name.endswith("_seconds")]
-    titles = ["Layer", "Type", "Calls", *(_write_heading(name) for name in columns)]
-    missing = any(row.get("missing") for row in layers)
-    binds = any(row.get("binds") for row in layers)
-    rows = []
-    for row in layers:
-        cells = ["-" if row[name] is None else str(scale_value(row[name], "s", Scale.TIME)) for name in columns]
-        label = row["path"].rpartition(".")[2] or "(model)"
-        words = [*([row["binds"]] if binds else []), *([row["missing"]] if missing else [])]
-        rows.append((label, row["type"], str(row.get("calls", "-")), *cells, *words))
-    numeric = frozenset(range(2, len(titles)))
-    depths = tuple(row["depth"] for row in layers)
-    titles += [*(["Bound by"] if binds else []), *(["Left out"] if missing else [])]
-    return Grid(title, tuple(titles), tuple(rows), numeric, depths, kind="layers")
-
-
-def _write_heading(column: str) -> str:
-    return write_title(column.removesuffix("_seconds"))
-
-
 def _descriptions(records: Iterable[StatusRecord]) -> Grid:
     rows = tuple((record.friendly_name, record.description) for record in records)
     return Grid("Metrics", ("Metric", "Description"), rows, kind="descriptions")
-
-
-def _count(value: float | None) -> str:
-    return str(scale_value(value, scale=Scale.SI)) if value else "-"
 
 
 def _value_and_unit(record: StatusRecord) -> tuple[str, str]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..piping.quantity import format_number
+from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
 from ..trace.depths import within_depth
-from .columns import Column, share_text
+from .columns import Column, share_text, write_count
 from .grids import Grid
 
 if TYPE_CHECKING:
     from ..trace.table import Table
 
-__all__ = ["ROWS", "table_grid", "top_row_note"]
+__all__ = ["ROWS", "operator_grid", "table_grid", "top_row_note"]
 
 #: How many rows are shown unless another number is requested.
 ROWS = 10
@@ -58,7 +58,11 @@ def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | No
     if not is_whole:
         by = _find_ranking(rows)
         rows = _top(rows, by)[:top]
-        how = f"the {len(rows)} of {total} with the most {_in_a_sentence(by)}" if by else f"the first {len(rows)}"
+        how = (
+            f"the {len(rows)} of {total} with the most {Column.of(by).in_a_sentence}"
+            if by
+            else f"the first {len(rows)}"
+        )
         title = f"{title}, {how}" if by else f"{title}, {how} of {total}"
     columns = [name for name in _columns(table) if any(_has(row[name]) for row in rows)]
     columns += ["missing"] if any(row.get("missing") for row in rows) else []
@@ -67,6 +71,26 @@ def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | No
     numeric = frozenset(index for index, name in enumerate(columns) if _is_numeric(rows, name))
     depths = tuple(row["depth"] for row in rows) if nested else ()
     return Grid(title, tuple(_write_heading(name) for name in columns), drawn, numeric, depths, kind="layers")
+
+
+def operator_grid(title: str, table: Table, top: int) -> Grid:
+    """Return the slowest rows of a table of operators, one that was saved and read again too."""
+    rows = tuple(
+        (
+            row["operator"],
+            row["layer"] or "(model)",
+            row["phase"],
+            str(row["calls"]),
+            str(scale_value(row["seconds"], "s", Scale.TIME)),
+            f"{row['share']:.1%}",
+            write_count(row["macs"]),
+            write_count(row["flops_per_second"]),
+        )
+        for row in list(table)[:top]
+    )
+    titles = ("Operator", "Layer", "Phase", "Calls", "Time", "Share", "MACs", "FLOP/s")
+    more = f", the slowest {top} of {len(table)}" if len(table) > top else ""
+    return Grid(f"{title}{more}", titles, rows, frozenset(range(3, 8)), kind="operators")
 
 
 def top_row_note(table: Table) -> str:
@@ -87,11 +111,6 @@ def _columns(table: Table) -> list[str]:
     """Return the columns to show: all of a small table, of layers and operators those that people look for."""
     is_known = not {"path", "operator"}.isdisjoint(table.columns)
     return [name for name in table.columns if (name in _SHOWN if is_known else name != "missing")]
-
-
-def _in_a_sentence(column: str) -> str:
-    title = Column.of(column).title
-    return title if title[:2].isupper() else f"{title[:1].lower()}{title[1:]}"
 
 
 def _find_ranking(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -66,10 +66,10 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
     wholes = " and ".join(column.show(picture.whole) for picture in pictures)
     deepest = min((picture.deepest for picture in pictures if picture.is_cut), default=None)
     notes = [
-        f"The height of a box is its {_within(column.title)}, with the layers inside; the whole is {wholes}.",
+        f"The height of a box is its {column.in_a_sentence}, with the layers inside; the whole is {wholes}.",
         "" if deepest is None else f"Layers deeper than {deepest} are not drawn; give depth= for more.",
     ]
-    return finish(figure, reports, f"{_within(column.title)} of the layers", notes)
+    return finish(figure, reports, f"{column.in_a_sentence} of the layers", notes)
 
 
 class Picture(NamedTuple):
@@ -98,10 +98,6 @@ def _picture(report: Report, by: str, depth: int | None) -> Picture:
     deepest = LEVELS - 1 if depth is None else depth if depth >= 0 else find_deepest(layers)
     inside = group_children(layers)
     return Picture(report.name, list(_boxes(root, inside, by, deepest)), inside, root[by], deepest)
-
-
-def _within(title: str) -> str:
-    return title if title[1:2].isupper() else f"{title[:1].lower()}{title[1:]}"
 
 
 def _boxes(

@@ -141,6 +141,5 @@ def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:
 
 def _words(panel: _Bars) -> str:
     """Return what a panel shows, as part of a sentence: ``forward and backward time``."""
-    titles = [Column.of(name).title for name in panel]
-    title = titles[0] if len(titles) == 1 else titles[0].replace("orward", "orward and backward")
-    return title if title[1:2].isupper() else f"{title[:1].lower()}{title[1:]}"
+    words = Column.of(panel[0]).in_a_sentence
+    return words if len(panel) == 1 else words.replace("forward", "forward and backward")

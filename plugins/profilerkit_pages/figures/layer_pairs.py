@@ -85,7 +85,6 @@ def draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> 
     """
     alike = is_alike(comparison)
     column = Column.of(by)
-    title = column.title if column.title[1:2].isupper() else f"{column.title[:1].lower()}{column.title[1:]}"
     if alike:
         pairs = find_pairs(comparison, by, depth, top)
         rows, note = len(pairs), "A layer that one of the models lacks has one bar."
@@ -103,7 +102,7 @@ def draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> 
     else:
         _draw_panels(figure.subplots(1, 2, sharex=not _apart(tables, by)), tables, comparison.reports, column, by)
     names = " and ".join(plain(report.name, 24) for report in comparison.reports)
-    return finish(figure, comparison.reports, f"layers by {title} of {names}", [note])
+    return finish(figure, comparison.reports, f"layers by {column.in_a_sentence} of {names}", [note])
 
 
 def _apart(tables: Sequence[LayerTable], by: str) -> str:

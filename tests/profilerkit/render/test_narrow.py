@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 from torch import nn, zeros
 
 from profilerkit import Comparison, Report, profile
-from profilerkit.render.content import layer_grid
+from profilerkit.render.layer_grids import layer_grid
 from profilerkit.trace.records import LayerTable
 
 WIDTHS = (60, 72, 80, 100, 160)
