@@ -1,28 +1,46 @@
 """Values of a report as what JSON can hold, and back.
 
 Numbers, text, truth values, lists and mappings stay what they are. Everything else is a mapping with a ``type``:
-measurements, tables, tuples, and the floats that JSON cannot write.
+measurements, tables, tuples, and the floats that JSON cannot write. Calls of a layer are rows, for there may be very
+many of them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, astuple, fields
 from numbers import Integral
-from typing import Any
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+import msgspec
 
 from ..piping.status import is_number
 from ..times.batch_sweep import BatchSweep
-from ..times.conditions import process_name
-from ..times.layer_times import LayerTimeTable
+from ..times.conditions import Conditions, process_name
+from ..times.layer_times import CallTime, LayerTime, LayerTimeTable
 from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
 from ..trace.records import LayerTable
 from ..trace.table import Table
 from .checked_tables import require_layers, require_once, require_rows, require_times, short
-from .json_times import conditions, layer_time, plain_conditions, plain_layer_time
 
-__all__ = ["from_plain", "to_plain"]
+__all__ = ["convert", "from_plain", "to_plain"]
+
+T = TypeVar("T")
+_Seconds: TypeAlias = float | None
+
+
+class _LayerTime(msgspec.Struct):
+    path: str
+    layer_type: str
+    calls: Annotated[int, msgspec.Meta(ge=0)]
+    own_forward: tuple[float, ...]
+    missing: str
+    #: Of each call the pass, the call, and its four times.
+    each_call: tuple[tuple[int, int, _Seconds, _Seconds, _Seconds, _Seconds], ...]
+    own_backward: tuple[float, ...] | None = None
+    overhead: float | None = None
 
 
 def to_plain(value: Any) -> Any:
@@ -32,7 +50,7 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, BatchSweep):
         return {"type": "batch_sweep", "rows": [to_plain(dict(row)) for row in value]}
     if isinstance(value, LayerTimeTable):
-        return {**_rows("layer_times", value), "times": [plain_layer_time(time) for time in value.times]}
+        return {**_rows("layer_times", value), "times": list(map(_plain_layer_time, value.times))}
     if isinstance(value, Table):
         return _rows("layers" if isinstance(value, LayerTable) else "table", value)
     if isinstance(value, Mapping):
@@ -72,8 +90,24 @@ def _plain_measurement(value: Measurement) -> dict[str, Any]:
         **statistics,
         "precision": value.precision,
         "session": session,
-        "conditions": plain_conditions(value.conditions),
+        "conditions": None if value.conditions is None else asdict(value.conditions),
     }
+
+
+def _plain_layer_time(time: LayerTime) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(
+        _LayerTime(
+            time.path,
+            time.type,
+            time.calls,
+            time.own_forward,
+            time.missing,
+            tuple(map(astuple, time.each_call)),
+            time.own_backward,
+            time.overhead,
+        )
+    )
+    return plain
 
 
 def _session(session: Any) -> str:
@@ -93,6 +127,32 @@ def from_plain(value: Any, where: str = "value") -> Any:
     if read is None:
         raise ValueError(f"{where}.type is {value['type']!r}; it can be {', '.join(map(repr, _READERS))}")
     return read(value, where)
+
+
+def convert(value: Any, kind: type[T], where: str) -> T:
+    """Return a value as a struct or a dataclass; raises `ValueError`, naming the field, where it is none."""
+    try:
+        return msgspec.convert(value, kind, strict=True)
+    except msgspec.ValidationError as error:
+        wrong, _, field = str(error).partition(" - at ")
+        name = f"{where}{field.strip('`').removeprefix('$')}".removeprefix(".") or "report"
+        raise ValueError(f"{name}: {wrong[:1].lower()}{wrong[1:]}") from error
+
+
+def _conditions(value: Any, where: str) -> Conditions | None:
+    if value is None:
+        return None
+    read = convert(value, Conditions, where)
+    names = [field.name for field in fields(Conditions)]
+    if unknown := value.keys() - {*names}:
+        raise ValueError(f"{where}.{min(unknown)} is unknown; it can have {', '.join(names)}")
+    return read
+
+
+def _layer_time(value: Any, where: str) -> LayerTime:
+    read = msgspec.structs.asdict(convert(value, _LayerTime, where))
+    calls = tuple(CallTime(*call) for call in read["each_call"])
+    return LayerTime(type=read.pop("layer_type"), **{**read, "each_call": calls})
 
 
 def _field(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> Any:
@@ -133,7 +193,7 @@ def _measurement(value: Mapping[str, Any], where: str) -> Measurement:
         session,
         precision,
         adaptive=value.get("adaptive") is True,
-        conditions=conditions(value.get("conditions"), f"{where}.conditions"),
+        conditions=_conditions(value.get("conditions"), f"{where}.conditions"),
     )
     written = from_plain(value.get("median"), f"{where}.median")
     if type(written) not in (int, float) or repr(float(written)) != repr(
@@ -163,7 +223,7 @@ def _table(value: Mapping[str, Any], where: str, kind: type[Table] = Table) -> T
 
 def _layer_times(value: Mapping[str, Any], where: str) -> LayerTimeTable:
     times = [
-        layer_time(time, f"{where}.times[{index}]") for index, time in enumerate(_field(value, "times", list, where))
+        _layer_time(time, f"{where}.times[{index}]") for index, time in enumerate(_field(value, "times", list, where))
     ]
     require_once((time.path for time in times), f"{where}.times", "path")
     return LayerTimeTable(times)

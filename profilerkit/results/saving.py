@@ -28,7 +28,7 @@ from ..trace.records import LayerTable, MemoryTimeline
 from ..trace.table import Table
 from .checked_tables import LARGEST, require_once, require_operators, require_tree, short
 from .comparison import Comparison
-from .json_values import from_plain, to_plain
+from .json_values import convert, from_plain, to_plain
 from .report import Report, StatusRecord
 from .result import Result
 
@@ -289,10 +289,7 @@ def _open_content(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _report(body: Any, where: str = "") -> Report:
-    try:
-        read = msgspec.convert(body, _Report, strict=True)
-    except msgspec.ValidationError as error:
-        raise ValueError(_field_message(error, where)) from error
+    read = convert(body, _Report, where.removesuffix("."))
     layers, operators = (
         None if value is None else _table(value, kind, f"{where}{name}")
         for name, value, kind in (("layers", read.layers, LayerTable), ("operators", read.operators, Table))
@@ -368,9 +365,3 @@ def _table(value: Any, kind: type[Any], where: str) -> Any:
     if type(table) is not kind:
         raise ValueError(f"{where} holds no {kind.__name__}")
     return table
-
-
-def _field_message(error: msgspec.ValidationError, where: str) -> str:
-    """Return what msgspec says, the field first: ``statuses[2].key: expected `str`, got `int```."""
-    wrong, _, field = str(error).partition(" - at ")
-    return f"{where}{field.strip('`').removeprefix('$.') or 'report'}: {wrong[:1].lower()}{wrong[1:]}"

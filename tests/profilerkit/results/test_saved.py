@@ -278,14 +278,14 @@ SAMPLES: dict[str, tuple[dict[str, Any], str]] = {
     "other median": ({"median": 7.0}, "median is 7.0, but that of its samples is"),
     "no median": ({"median": None}, "median is None, but that of its samples is"),
     "number for a session": ({"session": 4}, "session is 4"),
-    "a machine in words": ({"conditions": "quiet"}, "conditions is 'quiet', no mapping"),
+    "a machine in words": ({"conditions": "quiet"}, "conditions: expected `object`, got `str`"),
     "a machine without seconds": (
         {"conditions": {"cpu_seconds": 1.0, "process": ""}},
-        "conditions.wall_seconds is None",
+        "conditions: object missing required field `wall_seconds`",
     ),
     "a machine of text": (
         {"conditions": {"wall_seconds": 1.0, "cpu_seconds": 1.0, "process": "", "cores": "two"}},
-        "conditions.cores is 'two'",
+        "conditions.cores: expected `int | null`, got `str`",
     ),
     "a machine of more": (
         {"conditions": {"wall_seconds": 1.0, "cpu_seconds": 1.0, "process": "", "weather": 1}},
