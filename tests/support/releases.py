@@ -11,6 +11,7 @@ import argparse
 import csv
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -103,6 +104,8 @@ class Environment:
         """Install profilerkit with these extras and what the tests need, beside other requirements."""
         groups = [word for group in suite.groups for word in ("--group", group)]
         self.install("-e", f".[{','.join(extras)}]", "-e", "examples/profilerkit-numpy", *groups, *requirements)
+        for left in (*ROOT.glob("*.egg-info"), *ROOT.glob("examples/*/*.egg-info")):
+            shutil.rmtree(left)  # its entry points would hide those of the environment that is used here otherwise
 
     def install(self, *requirements: str) -> None:
         """Install packages as pip chooses them."""
