@@ -61,9 +61,11 @@ class ModelInputs:
 
     def given_to(self, function: Callable[..., Any] | None) -> ModelInputs:
         """Return the same arguments for a function of the model: ``lambda model, x: model.generate(x)``."""
-        inputs = ModelInputs(*self.args, **self.kwargs)
-        inputs.function, inputs.note, inputs.are_random = function, self.note, self.are_random
-        return inputs
+        return ModelInputs(*self.args, **self.kwargs)._take_from(self, function)
+
+    def _take_from(self, other: ModelInputs, function: Callable[..., Any] | None) -> ModelInputs:
+        self.function, self.note, self.are_random = function, other.note, other.are_random
+        return self
 
     @interruptible
     def run(self, model: Any) -> Any:
@@ -98,9 +100,8 @@ class ModelInputs:
 
     def map(self, function: Callable[[Any], Any]) -> ModelInputs:
         """Return inputs of the same structure with ``function`` applied to every leaf."""
-        mapped = ModelInputs(*map_leaves(self.args, function), **map_leaves(self.kwargs, function))
-        mapped.function, mapped.note, mapped.are_random = self.function, self.note, self.are_random
-        return mapped
+        args, kwargs = map_leaves((self.args, self.kwargs), function)
+        return ModelInputs(*args, **kwargs)._take_from(self, self.function)
 
     def leaves(self) -> Iterator[Any]:
         """Yield every leaf of the structure: positional inputs first, then keyword ones."""

@@ -79,8 +79,9 @@ class Profiler:
         self.name = MODEL_NAME("name", name) or self.backend.model_name(self.model)
         self.data_splits = {} if data_splits is None else self._wrap(data_splits)
         self._registry = Registry()
-        for function in (ComputeRunOptions(), ComputeSampling(), ComputeTrainingTrace(), ComputeNonzeroTrace()):
-            self._registry.bind(function, on_demand=True)
+        self._registry.bind_on_demand(
+            ComputeRunOptions(), ComputeSampling(), ComputeTrainingTrace(), ComputeNonzeroTrace()
+        )
         self._memory: dict[str, Remembered] = {}
         #: What values were computed with, for reports.
         self._arguments: dict[str, Any] = {}
@@ -93,8 +94,7 @@ class Profiler:
     def _take_inputs(self, inputs: Any, input_shape: Any = None) -> None:
         """Profile the model with these inputs from now on."""
         compute_inputs = ComputeInputs(InputSource.of(inputs, input_shape))
-        self._registry.bind(compute_inputs, on_demand=True)
-        self._registry.bind(ComputeTrace(compute_inputs), on_demand=True)
+        self._registry.bind_on_demand(compute_inputs, ComputeTrace(compute_inputs))
 
     @classmethod
     def enable_forward_pass_data_splits(
@@ -129,9 +129,9 @@ class Profiler:
         other key raise `RegistrationConflictError`. An unknown name to leave out raises `UnknownStatusError`.
         """
         unwanted = status_names("leave_out", leave_out) or []
-        kept = {*unwanted, *self.status_keys()}
-        for function in offers.default_functions(self.backend, unwanted, computed_already=list(self.status_keys())):
-            self._registry.bind(function, on_demand=function.ON_DEMAND, leave_out=kept)
+        computed_already = self._registry.names()
+        functions = offers.default_functions(self.backend, unwanted, computed_already)
+        self._registry.bind_defaults(functions, leave_out={*unwanted, *computed_already})
         return self
 
     def add_secondary_eval_metric(

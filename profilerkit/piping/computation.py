@@ -297,14 +297,14 @@ class Computation:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
         self._fresh.add(id(binding.function))
         resolved = self._renew(resolved)
-        noted = self._note(binding.function, resolved)
+        noted, arguments = self._note(binding.function, resolved), resolved.sources
         sources = tuple(resolved.statuses.values())
         for name, outcome in outcomes.items():
             current = self.registry[name] if name in self.registry else None
             if current is None or current.function is not binding.function:
                 continue
             status = current.key.with_outcome(inherit_gaps(self._applicable(name, outcome), sources), sources)
-            now = Remembered(status, binding.function, resolved.sources, group, *noted)
+            now = Remembered(status, binding.function, arguments, group, *noted)
             self.memory[name] = now.before(entry for entry in self._entries(name) if entry.function is binding.function)
         self._cross_check(outcomes)
         return self.memory[binding.key.NAME].status

@@ -98,6 +98,16 @@ class Registry:
         for binding in bindings:
             self._bind(binding)
 
+    def bind_on_demand(self, *functions: ProfilerFunction) -> None:
+        """Bind functions whose keys are computed only where something needs them."""
+        for function in functions:
+            self.bind(function, on_demand=True)
+
+    def bind_defaults(self, functions: Iterable[ProfilerFunction], leave_out: Container[str]) -> None:
+        """Bind the functions that plugins offer to all their keys but those left out."""
+        for function in functions:
+            self.bind(function, on_demand=function.ON_DEMAND, leave_out=leave_out)
+
     def replace_function(self, old: ProfilerFunction, new: ProfilerFunction) -> None:
         """Put ``new`` in the place of ``old`` for the keys it holds, and bind it to the keys that are new."""
         replaced = {name: binding for name, binding in self._bindings.items() if binding.function is old}

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..process.cached import cached_property
 from ..process.contents import list_contents
 from ..trace.records import ModelTrace
 from .function import ProfilerFunction
@@ -56,7 +55,7 @@ class Resolved:
     values: Mapping[str, Any]
     statuses: Mapping[str, StatusKey]
 
-    @cached_property
+    @property
     def sources(self) -> dict[str, Any]:
         """What a remembered value is compared by: the status itself where an argument comes from one."""
         return {name: self.statuses.get(name, value) for name, value in self.values.items()}
@@ -73,7 +72,7 @@ class Resolved:
         }
         return list_contents((changeable, getattr(function, "__dict__", None)))
 
-    @cached_property
+    @property
     def trace(self) -> ModelTrace | None:
         """The trace among the arguments, of several the one by that name; None where there is none."""
         traces = {name: value for name, value in self.values.items() if isinstance(value, ModelTrace)}

@@ -41,19 +41,17 @@ def load_model(spec: str, trust: bool = False) -> Any:
     try:
         with path_restored(), contained(offer.plugin, f"model loader {offer.item.name!r}"):
             return offer.item.load(spec, trust=trust) if _takes_trust(offer.item.load) else offer.item.load(spec)
-    except PluginFailedError as error:
-        raise ModelFailedError(str(error)) from error.__cause__
-    except ModelFailedError as error:
-        missing = _framework_missing(error.__cause__)
-        if missing is not None:
-            raise missing from error.__cause__
-        raise
-    except (ProfilerKitError, MemoryError):  # the loader has said what is wrong and what to do
+    except MemoryError:
         raise
     except Exception as error:
-        missing = _framework_missing(error)
+        cause = error.__cause__ if isinstance(error, (ModelFailedError, PluginFailedError)) else error
+        missing = _framework_missing(cause)
         if missing is not None:
-            raise missing from error
+            raise missing from cause
+        if isinstance(error, PluginFailedError):
+            raise ModelFailedError(str(error)) from cause
+        if isinstance(error, ProfilerKitError):  # the loader has said what is wrong and what to do
+            raise
         raise ModelFailedError(
             f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {type(error).__name__} for {spec!r}: "
             f"{error}; {offer.plugin.workaround}"
