@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from .errors import InputError
-from .inputs import ModelInputs, TensorSpec
-from .inputs import _dtype_name as dtype_name
+from .inputs import ModelInputs, TensorSpec, dtype_name, write_shapes
 
 __all__ = ["DeclaredInput", "make_inputs"]
 
@@ -95,18 +94,12 @@ def _sizes(leaf: DeclaredInput, declared: ModelInputs) -> tuple[Any, ...]:
 
 def _suggest_shape(declared: ModelInputs) -> str:
     """Return the ``input_shape=`` for these inputs, with an example size for each open dimension."""
-    named = {name: _sample(leaf) for name, leaf in declared.kwargs.items()}
-    if named:
-        return "{" + ", ".join(f"{name!r}: {shape}" for name, shape in named.items()) + "}"
-    shapes = list(map(_sample, _tensors(declared)))
-    return shapes[0] if len(shapes) == 1 else f"[{', '.join(shapes)}]"
+    if declared.kwargs:
+        return write_shapes((), {name: _make_example(leaf) for name, leaf in declared.kwargs.items()})
+    return write_shapes([_make_example(leaf) for leaf in declared.leaves() if isinstance(leaf, DeclaredInput)], {})
 
 
-def _tensors(declared: ModelInputs) -> Iterator[DeclaredInput]:
-    return (leaf for leaf in declared.leaves() if isinstance(leaf, DeclaredInput))
-
-
-def _sample(leaf: Any) -> str:
-    sizes = leaf.shape[1:] if isinstance(leaf, DeclaredInput) and leaf.shape else ()
-    shape = repr(tuple(size or _ANY_SIZE for size in sizes))
-    return shape if getattr(leaf, "dtype", "float32") == "float32" else f"({shape}, {leaf.dtype!r})"
+def _make_example(leaf: Any) -> TensorSpec:
+    if not isinstance(leaf, DeclaredInput):
+        return TensorSpec(())
+    return TensorSpec(tuple(size or _ANY_SIZE for size in (leaf.shape or ())[1:]), leaf.dtype)

@@ -32,8 +32,10 @@ __all__ = [
     "ModelInputs",
     "NoInputs",
     "TensorSpec",
+    "dtype_name",
     "parse_input_shape",
     "wrap_splits",
+    "write_shapes",
 ]
 
 #: Entries of a mapping batch that are targets, not inputs of the model.
@@ -181,6 +183,21 @@ def parse_input_shape(value: Any) -> tuple[tuple[TensorSpec, ...], dict[str, Ten
     return (_spec(value),), {}
 
 
+def write_shapes(positional: Sequence[TensorSpec], named: Mapping[str, TensorSpec]) -> str:
+    """Return specs as text that can be given as ``input_shape``; positional ones, or named ones.
+
+    >>> write_shapes([TensorSpec((3, 8)), TensorSpec((128,), "int64")], {})
+    "[(3, 8), ((128,), 'int64')]"
+    """
+
+    def write(spec: TensorSpec) -> str:
+        return repr(spec.shape) if spec.dtype == "float32" else f"({spec.shape!r}, {spec.dtype!r})"
+
+    if named:
+        return "{" + ", ".join(f"{name!r}: {write(spec)}" for name, spec in named.items()) + "}"
+    return write(positional[0]) if len(positional) == 1 else f"[{', '.join(map(write, positional))}]"
+
+
 def _is_shape(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str) and all(_is_size(size) for size in value)
 
@@ -201,7 +218,7 @@ def _sizes(shape: Sequence[Any]) -> tuple[int, ...]:
     return tuple(map(operator.index, shape))
 
 
-def _dtype_name(dtype: Any) -> str:
+def dtype_name(dtype: Any) -> str:
     """Return the name of a dtype of TensorFlow, numpy (also of a scalar class) or torch (``torch.int64``)."""
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
     return str(name or dtype).rpartition(".")[2]
@@ -211,7 +228,7 @@ def _spec(value: Any) -> TensorSpec:
     if isinstance(value, TensorSpec):
         return value
     if _is_shape_and_dtype(value):
-        return TensorSpec(_sizes(value[0]), _dtype_name(value[1]))
+        return TensorSpec(_sizes(value[0]), dtype_name(value[1]))
     if _is_shape(value):
         return TensorSpec(_sizes(value))
     raise ArgumentError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..backend import Backend
 from ..errors import ArgumentError, InputError, ModelFailedError
-from ..inputs import ModelInputs, TensorSpec
+from ..inputs import ModelInputs, TensorSpec, write_shapes
 from ..protocols import fit_inputs
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _proposals(source: InputSource) -> Iterator[tuple[str, _Shapes, int]]:
         split = _without_batch(source.shapes)
         if split is not None:
             yield (
-                f"input_shape={_write_shapes(source.shapes)} begins with the batch, and is to be that of one sample",
+                f"input_shape={write_shapes(*source.shapes)} begins with the batch, and is to be that of one sample",
                 *split,
             )
         return
@@ -112,19 +112,7 @@ def _call(shapes: _Shapes, batch_size: int) -> str:
     options = [f"--input-shape {_option(spec)}" for spec in positional]
     options += [f"--input-shape {name}={_option(spec)}" for name, spec in named.items()]
     beside, option = ("", "") if batch_size == 1 else (f", batch_size={batch_size}", f" --batch-size {batch_size}")
-    return f"input_shape={_write_shapes(shapes)}{beside} (on the command line {' '.join(options)}{option})"
-
-
-def _write_shapes(shapes: _Shapes) -> str:
-    """Return shapes as they are given to `profile`."""
-    positional, named = shapes
-    if named:
-        return "{" + ", ".join(f"{name!r}: {_one(spec)}" for name, spec in named.items()) + "}"
-    return _one(positional[0]) if len(positional) == 1 else f"[{', '.join(map(_one, positional))}]"
-
-
-def _one(spec: TensorSpec) -> str:
-    return repr(spec.shape) if spec.dtype == "float32" else f"({spec.shape!r}, {spec.dtype!r})"
+    return f"input_shape={write_shapes(*shapes)}{beside} (on the command line {' '.join(options)}{option})"
 
 
 def _option(spec: TensorSpec) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 
 from ..backend import Backend, Device
 from ..errors import InputError
-from ..inputs import DataLoader, ForwardPass, ModelInputs, TensorSpec
-from ..inputs import _dtype_name as dtype_name
+from ..inputs import DataLoader, ForwardPass, ModelInputs, TensorSpec, dtype_name
 from ..protocols import FitsInputs, NoticesTraining, OpensModels
 from .architectures import ARCHITECTURES
 from .subject import BackendSubject, catch_error, expect, expect_equal
