@@ -1,4 +1,4 @@
-"""What plugins offer by name and load when it is used: commands, figures, renderers, engines."""
+"""What plugins offer by name: backends, loaders, commands, figures, renderers, engines."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ from ..error_text import shown
 from ..errors import NotOfferedError
 from ..process.containment import contained, plugin_error_text
 from ..process.randomness import keep_random_state
-from .manager import Offer
+from .manager import Offer, manager, offers
+from .sources import require_unique
 
-__all__ = ["load_offer"]
+__all__ = ["list_named", "load_offer"]
+
+
+def list_named(what: str, hook: str, kind: type) -> list[Offer[Any]]:
+    """Return what plugins offer through a hook, which are asked once; ``what`` it is stands in errors.
+
+    Raises `RegistrationConflictError` for two offers of the same name.
+    """
+    return manager().answer_once(hook, lambda: require_unique(what, offers(hook, kind)))
 
 
 def load_offer(

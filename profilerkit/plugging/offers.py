@@ -36,6 +36,7 @@ from .manager import (
     only_own_plugins,
     own_plugins_only,
 )
+from .named import list_named
 from .offered_formulas import equip, forget_formulas, op_costs
 from .sources import ask_plugin, conflict, require_unique, tolerate, warn
 
@@ -72,9 +73,7 @@ __all__ = [
 
 def list_backends() -> list[Offer[BackendInfo]]:
     """Return the backends of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    return manager().answer_once(
-        "backends", lambda: require_unique("backend", offers("profilerkit_backends", BackendInfo))
-    )
+    return list_named("backend", "profilerkit_backends", BackendInfo)
 
 
 def offered_capabilities() -> tuple[Capability, ...]:
@@ -84,17 +83,13 @@ def offered_capabilities() -> tuple[Capability, ...]:
 
 def list_renderers() -> list[Offer[RendererInfo]]:
     """Return the text renderers of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    offered = manager().answer_once(
-        "renderers", lambda: require_unique("renderer", offers("profilerkit_renderers", RendererInfo))
-    )
+    offered = list_named("renderer", "profilerkit_renderers", RendererInfo)
     return [offer for offer in offered if offer.item.is_text]
 
 
 def list_loaders() -> list[Offer[LoaderInfo]]:
     """Return the model loaders of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    return manager().answer_once(
-        "loaders", lambda: require_unique("model loader", offers("profilerkit_model_loaders", LoaderInfo))
-    )
+    return list_named("model loader", "profilerkit_model_loaders", LoaderInfo)
 
 
 def list_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusKey]]]:
