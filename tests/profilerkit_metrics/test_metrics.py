@@ -195,7 +195,8 @@ def test_a_table_that_nobody_reads_is_not_drawn(
         return "drawn"
 
     monkeypatch.setattr("profilerkit_metrics.layerwise.layer_text", draw)
-    values = make_profiler(model, ComputeLayerwiseSummary()).compute_network_status()
-    assert (len(drawn), "layerwise_summary" in values) == (0, True)
-    assert [values["layerwise_summary"] for _ in range(2)] == ["drawn", "drawn"]
+    profiler = make_profiler(model, ComputeLayerwiseSummary())
+    profiler.compute(["layerwise_summary", "layerwise_data"])
+    assert (len(drawn), profiler.status_get("layerwise_data") is None) == (0, False)
+    assert profiler.status_get("layerwise_summary") == profiler.status_to_dict()["layerwise_summary"] == "drawn"
     assert len(drawn) == 1
