@@ -17,10 +17,7 @@ from torch import nn
 
 from ..compat import call_hooks, is_any_autocast_enabled
 
-__all__ = ["FUSED_LAYERS", "find_fused_bytes"]
-
-#: The layers that torch may run as one kernel; no layer of a derived class.
-FUSED_LAYERS = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
+__all__ = ["find_fused_bytes", "may_be_fused"]
 
 #: The dtypes that attention of one kernel has on an accelerator; the width of a head is a multiple of 8.
 _FUSED_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -68,6 +65,12 @@ class _Attention:
         return max(ends)
 
 
+def may_be_fused(module: nn.Module) -> bool:
+    """Return whether a module has the code of a layer that torch may run as one kernel, its class or one derived."""
+    kind: Any = type(module)
+    return getattr(kind, "forward", None) in (nn.MultiheadAttention.forward, nn.TransformerEncoderLayer.forward)
+
+
 def find_fused_bytes(
     module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], device: torch.device
 ) -> int | None:
@@ -77,9 +80,9 @@ def find_fused_bytes(
     """
     if device.type not in ("cpu", "cuda", "meta") or is_any_autocast_enabled():
         return None
-    if type(module) is nn.MultiheadAttention:
+    if isinstance(module, nn.MultiheadAttention):
         return _find_attention_bytes(module, args, kwargs, device)
-    if type(module) is nn.TransformerEncoderLayer:
+    if isinstance(module, nn.TransformerEncoderLayer):
         return _find_encoder_bytes(module, args, kwargs, device)
     return None
 
@@ -109,7 +112,7 @@ def _find_encoder_bytes(
     named = {**dict(zip(_ENCODER_ARGUMENTS, args, strict=False)), **kwargs}
     source, masks = named["src"], (named.get("src_mask"), named.get("src_key_padding_mask"))
     attention = module.self_attn
-    if type(attention) is not nn.MultiheadAttention or not _is_fast(attention) or not _is_batch(attention, source):
+    if not isinstance(attention, nn.MultiheadAttention) or not _is_fast(attention) or not _is_batch(attention, source):
         return None
     if module.training or not module.activation_relu_or_gelu or module.norm1.eps != module.norm2.eps:
         return None

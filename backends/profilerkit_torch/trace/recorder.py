@@ -26,7 +26,7 @@ from ..costs import Kind, classify, module_cost, require_plain
 from ..model.weights import size_of
 from ..untouched.write_guard import WriteGuard
 from .attention_masks import macs_under_mask
-from .fused_layers import FUSED_LAYERS, find_fused_bytes
+from .fused_layers import find_fused_bytes, may_be_fused
 from .grad_modes import AutocastError, GradientsError, PassError
 from .higher_order import run_higher_order
 from .kept_casts import KeptCasts
@@ -376,7 +376,7 @@ class Recorder(compat.TorchDispatchMode):
             self.refuse(AutocastError)
         if self._trials is not None:
             self._trials.begins(module)
-        if self.fuses_on is not None and type(module) in FUSED_LAYERS:
+        if self.fuses_on is not None and may_be_fused(module):
             self._fused.append((len(self.live_bytes), self.live.total))
         if self._find_formula(module) is not None:
             self._covered += 1
@@ -400,7 +400,7 @@ class Recorder(compat.TorchDispatchMode):
         return self._formulas[kind]
 
     def _layer_ends(self, module: nn.Module, call: LayerCall, arguments: Any, output: Any) -> None:
-        if self.fuses_on is not None and type(module) in FUSED_LAYERS:
+        if self.fuses_on is not None and may_be_fused(module):
             self._fuse(module, arguments, *self._fused.pop())
         if self._trials is not None:
             for index in self._trials.ends(module, call, arguments is not None):

@@ -47,6 +47,16 @@ class Encoder(nn.Module):
         return self.layer(self.layer(x, mask, padding), mask, padding)
 
 
+class Derived(nn.MultiheadAttention):
+    """A class of the user's that runs torch's code."""
+
+
+def derived_attention() -> Attention:
+    model = Attention()
+    model.layer = Derived(WIDTH, HEADS, batch_first=True)
+    return model
+
+
 def with_hook(model: Encoder) -> Encoder:
     model.layer.linear1.register_forward_hook(lambda module, args, output: None)
     return model
@@ -63,6 +73,7 @@ FAST: dict[str, Callable[[], nn.Module]] = {
     "attention with padding": lambda: Attention(padding=True),
     "attention with a mask": lambda: Attention(mask=True),
     "attention with both, and weights": lambda: Attention(weights=True, mask=True, padding=True),
+    "attention of a derived class": derived_attention,
     "encoder": Encoder,
     "encoder with padding": lambda: Encoder(padding=True),
     "encoder with a mask": lambda: Encoder(mask=True),
