@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
-from .arguments.checks import FLAG, Check, at_least, instance, is_named, text
-from .error_text import shown
+from .arguments.checks import FLAG, Check, at_least, instance, is_named, text, texts
 from .errors import ArgumentError, NotOfferedError
 from .inputs import DataLoader, ForwardPass, ModelInputs, TensorSpec
 from .times.run import Run
@@ -300,21 +299,10 @@ class BackendInfo:
     tested: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        number = self.api_version
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise ArgumentError(
-                f"api_version={shown(number)}: give the version of the interface that the {self.name} backend is "
-                f"written for as a number, such as {API_VERSION}"
-            )
-        frameworks: Any = self.frameworks
-        if isinstance(frameworks, str) or not all(isinstance(name, str) and name for name in frameworks):
-            raise ArgumentError(
-                f"frameworks={shown(frameworks)}: give the packages, modules or classes of the {self.name} backend as "
-                "a tuple of texts, such as ('torch',)"
-            )
-        suffixes: Any = self.suffixes
-        if isinstance(suffixes, str) or not all(isinstance(suffix, str) and suffix[:1] == "." for suffix in suffixes):
-            raise ArgumentError(
-                f"suffixes={shown(suffixes)}: give the suffixes of the files that the {self.name} backend opens as a "
-                "tuple of texts, such as ('.onnx',)"
-            )
+        which = f"the {self.name} backend"
+        version = f"the version of the interface that {which} is written for as a number, such as {API_VERSION}"
+        packages = f"the packages, modules or classes of {which} as a tuple of texts, such as ('torch',)"
+        suffixes = f"the suffixes of the files that {which} opens as a tuple of texts, such as ('.onnx',)"
+        at_least(1, version)("api_version", self.api_version)
+        texts(packages)("frameworks", self.frameworks)
+        texts(suffixes, ".")("suffixes", self.suffixes)

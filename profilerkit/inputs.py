@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .arguments.checks import FLAG, MOST, Check, to_call
+from .arguments.checks import FLAG, MOST, Check, instance, to_call
 from .arguments.structures import map_leaves, require_shallow
 from .error_text import shown
 from .errors import ArgumentError, InputError
@@ -355,6 +355,10 @@ class ForwardPass:
         return {key: batch[key] for key in (names or batch) if names or key not in TARGET_KEYS}
 
 
+_PASS = instance(ForwardPass, "a ForwardPass").or_none()
+_PASSES = instance((ForwardPass, Mapping), "a ForwardPass, or one by split").or_none()
+
+
 class DataLoader:
     """A thin wrapper around an iterable of batches, from which a profiler can read inputs.
 
@@ -368,10 +372,8 @@ class DataLoader:
             )
         if not isinstance(native, Iterable) and not hasattr(native, "__getitem__"):
             raise ArgumentError(f"native={shown(native)}: a data split must be an iterable of batches")
-        if not (forward_pass is None or isinstance(forward_pass, ForwardPass)):
-            raise ArgumentError(f"forward_pass={shown(forward_pass)}: give a ForwardPass")
         self.native_dl = native
-        self.forward_pass = forward_pass or ForwardPass(model_input_pattern=(0, "_"))
+        self.forward_pass = _PASS("forward_pass", forward_pass) or ForwardPass(model_input_pattern=(0, "_"))
         self._description: str | None = None
 
     def __iter__(self) -> Iterator[Any]:
@@ -424,8 +426,7 @@ def wrap_splits(
 ) -> dict[str, DataLoader]:
     """Return the native loaders wrapped, by name; ``forward_pass`` is one for all splits, or a mapping by split."""
     data_splits = SPLITS("data_splits", data_splits)
-    if not (forward_pass is None or isinstance(forward_pass, (ForwardPass, Mapping))):
-        raise ArgumentError(f"forward_pass={shown(forward_pass)}: give a ForwardPass, or one by split")
+    forward_pass = _PASSES("forward_pass", forward_pass)
     misspelt = [name for name in forward_pass if name not in data_splits] if isinstance(forward_pass, Mapping) else []
     if misspelt:
         raise InputError(f"forward_pass names the splits {misspelt!r}; the data splits are: {', '.join(data_splits)}")

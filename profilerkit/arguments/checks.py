@@ -40,6 +40,7 @@ __all__ = [
     "read_logging_level",
     "several",
     "text",
+    "texts",
     "to_call",
 ]
 
@@ -153,6 +154,17 @@ def _read_text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError
     return value
+
+
+def texts(expected: str, start: str = "") -> Check:
+    """Return the check of several texts that are not empty and begin with ``start``."""
+
+    def read(value: Any) -> Any:
+        if not all(_read_text(item).startswith(start) for item in several(value)):
+            raise ValueError
+        return value
+
+    return Check(expected, read)
 
 
 #: What a report calls a model.
