@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from .arguments.checks import FLAG, MODEL_NAME, Check, instance, mapping, read_logging_level
+from .arguments.checks import FLAG, LEVEL, MODEL_NAME, instance, mapping
 from .arguments.names import status_names
 from .backend import Backend
 from .inputs import DataLoader, ForwardPass, wrap_splits
@@ -38,14 +38,6 @@ __all__ = ["Profiler", "compare_profilers", "make_profiler"]
 #: What is registered with every profiler, and not worth a word in its representation.
 _UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
 P = TypeVar("P", bound="Profiler")
-
-
-def _read_level(value: Any) -> Any:
-    read_logging_level(value)
-    return value
-
-
-_LEVEL = Check("a level of logging, such as 'info'", _read_level, optional=True)
 
 
 class Profiler:
@@ -203,7 +195,8 @@ class Profiler:
         is raised, and a partial or unavailable value raises `IncompleteStatusError`. With a ``print_mode`` ("debug",
         "info", ...) the result is logged by the logger ``profilerkit`` at that level.
         """
-        print_mode, short_print = _LEVEL("print_mode", print_mode), FLAG("short_print", short_print)
+        LEVEL.or_none()("print_mode", print_mode)
+        FLAG("short_print", short_print)
         self.compute(self.status_keys(), recompute=recompute, strict=strict, **arguments)
         if print_mode:
             self.display_status(print_mode=print_mode, short_print=short_print)
@@ -336,20 +329,21 @@ class Profiler:
 
         The models take turns while they are timed. A metric that only one of them has is printed too.
         """
-        print_mode, short_print = _LEVEL("print_mode", print_mode), FLAG("short_print", short_print)
+        level, short_print = LEVEL.or_none()("print_mode", print_mode), FLAG("short_print", short_print)
         pair = [_OTHER("other", other), self]
         comparison = compare_profilers(pair, None, arguments, recompute=FLAG("recompute", recompute), strict=strict)
-        if print_mode:
-            log(comparison, print_mode, short_print)
+        if level is not None:
+            log(comparison, level, short_print)
         return comparison
 
     def display_status(self, other: Profiler | None = None, print_mode: str = "info", short_print: bool = True) -> None:
         """Print the computed values, beside those of the reference ``other``; ``short_print=False`` adds layers."""
         from .results.comparison import Comparison
 
+        level = LEVEL("print_mode", print_mode)
         reference = None if other is None else _OTHER("other", other)._report()
         result = self._report() if reference is None else Comparison(reference, (self._report(),))
-        log(result, print_mode, FLAG("short_print", short_print))
+        log(result, level, FLAG("short_print", short_print))
 
     def layer_times(self, model: Any = None) -> LayerTimer:
         """Return a context manager that times the layers of the model, or of another model, while its block runs.

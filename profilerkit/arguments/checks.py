@@ -22,6 +22,7 @@ __all__ = [
     "COLUMNS",
     "DEPTH",
     "FLAG",
+    "LEVEL",
     "MODEL_NAME",
     "MOST",
     "NAMES",
@@ -37,7 +38,6 @@ __all__ = [
     "mapping",
     "one_number",
     "positive",
-    "read_logging_level",
     "several",
     "text",
     "texts",
@@ -213,16 +213,17 @@ def _read_path(value: Any) -> Any:
 PATH = Check("the path of a file", _read_path)
 
 
-def read_logging_level(print_mode: str) -> int:
-    """Return the logging level that ``print_mode`` names; raises `ArgumentError` if it names none."""
-    import logging
+def _read_level(value: Any) -> int:
+    import logging  # slow to import
 
-    level = logging.getLevelName(print_mode.upper()) if isinstance(print_mode, str) else None
+    level = logging.getLevelName(value.upper()) if isinstance(value, str) else None
     if not isinstance(level, int):
-        raise ArgumentError(
-            f"print_mode={shown(print_mode)} is no logging level; use 'debug', 'info', 'warning' or 'error'"
-        )
+        raise ValueError
     return level
+
+
+#: A level of logging; it is read as its number.
+LEVEL = Check("a level of logging: 'debug', 'info', 'warning' or 'error'", _read_level)
 
 
 # Several values -------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ..arguments.checks import read_logging_level
 from ..plugging.renderers import render
 from ..process.clean_output import wants_color
 
@@ -16,14 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["log"]
 
 
-def log(shown: Report | Comparison, print_mode: str, short_print: bool) -> None:
-    """Log a report as a table at the level ``print_mode``.
+def log(shown: Report | Comparison, level: int, short_print: bool) -> None:
+    """Log a report as a table at a level of logging.
 
     Where the program configured no logging, the table goes to standard output at any level, because it was requested.
     """
     import logging  # slow to import, and needed only where something is shown
 
-    level = read_logging_level(print_mode)
     logger = logging.getLogger("profilerkit")
     if logger.hasHandlers():
         logger.log(level, "\n%s", shown.to_text(details=not short_print))

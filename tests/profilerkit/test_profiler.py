@@ -255,9 +255,9 @@ def test_print_mode_sends_the_table_to_the_logger(
     assert "Layers" not in short
     assert "Layers" in long
     assert "Enhancement" in both
-    with pytest.raises(ValueError, match="print_mode='loud' is no logging level"):
+    with pytest.raises(ValueError, match="print_mode='loud': give a level of logging: 'debug'"):
         profiler.display_status(print_mode="loud")
-    with pytest.raises(ValueError, match="print_mode=3 is no"):
+    with pytest.raises(ValueError, match="print_mode=3: give a level"):
         profiler.display_status(print_mode=3)  # type: ignore[arg-type]
 
 
