@@ -43,7 +43,9 @@ _NAMED = 4
 _STACK = re.compile(r"most recent call first\):\n((?:  File .*\n?)+)")
 _FRAME = re.compile(r'  File "(?P<file>[^"\n]*)", line (?P<line>\d+) in (?P<name>\S+)')
 _NOT_THE_MODEL = re.compile(r"[\\/](profilerkit[\\/]|profilerkit_\w+[\\/]|site-packages[\\/]|lib[\\/]python3)")
-_OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocat|out of memory|cannot create.*map|OOM", re.IGNORECASE)
+_OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocat|out of memory|cannot create.*map|\bOOM\b", re.IGNORECASE)
+#: Lines of a stack, which hold names of files and code: ``modeling_bloom.py``, ``allocator.py``.
+_STACK_LINE = re.compile(r"\s+File |    |Extension modules: ")
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ def find_code(fate: Fate) -> FailureCode:
 
 def _ran_out_of_memory(fate: Fate) -> bool:
     """Return whether a process that ended by itself says on its standard error that it was refused memory."""
-    return fate.limits.memory is not None and _OUT_OF_MEMORY.search(fate.stderr[-4000:]) is not None
+    lines = [line for line in fate.stderr[-4000:].splitlines() if not _STACK_LINE.match(line)]
+    return fate.limits.memory is not None and any(map(_OUT_OF_MEMORY.search, lines))
 
 
 def _work(fate: Fate) -> str:

@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 from profilerkit import (
     ArgumentWarning,
     Completeness,
+    FailureCode,
     IncompleteStatusError,
     InputError,
     ModelFailedError,
@@ -36,7 +37,7 @@ from profilerkit.isolation.conducting import Conductor
 from profilerkit.isolation.job import NEVER_FORKED, is_builder, require_started
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.messages import Progress
-from profilerkit.isolation.reasons import Fate, write_reason
+from profilerkit.isolation.reasons import Fate, find_code, write_reason
 from profilerkit.isolation.starting import require_forkable, require_possible
 from profilerkit.isolation.supervisor import Ending
 
@@ -303,6 +304,20 @@ REASONS = {
     ),
     "the process ended while starting": Fate(Ending(), LIMITS),
 }
+
+
+def test_names_of_files_and_code_in_a_stack_are_no_sign_of_memory() -> None:
+    """Files are called ``modeling_bloom.py`` and folders ``rooms``; what the process says itself is a sign."""
+    stack = (
+        "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n"
+        '  File "/home/OOM/rooms/allocator.py", line 3 in allocate\n'
+        '  File "/home/models/modeling_bloom.py", line 9 in forward\n\n'
+        "Extension modules: zoom.allocator (total: 1)\n"
+    )
+    assert find_code(Fate(Ending(signal=11), LIMITS, stderr=stack)) is FailureCode.SIGNAL
+    assert "out of memory" not in write_reason(Fate(Ending(signal=11), LIMITS, stderr=stack))
+    for said in ("std::bad_alloc\n", "OpenBLAS: OOM\n", "failed to allocate 8 bytes\n"):
+        assert find_code(Fate(Ending(signal=6), LIMITS, stderr=said + stack)) is FailureCode.MEMORY
 
 
 @pytest.mark.parametrize("reason", REASONS)
