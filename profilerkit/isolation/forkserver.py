@@ -16,7 +16,7 @@ from ..errors import InputError
 from . import processes
 from .channel import Channel, ChannelError
 from .limits import Limits
-from .starting import redirect, require_forkable, run_forked
+from .starting import redirect, require_forkable
 from .supervisor import supervise
 
 __all__ = ["main"]
@@ -107,12 +107,6 @@ def _begin(end: socket.socket, request: dict[str, Any], descriptors: list[int]) 
         control, channel, job, output, errors = descriptors
         redirect(output, errors)
         limits = Limits(**request["limits"])
-        supervise(
-            socket.socket(fileno=control),
-            limits,
-            request["parent"],
-            lambda: run_forked(socket.socket(fileno=channel), job),
-            [channel, job],
-        )
+        supervise(socket.socket(fileno=control), socket.socket(fileno=channel), job, limits, request["parent"])
     finally:
         os._exit(70)

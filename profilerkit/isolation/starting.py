@@ -247,22 +247,9 @@ def _become_supervisor(child_ends: _Ends, marker: str, limits: Limits, parent: i
         os.setsid()
         os.environ[processes.MARKER] = marker
         redirect(*child_ends.outputs)
-        supervise(
-            child_ends.control,
-            limits,
-            parent,
-            lambda: run_forked(child_ends.channel, job),
-            [child_ends.channel.fileno()],
-        )
+        supervise(child_ends.control, child_ends.channel, job, limits, parent)
     finally:
         os._exit(70)
-
-
-def run_forked(channel: socket.socket, job: Job | int) -> None:
-    """Run a job in the process of the model."""
-    from .child import run_job
-
-    run_job(channel, job)
 
 
 def redirect(output: int, errors: int) -> None:

@@ -20,11 +20,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from . import processes
 from .channel import Channel, ChannelError
 from .limits import Limits
+
+if TYPE_CHECKING:
+    from .job import Job
 
 __all__ = ["Ending", "Supervisor", "main", "supervise"]
 
@@ -58,22 +61,21 @@ def main() -> NoReturn:
     """Run as a program; its arguments are inherited descriptors, the caller's process number, and the limits."""
     control, channel, job, parent = map(int, sys.argv[1:5])
     limits = Limits(**json.loads(sys.argv[5]))
+    supervise(socket.socket(fileno=control), socket.socket(fileno=channel), job, limits, parent)
+
+
+def supervise(control: socket.socket, channel: socket.socket, job: Job | int, limits: Limits, parent: int) -> NoReturn:
+    """Start the process of a model with limits, wait until it ends, report how, and end this process.
+
+    The model's process gets the channel, and the job or the descriptor that it is read from.
+    """
 
     def child() -> None:
         from .child import run_job
 
-        run_job(socket.socket(fileno=channel), job)
+        run_job(channel, job)
 
-    supervise(socket.socket(fileno=control), limits, parent, child, [channel, job])
-
-
-def supervise(
-    control: socket.socket, limits: Limits, parent: int, child: Callable[[], None], for_child: list[int]
-) -> NoReturn:
-    """Start a child with limits, wait until it ends, report how it ended, and end this process: it never returns.
-
-    ``for_child`` are descriptors that only the child may have.
-    """
+    for_child = [channel.fileno(), *([job] if isinstance(job, int) else [])]
     try:
         gc.disable()  # what a forked process holds is not its own to finish
         Supervisor(control, limits, parent).run(child, for_child)

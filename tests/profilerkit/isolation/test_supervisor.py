@@ -199,7 +199,7 @@ def test_a_supervisor_that_breaks_says_so(
     monkeypatch.setattr("gc.disable", lambda: None)
     mine, theirs = socket.socketpair()
     with mine, theirs, pytest.raises(Left):
-        supervisor.supervise(mine, Limits(), 1, lambda: None, [])
+        supervisor.supervise(mine, mine, 0, Limits(), 1)
     assert capsys.readouterr().err == (
         "profilerkit: the supervisor of an isolated model raised OSError('no more processes')\n"
     )
@@ -209,12 +209,14 @@ def test_the_program_reads_its_arguments(monkeypatch: pytest.MonkeyPatch) -> Non
     seen: list[Any] = []
     monkeypatch.setattr(supervisor, "supervise", lambda *arguments: seen.extend(arguments))
     mine, theirs = socket.socketpair()
+    numbers = [mine.detach(), theirs.detach()]
     limits = {"timeout": 1.0, "memory": None, "max_threads": 5}
-    monkeypatch.setattr(sys, "argv", ["-c", str(mine.detach()), "50", "51", "52", json.dumps(limits)])
+    monkeypatch.setattr(sys, "argv", ["-c", *map(str, numbers), "51", "52", json.dumps(limits)])
     supervisor.main()
-    assert (seen[1], seen[2], seen[4]) == (Limits(**limits), 52, [50, 51])
-    seen[0].close()
-    theirs.close()
+    assert [end.fileno() for end in seen[:2]] == numbers
+    assert seen[2:] == [51, Limits(**limits), 52]
+    for end in seen[:2]:
+        end.close()
 
 
 # The fork server ------------------------------------------------------------------------------------------------------
@@ -299,16 +301,18 @@ def test_a_copy_of_the_server_begins_where_it_is_told(
     mine, theirs = socket.socketpair()
     request = {"environ": {"ONLY": "1"}, "dir": str(tmp_path), "limits": {"timeout": 1.0}, "parent": 99}
     with mine, theirs:
-        control = os.dup(theirs.fileno())
+        control, channel = os.dup(theirs.fileno()), os.dup(theirs.fileno())
         try:
             with pytest.raises(Left):
-                forkserver._begin(mine, request, [control, 101, 102, 103, 104])
+                forkserver._begin(mine, request, [control, channel, 102, 103, 104])
             assert (dict(os.environ), Path.cwd()) == ({"ONLY": "1"}, tmp_path)
         finally:
             os.environ.clear()
             os.environ.update(environment)
-    assert (seen[0], seen[2], seen[3], seen[5]) == ((103, 104), Limits(timeout=1.0), 99, [101, 102])
-    seen[1].close()
+    assert (seen[0], seen[3:]) == ((103, 104), [102, Limits(timeout=1.0), 99])
+    assert [end.fileno() for end in seen[1:3]] == [control, channel]
+    for end in seen[1:3]:
+        end.close()
 
 
 def test_a_hopeless_server_is_an_error_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
