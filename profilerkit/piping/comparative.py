@@ -48,11 +48,8 @@ class Comparative(Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> Comparative | None:
-        if isinstance(value, str):
-            for member in cls:
-                if value.strip().lower() in (member.value, "recip" if member is cls.RECIPROCAL else member.value):
-                    return member
-        return None
+        name = value.strip().lower() if isinstance(value, str) else ""
+        return cls.RECIPROCAL if name == "recip" else next((member for member in cls if member.value == name), None)
 
     @classmethod
     def parse(cls, value: Comparative | str) -> Comparative:
