@@ -188,7 +188,7 @@ def find_backend(model: Any) -> Backend:
         suffix = Path(os.fspath(model)).suffix
         for offer in offered:
             if suffix in offer.item.suffixes:
-                return load(offer.item)
+                return load(offer.item, offer.plugin)
     for group in _rank_backends(type(model), offered):
         loaded = _load_all([offer for offer in group if _asks(offer, "claims", offer.item.claims, model)])
         accepting = [(offer, backend) for offer, backend in loaded if _asks(offer, "accepts", backend.accepts, model)]
