@@ -26,6 +26,7 @@ TRAINED = 3
 TORCHS_OWN = {
     9735: "torch 2.13: the gradient of GroupNorm's weights alone, of an input in channels_last, ends the process",
     9800: "torch 2.13: `_int_mm` of so few rows returns what was in memory",
+    312117: "torch 2.13: `linalg.eigvals` of a matrix that is not finite ends the process",
 }
 
 

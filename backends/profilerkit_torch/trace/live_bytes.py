@@ -12,10 +12,7 @@ import torch
 from ..compat import storage_address
 from ..model.tensors import storage_key
 
-__all__ = ["UNWRITTEN", "LiveBytes"]
-
-#: The suspicion of memory that was made empty, and that no operator has written to.
-UNWRITTEN = object()
+__all__ = ["LiveBytes"]
 
 
 class LiveBytes:
@@ -126,5 +123,5 @@ class _Watched(weakref.ref[Any]):
     seen: int
     counted: int
     part: str
-    #: Why its content may be of unknown origin: a copy of its bytes that left torch, `UNWRITTEN`, or None.
+    #: Why its content may be of unknown origin: a `Suspicion` of `origins`, or None.
     suspicion: Any

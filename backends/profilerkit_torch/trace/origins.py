@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from profilerkit.unfinished import is_unfinished, make_unfinished_error
 from .. import compat
 from ..untouched.leftovers import tensors_alive
 from ..untouched.write_guard import written_by
-from .live_bytes import UNWRITTEN, LiveBytes
+from .live_bytes import LiveBytes
 from .replay import FROM_SHAPES, LIFT, depends_on_values, tensors_among, tensors_in
 
 __all__ = ["EMPTY", "Origins"]
@@ -43,6 +45,31 @@ EMPTY = frozenset(
         "new_empty_strided.default",
     )
 )
+
+
+@dataclass
+class Suspicion:
+    """Why the numbers in memory may be of unknown origin: it has left torch, or was made empty."""
+
+    #: The storage that has left torch, as a weak reference. A tensor without values has its numbers in another's.
+    storage: weakref.ref[Any] | None = None
+    #: The bytes that the last operator left there; None where none has written to it.
+    content: torch.Tensor | None = None
+
+    def is_changed(self) -> bool:
+        """Return whether the memory holds what no operator wrote."""
+        storage = self.storage and self.storage()
+        if self.content is None or storage is None:
+            return self.content is None
+        with compat.disable_dispatch_modes(), compat.unseen_by_functions():
+            return not torch.equal(_memory(storage), self.content)
+
+    def renew(self) -> None:
+        """Know what an operator has written there."""
+        storage = self.storage and self.storage()
+        if storage is not None:
+            with compat.disable_dispatch_modes(), compat.unseen_by_functions():
+                self.content = _memory(storage).clone()
 
 
 class Origins:
@@ -68,6 +95,10 @@ class Origins:
         self._has_left = self._has_threads = False
         #: What the system had counted of each other thread before the pass.
         self._threads_before: dict[int, str] | None = {}
+        #: Memory that has left torch.
+        self._left: list[Suspicion] = []
+        #: What of it was written to, or found to be changed, since an operator began.
+        self._rewritten: list[Suspicion] = []
         #: Whether torch itself makes tensors of the sequences in an index.
         self.is_indexing = False
         #: Leaves of the graph that are no weights of the model's, with the gradients that they had.
@@ -103,6 +134,11 @@ class Origins:
         if self._has_odd(args) or (kwargs and self._has_odd(kwargs.values())):
             self._examine(func, args, kwargs or {})
 
+    def renew(self) -> None:
+        """Know what the operator that has run wrote to memory that has left torch."""
+        while self._rewritten:
+            self._rewritten.pop().renew()
+
     def check_results(self, results: Any) -> None:
         """Look at what a pass has made; raises `InputError` for a generator or the like, which has made nothing yet."""
         for later in values_in(results, is_unfinished):
@@ -136,20 +172,30 @@ class Origins:
         """Note memory that nothing has written to."""
         entry = self._live.by_storage.get(_key(tensor))
         if entry is not None:
-            entry.suspicion = UNWRITTEN
+            entry.suspicion = Suspicion()
 
-    def expose(self, tensor: torch.Tensor, *, copied: bool = False) -> None:
-        """Note that a tensor's numbers leave torch, and its memory too unless they are copied."""
+    def expose(self, tensor: torch.Tensor, values: torch.Tensor, *, copied: bool = False) -> None:
+        """Note that a tensor's numbers leave torch, and the memory that they are in too unless they are copied.
+
+        ``values`` is the tensor that has the numbers: itself, unless it is one without values.
+        """
         if not (tensor.is_floating_point() or tensor.is_complex()):
             return
-        is_constant = not self.has_values and _key(tensor) in self._others.by_storage
+        is_constant = not self.has_values and _key(values) in self._others.by_storage
         if tensor.numel() > 1 and not (self._has_left or is_constant):
             self._has_left = True
             if not self.has_values:  # what was there before is no result
                 self._know_all()
         entry = self._live.by_storage.get(_key(tensor))
-        if entry is not None and entry.suspicion is None and not copied:
-            entry.suspicion = _copy(tensor)
+        if entry is None or copied:
+            return
+        with compat.unseen_by_functions():
+            storage = weakref.ref(values.untyped_storage())
+        if entry.suspicion is None:
+            entry.suspicion = Suspicion(storage)
+            entry.suspicion.renew()
+        entry.suspicion.storage = storage
+        self._left = [*(left for left in self._left if left.storage and left.storage()), entry.suspicion]
 
     def _has_odd(self, values: Iterable[Any]) -> bool:
         entries = self._live.by_storage
@@ -179,9 +225,14 @@ class Origins:
             if entry is None:
                 self._meet(tensor, is_lifted=func is LIFT)
             elif entry.suspicion is not None and (id(tensor) in written or _reads(func)):
-                was_changed = _is_changed(tensor, entry.suspicion, is_written=id(tensor) in written)
-                if id(tensor) in written or was_changed:
-                    entry.suspicion = None
+                is_written = id(tensor) in written
+                is_filled = is_written and entry.suspicion.content is None
+                was_changed = tensor.numel() > 0 and not is_filled and entry.suspicion.is_changed()
+                if is_written or was_changed:
+                    if entry.suspicion.storage is None:
+                        entry.suspicion = None
+                    else:
+                        self._rewritten.append(entry.suspicion)
                 if was_changed:
                     self._report()
 
@@ -219,10 +270,10 @@ class Origins:
 
     def _find_owner(self, address: int) -> tuple[bool, bool]:
         """Return whether an address is in the memory of a tensor that has left torch, and whether that has changed."""
-        for entry in list(self._live.by_storage.values()):
-            storage = entry() if isinstance(entry.suspicion, torch.Tensor) else None
+        for left in self._left:
+            storage: Any = left.storage and left.storage()
             if storage is not None and storage.data_ptr() <= address <= storage.data_ptr() + storage.nbytes():
-                return True, _differs(storage, entry.suspicion)
+                return True, left.is_changed()
         return False, False
 
     def _is_foreign_array(self, value: Any) -> bool:
@@ -257,27 +308,7 @@ def _address(tensor: torch.Tensor) -> int:
 
 def _memory(storage: Any) -> torch.Tensor:
     """Return the bytes of a storage, as they are now."""
-    with compat.disable_dispatch_modes(), compat.unseen_by_functions():
-        return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
-
-
-def _copy(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy of the memory that a tensor is in."""
-    with compat.disable_dispatch_modes(), compat.unseen_by_functions():
-        return _memory(tensor.untyped_storage()).clone()
-
-
-def _differs(storage: Any, before: torch.Tensor) -> bool:
-    with compat.disable_dispatch_modes(), compat.unseen_by_functions():
-        return not torch.equal(_memory(storage), before)
-
-
-def _is_changed(tensor: torch.Tensor, suspicion: Any, *, is_written: bool) -> bool:
-    """Return whether memory has numbers that no operator wrote."""
-    if suspicion is UNWRITTEN:
-        return not is_written and tensor.numel() > 0
-    with compat.unseen_by_functions():
-        return _differs(tensor.untyped_storage(), suspicion)
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
 def _reads(func: Any) -> bool:

@@ -192,9 +192,9 @@ class Questions(PassMode):
     def _read(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Give values to Python or numpy: those of the tensor on the CPU that has them."""
         tensor, recorder = args[0], self._recorder
-        if not _stands_in(tensor):
-            recorder.origins.expose(tensor, copied=func is _TENSOR.tolist)
         values = recorder.values.of(tensor)
+        if values is not None or not _stands_in(tensor):
+            recorder.origins.expose(tensor, tensor if values is None else values, copied=func is _TENSOR.tolist)
         if values is not None:
             return recorder.values.real(func, (values, *args[1:]), kwargs)
         if recorder.values.is_overwritten(tensor):
@@ -236,7 +236,7 @@ class Questions(PassMode):
 
     def _leave(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Give the values or the memory of a tensor to what is not torch."""
-        self._recorder.origins.expose(args[0], copied=func is _TENSOR.tolist)
+        self._recorder.origins.expose(args[0], args[0], copied=func is _TENSOR.tolist)
         return func(*args, **kwargs)
 
     def _format(self, func: Any, args: Any, kwargs: Any) -> Any:

@@ -166,6 +166,7 @@ class Recorder(compat.TorchDispatchMode):
             result = plan.replay(args)
             if plan.has_values or (plan.in_place and self.values.storages) or id(args[0]) in self._twins:
                 self.values.follow(func, args, kwargs, result)
+            self.origins.renew()
             return self._ran(plan, result, (func, args, kwargs))
         return self._notice(func, args, kwargs, key, are_known)
 
@@ -178,7 +179,9 @@ class Recorder(compat.TorchDispatchMode):
                 self.unanswered.append(str(func))
                 require_plain(tensor)
         try:
-            return self._not_remembered(func, args, kwargs, key)
+            result = self._not_remembered(func, args, kwargs, key)
+            self.origins.renew()
+            return result
         except Exception as error:
             if self.stands_in and is_of_stand_ins(func, error):
                 self.unanswered.append(str(func))

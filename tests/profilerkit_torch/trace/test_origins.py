@@ -244,6 +244,100 @@ def test_numbers_made_of_integers_may_leave_too(work: Callable[..., Any], dtype:
     assert profile(plain, x, metrics=["macs"]).status("macs").missing == ()
 
 
+def from_fake_tensors(model: Any, x: torch.Tensor) -> None:
+    """Call an operator without a meta kernel."""
+    torch.fake_quantize_per_channel_affine(x.float(), torch.ones(8), torch.zeros(8), 1, 0, 255)
+
+
+def from_values(model: Any, x: torch.Tensor) -> None:
+    """Ask for a number, which a run alone can tell."""
+    assert model.fc.weight.sum().item() < 1e9
+
+
+def write_outside(out: torch.Tensor, numbers_of_out: Any) -> torch.Tensor:
+    numbers_of_out[...] = numbers_of_out @ np.ones((8, 8), "float32") + 1
+    return out
+
+
+def write_after_operator(out: torch.Tensor) -> torch.Tensor:
+    array = numbers(out)
+    out.add_(1)
+    return write_outside(out, array)
+
+
+def write_after_first_operator(out: torch.Tensor) -> torch.Tensor:
+    made = torch.empty(4, 8)
+    array = numbers(made)
+    made.fill_(1)
+    return write_outside(made, array)
+
+
+#: By what numbers or their memory come back, after they have left a tensor.
+WAYS_BACK: dict[str, Callable[[torch.Tensor], Any]] = {
+    "numpy": lambda known: torch.from_numpy(numbers(known) @ np.ones((8, 8), "float32")),
+    "asarray": lambda known: torch.from_numpy(np.asarray(known) * 2),
+    "dlpack": lambda known: torch.utils.dlpack.from_dlpack(np.from_dlpack(known) * 2),
+    "list": lambda known: torch.tensor((numbers(known) + 1).tolist()),
+    "result": lambda known: numbers(known) * 2,
+    "written": lambda known: write_outside(known, numbers(known)),
+    "written by a view": lambda known: write_outside(known, numbers(known.view(2, 2, 8))),
+    "written after an operator": write_after_operator,
+    "written after the first operator": write_after_first_operator,
+}
+
+
+#: What has its values on shapes alone.
+KNOWN: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "new": lambda x: x.new_zeros(4, 8, dtype=torch.float32),
+    "like": lambda x: torch.ones_like(x, dtype=torch.float32),
+    "plain": lambda x: torch.zeros(4, 8),
+    "placed": lambda x: torch.arange(32.0, device=x.device).view(4, 8),
+    "of integers": lambda x: x.exp(),
+    "with integers": lambda x: torch.zeros(4, 8, device=x.device) + x,
+}
+
+
+def count_known(way: Callable[[Any, torch.Tensor], None] | None, work: Callable[[torch.Tensor], Any]) -> Any:
+    """Return the MACs of a model of integers, and what is missing."""
+
+    def run(model: Any, x: torch.Tensor) -> Any:
+        if way is not None:
+            way(model, x)
+        return model.fc(x.float()), work(x)
+
+    record = profile(Call(run, fc=nn.Linear(8, 8)), torch.ones(4, 8).long(), metrics=["macs"]).status("macs")
+    return record.value, record.missing
+
+
+WAYS = pytest.mark.parametrize("way", [None, from_fake_tensors, from_values], ids=["meta", "fake", "real"])
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("make", "back"),
+    [*((make, "numpy") for make in KNOWN), *(("with integers", back) for back in WAYS_BACK if back != "numpy")],
+)
+def test_numbers_that_are_known_on_shapes_alone_may_leave_too(
+    make: str, back: str, way: Callable[[Any, torch.Tensor], None] | None
+) -> None:
+    """What depends on no weight has its values in each pass: it leaves each as it leaves a run."""
+    assert count_known(way, lambda x: WAYS_BACK[back](KNOWN[make](x)) * 1) == (PRODUCT, (OUTSIDE,))
+
+
+@WAYS
+@pytest.mark.parametrize("make", ["plain", "with integers"])
+def test_numbers_that_are_looked_at_outside_leave_the_count_complete(
+    make: str, way: Callable[[Any, torch.Tensor], None] | None
+) -> None:
+    def look(x: torch.Tensor) -> Any:
+        known = KNOWN[make](x)
+        array = numbers(known)
+        known.add_(1)
+        return known * torch.from_numpy(array), numbers(known)
+
+    assert count_known(way, look) == (PRODUCT, ())
+
+
 def test_what_was_there_before_numbers_left_is_no_result() -> None:
     def run(model: Any, x: torch.Tensor) -> Any:
         assert numbers(x.exp()).max() > 0
