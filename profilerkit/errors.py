@@ -90,7 +90,7 @@ class UnknownStatusError(ProfilerKitError, KeyError):
 
     def __init__(self, name: str, names: Iterable[str], *, owner: str = "this profiler") -> None:
         self.name = name
-        self.names = tuple(by_likeness(name, names))
+        self.names: tuple[str, ...] = tuple(by_likeness(name, names))
         self.owner = owner
         nothing = "none: register a ProfilerFunction first" if owner == "this profiler" else "none"
         listing = ", ".join(self.names[:_NEAREST]) or nothing
@@ -199,7 +199,9 @@ class InvalidTraceError(ProfilerKitError, ValueError):
     """
 
     def __init__(self, backend: str, path: str, rule: str) -> None:
-        self.backend, self.path, self.rule = backend, path, rule
+        self.backend: str = backend
+        self.path: str = path
+        self.rule: str = rule
         where = f"at the layer {path!r}" if path else "of the model"
         super().__init__(
             f"the {backend} backend has made an invalid trace, {where}: {rule}; this is a fault of the backend, not of "

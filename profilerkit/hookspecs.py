@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .results.comparison import Comparison
     from .results.report import Report
 
-hookspec = pluggy.HookspecMarker("profilerkit")
-hookimpl = pluggy.HookimplMarker("profilerkit")
+hookspec: pluggy.HookspecMarker = pluggy.HookspecMarker("profilerkit")
+hookimpl: pluggy.HookimplMarker = pluggy.HookimplMarker("profilerkit")
 
 
 @hookspec

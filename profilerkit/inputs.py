@@ -52,14 +52,14 @@ class ModelInputs:
     __slots__ = ("are_random", "args", "function", "kwargs", "note")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.args = args
-        self.kwargs = kwargs
+        self.args: tuple[Any, ...] = args
+        self.kwargs: dict[str, Any] = kwargs
         #: Called with the model and the arguments instead of the model itself; see `given_to`.
         self.function: Callable[..., Any] | None = None
         #: How the inputs were made, for a report.
-        self.note = ""
+        self.note: str = ""
         #: Whether profilerkit has made up their values, so that these decide nothing.
-        self.are_random = False
+        self.are_random: bool = False
 
     def given_to(self, function: Callable[..., Any] | None) -> ModelInputs:
         """Return the same arguments for a function of the model: ``lambda model, x: model.generate(x)``."""
@@ -312,8 +312,10 @@ class ForwardPass:
             raise TypeError(
                 f"{type(self).__name__} with expecting_common_inputs=False must override create_random_model_inputs"
             )
-        self.pattern = None if model_input_pattern is None else ModelInputPattern(model_input_pattern)
-        self.expecting_common_inputs = FLAG("expecting_common_inputs", expecting_common_inputs)
+        self.pattern: ModelInputPattern | None = None
+        if model_input_pattern is not None:
+            self.pattern = ModelInputPattern(model_input_pattern)
+        self.expecting_common_inputs: Any = FLAG("expecting_common_inputs", expecting_common_inputs)
 
     def extract_model_inputs(self, batch: Any) -> Any:
         """Return the model's inputs in a batch: anything that `ModelInputs.of` reads."""
@@ -373,7 +375,8 @@ class DataLoader:
         if not isinstance(native, Iterable) and not hasattr(native, "__getitem__"):
             raise ArgumentError(f"native={shown(native)}: a data split must be an iterable of batches")
         self.native_dl = native
-        self.forward_pass = _PASS("forward_pass", forward_pass) or ForwardPass(model_input_pattern=(0, "_"))
+        default = ForwardPass(model_input_pattern=(0, "_"))
+        self.forward_pass: ForwardPass = _PASS("forward_pass", forward_pass) or default
         self._description: str | None = None
 
     def __iter__(self) -> Iterator[Any]:

@@ -67,9 +67,10 @@ class Profiler:
         backend: Backend | str | None = None,
     ) -> None:
         self._opened = OpenedModel.of(model, backend, self.backend_class)
-        self.model, self.backend = self._opened.model, self._opened.backend
+        self.model: Any = self._opened.model
+        self.backend: Backend = self._opened.backend
         self.name = MODEL_NAME("name", name) or self.backend.model_name(self.model)
-        self.data_splits = {} if data_splits is None else self._wrap(data_splits)
+        self.data_splits: dict[str, DataLoader] = {} if data_splits is None else self._wrap(data_splits)
         self._registry = Registry()
         self._registry.bind_on_demand(
             ComputeRunOptions(), ComputeSampling(), ComputeTrainingTrace(), ComputeNonzeroTrace()

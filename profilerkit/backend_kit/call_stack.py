@@ -30,9 +30,9 @@ class CallStack:
         for path, layer in layers:
             self.paths.setdefault(id(layer), []).append(path)
         self.calls: dict[str, list[LayerCall]] = {}
-        self.current = ""
+        self.current: str = ""
         #: The index of the running call of the innermost layer; -1 outside all calls.
-        self.current_call = -1
+        self.current_call: int = -1
         self._stack: list[tuple[str, int, int]] = []
 
     def knows(self, layer: Any) -> bool:

@@ -5,7 +5,7 @@ Keras asks its callbacks for their methods, not for their class, so that nothing
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .loop import LoopWatch
 
@@ -63,9 +63,17 @@ class KerasWatch(LoopWatch):
     def _ignore(self, *args: Any, **kwargs: Any) -> None:
         pass
 
-    on_epoch_begin = on_epoch_end = on_train_batch_begin = on_batch_begin = on_batch_end = _ignore
-    on_test_batch_begin = on_test_batch_end = on_predict_begin = on_predict_end = _ignore
-    on_predict_batch_begin = on_predict_batch_end = _ignore
+    on_epoch_begin: ClassVar[Any] = _ignore
+    on_epoch_end: ClassVar[Any] = _ignore
+    on_train_batch_begin: ClassVar[Any] = _ignore
+    on_batch_begin: ClassVar[Any] = _ignore
+    on_batch_end: ClassVar[Any] = _ignore
+    on_test_batch_begin: ClassVar[Any] = _ignore
+    on_test_batch_end: ClassVar[Any] = _ignore
+    on_predict_begin: ClassVar[Any] = _ignore
+    on_predict_end: ClassVar[Any] = _ignore
+    on_predict_batch_begin: ClassVar[Any] = _ignore
+    on_predict_batch_end: ClassVar[Any] = _ignore
 
     # tf_keras asks these, to leave out hooks that no callback has.
 

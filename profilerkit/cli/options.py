@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 
@@ -34,6 +34,12 @@ __all__ = [
 
 F = TypeVar("F", bound="Callable[..., Any]")
 T = TypeVar("T")
+
+
+class CommandDecorator(Protocol):
+    """Adds options to a command, and returns it."""
+
+    def __call__(self, command: F, /) -> F: ...
 
 
 def pick(kind: type[T], options: Mapping[str, Any]) -> T:
@@ -171,7 +177,7 @@ def _optimizer(context: click.Context, parameter: click.Parameter, name: str | N
     return name
 
 
-def _several(*options: Callable[[F], F]) -> Callable[[F], F]:
+def _several(*options: CommandDecorator) -> CommandDecorator:
     def decorate(command: F) -> F:
         for option in reversed(options):
             command = option(command)
@@ -180,7 +186,7 @@ def _several(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-input_options = _several(
+input_options: CommandDecorator = _several(
     click.option(
         "--input-shape",
         multiple=True,
@@ -197,7 +203,7 @@ input_options = _several(
     click.option("--trust", is_flag=True, help="Also load files that may run code, such as pickled models."),
 )
 
-measuring_options = _several(
+measuring_options: CommandDecorator = _several(
     click.option(
         "--metric",
         multiple=True,
@@ -238,7 +244,7 @@ measuring_options = _several(
     ),
 )
 
-isolation_options = _several(
+isolation_options: CommandDecorator = _several(
     click.option(
         "--isolate", is_flag=True, help="Profile each model in a separate process; a crash is reported, not fatal."
     ),
@@ -270,7 +276,7 @@ def format_option(help: str, callback: Callable[..., Any], **attributes: Any) ->
 
 
 #: The option ``--format`` of a command whose result no renderer shows.
-console_or_json = click.option(
+console_or_json: CommandDecorator = click.option(
     "--format",
     "form",
     type=click.Choice(["console", "json"]),
@@ -280,7 +286,7 @@ console_or_json = click.option(
 )
 
 
-output_options = _several(
+output_options: CommandDecorator = _several(
     click.option(
         "--layers",
         is_flag=True,
@@ -312,4 +318,6 @@ output_options = _several(
     click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress, only errors."),
 )
 
-strict_option = click.option("--strict", is_flag=True, help="Exit with 1 if a value is partial or unavailable.")
+strict_option: CommandDecorator = click.option(
+    "--strict", is_flag=True, help="Exit with 1 if a value is partial or unavailable."
+)

@@ -64,7 +64,7 @@ class PerElement(Generic[P]):
 
     def __init__(self, operations: Callable[P, int]) -> None:
         self.operations = operations
-        self.__name__ = operations.__name__
+        self.__name__: str = operations.__name__
         self.__doc__ = operations.__doc__
         self.__module__ = operations.__module__
 

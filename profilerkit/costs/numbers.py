@@ -79,4 +79,4 @@ class _Constants:
         return complex_numbers.solution() if name == "SOLUTION" else complex_numbers.OPERATIONS[name]()
 
 
-constants = _Constants()
+constants: _Constants = _Constants()

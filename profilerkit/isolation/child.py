@@ -162,10 +162,10 @@ class Work:
         self.profiler = profiler
         self.requested = requested
         self.job = job
-        self.waits = job.in_turn or job.gated
+        self.waits: bool = job.in_turn or job.gated
         bindings = [profiler._registry[name] for name in names]
-        self.order = in_order(bindings, profiler._registry)
-        self.groups = [
+        self.order: list[Binding] = in_order(bindings, profiler._registry)
+        self.groups: list[list[str]] = [
             [binding.key.NAME for binding in group] for _, group in groupby(self.order, lambda item: id(item.function))
         ]
         #: What has been said already.

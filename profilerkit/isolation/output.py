@@ -22,7 +22,7 @@ class BoundedOutput:
     def __init__(self, name: str, head: int = HEAD, tail: int = TAIL, quiet: bool = False) -> None:
         self.name = name
         self.quiet = quiet
-        self.received = 0
+        self.received: int = 0
         self._head, self._tail = head, tail
         self._kept: deque[bytes] = deque()
         self._kept_bytes = 0

@@ -80,8 +80,8 @@ class IsolatedRun:
         self.job = job
         self.limits = limits
         self.start_method = start_method
-        self.progress = Progress(quiet=quiet)
-        self.over = False
+        self.progress: Progress = Progress(quiet=quiet)
+        self.over: bool = False
         self.ending: Ending | None = None
         self._code: FailureCode | None = None
         self._detail = ""

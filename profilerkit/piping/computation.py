@@ -72,7 +72,7 @@ class Computation:
         self.registry = registry
         self.provided = provided
         self.memory = memory
-        self.arguments = first_of_several(arguments)
+        self.arguments: dict[str, Any] = first_of_several(arguments)
         self.recompute = recompute
         #: Whether nobody asks for a value again after this request: then nothing is noted of what it was computed from.
         self.once = once
@@ -84,7 +84,7 @@ class Computation:
         self._unchanged: set[int] = set()
         self._failed: dict[int, Exception] = {}
         #: What a run has done that the trace has otherwise, in words; see `profilerkit.trace.cross_check`.
-        self.contradiction = ""
+        self.contradiction: str = ""
         #: Statuses that a contradiction has made incomplete, by their ``id``, each with the one in its place.
         self._superseded: dict[int, tuple[StatusKey, StatusKey]] = {}
 

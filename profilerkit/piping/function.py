@@ -142,7 +142,7 @@ class ExternalProfilerFunction(ProfilerFunction):
     """
 
     def __init__(self, func: Callable[..., Any], *status_keys: KeyLike) -> None:
-        self.func = to_call("a function of the model and the data")("func", func)
+        self.func: Any = to_call("a function of the model and the data")("func", func)
         self.status_keys = status_keys
         try:
             listed = list(inspect.signature(func).parameters.values())

@@ -35,11 +35,13 @@ class PlainMetric(ProfilerFunction):
     """
 
     def __init__(self, func: Callable[..., Any], key: type[Metric], on_demand: bool = False) -> None:
-        self.func, self.key = func, key
+        self.func: Callable[..., Any] = func
+        self.key: type[Metric] = key
         self.ON_DEMAND = on_demand  # type: ignore[misc]
-        self.__name__, self.__qualname__ = func.__name__, func.__qualname__
+        self.__name__: str = func.__name__
+        self.__qualname__ = func.__qualname__
         self.__module__, self.__doc__ = func.__module__, func.__doc__
-        self.__signature__ = inspect.signature(func)
+        self.__signature__: inspect.Signature = inspect.signature(func)
         self.__wrapped__ = func  # so that doctest runs the examples of its docstring
 
     def get_bounded_status_keys(self) -> type[Metric]:

@@ -38,20 +38,21 @@ class Namespace:
     """The modules in a file's folder, as the file imports them; for a folder, as its modules import each other."""
 
     def __init__(self, path: Path, key: str) -> None:
-        self.name = _PREFIX + key
-        self.file = None if path.is_dir() else path
-        self.folder = str(path if path.is_dir() else path.parent)
+        self.name: str = _PREFIX + key
+        self.file: Path | None = None if path.is_dir() else path
+        self.folder: str = str(path if path.is_dir() else path.parent)
         #: The folders in which modules are searched, and those among them that belong to the file.
-        self.path, self.own_folders = [self.folder, *sys.path], [self.folder]
-        self.builtins = {**vars(builtins), "__import__": self.import_for_code}
-        self.package = self.new_module(ModuleSpec(self.name, None, is_package=True))
+        self.path: list[str] = [self.folder, *sys.path]
+        self.own_folders: list[str] = [self.folder]
+        self.builtins: dict[str, Any] = {**vars(builtins), "__import__": self.import_for_code}
+        self.package: ModuleType = self.new_module(ModuleSpec(self.name, None, is_package=True))
         self.package.__path__ = self.own_folders
         #: The imported modules by full name, and the state of their files when they were imported.
-        self.modules = {self.name: self.package}
+        self.modules: dict[str, ModuleType] = {self.name: self.package}
         self._files: dict[str, tuple[int, int]] = {}
         self._contained: dict[str, bool] = {}
         self._loads = 0
-        self.is_in_use = False
+        self.is_in_use: bool = False
         self._hidden: dict[str, ModuleType] = {}
 
     def new_module(self, spec: ModuleSpec) -> ModuleType:

@@ -43,7 +43,9 @@ class contained:
     """
 
     def __init__(self, plugin: NamedPlugin | None, doing: str, *, wrapped: bool = False) -> None:
-        self.plugin, self.doing, self.wrapped = plugin, doing, wrapped
+        self.plugin: NamedPlugin | None = plugin
+        self.doing: str = doing
+        self.wrapped: bool = wrapped
 
     def __enter__(self) -> None:
         """Enter the block: there is nothing to set up."""

@@ -36,7 +36,7 @@ class FakeClock:
     """
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self.now: float = 0.0
 
     def __call__(self) -> float:
         return self.now
@@ -188,8 +188,8 @@ class FakeBackend(Backend):
     name: ClassVar[str] = "fake"
 
     def __init__(self) -> None:
-        self.traced = 0
-        self.preserving = 0
+        self.traced: int = 0
+        self.preserving: int = 0
 
     def accepts(self, model: Any) -> bool:
         """Return whether it is a `FakeModel`."""

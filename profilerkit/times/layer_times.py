@@ -63,7 +63,7 @@ class LayerTimeTable(LayerTable):
 
     def __init__(self, times: Sequence[LayerTime]) -> None:
         _require_equal_passes(times)
-        self.times = tuple(times)
+        self.times: tuple[LayerTime, ...] = tuple(times)
         own_backward = {time.path: time.own_backward for time in times if time.own_backward is not None}
         self._samples = {
             "own_forward_seconds": {time.path: time.own_forward for time in times},

@@ -116,7 +116,8 @@ class OperatorTimeTable(Table):
         view: str = "both",
     ) -> None:
         _require_equal_passes(times)
-        self.times, self.view = times, view
+        self.times: OperatorTimes = times
+        self.view: str = view
         self._work, self._layer_work = tuple(work), dict(layer_work)
         self._samples: list[tuple[float, ...]] = []
         rows = sorted(self._group(), key=lambda row: -median(row[1]))

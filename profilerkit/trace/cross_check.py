@@ -51,7 +51,7 @@ class TimedLayers(list[Any]):
     def __init__(self, times: Iterable[Any] = (), runs: Iterable[ObservedRun] = ()) -> None:
         """Hold the times with their runs."""
         super().__init__(times)
-        self.runs = tuple(runs)
+        self.runs: tuple[ObservedRun, ...] = tuple(runs)
 
 
 class MeasuredPeak(int):
