@@ -23,7 +23,7 @@ from types import (
     MethodType,
     ModuleType,
 )
-from typing import Any
+from typing import Any, ClassVar
 from weakref import ref
 
 __all__ = ["BYTES_OF", "Contents", "Identity", "list_contents", "list_slots"]
@@ -63,7 +63,7 @@ class Identity:
     def __eq__(self, other: object) -> bool:
         return type(other) is Identity and self.target is other.target
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
 
 class Contents:

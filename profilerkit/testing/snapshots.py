@@ -6,7 +6,7 @@ import random
 import sys
 from collections.abc import Iterator, Mapping, Set
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from ..process.contents import list_slots
 
@@ -24,7 +24,7 @@ class _Same:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Same) and self.value is other.value
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<{type(self.value).__name__} at {id(self.value):#x}>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from ..arguments.checks import COLUMNS, DEPTH, at_least
 from ..error_text import shown
@@ -46,7 +46,7 @@ class LayerTable(Table):
     def __eq__(self, other: object) -> bool:
         return self._rows == other._rows if isinstance(other, LayerTable) else NotImplemented
 
-    __hash__ = None
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def top(self, k: int = 5, by: str | None = None, depth: int | None = None) -> LayerTable:
         """Return the ``k`` rows with the most of a column, at one depth or (None) among the innermost layers.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..arguments.checks import DEPTH, PATH, TOP
 from ..process.cached import cached_property
@@ -54,7 +54,7 @@ class Table(Sequence[Mapping[str, Any]]):
     def __eq__(self, other: object) -> bool:
         return self._rows == other._rows if type(other) is type(self) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
         return len(self._rows)
