@@ -46,7 +46,7 @@ class LayerTable(Table):
     def __eq__(self, other: object) -> bool:
         return self._rows == other._rows if isinstance(other, LayerTable) else NotImplemented
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None
 
     def top(self, k: int = 5, by: str | None = None, depth: int | None = None) -> LayerTable:
         """Return the ``k`` rows with the most of a column, at one depth or (None) among the innermost layers.
