@@ -174,7 +174,7 @@ class NotOfferedError(ProfilerKitError, NotImplementedError):
 
 
 class ProfilerBusyError(ProfilerKitError, RuntimeError):
-    """The framework's own profiler, which a process has once, is in use."""
+    """What a process has once is in use: the framework's own profiler, or a model that waits for this thread."""
 
 
 class TracingError(ProfilerKitError, RuntimeError):

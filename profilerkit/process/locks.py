@@ -7,11 +7,15 @@ in the child forever. All locks of profilerkit are made here; `restoring` undoes
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import weakref
-from types import TracebackType
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from types import FrameType, TracebackType
 
+from ..errors import ProfilerBusyError
 from .restoring import interruptible
 
 __all__ = ["Lock", "PerThread"]
@@ -56,7 +60,15 @@ class Lock:
 
     @interruptible
     def _wait(self) -> None:
-        """Wait a moment for another thread: here an interrupt finds nothing taken."""
+        """Wait a moment for another thread: here an interrupt finds nothing taken.
+
+        Raises `ProfilerBusyError` if that thread waits, without a timeout, for this one, its result, or one that does.
+        """
+        if threading.get_ident() in _find_awaited(self._holder):
+            raise ProfilerBusyError(
+                "this thread waits for one that profiles, which waits for this thread: a model may not join a "
+                "thread, or take the result of one, that profiles; profile before or after the model's call"
+            )
         time.sleep(0.002)
 
     def release(self) -> None:
@@ -91,6 +103,44 @@ class PerThread:
     def __reduce__(self) -> tuple[type[PerThread], tuple[()]]:
         """Return what makes a copy, which is empty."""
         return PerThread, ()
+
+
+#: What waits for a thread to end, or for the result of a job.
+_WAITING = frozenset({threading.Thread.join.__code__, Future.result.__code__})
+
+
+def _find_awaited(thread: int) -> set[int]:
+    """Return the threads that a thread waits for, without a timeout, and those that these wait for."""
+    latest = sys._current_frames()
+    awaited: set[int] = set()
+    waiting = [thread]
+    while waiting:
+        for frame in _frames(latest.get(waiting.pop())):
+            if frame.f_code in _WAITING and frame.f_locals["timeout"] is None:
+                ended = frame.f_locals["self"]
+                number = ended.ident if isinstance(ended, threading.Thread) else _thread_in(ended, latest)
+                if number is not None and number not in awaited:
+                    awaited.add(number)
+                    waiting.append(number)
+    return awaited
+
+
+def _thread_in(job: object, latest: Mapping[int, FrameType]) -> int | None:
+    """Return the thread of a pool that is in a job; None while no thread is."""
+    return next((number for number, frame in latest.items() if job in _jobs(frame)), None)
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _jobs(frame: FrameType) -> Iterator[object]:
+    """Yield the futures of the jobs of a pool that a thread is in."""
+    for outer in _frames(frame):
+        if outer.f_code.co_name == "run" and outer.f_globals.get("__name__") == "concurrent.futures.thread":
+            yield getattr(outer.f_locals.get("self"), "future", None)
 
 
 #: All locks.
