@@ -63,16 +63,21 @@ class Display:
         """
         options = {"details": self.layers, "depth": self.depth, "top": self.top, **further}
         options |= {"configuration": True} if self.configuration else {}
-        unwritten = []
-        for path in self.output:
-            try:
-                write_text(path, _render(result, find_form(path), **{"details": True, **_set_options(options)}))
-            except OSError as error:
-                unwritten.append(error)
+        unwritten = self._write_files(result, {**options, "details": True})  # a file has room for every layer
         if not self.quiet:
             emit(_render(result, self.form, **options, color=wants_color()).rstrip("\n"), colored=True)
         if unwritten:
             cannot_write(unwritten[0])
+
+    def _write_files(self, result: Report | Comparison, options: dict[str, Any]) -> list[OSError]:
+        """Write each file, and return the errors of those that cannot be written."""
+        unwritten = []
+        for path in self.output:
+            try:
+                write_text(path, _render(result, find_form(path), **options))
+            except OSError as error:
+                unwritten.append(error)
+        return unwritten
 
 
 def cannot_write(error: OSError) -> NoReturn:
@@ -85,10 +90,6 @@ def _takes(form: str, option: str) -> bool:
     from ..plugging.renderers import renderer
 
     return option in inspect.signature(renderer(form)).parameters
-
-
-def _set_options(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value not in (None, False)}
 
 
 def _render(result: Any, form: str, **options: Any) -> str:

@@ -145,10 +145,18 @@ def _cast(operator: Any, inputs: Sequence[Any]) -> Any:
     return inputs[0].astype(operator.get_attr("DstT").as_numpy_dtype)
 
 
+def _divide(x: Any, y: Any) -> Any:
+    """Divide as the operator ``Div`` does: integers toward zero."""
+    if not np.issubdtype(np.asarray(x).dtype, np.integer):
+        return np.divide(x, y)
+    return np.abs(x) // np.abs(y) * np.sign(x) * np.sign(y)
+
+
 _RULES: dict[str, Rule] = {
     **{kind: _of_inputs(lambda x: x) for kind in ("Identity", "StopGradient", "Snapshot", "PreventGradient")},
     **{kind: _of_inputs(np.add) for kind in ("Add", "AddV2")},
-    **{kind: _of_inputs(np.divide) for kind in ("RealDiv", "Div")},
+    "RealDiv": _of_inputs(np.divide),
+    "Div": _of_inputs(_divide),
     "Sub": _of_inputs(np.subtract),
     "Mul": _of_inputs(np.multiply),
     "FloorDiv": _of_inputs(np.floor_divide),

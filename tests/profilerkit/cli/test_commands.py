@@ -102,6 +102,16 @@ def test_files_are_written_in_the_form_of_their_suffix(models: str) -> None:
     assert fine("profile", f"{models}:teacher", *STATIC, "--quiet", "--output", "again.json") == ""
 
 
+def test_a_depth_of_nothing_holds_for_files_too(models: str) -> None:
+    """``--depth 0`` is the model alone, and not the same as no depth."""
+    fine("profile", f"{models}:teacher", *STATIC, "--depth", "0", "--output", "top.md", "--output", "top.txt")
+    fine("profile", f"{models}:teacher", *STATIC, "--output", "all.md", "--output", "all.txt")
+    for suffix in ("md", "txt"):
+        top, whole = (Path(f"{name}.{suffix}").read_text() for name in ("top", "all"))
+        assert "Linear" in whole
+        assert "Linear" not in top
+
+
 OUTPUTS = {
     "nowhere/r.json": "there is no folder 'nowhere' to write 'r.json' to",
     "r.docx": "'r.docx': the suffix names no format; use one of these, nearest first: .",
