@@ -52,26 +52,6 @@ def test_texts_are_counted_by_their_words() -> None:
     assert longer.macs == 2 * 5 * (4 * 3)
 
 
-def test_integers_are_divided_toward_zero() -> None:
-    """``Div`` of old graphs: of 7 rows 3 are left, and 3 rows meet 4 x 5 numbers."""
-
-    class Halved(keras.Model):  # type: ignore[misc,name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.dense = L.Dense(5)
-
-        def call(self, x: Any) -> Any:
-            rows = tf.raw_ops.Div(x=tf.constant(-7), y=tf.constant(2))
-            return self.dense(x[: tf.raw_ops.Neg(x=rows)])
-
-    seen = trace(Halved(), ones(7, 4))
-    assert (seen.method, seen.macs, seen.missing) == (
-        trace(keras.Sequential([L.Dense(5)]), ones(7, 4)).method,
-        3 * 20,
-        (),
-    )
-
-
 @pytest.mark.parametrize("is_built", [True, False])
 def test_ragged_inputs_are_counted_by_their_longest_row(is_built: bool) -> None:
     model = Padded()
