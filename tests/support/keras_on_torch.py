@@ -471,6 +471,9 @@ def test_a_mask_chooses_scores_and_costs_nothing(how: str, grouped: bool) -> Non
     macs = 2 * outer + 2 * inner + scores * 8
     found = trace_complete(model, x)
     assert (found.macs, found.flops) == (macs, 2 * macs + biases + 6 * scores)
+    options = {"attention_mask": mask, "use_causal_mask": how in ("causal", "both")}
+    itself = BACKEND.trace(heads, ModelInputs(x, x, **options))  # the layer is the model, with no path of its own
+    assert (itself.macs, itself.flops) == (found.macs, found.flops)
 
 
 @pytest.mark.parametrize("run", [run_trace, run_timing])

@@ -33,10 +33,11 @@ def without_masks(
     if heads is None or not is_shipped(module) or len(call.inputs) < 2:
         return
     (batch, *length, _), (_, *keys, _) = call.inputs[0].shape, call.inputs[1].shape
+    inside = f"{where[0]}." if where[0] else ""  # all is inside of a model that is such a layer itself
     scores = batch * getattr(module, heads) * math.prod(length) * math.prod(keys)
     for index in range(len(operators) - 1, -1, -1):
         record = operators[index]
-        if record.layer != where[0] and not record.layer.startswith(f"{where[0]}."):
+        if not f"{record.layer}.".startswith(inside):
             return
         if scores and record.call == where[1] and record.operator.startswith(_KERNELS):
             width = record.macs // scores
