@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING
 from .process.lazy import lazy_names, module_of_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from profilerkit_audits import audit
     from profilerkit_predict.joining import JoinedProfile
     from profilerkit_predict.joining import join as join
@@ -198,6 +195,4 @@ _MODULES = module_of_each(
     }
 )
 
-__getattr__: Callable[[str], Any]
-__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 from ..process.lazy import lazy_names, module_of_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from .api import isolated, isolated_comparison, run_jobs
     from .job import Job
     from .limits import Limits, parse_memory, parse_timeout
@@ -24,6 +21,4 @@ _MODULES = module_of_each(
     }
 )
 
-__getattr__: Callable[[str], Any]
-__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

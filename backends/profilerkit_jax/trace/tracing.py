@@ -26,7 +26,8 @@ from ..training.steps import make_step
 from ..untouched.settings import SETTINGS
 from .frames import Frames
 from .jaxprs import Traced, trace_pass
-from .layers import Calls, count_whole_layers, order_types, with_turns
+from .layer_costs import Calls, count_whole_layers
+from .layers import count_turns, order_types
 from .live_bytes import bytes_along
 from .values import Executed, PendingChoice, Value
 from .walk import Context, Walk
@@ -61,7 +62,7 @@ def _trace(
 
 
 def _layers_alone(subject: Subject, failure: Exception | None = None) -> ModelTrace:
-    types = order_types(subject, {}, {})
+    types = order_types(subject, {}, ())
     return ModelTrace(layer_records(types, weight_records(subject.leaves, types)), failure=failure)
 
 
@@ -108,7 +109,7 @@ def _list_lacking(walk: Walk, traced: Traced) -> list[str]:
 
 def _calls(walk: Walk, inputs: Sequence[Value], outputs: Sequence[Value], traced: Traced) -> dict[str, list[LayerCall]]:
     """Return the calls of each layer: as the equations tell them, else as they were seen, for a layer without any."""
-    calls = with_turns(layer_calls(walk.executed, inputs, outputs), walk.executed)
+    calls = count_turns(layer_calls(walk.executed, inputs, outputs), walk.executed)
     silent = {path: made for path, made in traced.marks.calls.items() if path not in calls}
     with_calls = {**calls, **silent}
     for path, made in silent.items():
