@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 
-from profilerkit.costs import constants, matmul, quantization, recurrent
+from profilerkit.costs import matmul, quantization, recurrent
 
 from ..compat import disable_dispatch_modes
 from .convolution import cost_of_convolution
 from .registry import UNCOUNTED, Cost, Shape, register_free, register_op_cost, register_op_costs
 
 
-def unpack(package: Any) -> tuple[Shape, Shape | None]:
+def _unpack_shapes(package: Any) -> tuple[Shape, Shape | None]:
     """Return the shapes of a packed weight and of its bias."""
     with disable_dispatch_modes():
         weight, bias = package.unpack()
@@ -39,38 +39,37 @@ def linear_with_packed_weight(x: Shape, *arguments: Any, out: Shape, **__: Any) 
 
     What follows it in the same operator works on integers.
     """
-    _, bias = unpack(_package(arguments))
+    _, bias = _unpack_shapes(_find_package(arguments))
     return matmul.product(x.numel * out[-1], out.numel if bias is not None else 0)
 
 
-def _one_more(out: Shape) -> Cost:
-    """Return the cost of an element-wise operator that is fused with a product, whichever it is."""
-    return Cost(0, out.numel * constants.ELEMENTWISE)
-
-
-def _package(arguments: tuple[Any, ...]) -> Any:
+def _find_package(arguments: tuple[Any, ...]) -> Any:
+    """Return the argument that is a packed weight."""
     return next(argument for argument in arguments if isinstance(argument, torch.ScriptObject))
 
 
-def _register_convolution(name: str, transposed: bool) -> None:
-    @register_op_cost(name)
-    def count(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
-        """Cost of the convolution with the weight and bias that are packed."""
-        weight, bias = unpack(_package(arguments))
-        return cost_of_convolution(x, weight, bias, out, transposed)
+def _cost_of_packed_convolution(x: Shape, arguments: tuple[Any, ...], out: Shape, transposed: bool) -> Cost:
+    weight, bias = _unpack_shapes(_find_package(arguments))
+    return cost_of_convolution(x, weight, bias, out, transposed)
 
 
-for _dimensions in (1, 2, 3):
-    for _kind in ("conv{}d", "conv{}d_relu", "conv{}d_dynamic"):
-        _register_convolution("quantized::" + _kind.format(_dimensions), transposed=False)
-    for _kind in ("conv_transpose{}d", "conv_transpose{}d_dynamic"):
-        _register_convolution("quantized::" + _kind.format(_dimensions), transposed=True)
-for _name in ("quantized::conv2d_add", "quantized::conv2d_add_relu", "_quantized::conv2d", "_quantized::conv2d_relu"):
-    _register_convolution(_name, transposed=False)
-for _name in ("_quantized::conv3d", "_quantized::conv3d_relu"):
-    _register_convolution(_name, transposed=False)
-for _name in ("_quantized::conv_transpose1d", "_quantized::conv_transpose2d"):
-    _register_convolution(_name, transposed=True)
+@register_op_costs(
+    *(f"quantized::conv{d}d{kind}" for d in (1, 2, 3) for kind in ("", "_relu", "_dynamic")),
+    *("quantized::conv2d_add", "quantized::conv2d_add_relu"),
+    *(f"_quantized::conv{d}d{kind}" for d in (2, 3) for kind in ("", "_relu")),
+)
+def convolve_packed(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
+    """Cost of the convolution with the weight and bias that are packed."""
+    return _cost_of_packed_convolution(x, arguments, out, transposed=False)
+
+
+@register_op_costs(
+    *(f"quantized::conv_transpose{d}d{kind}" for d in (1, 2, 3) for kind in ("", "_dynamic")),
+    *("_quantized::conv_transpose1d", "_quantized::conv_transpose2d"),
+)
+def convolve_packed_transposed(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
+    """Cost of the transposed convolution with the weight and bias that are packed."""
+    return _cost_of_packed_convolution(x, arguments, out, transposed=True)
 
 
 @register_op_cost("quantized::matmul")
@@ -81,10 +80,10 @@ def matmul_on_integers(a: Shape, b: Shape, *_: Any, out: Shape) -> Cost:
 
 def _register_cell(kind: str) -> None:
     @register_op_cost(f"quantized::quantized_{kind}_cell_dynamic")
-    def cell(x: Shape, hx: Any, input_weight: Any, hidden_weight: Any, *biases: Shape, out: Any) -> Cost:
+    def count_step(x: Shape, hx: Any, input_weight: Any, hidden_weight: Any, *biases: Shape, out: Any) -> Cost:
         """One step: both products with their biases, and the gates."""
         state = hx if isinstance(hx, Shape) else hx[0]
-        rows, positions = unpack(input_weight)[0][0], Shape(x[:-1]).numel
+        rows, positions = _unpack_shapes(input_weight)[0][0], Shape(x[:-1]).numel
         matrices = rows * (x[-1] + state[-1])
         return recurrent.layers(kind, positions, matrices, 2 * rows, state[-1], cell=True)
 
@@ -94,24 +93,25 @@ for _kind in recurrent.GATES:
 
 
 def _register_layers(kind: str) -> None:
-    def cost(positions: int, cells: Any) -> Cost:
+    def count_cells(positions: int, cells: Any) -> Cost:
         total = Cost(0, 0)
         for cell in cells:
-            weights = [unpack(weight)[0] for weight in cell.__getstate__()[0][4]]
+            packages = cell.__getstate__()[0][4]  # of the state: the weights for the input and for the hidden state
+            weights = [_unpack_shapes(package)[0] for package in packages]
             rows, hidden = weights[0][0], weights[1][1]
             elements = sum(weight.numel for weight in weights)
             total = total.plus(recurrent.layers(kind, positions, elements, 2 * rows, hidden))
         return total
 
     @register_op_cost(f"aten::quantized_{kind}.input")
-    def layers(x: Shape, hx: Any, cells: Any, *_: Any, out: Any, **__: Any) -> Cost:
+    def count_padded(x: Shape, hx: Any, cells: Any, *_: Any, out: Any, **__: Any) -> Cost:
         """Steps and samples are the leading dimensions; all layers and directions."""
-        return cost(Shape(x[:-1]).numel, cells)
+        return count_cells(Shape(x[:-1]).numel, cells)
 
     @register_op_cost(f"aten::quantized_{kind}.data")
-    def count(x: Shape, sizes: Any, hx: Any, cells: Any, *_: Any, out: Any, **__: Any) -> Cost:
+    def count_packed_sequence(x: Shape, sizes: Any, hx: Any, cells: Any, *_: Any, out: Any, **__: Any) -> Cost:
         """A packed sequence has one row for each step of each sample."""
-        return cost(x[0], cells)
+        return count_cells(x[0], cells)
 
 
 _register_layers("lstm")
@@ -133,12 +133,6 @@ def sparse_linear_with_packed_weight(*_: Any, out: Any, **__: Any) -> Cost:
     return UNCOUNTED
 
 
-@register_op_costs("onednn::qlinear_pointwise", "onednn::linear_relu_dynamic_fp16", "mkldnn::_linear_pointwise")
-def pointwise_linear(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
-    """``x @ weight + bias`` and an element-wise operator: out * in_features, an addition, and one for each output."""
-    return matmul.product(x.numel * out[-1], out.numel).plus(_one_more(out))
-
-
 @register_op_costs(
     *("_quantized::wrapped_quantized_linear", "_quantized::_wrapped_quantized_linear_prepacked"),
     *("_quantized::wrapped_fbgemm_linear_fp16_weight", "quantized::linear_dynamic_fp16_unpacked_weight"),
@@ -148,48 +142,21 @@ def linear_on_floats(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     return matmul.product(x.numel * out[-1], out.numel)
 
 
-@register_op_cost("mkldnn::_convolution_pointwise")
-def pointwise_convolution(x: Shape, weight: Shape, bias: Shape | None, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Cost of the convolution, and of an element-wise operator: one for each output element."""
-    return cost_of_convolution(x, weight, bias, out).plus(_one_more(out))
-
-
-@register_op_costs("mkldnn::_convolution_pointwise.binary", "mkldnn::_convolution_pointwise_.binary")
-def convolution_and_sum(x: Shape, y: Shape, weight: Shape, bias: Shape | None, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Cost of the convolution, and of a sum with what is there: one for each output element."""
-    return cost_of_convolution(x, weight, bias, out).plus(_one_more(out))
-
-
-@register_op_costs(
-    *(f"onednn::qconv{d}d_pointwise" for d in (1, 2, 3)),
-    "onednn::qconv_pointwise",
-)
-def pointwise_convolution_on_integers(
-    x: Shape, scale: Any, zero: Any, weight: Shape, *further: Any, out: Shape, **__: Any
-) -> Cost:
-    """Cost of the convolution and its bias; what follows it in the same operator works on integers."""
-    return cost_of_convolution(x, weight, Shape(), out)
-
-
-@register_op_cost("mkl::_mkl_linear")
-def mkl_linear(x: Shape, packed: Any, weight: Shape, bias: Shape | None, *_: Any, out: Shape) -> Cost:
-    """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias."""
-    return matmul.product(x.numel * weight[0], out.numel if bias is not None else 0)
-
-
+#: What a package of a convolution is asked for.
 _SETTINGS = ("stride", "padding", "output_padding", "dilation", "groups", "transpose")
-_OF_INTEGERS = """
+#: Work on integers alone, which is no FLOP.
+_ON_INTEGERS = """
     add add_out add_relu add_relu_out add_scalar add_scalar_out add_scalar_relu add_scalar_relu_out mul mul_out
     mul_relu mul_relu_out mul_scalar mul_scalar_out mul_scalar_relu mul_scalar_relu_out batch_norm batch_norm_relu
     batch_norm1d batch_norm1d_relu batch_norm2d batch_norm2d_relu batch_norm3d batch_norm3d_relu cat cat_out cat_relu
     cat_relu_out celu clamp dropout elu group_norm hardswish instance_norm layer_norm leaky_relu max_pool1d max_pool2d
     prelu relu6 sigmoid softmax threshold
 """
+#: Weights that are put into a package, and taken out.
 _PACKING = """
     conv_prepack linear_prepack linear_prepack_fp16 linear_prepack_legacy linear_prepack_fp16_legacy linear_unpack
     linear_unpack_fp16 embedding_bag_prepack
 """
-# packing and unpacking, asking a package, and work on integers alone
 register_free(
     *(f"{space}::{name}" for space in ("quantized", "_quantized", "onednn") for name in _PACKING.split()),
     *(f"{space}::conv{d}d_prepack" for space in ("quantized", "_quantized", "mkldnn_prepacked") for d in (1, 2, 3)),
@@ -200,7 +167,7 @@ register_free(
     *(f"quantized::embedding_bag_{kind}_prepack_with_rowwise_min_max" for kind in ("byte", "4bit", "2bit")),
     *("onednn::qconv_prepack", "onednn::qlinear_prepack", "sparse::qlinear_prepack", "sparse::qlinear_unpack"),
     *("_quantized::_wrapped_linear_prepack", "_quantized::wrapped_fbgemm_pack_gemm_matrix_fp16"),
-    *(f"quantized::{name}" for name in _OF_INTEGERS.split()),
+    *(f"quantized::{name}" for name in _ON_INTEGERS.split()),
     *(f"quantized::conv{d}d_{setting}" for d in (2, 3) for setting in _SETTINGS),
     *(f"quantized::conv_transpose{d}d_{setting}" for d in (2, 3) for setting in _SETTINGS),
     *(f"onednn::{name}" for name in ("qadd", "qadd_relu", "qmul")),
