@@ -114,14 +114,18 @@ def _find_encoder_bytes(
     attention = module.self_attn
     if not isinstance(attention, nn.MultiheadAttention) or not _is_fast(attention) or not _is_batch(attention, source):
         return None
-    if module.training or not module.activation_relu_or_gelu or module.norm1.eps != module.norm2.eps:
+    if module.training or not module.activation_relu_or_gelu:
         return None
     has_hooks = any(any(call_hooks(part)) for part in module.modules())
     if has_hooks or attention.in_proj_bias is None or _needs_gradients((source, *module.parameters())):
         return None
+    # Other layers may stand in the place of torch's, and torch reads these attributes of theirs.
+    weight, epsilon = getattr(module.linear1, "weight", None), getattr(module.norm1, "eps", None)
+    if not isinstance(weight, torch.Tensor) or epsilon is None or epsilon != getattr(module.norm2, "eps", None):
+        return None
     measured = _measure(attention, source, masks, False, device)
     first = measured.input_bytes if module.norm_first else 0
-    hidden: int = measured.input_bytes // source.shape[-1] * module.linear1.out_features
+    hidden: int = measured.input_bytes // source.shape[-1] * weight.shape[0]
     # What the attention gives, that normalized where norms come first, the hidden layer and its output.
     network = measured.input_bytes + first + hidden + measured.input_bytes
     last = 0 if module.norm_first else 3 * measured.input_bytes

@@ -57,6 +57,24 @@ def derived_attention() -> Attention:
     return model
 
 
+class Product(nn.Module):
+    """A linear layer of the user's: weights, and no other attribute of torch's layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4 * WIDTH, WIDTH))
+        self.bias = nn.Parameter(torch.zeros(4 * WIDTH))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.linear(x, self.weight, self.bias)
+
+
+def with_linear(layer: nn.Module) -> Encoder:
+    model = Encoder()
+    setattr(model.layer, "linear1", layer)  # noqa: B010 - its type is that of torch's layer
+    return model
+
+
 def with_hook(model: Encoder) -> Encoder:
     model.layer.linear1.register_forward_hook(lambda module, args, output: None)
     return model
@@ -80,6 +98,7 @@ FAST: dict[str, Callable[[], nn.Module]] = {
     "encoder, norms first, with both": lambda: Encoder(mask=True, padding=True, norm_first=True),
     "encoder with GELU, norms first": lambda: Encoder(norm_first=True, activation="gelu"),
     "narrow encoder": lambda: Encoder(dim_feedforward=8),
+    "encoder with a linear layer of the user's": lambda: with_linear(Product()),
     "encoder in double": lambda: Encoder().to(torch.float64),
 }
 #: What keeps torch from the one kernel, each by itself.
@@ -154,6 +173,29 @@ def test_other_layers_keep_the_memory_of_their_parts(name: str) -> None:
         assert compare(model, 192)[0] == before
     finally:
         torch.backends.mha.set_fastpath_enabled(True)
+
+
+def with_norm(layer: nn.Module) -> Encoder:
+    model = Encoder()
+    setattr(model.layer, "norm1", layer)  # noqa: B010
+    return model
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: with_linear(nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH))),
+        lambda: with_norm(nn.Sequential(nn.LayerNorm(WIDTH))),
+    ],
+    ids=["no weight", "no epsilon"],
+)
+def test_a_layer_in_the_place_of_torchs_is_counted(make: Callable[[], Encoder]) -> None:
+    """Torch's own kernel cannot run with it; on shapes it has the counts and the memory of its parts."""
+    plain, wrapped = Encoder().eval(), make().eval()
+    x = ModelInputs(torch.randn(BATCH, 16, WIDTH))
+    expected, report = (profile(model, x, metrics=["macs", "memory_footprint"]) for model in (plain, wrapped))
+    assert report["macs"] == expected["macs"]
+    assert report["memory_footprint"] > expected["memory_footprint"]
 
 
 def test_whoever_switches_the_kernels_off_gets_the_parts() -> None:
