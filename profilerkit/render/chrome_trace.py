@@ -25,15 +25,15 @@ def render(result: Report | Comparison) -> str:
     """Return JSON with a process for each model and a thread for each track: layers and operators, by phase.
 
     It is not a recording: the layers are laid out one after another in the order of the model, each as long as its
-    median over the passes, the layers inside it first and its own time behind them. A report without ``layer_times``
-    and ``operator_times`` has a process without slices, whose label says so.
+    median over the passes, the layers inside it first and its own time behind them. A report without times of layers
+    or operators has a process without slices, whose label says so.
     """
     events: list[dict[str, Any]] = []
     for process, report in enumerate(result.reports, start=1):
         tracks = stack_frames(report)
         events.append(_name_event("process_name", process, 0, visible(report.name)))
         if not tracks:
-            events.append(_name_event("process_labels", process, 0, "no times: measure layer_times or operator_times"))
+            events.append(_name_event("process_labels", process, 0, "no times of layers or operators were measured"))
         for thread, (track, frames) in enumerate(tracks.items(), start=1):
             events.append(_name_event("thread_name", process, thread, track))
             events += _slices(frames, process, thread, track)

@@ -23,7 +23,7 @@ def render(result: Report | Comparison) -> str:
     """Return JSON with a profile for each track of each model: layers and operators, forward and backward.
 
     Every frame is a sample of its own seconds (the median over the passes), so that a flame graph shows sums with the
-    layers inside. A report without ``layer_times`` and ``operator_times`` has no profiles.
+    layers inside. A report without times of layers or operators has no profiles.
     """
     indexes: dict[str, int] = {}
     profiles = []

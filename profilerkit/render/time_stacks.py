@@ -52,9 +52,10 @@ def name_frame(path: str, kind: str = "") -> str:
     return visible(f"{path or '(model)'} ({kind})" if kind else path or "(model)")
 
 
-def _rows(report: Report, key: str) -> Iterable[Mapping[str, Any]]:
-    record = report.statuses.get(key)
-    return record.value if record is not None and isinstance(record.value, Table) else ()
+def _find_rows(report: Report, *columns: str) -> Iterable[Mapping[str, Any]]:
+    """Return the rows of the first table of a report that has these columns, whatever its metric is called."""
+    tables = (record.value for record in report.statuses.values() if isinstance(record.value, Table))
+    return next((table for table in tables if set(columns) <= set(table.columns)), ())
 
 
 def _seconds(value: Any) -> float | None:
@@ -66,8 +67,9 @@ def _seconds(value: Any) -> float | None:
 def _layers(report: Report, phase: str) -> list[Frame]:
     counts = {row["path"]: row for row in report.layers or ()}
     frames = {}
-    for row in _rows(report, "layer_times"):
-        seconds = _seconds(row.get(f"own_{phase}_seconds"))
+    column = f"own_{phase}_seconds"
+    for row in _find_rows(report, "path", column):
+        seconds = _seconds(row.get(column))
         if seconds is not None:
             facts = {name: counts.get(row["path"], {}).get(name) for name in ("params", "macs", "flops")}
             facts |= {"calls": row.get("calls"), "missing": row.get("missing") or None}
@@ -77,9 +79,9 @@ def _layers(report: Report, phase: str) -> list[Frame]:
 
 def _operators(report: Report, phase: str) -> list[Frame]:
     frames: dict[str, Frame] = {}
-    for row in _rows(report, "operator_times"):
+    for row in _find_rows(report, "operator", "layer", "phase", "seconds"):
         seconds = _seconds(row.get("seconds"))
-        if seconds is None or row.get("phase") != phase or "operator" not in row or "layer" not in row:
+        if seconds is None or row.get("phase") != phase:
             continue
         layer = frames.setdefault(row["layer"], Frame(name_frame(row["layer"]), 0.0))
         facts = {name: row.get(name) for name in ("calls", "macs", "flops", "missing")}

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from ..inputs import ModelInputs
+from ..inputs import ModelInputs, dtype_name
 from ..piping.intrinsic import Inputs, Trace, find_batch_size
 from ..piping.status import Metric, StatusKey
 from ..plugging.loaded_files import in_plain_names
@@ -117,8 +117,7 @@ def _of_inputs(inputs: Any) -> tuple[str, ...]:
 def _dtypes(inputs: ModelInputs) -> str:
     """Return the dtypes of inputs by the names that all frameworks have for them, each once."""
     dtypes = [getattr(leaf, "dtype", None) for leaf in inputs.leaves()]
-    names = [str(getattr(dtype, "name", dtype)).removeprefix("torch.") for dtype in dtypes if dtype is not None]
-    return ", ".join(dict.fromkeys(names))
+    return ", ".join(dict.fromkeys(dtype_name(dtype) for dtype in dtypes if dtype is not None))
 
 
 def _fingerprint(trace: ModelTrace) -> str:

@@ -198,14 +198,13 @@ class Report(Subscripted, Result):
 
     @property
     def layerwise(self) -> LayerTable:
-        """The layers in one table: their counts, and their times if ``layer_times`` was measured.
+        """The layers in one table: their counts, and their times if the times of layers were measured.
 
-        It has the columns of ``layers`` and of ``report["layer_times"]``, their shares of the whole model, and the
+        It has the columns of ``layers`` and of the table of times, their shares of the whole model, and the
         FLOPs of a layer in one second. It has no rows if the model was neither traced nor timed.
         """
-        record = self.statuses.get("layer_times")
-        times = record.value if record is not None and isinstance(record.value, LayerTable) else None
-        return with_times(self.layers, times)
+        tables = (record.value for record in self.statuses.values() if isinstance(record.value, LayerTable))
+        return with_times(self.layers, next((table for table in tables if "forward_seconds" in table.columns), None))
 
     @property
     def iterations(self) -> Table:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from drawn_reports import STUDENT, TEACHER, record
 
-from profilerkit import Comparison, Report
+from profilerkit import Comparison, Report, profile
 from profilerkit.render import render
 from profilerkit.times.layer_times import LayerTime, layer_time_table
 from profilerkit.trace.table import Table
@@ -36,7 +37,7 @@ OPERATORS = Table(
 def report() -> Report:
     statuses = {
         "layer_times": record("layer_times", TIMES, "4 layers"),
-        "operator_times": record("operator_times", OPERATORS, "3 rows"),
+        "operator_table": record("operator_table", OPERATORS, "3 rows"),
     }
     return replace(TEACHER, statuses=statuses)
 
@@ -123,7 +124,7 @@ def test_a_report_without_times_says_so() -> None:
     assert speedscope(STUDENT_WITHOUT) == {}
     assert [event["args"] for event in chrome(STUDENT_WITHOUT)] == [
         {"name": "Student"},
-        {"labels": "no times: measure layer_times or operator_times"},
+        {"labels": "no times of layers or operators were measured"},
     ]
 
 
@@ -138,3 +139,16 @@ def test_layers_nested_to_a_great_depth() -> None:
     slices = [event for event in chrome(deep) if event["ph"] == "X"]
     assert (slices[0]["dur"], slices[-1]["dur"], len(slices)) == (depth * 1e6, 1e6, depth)
     assert len(json.loads(render(deep, "speedscope"))["profiles"][0]["samples"]) == depth
+
+
+@pytest.mark.parametrize("form", ["speedscope", "chrome-trace"])
+def test_the_tables_of_real_metrics_become_tracks(form: str, tmp_path: Path) -> None:
+    nn = pytest.importorskip("torch").nn
+    names = ["layer_times", "operator_table"]
+    measured = profile(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), input_shape=(4,), metrics=names, passes=1)
+    tracks = [f"{kind}, {phase}" for kind in ("layers", "operators") for phase in ("forward", "backward")]
+    measured.save(tmp_path / "report.json")
+    for report in (measured, Report.load(tmp_path / "report.json")):
+        text = render(report, form)
+        assert [track for track in tracks if track in text] == tracks
+        assert len(report.layerwise) == 3 and "forward_seconds" in report.layerwise.columns
