@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from drawn_reports import STUDENT, TEACHER, record
 
-from profilerkit import Comparison, Report, profile
+import profilerkit
+from profilerkit import Comparison, Report
 from profilerkit.render import render
 from profilerkit.times.layer_times import LayerTime, layer_time_table
 from profilerkit.trace.table import Table
@@ -145,7 +146,7 @@ def test_layers_nested_to_a_great_depth() -> None:
 def test_the_tables_of_real_metrics_become_tracks(form: str, tmp_path: Path) -> None:
     nn = pytest.importorskip("torch").nn
     names = ["layer_times", "operator_table"]
-    measured = profile(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), input_shape=(4,), metrics=names, passes=1)
+    measured = profilerkit.profile(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), input_shape=(4,), metrics=names, passes=1)
     tracks = [f"{kind}, {phase}" for kind in ("layers", "operators") for phase in ("forward", "backward")]
     measured.save(tmp_path / "report.json")
     for report in (measured, Report.load(tmp_path / "report.json")):
