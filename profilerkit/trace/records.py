@@ -71,14 +71,14 @@ class WeightRecord:
 
 @dataclass(frozen=True, slots=True)
 class OpRecord:
-    """One call of one operator: its cost, its layer, and the call of that layer.
+    """One call of one operator, or all its runs in a loop together: its cost, its layer, and the call of that layer.
 
     Attributes:
         operator: The name in the framework: "aten::mm".
         layer: The path of the innermost layer that it ran in.
         call: The index of the call of that layer; -1 for work of a ``call=`` function outside the model's calls.
-        macs: Multiply-accumulates.
-        flops: Floating-point operations, two or more for each multiply-accumulate.
+        macs: Multiply-accumulates of all these runs.
+        flops: Floating-point operations of all these runs, two or more for each multiply-accumulate.
         bytes_read: Bytes of its inputs.
         bytes_written: Bytes of its outputs.
         outputs: The tensors that it returned.

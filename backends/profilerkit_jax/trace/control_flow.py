@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from profilerkit.backend_kit.branch_memory import Fork
-from profilerkit.costs import Shape
+from profilerkit.costs import Cost, Shape
 
 from ..compat import find_source, parameters
 from ..costs.activation import activation_cost, is_activation
@@ -77,7 +77,7 @@ def _count_activation(
         return
     for equation in equations:
         equation.leave_work()
-    equations[-1].operator, equations[-1].flops = name, cost.flops
+    equations[-1].operator, equations[-1].flops = name, cost.flops * equations[-1].times
 
 
 def note_uncounted(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
@@ -103,7 +103,7 @@ def _branches(walk: Walk, equation: Any, inputs: list[Value], context: Context) 
         returned = walk.inside(branch, inputs[1:], context)
         executed, spans, choices, forks = _cut(walk, starts)
         sides.append(Tried(starts[0], executed, spans, choices, forks, returned))
-    work = [sum(op.all_flops for op in side.executed) for side in sides]
+    work = [sum(op.flops for op in side.executed) for side in sides]
     counted = work.index(max(work))
     taken = sides[counted]
     walk.executed.extend(taken.executed)
@@ -171,23 +171,23 @@ def _scatter(walk: Walk, equation: Any, inputs: list[Value], context: Context) -
 def _elementwise(
     walk: Walk, equation: Any, inputs: list[Value], context: Context, jaxpr: Any, times: int
 ) -> list[Value]:
-    inner, start = getattr(jaxpr, "jaxpr", jaxpr), len(walk.executed)
+    """Note an equation with the work of a function of single numbers that runs ``times`` times in each run of it."""
+    inner, start, turns = getattr(jaxpr, "jaxpr", jaxpr), len(walk.executed), context.repeat(times)
     consts = equation.params.get("consts", equation.params.get("update_consts", ()))
     scalars = [walk.value(variable.aval) for variable in inner.invars]
     if hasattr(jaxpr, "consts"):
-        walk.inside(jaxpr, scalars, context)
+        walk.inside(jaxpr, scalars, turns)
     else:
         constants = [
             walk.constant(variable.aval, value) for variable, value in zip(inner.constvars, consts, strict=True)
         ]
-        walk.over(inner, [*constants, *scalars], context)
+        walk.over(inner, [*constants, *scalars], turns)
     executed = walk.executed[start:]
     del walk.executed[start:]
     outputs = [walk.value(variable.aval) for variable in equation.outvars]
-    runs = context.times or 1
-    macs, flops = (sum(getattr(op, what) * op.times for op in executed) * times // runs for what in ("macs", "flops"))
+    cost = Cost(sum(op.macs for op in executed), sum(op.flops for op in executed))
     missing = ", ".join(dict.fromkeys(op.missing for op in executed if op.missing))
-    walk.note(equation.primitive.name, inputs, outputs, context, macs=macs, flops=flops, missing=missing)
+    walk.note(equation.primitive.name, inputs, outputs, context, cost, missing=missing)
     return outputs
 
 

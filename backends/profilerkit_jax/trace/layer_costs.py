@@ -106,12 +106,11 @@ def _is_weight(value: Value) -> bool:
 
 
 def _give_to_last(equations: Sequence[Executed], name: str, cost: Cost) -> None:
-    """Give the cost of a call, and its layer's name, to the last of its equations, and nothing to the others."""
+    """Give the last equation of a call the layer's name and the cost of each run, and the others nothing."""
     times = max(equation.times for equation in equations)
     for equation in equations:
         equation.leave_work()
     last = equations[-1]
     last.operator = name
-    last.macs = cost.macs
-    last.flops = cost.flops
+    last.macs, last.flops = cost.times(times)
     last.times = times

@@ -15,12 +15,13 @@ from functools import partial
 from typing import Any
 
 from profilerkit import ModelInputs, ModelTrace
+from profilerkit.costs import Cost
 
 from ..model.arrays import nonzero
 from ..model.subjects import find_subject
 from .origins import Loop, Origin, Slice, Stored, compute, make_origin
 from .tracing import trace_model
-from .values import Value
+from .values import NO_WORK, Value
 from .walk import Context, Walk
 
 __all__ = ["trace_of_nonzero"]
@@ -111,12 +112,18 @@ class _NonzeroWalk(Walk):
                 value.origin = make_origin(equation, inputs, origins, index)
 
     def note(
-        self, operator: str, inputs: Sequence[Value], outputs: Sequence[Value], context: Context, **facts: Any
+        self,
+        operator: str,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        context: Context,
+        cost: Cost = NO_WORK,
+        **facts: Any,
     ) -> None:
-        """Note what one equation does, and how much of it is with weights that are zero."""
-        macs = facts.get("macs", 0) * context.times
-        zero = macs - self._nonzero_macs(operator, inputs, macs) if macs else 0
-        super().note(operator, inputs, outputs, context, zero_macs=zero, **facts)
+        """Note what one equation does, without the multiply-accumulates of weights that are zero."""
+        nonzero = self._nonzero_macs(operator, inputs, cost.macs) if cost.macs else 0
+        left = Cost(nonzero, cost.flops - Cost.of_macs(cost.macs - nonzero).flops)
+        super().note(operator, inputs, outputs, context, left, **facts)
 
     def _nonzero_macs(self, operator: str, inputs: Sequence[Value], macs: int) -> int:
         factors = [inputs[index] for index in _FACTORS.get(operator, range(len(inputs))) if index < len(inputs)]

@@ -133,8 +133,8 @@ def _record(op: Executed) -> OpRecord:
         op.operator,
         scope.path,
         scope.call,
-        op.all_macs,
-        op.all_flops,
+        op.macs,
+        op.flops,
         sum(value.bytes for value in op.inputs) * op.times,
         sum(value.bytes for value in op.outputs) * op.times,
         tuple(value.info for value in op.outputs),
@@ -214,5 +214,5 @@ def _work(executed: Sequence[Executed]) -> Mapping[str, tuple[int, int]]:
     for op in executed:
         path = op.chain[-1].path
         macs, flops = work.get(path, (0, 0))
-        work[path] = (macs + op.all_macs, flops + op.all_flops)
+        work[path] = (macs + op.macs, flops + op.flops)
     return work

@@ -12,7 +12,10 @@ from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.costs import Cost, Shape
 from profilerkit.trace.records import TensorInfo
 
-__all__ = ["Executed", "PendingChoice", "Value", "count_bytes"]
+__all__ = ["NO_WORK", "Executed", "PendingChoice", "Value", "count_bytes"]
+
+#: The cost of what only moves or names values.
+NO_WORK = Cost(0, 0)
 
 
 def count_bytes(shape: tuple[int, ...], dtype: Any) -> int:
@@ -78,9 +81,8 @@ class Executed:
         inputs: The values that it reads.
         outputs: The values that it makes.
         times: How often it runs.
-        macs: Multiply-accumulates of one run.
-        flops: Floating-point operations of one run.
-        zero_macs: Those multiply-accumulates of all runs that are left out, as their weight is zero.
+        macs: Multiply-accumulates of all its runs together.
+        flops: Floating-point operations of all its runs together.
         missing: What is not counted of it, in words; empty where all is.
         is_backward: Whether it belongs to the backward pass.
         sources: The values whose buffers the outputs share, by the outputs' numbers.
@@ -93,24 +95,13 @@ class Executed:
     times: int = 1
     macs: int = 0
     flops: int = 0
-    zero_macs: int = 0
     missing: str = ""
     is_backward: bool = False
     sources: dict[int, int] = field(default_factory=dict)
 
-    @property
-    def all_macs(self) -> int:
-        """The multiply-accumulates of all runs."""
-        return self.macs * self.times - self.zero_macs
-
-    @property
-    def all_flops(self) -> int:
-        """The floating-point operations of all runs."""
-        return self.flops * self.times - Cost.of_macs(self.zero_macs).flops
-
     def leave_work(self) -> None:
         """Count nothing of it: another equation has the work."""
-        self.macs = self.flops = self.zero_macs = 0
+        self.macs = self.flops = 0
 
 
 @dataclass(eq=False)

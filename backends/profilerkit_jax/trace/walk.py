@@ -12,7 +12,7 @@ import numpy as np
 
 from profilerkit import NotOfferedError
 from profilerkit.backend_kit.branch_memory import Fork
-from profilerkit.costs import Shape
+from profilerkit.costs import Cost, Shape
 
 from ..compat import parameters, scope_names
 from ..costs.registry import UnknownCostError
@@ -21,7 +21,7 @@ from .folding import fold
 from .frames import Frame, Frames
 from .origins import Loop, Number, Stored, compute, make_origin
 from .pricing import price
-from .values import Executed, PendingChoice, Value
+from .values import NO_WORK, Executed, PendingChoice, Value
 
 __all__ = ["FOLLOWED", "LARGEST", "Context", "Walk"]
 
@@ -170,9 +170,15 @@ class Walk:
         return [read(atom) for atom in jaxpr.outvars]
 
     def note(
-        self, operator: str, inputs: Sequence[Value], outputs: Sequence[Value], context: Context, **facts: Any
+        self,
+        operator: str,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        context: Context,
+        cost: Cost = NO_WORK,
+        **facts: Any,
     ) -> None:
-        """Note what one equation does."""
+        """Note what one equation does; ``cost`` is that of all its runs together."""
         frame = context.frame
         self.executed.append(
             Executed(
@@ -181,6 +187,7 @@ class Walk:
                 tuple(inputs),
                 tuple(outputs),
                 context.times,
+                *cost,
                 is_backward=frame.is_backward,
                 **facts,
             )
@@ -202,7 +209,7 @@ def _step(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> l
     if name in _VIEWS and outputs[0].dtype == inputs[0].dtype:
         outputs[0].constant = inputs[0].constant
         sources = {outputs[0].number: inputs[0].number}
-    walk.note(name, inputs, outputs, context, macs=cost.macs, flops=cost.flops, missing=missing, sources=sources)
+    walk.note(name, inputs, outputs, context, cost.times(context.times), missing=missing, sources=sources)
     return outputs
 
 

@@ -100,7 +100,7 @@ def _join_node(
 
 
 def _work(executed: Sequence[Executed]) -> int:
-    return sum(op.flops * op.times for op in executed)
+    return sum(op.flops for op in executed)
 
 
 def _add_seconds(nodes: list[RanNode], passes: Sequence[ProfiledPass]) -> list[RanNode]:

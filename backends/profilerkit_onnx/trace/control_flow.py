@@ -84,8 +84,8 @@ class _Body:
     @property
     def price(self) -> tuple[int, int]:
         """The key by which branches are compared: FLOPs, then MACs."""
-        flops = sum(op.flops * op.times for op in self.executed)
-        return flops, sum(op.macs * op.times for op in self.executed)
+        flops = sum(op.flops for op in self.executed)
+        return flops, sum(op.macs for op in self.executed)
 
     @property
     def missing(self) -> Counter[str]:
@@ -98,7 +98,7 @@ class _Body:
 
     def branch(self, path: str) -> Branch:
         """Return its work, all of it in one layer: that of the operator with the graph."""
-        work = ((path, op.macs * op.times, op.flops * op.times) for op in self.executed)
+        work = ((path, op.macs, op.flops) for op in self.executed)
         return Branch.of(work, self.choices)
 
 

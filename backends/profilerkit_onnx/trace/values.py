@@ -129,8 +129,8 @@ class Executed:
         inputs: The values that it reads.
         outputs: The values that it makes.
         times: How often it runs.
-        macs: Multiply-accumulates of one run.
-        flops: Floating-point operations of one run.
+        macs: Multiply-accumulates of all its runs together.
+        flops: Floating-point operations of all its runs together.
         missing: What is not counted of it, in words; empty where all is.
     """
 

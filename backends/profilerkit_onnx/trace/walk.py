@@ -160,12 +160,13 @@ class Walk:
         flops: int = 0,
         missing: str = "",
     ) -> None:
-        """Note what one node does."""
+        """Note what one node does; ``macs`` and ``flops`` are those of one run."""
         read = tuple(value for value in inputs if value is not None)
         made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)
+        macs, flops = macs * times, flops * times
         if flops and has_unknown_lengths(node, inputs):
             path = self.paths[self.node] if self.paths else ""
-            every = Branch.of([(path, macs * times, flops * times)])
+            every = Branch.of([(path, macs, flops)])
             self.choices.append(Choice((every, Branch({})), 0, _SHORTER.format(node.name or node.output[0])))
         self.executed.append(Executed(name_operator(node), self.node, read, made, times, macs, flops, missing))
 

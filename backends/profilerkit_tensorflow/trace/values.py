@@ -94,11 +94,22 @@ class Scope:
 
 @dataclass(eq=False, slots=True)
 class Executed:
-    """One operator that runs, ``times`` times: what it reads and makes, its layer, and its total cost.
+    """One operator that the walk came by, in the order of execution.
 
-    ``missing`` says why the cost is not known; such a call counts as nothing. ``equation`` is an ``Einsum``'s. A
-    ``silent`` one is no operator of the model's: it hands a value into a loop or out of it. ``input_dtypes`` are those
-    of its first two inputs.
+    Attributes:
+        type: The name of its kind: "Conv2D".
+        name: Its own name in its graph.
+        inputs: The keys of the values that it reads.
+        outputs: The key, shape and dtype of each value that it makes.
+        times: How often it runs.
+        owner: The layer that it belongs to.
+        macs: Multiply-accumulates of all its runs together.
+        flops: Floating-point operations of all its runs together.
+        missing: What is not counted of it, in words; empty where all is.
+        input_bytes: The bytes of its inputs, in one run.
+        equation: That of an ``Einsum``.
+        silent: Whether it is no operator of the model's: it hands a value into a loop or out of it.
+        input_dtypes: Those of its first two inputs.
     """
 
     type: str
