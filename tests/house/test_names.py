@@ -29,7 +29,6 @@ PARTICIPLES = {
     "examples": 4,
     "profilerkit": 22,
     "profilerkit_jax": 2,
-    "profilerkit_onnx": 2,
     "profilerkit_predict": 5,
     "profilerkit_tensorflow": 5,
     "profilerkit_torch": 12,

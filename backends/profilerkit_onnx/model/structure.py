@@ -20,33 +20,36 @@ def fingerprint(model: ModelProto, values: bool = True) -> str:
     beside the model only the names are among them; see `loaders.read_stamps`.
     """
     digest = hashlib.blake2b(digest_size=16)
-    for part in _parts(model, values):
+    for part in _list_parts(model, values):
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
     return digest.hexdigest()
 
 
-def _parts(model: ModelProto, values: bool) -> Iterator[bytes]:
+def _list_parts(model: ModelProto, values: bool) -> Iterator[bytes]:
+    """Yield what the digest is made of; each list begins with its length, so that two lists never look like one."""
     graph = model.graph
     yield graph.name.encode()
     for messages in (model.opset_import, model.functions, model.metadata_props, graph.metadata_props, graph.node):
-        yield from _written(messages)
+        yield from _serialize(messages)
     for types in (graph.input, graph.output, graph.value_info, graph.sparse_initializer):
-        yield from _written(types)
+        yield from _serialize(types)
     for tensor in graph.initializer:
         if values or math.prod(tensor.dims) <= LARGEST:
             yield tensor.SerializeToString(deterministic=True)
         else:
-            yield _without_values(tensor)
+            yield _strip_values(tensor)
 
 
-def _written(messages: Iterable[object]) -> Iterator[bytes]:
-    written = [message.SerializeToString(deterministic=True) for message in messages]  # type: ignore[attr-defined]
-    yield len(written).to_bytes(8, "little")
-    yield from written
+def _serialize(messages: Iterable[object]) -> Iterator[bytes]:
+    """Yield how many messages there are, and the bytes of each."""
+    texts = [message.SerializeToString(deterministic=True) for message in messages]  # type: ignore[attr-defined]
+    yield len(texts).to_bytes(8, "little")
+    yield from texts
 
 
-def _without_values(tensor: TensorProto) -> bytes:
+def _strip_values(tensor: TensorProto) -> bytes:
+    """Return the bytes of a tensor without its elements: name, shape, dtype, and where they are kept outside."""
     shell = TensorProto(name=tensor.name, dims=tensor.dims, data_type=tensor.data_type)
     shell.data_location = tensor.data_location
     shell.external_data.extend(tensor.external_data)

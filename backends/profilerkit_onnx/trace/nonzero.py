@@ -21,7 +21,7 @@ from profilerkit.costs import Cost
 
 from ..model.zeros import nonzero
 from .folding import evaluate
-from .pricing import name_operator
+from .pricing import name_node, name_operator
 from .tracing import trace_model
 from .values import Array, Made, Value
 from .walk import Walk
@@ -228,9 +228,8 @@ def _explain(error: Exception, weight: Value) -> Exception:
 
 def _not_computed(node: NodeProto) -> NotOfferedError:
     return NotOfferedError(
-        f"the operator {name_operator(node)} of the node {node.name or node.output[0]!r}, which makes weights of "
-        "others, "
-        "cannot be computed by onnx's reference: which of these weights are zero is not known; optimize the graph with "
+        f"the operator {name_operator(node)} of the node {name_node(node)!r}, which makes weights of others, cannot be "
+        "computed by onnx's reference: which of these weights are zero is not known; optimize the graph with "
         "profilerkit_onnx.optimize(model) first"
     )
 

@@ -12,7 +12,7 @@ from profilerkit.costs import Cost
 from ..costs import NodeCall, Shapes, UnknownShapeError, node_cost
 from .values import Value
 
-__all__ = ["has_unknown_lengths", "name_operator", "price", "read_attributes"]
+__all__ = ["has_unknown_lengths", "name_node", "name_operator", "price", "read_attributes"]
 
 #: The attributes that are graphs or types: formulas have no use for them.
 _LEFT_OUT = (AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS)
@@ -21,6 +21,11 @@ _LEFT_OUT = (AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TYPE_PR
 def name_operator(node: NodeProto) -> str:
     """Return the name of a node's operator, with its domain unless that is ONNX's own."""
     return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}::{node.op_type}"
+
+
+def name_node(node: NodeProto) -> str:
+    """Return what a message calls a node: its name, or its first output where it has none."""
+    return node.name or node.output[0]
 
 
 def read_attributes(node: NodeProto) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from ..model.declared_inputs import bind_inputs, bind_sizes, graph_inputs
 from ..model.scopes import Scopes, find_scopes
 from ..model.types import LARGEST
 from ..model.weights import list_constants, weight_records
-from .control_flow import count_missing, holds_conditions, with_initializers
+from .control_flow import HANDLERS, holds_conditions
 from .functions import functions_by_key
 from .layers import layer_calls
 from .live_bytes import bytes_along
@@ -58,13 +58,13 @@ def _calls_before(walks: list[Walk], scopes: Scopes) -> dict[str, list[LayerCall
     if not walks or walks[0].node < 0:
         return {}
     begun = Scopes(scopes.chains[: walks[0].node + 1], scopes.types)
-    return layer_calls(begun, walks[0].executed, (), ())
+    return layer_calls(begun, walks[0].work.executed, (), ())
 
 
 def operators_by_node(model: ModelProto, inputs: ModelInputs) -> dict[int, list[Executed]]:
     """Return what runs in one call, by the index of the node of the model's own graph that it comes from."""
     operators: dict[int, list[Executed]] = {}
-    for op in _walk_graph(model, inputs)[0].executed:
+    for op in _walk_graph(model, inputs)[0].work.executed:
         operators.setdefault(op.node, []).append(op)
     return operators
 
@@ -87,13 +87,14 @@ def _walk_graph(
         functions_by_key(model.functions),
         {value.name: value.type for value in (*model.graph.value_info, *model.graph.output)},
         bind_sizes(graph_inputs(model), bound),
-        paths=paths,
+        HANDLERS,
+        paths,
     )
     if walks is not None:
         walks.append(walk)
     kinds = "" if inputs.are_random else "biuf" if holds_conditions(model) else "iu"
     input_values = {name: _input_value(walk.number(), tensor, kinds) for name, tensor in bound.items()}
-    values = {**with_initializers(walk, model.graph, {}), **input_values}
+    values = {**walk.with_initializers(model.graph, {}), **input_values}
     walk.over(model.graph.node, values, top=True)
     return walk, input_values, [find_value(value.name, values) for value in model.graph.output]
 
@@ -107,15 +108,15 @@ def _trace(
     kind: Callable[..., Walk],
 ) -> ModelTrace:
     walk, input_values, outputs = _walk_graph(model, inputs, [chain[-1].path for chain in scopes.chains], walks, kind)
-    calls = layer_calls(scopes, walk.executed, input_values.values(), outputs)
+    calls = layer_calls(scopes, walk.work.executed, input_values.values(), outputs)
     return ModelTrace(
         layer_records(scopes.types, weights, calls),
-        tuple(_record(op, scopes) for op in walk.executed),
+        tuple(_record(op, scopes) for op in walk.work.executed),
         _memory(walk, input_values, outputs, weights),
-        count_missing(walk.executed) + walk.missed,
+        walk.work.count_missing(),
         METHOD,
         tuple(_notes(walk)),
-        choices=tuple(walk.choices),
+        choices=tuple(walk.work.choices),
         peak_spread=_peak_spread(walk, input_values, outputs),
     )
 
@@ -161,16 +162,16 @@ def _peak_spread(walk: Walk, input_values: Mapping[str, Value], outputs: list[Va
         return bytes_along(executed, input_values, outputs, spans)
 
     input_bytes = sum(value.bytes for value in input_values.values())
-    return spread_of_forks(walk.executed, walk.spans, walk.forks, timeline, input_bytes)
+    return spread_of_forks(walk.work.executed, walk.work.spans, walk.work.forks, timeline, input_bytes)
 
 
 def _memory(walk: Walk, input_values: Mapping[str, Value], outputs: list[Value], weights: Weights) -> MemoryTimeline:
     every = {record.identity: record.bytes for lists in weights.values() for one_list in lists for record in one_list}
-    unsized = Counter(op.operator for op in walk.executed for value in op.outputs if value.shape is None)
+    unsized = Counter(op.operator for op in walk.work.executed for value in op.outputs if value.shape is None)
     return MemoryTimeline(
         sum(every.values()),
         sum(value.bytes for value in input_values.values()),
-        bytes_along(walk.executed, input_values, outputs, walk.spans),
+        bytes_along(walk.work.executed, input_values, outputs, walk.work.spans),
         "along the order of the graph; a runtime may order and reuse otherwise",
         unsized,
     )

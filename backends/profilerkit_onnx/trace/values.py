@@ -62,6 +62,19 @@ class Value:
         from_inputs = self.from_inputs or any(other.from_inputs for other in others)
         return Value(self.number, common, False, self.array if same else None, from_inputs)
 
+    def forget(self) -> Value:
+        """Return the same value, but its elements are not known: what a loop carries from one turn to the next."""
+        return Value(self.number, self.type)
+
+    def mark_from_inputs(self) -> Value:
+        """Return the same value, which does not follow from the file alone: the given inputs decide what makes it."""
+        return Value(self.number, self.type, False, self.array, True)
+
+    @property
+    def is_true(self) -> bool:
+        """Whether its elements are known, and all of them true."""
+        return self.array is not None and bool(self.array.all())
+
     @property
     def is_tensor(self) -> bool:
         """Whether it is a tensor; else it is a sequence, an optional value or unknown."""

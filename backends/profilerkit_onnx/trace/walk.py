@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import TypeAlias
 
-from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto
 from onnx.shape_inference import InferenceError
 
-from profilerkit.backend_kit.branch_memory import Fork
 from profilerkit.costs import Cost, Shape
 from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import is_known
 from ..model.types import read_shape, tensor_type
-from .control_flow import SUBGRAPHS
 from .folding import fold, is_of_shape, read_array
 from .functions import find_body, function_key
 from .inference import find_schema, infer
-from .pricing import has_unknown_lengths, name_operator, price, read_attributes
+from .pricing import has_unknown_lengths, name_node, name_operator, price, read_attributes
 from .signatures import Known, signature
 from .values import Executed, Made, Origin, Value
+from .work import Work
 
-__all__ = ["Walk", "find_value"]
+__all__ = ["Handler", "Values", "Walk", "find_value"]
 
-Values = dict[str, Value]
+#: The values that a graph can read, by their names.
+Values: TypeAlias = dict[str, Value]
 #: Types of values that the file declares, for operators that onnx's inference does not know.
-Declared = Mapping[str, TypeProto]
-
+Declared: TypeAlias = Mapping[str, TypeProto]
+#: Goes over a node that holds graphs: the walk, the node, its inputs, the values around it, and how often it runs.
+Handler: TypeAlias = "Callable[[Walk, NodeProto, Sequence[Value | None], Values, int], None]"
 
 _SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
-
-
 #: The most nodes in functions that are gone over, some seconds: 17 functions that each call the last one twice have as
 #: many, in a file of a kilobyte.
 _MOST_IN_FUNCTIONS = 100_000
@@ -61,13 +60,10 @@ class Walk:
         functions: The functions that the model defines itself, by name.
         declared: The types that the file declares for values.
         sizes: The open sizes that the inputs bind.
-        executed: What runs, in order.
-        notes: What a reader of the numbers must know besides.
-        spans: Where in ``executed`` loops begin and end.
-        choices: Where the model does one of several things, and which one is not known.
-        forks: The same, for the bytes alive.
-        missed: What is not counted in branches that are not counted themselves, with its calls.
+        handlers: What goes over the operators that hold graphs, by their names.
         paths: The path of the layer of each node of the model's own graph; empty where nobody asks for choices.
+        work: What runs, and what is known of it.
+        notes: What a reader of the numbers must know besides.
         constants: How many nodes depend on constants alone.
         calls: How many nodes the bodies of functions had so far, each time that they were gone over.
         node: The index of the node of the model's own graph that is gone over.
@@ -79,13 +75,10 @@ class Walk:
     functions: Mapping[tuple[str, str, str], FunctionProto] = field(default_factory=dict)
     declared: Declared = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
-    executed: list[Executed] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    spans: list[tuple[int, int]] = field(default_factory=list)
-    choices: list[Choice] = field(default_factory=list)
-    forks: list[Fork] = field(default_factory=list)
-    missed: Counter[str] = field(default_factory=Counter)
+    handlers: Mapping[str, Handler] = field(default_factory=dict)
     paths: Sequence[str] = ()
+    work: Work = field(default_factory=Work)
+    notes: list[str] = field(default_factory=list)
     constants: int = 0
     calls: int = 0
     node: int = -1
@@ -97,16 +90,44 @@ class Walk:
         """Return a number for a new value."""
         return next(self.numbers)
 
+    @property
+    def path(self) -> str:
+        """The path of the layer of the node of the model's own graph that is gone over; empty where nobody asks."""
+        return self.paths[self.node] if self.paths else ""
+
+    @contextmanager
+    def note_apart(self) -> Iterator[Work]:
+        """Yield the work of what is gone over inside, which is not added to the work so far."""
+        work_so_far, self.work = self.work, Work()
+        try:
+            yield self.work
+        finally:
+            self.work = work_so_far
+
+    def with_initializers(self, graph: GraphProto, values: Mapping[str, Value]) -> Values:
+        """Return the values around a graph and those of its own constants."""
+        inner = dict(values)
+        for tensor in graph.initializer:
+            shape, array = Shape(tensor.dims), read_array(tensor)
+            inner[tensor.name] = Value.of(self.number(), tensor.data_type, shape, constant=True, array=array)
+            self.origins[inner[tensor.name].number] = tensor
+        for sparse in graph.sparse_initializer:
+            name, shape = sparse.values.name, Shape(sparse.dims)
+            inner[name] = Value.of(self.number(), sparse.values.data_type, shape, constant=True)
+            self.origins[inner[name].number] = sparse
+        return inner
+
     def over(self, nodes: Iterable[NodeProto], values: Values, times: int = 1, top: bool = False) -> None:
         """Go over nodes in order; ``values`` are those of their surroundings, and gain what the nodes make."""
         for index, node in enumerate(nodes):
             if top:
                 self.node = index
             inputs = [find_value(name, values, node) if name else None for name in node.input]
-            if node.op_type in SUBGRAPHS and not node.domain:
-                SUBGRAPHS[node.op_type](self, node, inputs, values, times)
-            else:
+            handler = None if node.domain else self.handlers.get(node.op_type)
+            if handler is None:
                 self.step(node, inputs, values, times)
+            else:
+                handler(self, node, inputs, values, times)
 
     def step(self, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
         """Go over one node: a function by its body, any other by its formula."""
@@ -165,10 +186,9 @@ class Walk:
         made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)
         macs, flops = macs * times, flops * times
         if flops and has_unknown_lengths(node, inputs):
-            path = self.paths[self.node] if self.paths else ""
-            every = Branch.of([(path, macs, flops)])
-            self.choices.append(Choice((every, Branch({})), 0, _SHORTER.format(node.name or node.output[0])))
-        self.executed.append(Executed(name_operator(node), self.node, read, made, times, macs, flops, missing))
+            every = Branch.of([(self.path, macs, flops)])
+            self.work.choices.append(Choice((every, Branch({})), 0, _SHORTER.format(name_node(node))))
+        self.work.executed.append(Executed(name_operator(node), self.node, read, made, times, macs, flops, missing))
 
     def _by_definition(
         self,
@@ -179,15 +199,12 @@ class Walk:
         times: int,
     ) -> bool:
         """Go over the body by which the standard defines an operator; say no where that leads nowhere."""
-        lists: tuple[list[Any], ...] = (self.executed, self.spans, self.choices, self.forks)
-        lengths, missed = [len(one_list) for one_list in lists], self.missed.copy()
         try:
-            self._inside(node, body, inputs, values, times)
+            with self.note_apart() as work:
+                self._inside(node, body, inputs, values, times)
         except (UnfitError, KeyError):  # a body of the standard may lean on what onnx's own inference refuses
-            for one_list, length in zip(lists, lengths, strict=True):
-                del one_list[length:]
-            self.missed = missed
             return False
+        self.work.add(work)
         return True
 
     def _inside(
@@ -233,7 +250,7 @@ class Walk:
             shapes = ", ".join("-" if value is None else str(value.info.shape) for value in inputs)
             words = " ".join(str(error).split())
             raise UnfitError(
-                f"the operator {name_operator(node)} of the node {node.name or node.output[0]!r} does not fit inputs "
+                f"the operator {name_operator(node)} of the node {name_node(node)!r} does not fit inputs "
                 f"of the shapes {shapes}: {words}"
             ) from None
         arrays = fold(node, inputs, self.opsets)

@@ -147,6 +147,20 @@ def test_a_loop_that_hands_its_condition_on_runs_to_its_limit(begins: str) -> No
     assert trace.bounds("macs") == Bounds(7 * ONE, 7 * ONE)
 
 
+def test_a_loop_whose_first_condition_is_not_known_may_not_run() -> None:
+    """Its body never ends it, so that it has seven turns or none; seven were counted and said to be complete."""
+    node, weights = loop(helper.make_node("Constant", [], ["on"], value=helper.make_tensor("", 9, [], [True])), 7, "c")
+    trace = trace_nodes(node, weights=weights, c=C)
+    assert (trace.macs, trace.bounds("macs")) == (7 * ONE, Bounds(0, 7 * ONE))
+
+
+def test_a_body_that_returns_what_nothing_makes_is_named() -> None:
+    node, weights = loop(helper.make_node("Identity", ["go"], ["elsewhere"]), 7)
+    model = make_model([node], {"x": X}, {"w": W, **weights})
+    failure = BACKEND.trace(model, make_unknown(x=X)).failure
+    assert "the graph returns the value 'on', which nothing before it makes; export the model again" in str(failure)
+
+
 def test_a_condition_in_a_loop_counts_in_each_turn() -> None:
     inner = either("c", "next", products("state", "a", 1), products("state", "b", 3))
     body = make_graph([inner, helper.make_node("Identity", ["go"], ["on"])], ["turn", "go", "state"], ["on", "next"])

@@ -1,0 +1,72 @@
+"""Graphs inside an operator: the walk over one of them, and the work of an operator that runs one of two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from onnx import GraphProto, NodeProto
+
+from profilerkit.backend_kit.branch_memory import Fork
+from profilerkit.trace.bounds import Choice
+
+from .values import Executed, Value
+from .walk import Values, Walk, find_value
+from .work import Work
+
+__all__ = ["Body", "count_first", "find_graph", "walk_body"]
+
+
+@dataclass(frozen=True)
+class Body:
+    """What a graph inside an operator does, and the values that it returns."""
+
+    work: Work
+    outputs: Sequence[Value]
+
+
+def find_graph(node: NodeProto, attribute: str) -> GraphProto:
+    """Return the graph that an attribute of a node holds."""
+    graph: GraphProto = next(entry.g for entry in node.attribute if entry.name == attribute)
+    return graph
+
+
+def walk_body(
+    walk: Walk, graph: GraphProto, values: Values, times: int, inputs: Mapping[str, Value] | None = None
+) -> Body:
+    """Go over a graph that runs so many times; return what that adds to the walk's work, without adding it.
+
+    Args:
+        walk: The walk that has come to the node with the graph.
+        graph: The graph.
+        values: The values around the node, all of which the graph may read.
+        times: How often it runs.
+        inputs: The values of the graph's own inputs.
+    """
+    inner = {**walk.with_initializers(graph, values), **(inputs or {})}
+    with walk.note_apart() as work:
+        walk.over(graph.node, inner, times)
+    return Body(work, [find_value(output.name, inner) for output in graph.output])
+
+
+def count_first(walk: Walk, first: Body, second: Body, reason: str) -> Work:
+    """Return the work of an operator that runs one of two bodies: that of the first, and how the second one differs.
+
+    Args:
+        walk: The walk that has come to the node.
+        first: The body that is counted.
+        second: The body that may run instead; it returns its values as those of the first.
+        reason: Why it is not known which one runs, and which one is counted.
+    """
+    branches = first.work.as_branch(walk.path), second.work.as_branch(walk.path)
+    handing_on = [
+        Executed("Identity", walk.node, (value,), (result,))
+        for value, result in zip(second.outputs, first.outputs, strict=True)
+        if value is not result
+    ]
+    return replace(
+        first.work,
+        choices=first.work.choices if branches[0] == branches[1] else [Choice(branches, 0, reason)],
+        forks=[Fork(0, first.work.as_side(), [second.work.as_side(*handing_on)], reason)],
+        missed=first.work.missed + (second.work.count_missing() - first.work.count_missing()),
+    )
