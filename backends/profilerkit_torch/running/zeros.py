@@ -30,7 +30,8 @@ from ..trace.inference_pass import InferencePass, needs_autograd
 from ..trace.recorder import Recorder
 from ..trace.records import layer_records
 from ..trace.replay import tensors_among, tensors_in
-from ..trace.static_pass import StandIns, trace_pass
+from ..trace.stand_ins import REAL_RUN
+from ..trace.static_pass import trace_pass
 from ..trace.traceable import traceable
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import InputObjects, on_device
@@ -84,9 +85,8 @@ def _trace(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     error: Exception | None = None
     for grad_mode in GRAD_MODES:
         watch = _Nonzero(model, placed)
-        itself = StandIns("a real run", None, lambda leaf: leaf, watch)
         try:
-            trace = trace_pass(model, placed, itself, _Watched(grad_mode, watch))
+            trace = trace_pass(model, placed, replace(REAL_RUN, mode=watch), _Watched(grad_mode, watch))
         except CostFormulaError as formula_error:
             return ModelTrace(layer_records(model, {}), failure=formula_error)
         except Exception as raised:  # whatever a model raises

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import ModelChangedWarning, ModelInputs
 from profilerkit.backend_kit.failures import backend_failed, find_raising_line
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distinct
 
-from ..compat import TorchDispatchMode, make_tensor
+from ..compat import TorchDispatchMode
 from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
 from ..model.modules import find_device, list_parameters
-from ..model.tensors import has_own_function
 from ..untouched.caller_context import as_caller
 from ..untouched.leftovers import Surroundings, clear_frames, remove_leftovers, without_frames
 from ..untouched.mutable_inputs import InputObjects
@@ -39,22 +37,9 @@ from .live_bytes import LiveBytes
 from .questions import Questions, UnansweredError, can_ask, has_type_question
 from .recorder import Recorder
 from .records import layer_records
+from .stand_ins import StandIns
 
-__all__ = ["LeftBehindError", "StandIns", "can_run", "meta_twin", "trace_pass"]
-
-
-@dataclass(frozen=True)
-class StandIns:
-    """What stands in for the model's weights and inputs: one way to trace. ``weight`` is None for a real run.
-
-    ``calls`` gets the calls of layers, also those before an error.
-    """
-
-    method: str
-    weight: Callable[[torch.Tensor], torch.Tensor] | None
-    leaf: Callable[[Any], Any]
-    mode: AbstractContextManager[Any] = field(default_factory=nullcontext)
-    calls: dict[str, list[LayerCall]] = field(default_factory=dict)
+__all__ = ["LeftBehindError", "can_run", "trace_pass"]
 
 
 class LeftBehindError(RuntimeError):
@@ -68,8 +53,16 @@ class LeftBehindError(RuntimeError):
         self.trace = trace
 
 
-def trace_pass(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: InferencePass) -> ModelTrace:
+def trace_pass(
+    model: nn.Module,
+    inputs: ModelInputs,
+    stand_ins: StandIns,
+    kind: InferencePass,
+    calls: dict[str, list[LayerCall]] | None = None,
+) -> ModelTrace:
     """Return the trace of one pass, with stand-ins for weights and inputs; errors of the model pass through.
+
+    ``calls`` gets the calls of layers by their paths, also those before an error.
 
     What the pass leaves outside the model is taken away. Raises `LeftBehindError` where that cannot be done with what
     has no values.
@@ -82,7 +75,7 @@ def trace_pass(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind:
     lives: list[LiveBytes] = []
     outcome: ModelTrace | Exception
     try:
-        outcome = _trace_pass(model, inputs, stand_ins, kind, inventory, lives)
+        outcome = _trace_pass(model, inputs, stand_ins, kind, inventory, lives, {} if calls is None else calls)
     except Exception as error:
         if stand_ins.weight is None or isinstance(error, MemoryError) or not can_run(model):
             clear_frames(error)
@@ -136,8 +129,9 @@ def _trace_pass(
     kind: InferencePass,
     inventory: Inventory,
     lives: list[LiveBytes],
+    calls: dict[str, list[LayerCall]],
 ) -> ModelTrace:
-    """Return the trace of one pass; ``lives`` gets what counts the storages that are alive."""
+    """Return the trace of one pass; ``lives`` gets what counts the storages that are alive, ``calls`` the calls."""
     objects, lazy = InputObjects(inputs), is_lazy(inventory)
     leaves = (leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))
     guard = WriteGuard([*objects.tensors, *leaves], [a for _, a in inventory.aliases], counting=inventory.tensors)
@@ -147,29 +141,29 @@ def _trace_pass(
         torch.backends.mha.set_fastpath_enabled(False)
         substitutes = {} if stand_ins.weight is None else substitute(model, stand_ins.weight, inventory)
         kind.prepare(model)
-        standing_in = inputs.map(_once(stand_ins.leaf))
-        on_meta = stand_ins.weight is meta_twin
+        standing_in = stand_ins.replace_leaves(inputs)
         if inventory.holds_keras and is_unbuilt(inventory.modules):
             build_without_values(model, inputs)
             _fill_variables(inventory, stand_ins)
         elif lazy:
             lives.append(_size_by_a_call(model, standing_in, stand_ins, guard))
         made = Inventory(model) if lazy else inventory
-        layers = _follow_calls(kind.layer_stack(model, made), stand_ins)
+        layers = kind.layer_stack(model, made)
+        layers.calls = calls
         recorder = _recorder(kind, layers, stand_ins)
         recorder.fuses_on = fuses_on
         lives.append(recorder.live)
         recorder.origins.has_values |= any(tensor.is_floating_point() for tensor in objects.tensors)
         active.callback(recorder.values.forget)
         active.callback(recorder.casts.forget_gradients)
-        if on_meta:  # one mode less: what is written to there is no tensor of the model's, but for a few
+        if stand_ins.on_meta:  # one mode less: what is written to there is no tensor of the model's, but for a few
             recorder.guard = guard
         users = set(map(id, (*inputs.leaves(), *objects.tensors)))
         held_bytes, input_bytes = _alive_before(recorder, made, substitutes, standing_in, users)
         _watch_questions(recorder, inventory, inputs, standing_in, substitutes, stand_ins)
         active.enter_context(_around(recorder))
         active.enter_context(count_missing_replays(recorder))
-        watching = nullcontext() if on_meta else guard
+        watching = nullcontext() if stand_ins.on_meta else guard
         for context in (kind.grad_mode(), call_directly(), watching, layers.follow(), stand_ins.mode, recorder):
             active.enter_context(context)
         kind.run(model, standing_in, recorder)
@@ -190,15 +184,9 @@ def _list_unread(substitutes: dict[int, torch.Tensor], standing_in: ModelInputs)
 
 def _recorder(kind: InferencePass, layers: LayerStack, stand_ins: StandIns) -> Recorder:
     stands_in = stand_ins.weight is not None
-    recorder = kind.recorder(layers, on_meta=stand_ins.weight is meta_twin, stands_in=stands_in)
+    recorder = kind.recorder(layers, on_meta=stand_ins.on_meta, stands_in=stands_in)
     recorder.below_autograd = kind.grad_mode is below_autograd
     return recorder
-
-
-def _follow_calls(layers: LayerStack, stand_ins: StandIns) -> LayerStack:
-    """Return the stack, which keeps its calls where they are found after an error."""
-    layers.calls = stand_ins.calls
-    return layers
 
 
 @contextmanager
@@ -302,22 +290,10 @@ def _fill_variables(inventory: Inventory, stand_ins: StandIns) -> None:
 
 def _size_by_a_call(model: nn.Module, standing_in: ModelInputs, stand_ins: StandIns, guard: WriteGuard) -> LiveBytes:
     """Give lazy parameters their sizes by a first call, which inference mode would not let it; return what it made."""
-    first = Recorder(LayerStack(model), on_meta=stand_ins.weight is meta_twin)
+    first = Recorder(LayerStack(model), on_meta=stand_ins.on_meta)
     with torch.no_grad(), guard, stand_ins.mode, first, as_caller():
         standing_in.run(model)
     return first.live
-
-
-def _once(stand_in: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the function, with one stand-in for an input that occurs twice."""
-    stand_ins: dict[int, Any] = {}
-
-    def once(leaf: Any) -> Any:
-        if isinstance(leaf, torch.Tensor) and id(leaf) not in stand_ins:
-            stand_ins[id(leaf)] = stand_in(leaf)
-        return stand_ins.get(id(leaf), leaf)
-
-    return once
 
 
 def _alive_before(
@@ -368,29 +344,3 @@ def _notes(lazy: bool, strangers: Iterable[str]) -> Iterator[str]:
     made = ", ".join(sorted(set(strangers)))
     if made:
         yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"
-
-
-_META = torch.device("meta")
-
-
-def meta_twin(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor on the meta device that is like another one; a parameter for a parameter.
-
-    A sparse or nested tensor stands for itself: the recorder refuses it where an operator reads it.
-    """
-    if is_unsized(tensor):
-        lazy: Any = UninitializedParameter if isinstance(tensor, nn.Parameter) else UninitializedBuffer
-        twin: torch.Tensor = lazy(requires_grad=tensor.requires_grad, device="meta", dtype=tensor.dtype)
-        return twin
-    if tensor.is_meta or not is_plain(tensor):
-        return tensor
-    twin = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
-    if type(tensor) is nn.Parameter and not tensor.__dict__:  # as nn.Parameter does, without its checks
-        return make_tensor(nn.Parameter, twin, tensor.requires_grad)
-    if has_own_function(tensor):
-        twin = make_tensor(type(tensor), twin, tensor.requires_grad)
-    elif isinstance(tensor, nn.Parameter):
-        twin = nn.Parameter(twin, requires_grad=tensor.requires_grad)
-    if not hasattr(tensor, "__tensor_flatten__"):  # of a packed weight: its real shape and its scales
-        twin.__dict__.update(tensor.__dict__)
-    return twin

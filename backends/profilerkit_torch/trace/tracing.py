@@ -1,21 +1,21 @@
-"""One static pass over a model, on shapes alone wherever torch can.
+"""The trace of a model: of one pass, on shapes alone wherever torch can.
 
-Meta tensors stand in for parameters and buffers; fake tensors where an operator lacks a meta kernel; a real run only
-where both fail, which the trace notes. The pass runs below autograd, where torch shows its operators before it takes
-them apart, so that a count does not depend on device, kernels or grad mode.
+A pass is tried on meta tensors; then on fake ones, for operators that meta tensors lack; then as a real run, which the
+trace notes. The first kind of pass runs below autograd, where torch shows its operators before it takes them apart, so
+that a count does not depend on device, kernels or grad mode. A model that needs autograd while it runs gets the next
+kind, which is tried in the same three ways.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import nn
-from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import BackendFailedError, CostFormulaError, ModelInputs, NotOfferedError
 from profilerkit.process.collector import collector_paused
@@ -23,28 +23,38 @@ from profilerkit.process.restoring import restored
 from profilerkit.trace.conditions import formulas_used, write_notes
 from profilerkit.trace.records import LayerCall, ModelTrace
 
-from ..compat import FAKE_MODULE, FakeTensorMode, lacking, unseen_by_subclasses
-from ..costs import is_plain
+from ..compat import FAKE_MODULE, lacking
 from ..costs.registry import COSTS
 from ..model.inventory import is_lazy
 from ..model.keras_layers import adapt_to_keras, holds_keras
 from ..model.modules import find_device, list_modules
 from ..model.scripted import frozen_weights, notes_on_scripts
-from ..model.tensors import has_own_function, view_like
 from ..model.wrapped import rank_share, with_wrapper
 from ..untouched.mutable_inputs import on_device
 from .conditions import conditions
 from .grad_modes import GRAD_MODES, PassError, below_autograd
 from .inference_pass import InferencePass, needs_autograd
 from .records import layer_records
-from .static_pass import LeftBehindError, StandIns, can_run, meta_twin, trace_pass
+from .stand_ins import REAL_RUN, fake_stand_ins, meta_stand_ins
+from .static_pass import LeftBehindError, can_run, trace_pass
 from .traceable import traceable
 
 __all__ = ["trace_model"]
 
 #: Calls of layers by their paths.
 Calls: TypeAlias = dict[str, list[LayerCall]]
+#: One way to run a pass; ``calls`` gets the calls of layers, also those before an error.
+Way: TypeAlias = Callable[[nn.Module, ModelInputs, InferencePass, Calls], ModelTrace]
 _IN_INFERENCE = tuple(map(InferencePass, GRAD_MODES))
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """An error of a pass, the calls of layers before it, and whether the model seems to need autograd in the pass."""
+
+    error: Exception
+    calls: Calls
+    needs_autograd: bool
 
 
 def trace_model(
@@ -57,137 +67,111 @@ def trace_model(
     modules = list_modules(model)
     share, frozen = rank_share(modules), frozen_weights(modules)
     with traceable(model, modules) as inside:
-        trace = _trace_model(inside, None if inputs is None else with_wrapper(inputs, model), kinds)
-    made_under = (
-        write_notes((*conditions(model), *formulas_used(trace, COSTS.list_added()))) if trace.failure is None else ()
-    )
-    scripts = notes_on_scripts(modules) if trace.operators else ()
-    remarks = (*scripts, *([str(share)] if share else ()), *made_under, *lacking)
-    if not (remarks or frozen):
-        return trace
-    notes = (*trace.notes, *remarks)
-    return replace(trace, notes=notes, rank=share, unmade_weights=trace.unmade_weights or frozen)
+        trace = _list_layers(inside) if inputs is None else _try_kinds(inside, with_wrapper(inputs, model), kinds)
+    trace = replace(trace, rank=share, unmade_weights=trace.unmade_weights or frozen)
+    return replace(trace, notes=(*trace.notes, *_list_remarks(trace, model, modules)))
 
 
-def _trace_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[InferencePass]) -> ModelTrace:
-    if inputs is None:
-        return _layers_alone(model)
-    errors: list[Exception] = []
-    failure: Exception | None = None
-    called = adapt_to_keras(model, inputs)
-    # Keras moves meta tensors to its own device, and needs values there: it gets fake ones.
-    attempts = (_on_fake, _for_real) if holds_keras(list_modules(model)) else (_on_meta, _on_fake, _for_real)
-    calls: Calls = {}
-    for kind in kinds:
-        errors.clear()
-        calls_before: dict[int, Calls] = {}
-        for attempt in attempts:
-            seen: Calls = {}
-            try:
-                return attempt(model, called, kind, errors, seen)
-            except CostFormulaError as error:
-                return _layers_alone(model, error)
-            except MemoryError:
-                raise
-            except Exception as error:  # any error: the next attempt may work
-                errors.append(error)
-                calls_before.setdefault(id(error), seen)
-                if isinstance(error, PassError) and kind.grad_mode is below_autograd:
-                    break
-        if failure is None or kind.grad_mode is torch.no_grad:  # with gradients it may be another one
-            failure, calls = kind.explain_failure(_require_offered(errors[-1]), inputs), calls_before[id(errors[-1])]
-        if not any(needs_autograd(error) for error in errors):
-            break
-    return _layers_alone(model, failure, calls)
+def _list_remarks(trace: ModelTrace, model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[str]:
+    """Yield what to know about the numbers: of the model, of the caller's settings, and of this release of torch."""
+    if trace.operators:
+        yield from notes_on_scripts(modules)
+    if trace.rank is not None:
+        yield str(trace.rank)
+    if trace.failure is None:
+        yield from write_notes((*conditions(model), *formulas_used(trace, COSTS.list_added())))
+    yield from lacking
 
 
-def _require_offered(error: Exception) -> Exception:
-    """Return an error of the model's; raise one that says what this release of torch does not have for a pass."""
-    if isinstance(error, NotOfferedError):
-        raise error
-    return error
-
-
-def _layers_alone(model: nn.Module, failure: Exception | None = None, calls: Calls | None = None) -> ModelTrace:
-    """Return the layers of a model that did not run to its end, with what weights its first call would size or make.
-
-    ``calls`` are those before the error.
-    """
+def _list_layers(model: nn.Module, failure: Exception | None = None, calls: Calls | None = None) -> ModelTrace:
+    """Return the layers alone, of a model that did not run to its end; ``calls`` are those before the error."""
     lazy = "the weights of lazy modules, which the first call makes: give inputs or input_shape"
     return ModelTrace(layer_records(model, calls or {}), failure=failure, unmade_weights=lazy if is_lazy(model) else "")
 
 
-def _on_meta(
-    model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception], calls: Calls
-) -> ModelTrace:
-    """Trace with meta tensors in place of weights and floating-point inputs; integers keep their values."""
+def _try_kinds(model: nn.Module, inputs: ModelInputs, kinds: Sequence[InferencePass]) -> ModelTrace:
+    """Return the trace of the first kind of pass that works; the layers and an error if none does.
 
-    def stand_in(leaf: Any) -> Any:
-        valued = isinstance(leaf, torch.Tensor) and not (leaf.is_floating_point() or leaf.is_complex())
-        if valued or not isinstance(leaf, torch.Tensor):
-            return leaf
-        twin = meta_twin(leaf)
-        if not is_plain(leaf):
-            return leaf
-        with unseen_by_subclasses():
-            if kind.grad_mode is not torch.enable_grad and not has_own_function(leaf):
-                twin = view_like(twin, leaf)
-            return twin.requires_grad_(leaf.requires_grad)
+    The next kind is tried only where the model seems to need autograd.
+    """
+    called = adapt_to_keras(model, inputs)
+    failure: Exception | None = None
+    calls: Calls = {}
+    for kind in kinds:
+        try:
+            outcome = _try_kind(model, called, kind)
+        except CostFormulaError as error:
+            return _list_layers(model, error)
+        if isinstance(outcome, ModelTrace):
+            return outcome
+        if isinstance(outcome.error, NotOfferedError):  # of this release of torch, not of the model
+            raise outcome.error
+        if failure is None or kind.grad_mode is torch.no_grad:  # as a run to be timed; with gradients it may be another
+            failure, calls = kind.explain_failure(outcome.error, inputs), outcome.calls
+        if not outcome.needs_autograd:
+            break
+    return _list_layers(model, failure, calls)
 
+
+def _try_kind(model: nn.Module, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
+    """Return the trace of one kind of pass, on shapes alone or else of a real run; why there is none if both fail."""
+    failures: list[_Failure] = []
+    # Keras moves meta tensors to its own device, and needs values there: it gets fake ones.
+    for run in (_run_on_fake,) if holds_keras(list_modules(model)) else (_run_on_meta, _run_on_fake):
+        outcome = _try_way(run, model, inputs, kind)
+        if isinstance(outcome, ModelTrace):
+            return outcome
+        failures.append(outcome)
+        if isinstance(outcome.error, PassError) and kind.grad_mode is below_autograd:
+            return outcome  # the next kind can do what this one cannot
+        if isinstance(outcome.error, LeftBehindError):
+            break  # other tensors without values would be left behind as well
+    first, last = failures[0], failures[-1].error
+    if can_run(model):
+        outcome = _try_way(_run_for_real, model, inputs, kind)
+        if isinstance(outcome, ModelTrace):
+            cause = last if isinstance(last, LeftBehindError) else f"on shapes alone {_summarize(first.error)}"
+            return _add_note(outcome, f"counted in a real run: {cause}")
+        failures.append(outcome)
+        reported = outcome
+    elif isinstance(last, LeftBehindError):
+        return _add_note(last.trace, str(last))
+    else:
+        reported = first
+    return replace(reported, needs_autograd=any(failure.needs_autograd for failure in failures))
+
+
+def _try_way(run: Way, model: nn.Module, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
+    """Return the trace of a pass that is run in one way, or its error, for which another way may do."""
+    calls: Calls = {}
+    try:
+        return run(model, inputs, kind, calls)
+    except (CostFormulaError, MemoryError):  # which another way would not mend
+        raise
+    except Exception as error:  # whatever the model raises
+        return _Failure(error, calls, needs_autograd(error))
+
+
+def _run_on_meta(model: nn.Module, inputs: ModelInputs, kind: InferencePass, calls: Calls) -> ModelTrace:
     # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
     with collector_paused():
-        return trace_pass(model, inputs, StandIns("meta tensors", meta_twin, stand_in, calls=calls), kind)
+        stand_ins = meta_stand_ins(keep_views=kind.grad_mode is not torch.enable_grad)
+        return trace_pass(model, inputs, stand_ins, kind, calls)
 
 
-def _on_fake(
-    model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception], calls: Calls
-) -> ModelTrace:
-    """Trace with fake tensors, which know the device they stand for; for meta ones that is the CPU."""
-    if errors and isinstance(errors[0], LeftBehindError):
-        raise errors[0]  # it would leave the same
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
-    # What torch remembers for all fake modes would keep packed weights alive, and refuses to compare them.
-    mode.cache_enabled &= not any(
-        isinstance(value, torch.ScriptObject) for m in list_modules(model) for value in vars(m).values()
-    )
-
-    def fake_twin(tensor: torch.Tensor) -> torch.Tensor:
-        if is_unsized(tensor):
-            return mode.from_tensor(tensor)
-        if has_own_function(tensor):
-            raise RuntimeError(f"a fake tensor cannot be a {type(tensor).__name__}, which answers torch's functions")
-        if not is_plain(tensor):
-            return tensor
-        if not tensor.is_meta:
-            return mode.from_tensor(tensor)
-        with mode:
-            twin = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
-        return nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
-
-    def stand_in(leaf: Any) -> Any:
-        return fake_twin(leaf) if isinstance(leaf, torch.Tensor) else leaf
-
+def _run_on_fake(model: nn.Module, inputs: ModelInputs, kind: InferencePass, calls: Calls) -> ModelTrace:
+    stand_ins = fake_stand_ins(list_modules(model))
     log = logging.getLogger(FAKE_MODULE)  # it logs each failure, which is handled here
     with restored(partial(setattr, log, "disabled", log.disabled)):
         log.disabled = True
-        return trace_pass(model, inputs, StandIns("fake tensors", fake_twin, stand_in, mode, calls), kind)
+        return trace_pass(model, inputs, stand_ins, kind, calls)
 
 
-def _for_real(
-    model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception], calls: Calls
-) -> ModelTrace:
-    """Trace a real run, which no model can refuse; what it writes to is written back."""
-    left_behind = next((error for error in errors if isinstance(error, LeftBehindError)), None)
-    if not can_run(model):
-        if left_behind is None:
-            raise errors[0]
-        return replace(left_behind.trace, notes=(*left_behind.trace.notes, str(left_behind)))
-    reason = str(left_behind) if left_behind else f"on shapes alone {_first_line(errors[0])}"
+def _run_for_real(model: nn.Module, inputs: ModelInputs, kind: InferencePass, calls: Calls) -> ModelTrace:
+    """Run with the model's own weights, which no model can refuse; what it writes to is written back."""
     _make_example_of_nested()
     placed = on_device(inputs, find_device(model), views=kind.grad_mode is not torch.enable_grad)
-    trace = trace_pass(model, placed, StandIns("a real run", None, lambda leaf: leaf, calls=calls), kind)
-    note = f"counted in a real run: {reason}"
-    return replace(trace, notes=(*trace.notes, note))
+    return trace_pass(model, placed, REAL_RUN, kind, calls)
 
 
 def _make_example_of_nested() -> None:
@@ -198,6 +182,10 @@ def _make_example_of_nested() -> None:
     torch.nested.nested_tensor([torch.zeros(1, 1)], layout=torch.jagged)
 
 
-def _first_line(error: Exception) -> str:
+def _add_note(trace: ModelTrace, note: str) -> ModelTrace:
+    return replace(trace, notes=(*trace.notes, note))
+
+
+def _summarize(error: Exception) -> str:
     line = str(error).strip().split("\n", 1)[0][:200]
     return line if isinstance(error, BackendFailedError) else f"the model raised {type(error).__name__}: {line}"

@@ -69,11 +69,11 @@ def test_a_mistake_of_the_backend_is_not_the_models_fault(place: str, monkeypatc
 
 
 def test_a_mistake_on_shapes_alone_is_named_where_a_real_run_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from profilerkit_torch.trace import tracing
+    from profilerkit_torch.trace import stand_ins
 
-    exec("def careless(tensor): return {}['planted']", namespace := {"__name__": "profilerkit_torch.trace.tracing"})
-    monkeypatch.setattr(tracing, "meta_twin", namespace["careless"])
-    monkeypatch.setattr(tracing, "FakeTensorMode", namespace["careless"])
+    exec("def careless(tensor): return {}['planted']", namespace := {"__name__": "profilerkit_torch.trace.stand_ins"})
+    monkeypatch.setattr(stand_ins, "meta_twin", namespace["careless"])
+    monkeypatch.setattr(stand_ins, "FakeTensorMode", namespace["careless"])
     report = profile(nn.Linear(4, 2), X, metrics=["macs"])
     assert report["macs"] == 8
     (note,) = [note for note in report.notes if "real run" in note]
