@@ -689,9 +689,13 @@ def runs_compiled(module: Any) -> bool:
     return is_compiled_model(module) or hasattr(module.forward, field("_torchdynamo_orig_callable"))
 
 
+#: Torch's compiler, which is imported when something is compiled, and asks for Triton then.
+COMPILER = "torch._dynamo"
+
+
 def is_compiler_imported() -> bool:
-    """Return whether torch's compiler is imported, which asks for Triton then."""
-    return "torch._dynamo" in sys.modules
+    """Return whether torch's compiler is imported."""
+    return COMPILER in sys.modules
 
 
 def restorer_of_stance() -> Callable[[], None]:

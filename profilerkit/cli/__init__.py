@@ -20,6 +20,7 @@ from ..plugging.commands import list_commands, load_command
 from ..plugging.manager import own_plugins_only
 from ..process.clean_output import discard, encodable, results, results_alone, wants_color
 from ..process.containment import collect_notes
+from ..process.modules import AroundImport
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main", "say"]
 
@@ -186,9 +187,9 @@ def main(arguments: list[str] | None = None) -> Any:
 def _keep_frameworks_quiet() -> None:
     """Keep the log lines of frameworks out of standard error, unless the user has a setting for them."""
     if not any(name in os.environ for name in _QUIET):
-        from .quiet_imports import QuietImports
+        from .quiet_imports import without_log_lines
 
-        sys.meta_path.insert(0, QuietImports())
+        sys.meta_path.insert(0, AroundImport(("tensorflow",), without_log_lines))
     for name, level in _QUIET.items():
         os.environ.setdefault(name, level)
 

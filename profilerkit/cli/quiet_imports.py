@@ -10,13 +10,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
-from typing import Any
 
-__all__ = ["QuietImports", "without_log_lines"]
+__all__ = ["without_log_lines"]
 
 #: Passes standard input on, without log lines of the levels INFO and WARNING, and what is said of them.
 FILTER = r"""
@@ -29,28 +26,6 @@ for line in sys.stdin.buffer:
 """
 #: The most seconds to wait for the last line: a process that the import has started may keep the pipe open.
 PATIENCE = 2.0
-
-
-class QuietImports:
-    """Finds the packages whose import writes log lines, and nothing else: for ``sys.meta_path``."""
-
-    def __init__(self, names: Sequence[str] = ("tensorflow",)) -> None:
-        self.names = names
-
-    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return where a package is as Python finds it, with a loader that leaves out log lines."""
-        spec = PathFinder.find_spec(name, path, target) if name in self.names else None
-        loader: Any = spec.loader if spec is not None else None
-        if loader is not None:
-            load: Callable[[ModuleType], None] = loader.exec_module
-
-            def exec_module(module: ModuleType) -> None:
-                del loader.exec_module  # the loader is as others make it from here on
-                with without_log_lines():
-                    load(module)
-
-            loader.exec_module = exec_module
-        return spec
 
 
 @contextmanager

@@ -24,7 +24,7 @@ ALLOWED = {
     # Keras' own layers, which three backends count.
     "backend_kit/keras_layers.py": {"keras"},
     # Libraries that write log lines, or do not survive a fork: facts about a process, whatever the backend.
-    "cli/quiet_imports.py": {"tensorflow"},
+    "cli/__init__.py": {"tensorflow"},
     "isolation/job.py": {"tensorflow", "jax"},
     "isolation/starting.py": {"torch"},
     # What frameworks call the Boolean dtype.

@@ -200,7 +200,6 @@ REMEMBERED = {
     "profilerkit_pages/page_parts.py": {"source", "templates"},  # the files of pages
     "profilerkit_onnx/model/types.py": {"dtype_name", "_bits"},  # of the numbers that stand for dtypes
     "profilerkit_tensorflow/untouched/held_state.py": {"_is_users_own"},  # names of modules, at most 1000
-    "profilerkit_torch/trace/static_pass.py": {"_import_dynamo"},  # takes nothing
     "profilerkit_torch/trace/replay.py": {"_aliases", "depends_on_values"},  # operators, which torch itself keeps
     "profilerkit_torch/compat.py": {"has_nested_kernel"},  # the same
     "profilerkit_torch/operator_timing/passes.py": {"_is_free"},  # their names

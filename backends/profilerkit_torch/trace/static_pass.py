@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +17,6 @@ from profilerkit import ModelChangedWarning, ModelInputs
 from profilerkit.backend_kit.failures import backend_failed, find_raising_line
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distinct
 
-from ..compat import TorchDispatchMode
 from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
@@ -67,7 +66,6 @@ def trace_pass(
     What the pass leaves outside the model is taken away. Raises `LeftBehindError` where that cannot be done with what
     has no values.
     """
-    _import_dynamo()
     inventory = Inventory(model)
     surroundings = Surroundings(inventory, inputs)
     if stand_ins.weight is not None and any(map(has_type_question, surroundings.names)):
@@ -321,21 +319,6 @@ def _alive_before(
         if isinstance(leaf, torch.Tensor):
             recorder.live.add(leaf, size=leaf.numel() * leaf.element_size(), made=id(leaf) not in user_tensors)
     return others, recorder.live.total
-
-
-@cache
-def _import_dynamo() -> None:
-    """Have torch import what it imports at the first operator under a mode: the import keeps that operator's frames.
-
-    They would hold tensors beyond their time, and the first trace of a process would find too high a peak.
-    """
-
-    class First(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return func(*args, **(kwargs or {}))
-
-    with First():  # type: ignore[no-untyped-call]
-        torch.empty(0, device="meta")
 
 
 def _notes(lazy: bool, strangers: Iterable[str]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from profilerkit.process.restoring import restored
 from profilerkit.trace.conditions import formulas_used, write_notes
 from profilerkit.trace.records import LayerCall, ModelTrace
 
-from ..compat import FAKE_MODULE, lacking
+from ..compat import FAKE_MODULE, is_compiler_imported, lacking
 from ..costs.registry import COSTS
 from ..model.inventory import is_lazy
 from ..model.keras_layers import adapt_to_keras, holds_keras
@@ -66,10 +66,19 @@ def trace_model(
     """
     modules = list_modules(model)
     share, frozen = rank_share(modules), frozen_weights(modules)
-    with traceable(model, modules) as inside:
-        trace = _list_layers(inside) if inputs is None else _try_kinds(inside, with_wrapper(inputs, model), kinds)
+    was_imported = is_compiler_imported()
+    trace = _trace_unwrapped(model, modules, inputs, kinds)
+    if is_compiler_imported() and not was_imported:  # the import kept frames, with tensors that a later pass frees
+        trace = _trace_unwrapped(model, modules, inputs, kinds)
     trace = replace(trace, rank=share, unmade_weights=trace.unmade_weights or frozen)
     return replace(trace, notes=(*trace.notes, *_list_remarks(trace, model, modules)))
+
+
+def _trace_unwrapped(
+    model: nn.Module, modules: Sequence[nn.Module], inputs: ModelInputs | None, kinds: Sequence[InferencePass]
+) -> ModelTrace:
+    with traceable(model, modules) as inside:
+        return _list_layers(inside) if inputs is None else _try_kinds(inside, with_wrapper(inputs, model), kinds)
 
 
 def _list_remarks(trace: ModelTrace, model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[str]:

@@ -10,9 +10,10 @@ from functools import partial
 import torch
 from torch import nn
 
+from profilerkit.process.modules import AroundImport
 from profilerkit.process.restoring import restored
 
-from ..compat import graph_executor, restorer_of_stance
+from ..compat import COMPILER, graph_executor, is_compiler_imported, restorer_of_stance
 from .preservation import one_at_a_time
 from .triton_import import answer_for_triton
 
@@ -21,11 +22,39 @@ __all__ = ["deeper_recursion", "disable_compiling", "operator_by_operator"]
 
 @contextmanager
 def disable_compiling() -> Iterator[None]:
-    """Have compiled code run as it was written, in the whole process."""
+    """Have compiled code run as it was written, in the whole process.
+
+    Nothing is compiled yet where torch's compiler is not imported, and its import takes a second: then compiling is
+    disabled at the moment when something in the block imports it.
+    """
     answer_for_triton()
-    with restored(restorer_of_stance()):  # imports torch's compiler, not before the line above
-        torch.compiler.set_stance("force_eager")
+    if is_compiler_imported():
+        with restored(restorer_of_stance()):
+            torch.compiler.set_stance("force_eager")
+            yield
+        return
+    finder = AroundImport((COMPILER,), _disabled_afterwards)
+    with restored(partial(_stop_finding, finder), _enable_compiling):
+        sys.meta_path.insert(0, finder)
         yield
+
+
+@contextmanager
+def _disabled_afterwards() -> Iterator[None]:
+    """Disable compiling at the end of the block, which loads the compiler."""
+    yield
+    torch.compiler.set_stance("force_eager")
+
+
+def _stop_finding(finder: AroundImport) -> None:
+    """Take a finder out of those that Python asks for modules."""
+    sys.meta_path[:] = [other for other in sys.meta_path if other is not finder]
+
+
+def _enable_compiling() -> None:
+    """Have torch compile again, if its compiler was imported since it was disabled."""
+    if is_compiler_imported():
+        torch.compiler.set_stance("default")
 
 
 @contextmanager

@@ -28,8 +28,9 @@ if "fails" in sys.argv:
 """
 USER = f"""
 import os, sys
-from profilerkit.cli.quiet_imports import QuietImports
-sys.meta_path.insert(0, QuietImports(["noisy"]))
+from profilerkit.cli.quiet_imports import without_log_lines
+from profilerkit.process.modules import AroundImport
+sys.meta_path.insert(0, AroundImport(["noisy"], without_log_lines))
 import noisy, json
 print("afterwards", noisy.__spec__.loader.exec_module.__name__, file=sys.stderr, flush=True)
 os.write(2, {LOG_LINES[1].encode() + b"!"!r})
