@@ -5,97 +5,102 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from profilerkit.costs import Shape
+from profilerkit.costs import Cost, Shape
 from profilerkit.process.restoring import restored
 
 from ..compat import add_callback, remove_callback
 from ..costs import OpCall, Shapes
-from .dilation import CONVOLUTIONS, TO_SPACE
+from .eager_patterns import EagerPatterns
 from .live_bytes import tensor_bytes
 from .ownership import Owner
-from .pricing import layer_work, price
-from .sparse_products import GATHERS, HANDING_ON, SUMS, as_product
+from .pricing import make_layer_operator, price
 from .values import Executed, static_shape
 
-__all__ = ["VIEWS", "EagerOperators", "is_small", "watch_operators"]
+__all__ = ["EagerOperators", "is_small", "watch_operators"]
 
-#: Operators whose output is their first input under another name or shape.
-VIEWS = ("Identity", "Reshape", "Squeeze", "ExpandDims", "ReadVariableOp", "StopGradient", "Bitcast", "EnsureShape")
+
+class _Ran(NamedTuple):
+    """One operator that ran, how its formula sees that call, and the bytes alive after it."""
+
+    executed: Executed
+    call: OpCall
+    live_bytes: int
 
 
 class EagerOperators:
-    """Keeps the operators of a pass in the order in which they ran; `price_all` computes what they cost."""
+    """Keeps the operators of a pass: `record` takes each after it ran, `price_all` computes at the end what they cost.
+
+    Attributes:
+        executed: The operators in the order in which they ran, and one for each call of a layer that has a formula;
+            from `price_all`.
+        live_bytes: The bytes alive after each of them; from `price_all`.
+        uncounted: The operators without a known cost, with the number of their calls.
+    """
 
     def __init__(self) -> None:
         self.executed: list[Executed] = []
         self.live_bytes: list[int] = []
         self.uncounted: Counter[str] = Counter()
-        self._prices: list[OpCall] = []
-        #: The operator that made a tensor, by the id of the tensor while it is alive; uncropped shares of convolutions.
-        self._makers: dict[int, Executed] = {}
-        self._left: list[tuple[Executed, Fraction]] = []
-        #: Multiplications of gathered rows, and with which sums over them they are products.
-        self._weighted: set[int] = set()
-        self._products: list[tuple[Executed, Executed]] = []
+        self._ran: list[_Ran] = []
+        self._patterns = EagerPatterns()
 
-    def ran(self, kind: str, ins: Sequence[Any], attrs: Any, outs: Sequence[Any], owner: Owner, alive: int = 0) -> None:
-        """Keep one operator, which has run in a layer's call; ``alive`` are the bytes alive after it."""
-        self.executed.append(
-            Executed(
-                type=kind,
-                name=kind,
-                inputs=tuple(map(id, ins)),
-                outputs=tuple((id(tensor), static_shape(tensor), tensor.dtype.name) for tensor in outs),
-                times=1,
-                owner=owner,
-                input_bytes=sum(tensor_bytes(static_shape(tensor), tensor.dtype.name) for tensor in ins),
-                input_dtypes=tuple(tensor.dtype.name for tensor in ins[:2]),
-            )
+    def record(
+        self,
+        kind: str,
+        inputs: Sequence[Any],
+        attributes: Any,
+        outputs: Sequence[Any],
+        owner: Owner,
+        live_bytes: int = 0,
+    ) -> None:
+        """Keep one operator, which has run in a layer's call.
+
+        Args:
+            kind: The type of the operator.
+            inputs: The tensors that it was called with.
+            attributes: Its attributes as TensorFlow gives them: name, value, name, value.
+            outputs: The tensors that it has made.
+            owner: The call of the layer.
+            live_bytes: The bytes alive after it.
+        """
+        executed = Executed(
+            type=kind,
+            name=kind,
+            inputs=tuple(map(id, inputs)),
+            outputs=tuple((id(tensor), static_shape(tensor), tensor.dtype.name) for tensor in outputs),
+            times=1,
+            owner=owner,
+            input_bytes=sum(tensor_bytes(static_shape(tensor), tensor.dtype.name) for tensor in inputs),
+            input_dtypes=tuple(tensor.dtype.name for tensor in inputs[:2]),
         )
-        self._note_makers(kind, ins, outs)
-        self._prices.append(_make_call(kind, ins, attrs, outs))
-        self.live_bytes.append(alive)
-
-    def _note_makers(self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Note which operator made a tensor, and the uncropped share of a dilated convolution's output."""
-        maker = self._makers.get(id(inputs[0])) if inputs else None
-        if kind in TO_SPACE and maker is not None and maker.type in CONVOLUTIONS:
-            whole, left = (tensor.shape.num_elements() for tensor in (inputs[0], outputs[0]))
-            self._left.append((maker, Fraction(left, whole)))
-        latest = self.executed[-1]
-        makers = [self._makers.get(id(tensor)) for tensor in inputs]
-        if kind == "Mul" and any(one_maker is not None and one_maker.type in GATHERS for one_maker in makers):
-            self._weighted.add(id(latest))
-        elif kind in SUMS and maker is not None and id(maker) in self._weighted:
-            self._products.append((maker, latest))
-        done = maker if kind in (*VIEWS, *HANDING_ON) and maker is not None else latest
-        self._makers.update((id(tensor), done) for tensor in outputs)
+        self._ran.append(_Ran(executed, _make_call(kind, inputs, attributes, outputs), live_bytes))
+        self._patterns.note(executed, inputs, outputs)
 
     def price_all(self) -> None:
-        """Compute the cost of all operators, once it is known which layers have a formula."""
-        priced: list[tuple[Executed, int]] = []
-        used: set[int] = set()
-        for done, call, live in zip(self.executed, self._prices, self.live_bytes, strict=True):
-            priced.append((done, live))
-            covering = done.owner.covered_by
-            cost = covering.cost() if covering is not None and covering.cost is not None else None
-            if covering is None or cost is None:
-                price(done, call, self.uncounted)
-            elif id(covering) not in used:
-                used.add(id(covering))
-                priced.append((layer_work(covering, cost, 1), live))
-        for convolution, share in self._left:
-            convolution.scale(share)
-        for multiplied, summed in self._products:
-            as_product(multiplied, summed)
-        self.executed = [done for done, _ in priced]
-        self.live_bytes = [live for _, live in priced]
+        """Compute the cost of all operators, once it is known which layers have a formula.
+
+        The formula of a layer stands for all operators inside the layer, which then count nothing themselves.
+        """
+        layers: dict[Owner, Cost | None] = {}
+        for executed, call, live_bytes in self._ran:
+            self._keep(executed, live_bytes)
+            layer = executed.owner.covered_by
+            if layer is not None and layer not in layers:
+                layers[layer] = cost = None if layer.cost is None else layer.cost()
+                if cost is not None:
+                    self._keep(make_layer_operator(layer, cost, 1), live_bytes)
+            if layer is None or layers[layer] is None:
+                price(executed, call, self.uncounted)
+        self._patterns.apply()
+
+    def _keep(self, executed: Executed, live_bytes: int) -> None:
+        self.executed.append(executed)
+        self.live_bytes.append(live_bytes)
 
 
 @contextmanager
@@ -106,26 +111,28 @@ def watch_operators(callback: Any) -> Iterator[None]:
         yield
 
 
-def _make_call(kind: str, ins: Sequence[Any], attrs: Any, outs: Sequence[Any]) -> OpCall:
-    small = [tensor.numpy() if is_small(tensor) else None for tensor in ins]
+def _make_call(kind: str, inputs: Sequence[Any], attributes: Any, outputs: Sequence[Any]) -> OpCall:
+    """Return a call as formulas get it; the numbers in small tensors are read now, as the tensors are not kept."""
+    values = [tensor.numpy() if is_small(tensor) else None for tensor in inputs]
     return OpCall(
         type=kind,
-        inputs=Shapes([_static_shape(tensor) for tensor in ins]),
-        outputs=Shapes([_static_shape(tensor) for tensor in outs]),
-        input_dtypes=tuple(tensor.dtype.name for tensor in ins),
-        output_dtypes=tuple(tensor.dtype.name for tensor in outs),
-        attribute=_attributes(attrs).get,
-        value=small.__getitem__,
+        inputs=Shapes([_find_known_shape(tensor) for tensor in inputs]),
+        outputs=Shapes([_find_known_shape(tensor) for tensor in outputs]),
+        input_dtypes=tuple(tensor.dtype.name for tensor in inputs),
+        output_dtypes=tuple(tensor.dtype.name for tensor in outputs),
+        attribute=_name_attributes(attributes).get,
+        value=values.__getitem__,
     )
 
 
-def _attributes(flat: Any) -> dict[str, Any]:
+def _name_attributes(flat: Any) -> dict[str, Any]:
     """Return an eager operator's attributes by name, text as ``str``."""
     named = dict(zip(flat[::2], flat[1::2], strict=True)) if flat else {}
     return {name: value.decode() if isinstance(value, bytes) else value for name, value in named.items()}
 
 
-def _static_shape(tensor: Any) -> Shape | None:
+def _find_known_shape(tensor: Any) -> Shape | None:
+    """Return the shape of a tensor; None where a size is not known."""
     shape = static_shape(tensor)
     return None if shape is None or None in shape else Shape(size for size in shape if size is not None)
 

@@ -22,7 +22,8 @@ from ..compat import read_number, shows_operators
 from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt, list_layers, own_variables
 from .departures import Departures
-from .eager_operators import VIEWS, EagerOperators, watch_operators
+from .eager_operators import EagerOperators, watch_operators
+from .eager_patterns import VIEWS
 from .first_call import as_before_the_call
 from .layers import LayerCalls
 from .live_bytes import tensor_bytes
@@ -99,7 +100,7 @@ class EagerRun(EagerOperators):
         if not self._is_traceable:
             self._departures.check_operands(kind, ins, self._is_of_operator)
         self._made.update(map(read_number, outs))
-        self.ran(kind, ins, attrs, outs, self.calls.owner, self._live.total)
+        self.record(kind, ins, attrs, outs, self.calls.owner, self._live.total)
 
 
 class _LiveBytes:

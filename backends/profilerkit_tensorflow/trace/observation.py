@@ -80,7 +80,7 @@ class Observation(EagerOperators):
         function = self._functions.get(kind)
         if function is None:
             owner = self._root if self._calls is None else self._calls.owner
-            self.ran(kind, list(inputs), attrs, list(outputs), owner)
+            self.record(kind, list(inputs), attrs, list(outputs), owner)
         else:
             facts = ((static_shape(tensor), tensor.numpy() if is_small(tensor) else None) for tensor in inputs)
             self._called.append((function.graph, tuple(facts)))

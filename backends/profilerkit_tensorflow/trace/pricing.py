@@ -10,7 +10,7 @@ from ..costs import OpCall, UnknownShapeError, op_cost
 from .ownership import Owner
 from .values import Executed
 
-__all__ = ["UNKNOWN_SHAPE", "layer_work", "price"]
+__all__ = ["UNKNOWN_SHAPE", "make_layer_operator", "price"]
 
 #: How the names of uncounted operators end whose formula needs a size that the graph does not know.
 UNKNOWN_SHAPE = " of unknown shape"
@@ -30,7 +30,7 @@ def price(done: Executed, call: OpCall, uncounted: Counter[str]) -> None:
         done.macs, done.flops = cost.macs * done.times, cost.flops * done.times
 
 
-def layer_work(owner: Owner, cost: Cost, times: int) -> Executed:
+def make_layer_operator(owner: Owner, cost: Cost, times: int) -> Executed:
     """Return the operator that stands for a whole call of a layer among the others."""
     name = f"layer::{owner.layer_type}"
     return Executed(name, name, (), (), times, owner, cost.macs * times, cost.flops * times)

@@ -11,7 +11,7 @@ from typing import Any
 
 from .values import Executed
 
-__all__ = ["GATHERS", "HANDING_ON", "SUMS", "as_product", "find_weighted_rows"]
+__all__ = ["GATHERS", "HANDING_ON", "SUMS", "count_as_product", "find_weighted_rows"]
 
 GATHERS = ("Gather", "GatherV2", "ResourceGather")
 SUMS = ("SegmentSum", "SegmentSumV2", "UnsortedSegmentSum")
@@ -28,7 +28,7 @@ def find_weighted_rows(operator: Any) -> str:
     return product.name if is_weighted else ""
 
 
-def as_product(multiplied: Executed, summed: Executed) -> None:
+def count_as_product(multiplied: Executed, summed: Executed) -> None:
     """Make a multiplication and the sum over it one product, which has the operations of both."""
     multiplied.flops += summed.flops
     multiplied.macs, summed.flops = multiplied.flops // 2, 0

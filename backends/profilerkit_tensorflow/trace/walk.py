@@ -38,9 +38,9 @@ from .lists import note_elements, read_shape
 from .live_bytes import tensor_bytes
 from .loops import counter_after, counter_steps, counts_runs, trip_count
 from .ownership import Owner, Ownership
-from .pricing import layer_work, price
+from .pricing import make_layer_operator, price
 from .reachable_operators import find_needed_variables, list_running_operators
-from .sparse_products import as_product, find_weighted_rows
+from .sparse_products import count_as_product, find_weighted_rows
 from .specialization import Specialized
 from .values import Executed, PartialShape, Scope, Value, static_shape
 
@@ -144,7 +144,7 @@ class Walk:
             self._without_padding(done, operator, scope)
             multiplied = scope.executed.get(find_weighted_rows(operator))
             if multiplied is not None:
-                as_product(multiplied, done)
+                count_as_product(multiplied, done)
 
     def _price(self, done: Executed, operator: Any, inputs: Sequence[Value], made: Sequence[Value]) -> None:
         call = OpCall(
@@ -183,7 +183,7 @@ class Walk:
                 covering.cost = None
                 return self._cover(owner, scope)
             self._formulas_used.add(key)
-            self.executed.append(layer_work(covering, cost, where.times if where is not None else scope.times))
+            self.executed.append(make_layer_operator(covering, cost, where.times if where is not None else scope.times))
         return True
 
     # Operators that call further bodies ---------------------------------------------------------------------------

@@ -180,6 +180,18 @@ def test_the_padding_of_a_dilated_convolution_does_not_count() -> None:
     assert trace_model(model, tf.ones((1, 9, 9, 3))).macs == 5 * 5 * 3 * 9
 
 
+def test_a_dilated_convolution_of_no_images_does_no_work() -> None:
+    blocks, nothing, kernel = tf.constant([2, 2]), tf.zeros((2, 2), tf.int32), tf.ones((3, 3, 1, 2))
+
+    def model(x: Any) -> Any:
+        assert tf.executing_eagerly()
+        convolved = tf.nn.conv2d(tf.space_to_batch(x, blocks, nothing), kernel, 1, "SAME")
+        return tf.batch_to_space(convolved, blocks, nothing)
+
+    found = trace_model(model, tf.ones((0, 8, 8, 1)))
+    assert (found.failure, found.macs, found.missing) == (None, 0, ())
+
+
 def test_an_error_of_ours_is_not_said_to_be_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(program: Any, training: bool) -> ModelTrace:
         raise AttributeError("a mistake in the walk")

@@ -1,0 +1,55 @@
+"""Products that TensorFlow runs as several operators, found while these run one by one.
+
+In a graph, `dilation` and `sparse_products` find them by going from an operator back to those that it reads. A tensor
+of an eager run does not tell what has made it, so that this is noted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from .dilation import CONVOLUTIONS, TO_SPACE
+from .sparse_products import GATHERS, HANDING_ON, SUMS, count_as_product
+from .values import Executed
+
+__all__ = ["VIEWS", "EagerPatterns"]
+
+#: Operators whose output is their first input under another name or shape.
+VIEWS = ("Identity", "Reshape", "Squeeze", "ExpandDims", "ReadVariableOp", "StopGradient", "Bitcast", "EnsureShape")
+
+
+class EagerPatterns:
+    """Notes each operator of an eager run by `note`; `apply` then changes the costs of those that belong together."""
+
+    def __init__(self) -> None:
+        #: The operator that has made the numbers in a tensor, by the id of the tensor while it is alive.
+        self._makers: dict[int, Executed] = {}
+        #: Dilated convolutions, and the share of their output that is not cropped.
+        self._crops: list[tuple[Executed, Fraction]] = []
+        #: Multiplications of gathered rows with a weight each, and with which sums over them they are products.
+        self._weighted_rows: set[Executed] = set()
+        self._weighted_sums: list[tuple[Executed, Executed]] = []
+
+    def note(self, latest: Executed, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Note what an operator that has just run does with the outputs of those before it."""
+        makers = [self._makers.get(id(tensor)) for tensor in inputs]
+        first = makers[0] if makers else None
+        if first is not None and first.type in CONVOLUTIONS and latest.type in TO_SPACE:
+            padded, left = (tensor.shape.num_elements() for tensor in (inputs[0], outputs[0]))
+            if padded:
+                self._crops.append((first, Fraction(left, padded)))
+        if latest.type == "Mul" and any(maker is not None and maker.type in GATHERS for maker in makers):
+            self._weighted_rows.add(latest)
+        if first in self._weighted_rows and latest.type in SUMS:
+            self._weighted_sums.append((first, latest))
+        maker = first if first is not None and latest.type in (*VIEWS, *HANDING_ON) else latest
+        self._makers.update((id(tensor), maker) for tensor in outputs)
+
+    def apply(self) -> None:
+        """Count what was found as the products that it stands for, once each operator has its own cost."""
+        for convolution, share in self._crops:
+            convolution.scale(share)
+        for multiplied, summed in self._weighted_sums:
+            count_as_product(multiplied, summed)
