@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path, PurePosixPath
@@ -78,6 +78,7 @@ def _load_script(path: Path) -> Any:
 
 
 def _load_program(spec: str, path: Path, trust: bool) -> LoadedModel:
+    """Return an exported program, with the inputs that it was exported with where the file has them."""
     if not trust:
         require_harmless_program(path)
     with nullcontext() if trust else weights_only():
@@ -105,7 +106,8 @@ def _load_pickle(spec: str, path: Path, trust: bool) -> Any:
         raise InputError(f"{spec} is no file of torch's: {type(error).__name__}: {error}") from error
 
 
-def _read(spec: str, read: Any) -> Any:
+def _read(spec: str, read: Callable[[], Any]) -> Any:
+    """Return what ``read`` does; whatever it raises is an `InputError` about the file."""
     try:
         return read()
     except MemoryError:
@@ -124,14 +126,6 @@ def load_from_timm(spec: str) -> LoadedModel:
         model = timm.create_model(name, pretrained=False)
     facts = getattr(model, "pretrained_cfg", None) or {}
     return LoadedModel(model, input_shape=tuple(facts.get("input_size", (3, 224, 224))), name=name)
-
-
-@contextmanager
-def _same_weights_each_time() -> Iterator[None]:
-    """Draw random weights from a seed of their own: what depends on them, such as routes to experts, is repeatable."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)
-        yield
 
 
 def load_from_torchvision(spec: str) -> LoadedModel:
@@ -158,16 +152,10 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
     names code on the hub; with ``trust`` that code is run.
     """
     transformers, name = library_for("transformers", "transformers"), spec.partition(":")[2]
-    config = _configuration(transformers, spec, name, trust)
+    config = _find_configuration(transformers, spec, name, trust)
     if not trust:
         _require_code_of_transformers(spec, config)
-    named = [getattr(transformers, item, None) for item in getattr(config, "architectures", None) or ()]
-    if not named:  # Funnel has two models for one configuration, and transformers asks the configuration for one
-        usual = transformers.MODEL_MAPPING.get(type(config), None)
-        named = list(usual) if isinstance(usual, (list, tuple)) else []
-    kinds = [kind for kind in named[:1] if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)]
-    remote = {"trust_remote_code": trust}
-    build: Any = kinds[0] if kinds else lambda config: transformers.AutoModel.from_config(config, **remote)
+    build = _find_builder(transformers, config, trust)
     dtype = own_dtype(config)
     try:
         with torch.device("meta"), default_dtype(dtype):
@@ -185,6 +173,18 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
     return LoadedModel(model.eval(), input_shape=find_shapes(model, config), name=name)
 
 
+def _find_builder(transformers: ModuleType, config: Any, trust: bool) -> Callable[[Any], Any]:
+    """Return what builds the model of a configuration: the class that it names, or the usual one for its type."""
+    classes = [getattr(transformers, item, None) for item in getattr(config, "architectures", None) or ()]
+    if not classes:  # Funnel has two models for one configuration, and transformers asks the configuration for one
+        usual = transformers.MODEL_MAPPING.get(type(config), None)
+        classes = list(usual) if isinstance(usual, (list, tuple)) else []
+    first = classes[0] if classes else None
+    if isinstance(first, type) and issubclass(first, transformers.PreTrainedModel):
+        return first
+    return lambda config: transformers.AutoModel.from_config(config, trust_remote_code=trust)
+
+
 def _require_code_of_transformers(spec: str, config: Any) -> None:
     """Raise `InputError` for a configuration that has code run which transformers does not come with."""
     code = getattr(config, "auto_map", None)
@@ -195,7 +195,8 @@ def _require_code_of_transformers(spec: str, config: Any) -> None:
         raise make_refusal(spec, f"has attention by code on the hub ({kernels[0]})")
 
 
-def _configuration(transformers: ModuleType, spec: str, name: str, trust: bool) -> Any:
+def _find_configuration(transformers: ModuleType, spec: str, name: str, trust: bool) -> Any:
+    """Return the configuration in a folder, the default one of a type of model, or that of a name on the hub."""
     remote = {"trust_remote_code": trust}
     if Path(name).exists():
         return _read(spec, lambda: transformers.AutoConfig.from_pretrained(name, local_files_only=True, **remote))
@@ -226,3 +227,11 @@ def _require_known(spec: str, name: str, names: list[str]) -> None:
     if name not in names:
         nearest = ", ".join(by_likeness(name, names)[:5])
         raise InputError(f"{spec!r}: there is no model {name!r}; the nearest are: {nearest}")
+
+
+@contextmanager
+def _same_weights_each_time() -> Iterator[None]:
+    """Draw random weights from a seed of their own: what depends on them, such as routes to experts, is repeatable."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        yield

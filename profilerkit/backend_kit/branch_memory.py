@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 from ..trace.bounds import PeakSpread
@@ -40,7 +39,10 @@ class Window:
 
 @dataclass(frozen=True)
 class Side:
-    """What one branch does: its operators, and where among them something runs more than once, or branches again."""
+    """What one branch does: its operators, and where among them something runs more than once, or branches again.
+
+    Spans and forks count from the first of its own operators.
+    """
 
     operators: Sequence[Any] = ()
     spans: Spans = ()
@@ -94,49 +96,55 @@ def spread_of_forks(
 
     The operators of each side make the values that what follows reads. Nothing is known of the peak where that would
     take too long.
+
+    Here each operator is the number of bytes that are alive while it runs: 9 and then 7 on the counted side.
+
+    >>> fork = Fork(1, Side([9, 7]), [Side([3])], "a condition")
+    >>> spread_of_forks([5, 9, 7, 4], (), [fork], lambda operators, spans: operators)
+    PeakSpread(below=4, above=0, reasons=('a condition',))
     """
     if not forks:
         return PeakSpread()
-    if sum(map(_timelines, forks)) * len(operators) > _MOST_OPERATORS:
+    if sum(map(_count_timelines, forks)) * len(operators) > _MOST_OPERATORS:
         return PeakSpread(None, None, tuple(dict.fromkeys(fork.reason for fork in forks)))
-    windows = [
-        Window(fork.start, fork.end, *_ends_of_fork(operators, spans, fork, timeline), fork.reason) for fork in forks
-    ]
+    windows = _find_windows(operators, spans, forks, timeline)
     return peak_spread(timeline(operators, spans), input_bytes, windows)
 
 
-def _timelines(fork: Fork) -> int:
+def _count_timelines(fork: Fork) -> int:
     sides = (fork.counted, *fork.others)
-    return len(sides) + sum(_timelines(inner) for side in sides for inner in side.forks)
+    return len(sides) + sum(_count_timelines(inner) for side in sides for inner in side.forks)
 
 
-def _ends_of_fork(operators: Sequence[Any], spans: Spans, fork: Fork, timeline: Timeline) -> tuple[int, int]:
-    """Return the least and the most that the peak may be while a fork runs, whichever side is taken."""
-    ends = []
-    for side in (fork.counted, *fork.others):
-        changed = [*operators[: fork.start], *side.operators, *operators[fork.end :]]
-        grown = len(side.operators) - len(fork.counted.operators)
-        branch_spans = {(start + fork.start, end + fork.start) for start, end in fork.counted.spans}
-        around = [_shift_span(span, fork, grown) for span in spans if span not in branch_spans]
-        inside = [(start + fork.start, end + fork.start) for start, end in side.spans]
-        forks = [inner.shift(fork.start) for inner in side.forks]
-        part = fork.start, fork.end + grown
-        ends.append(_ends_of_part(changed, [*around, *inside], forks, part, timeline))
-    return min(low for low, _ in ends), max(high for _, high in ends)
+def _find_windows(
+    operators: Sequence[Any], spans: Spans, forks: Sequence[Fork], timeline: Timeline, start: int = 0
+) -> list[Window]:
+    """Return the window of each fork; they and their forks count from ``start``, the operators and spans from 0."""
+    windows = []
+    for fork in forks:
+        placed = fork.shift(start)
+        ends = [_find_ends(operators, spans, placed, side, timeline) for side in (fork.counted, *fork.others)]
+        low, high = min(low for low, _ in ends), max(high for _, high in ends)
+        windows.append(Window(fork.start, fork.end, low, high, fork.reason))
+    return windows
 
 
-def _shift_span(span: tuple[int, int], fork: Fork, grown: int) -> tuple[int, int]:
-    """Return a span that lies before a fork, behind it or around it, where the fork's operators are replaced."""
-    start, end = span
-    return start + grown * (start >= fork.end), end + grown * (end > fork.start)
+def _find_ends(operators: Sequence[Any], spans: Spans, fork: Fork, side: Side, timeline: Timeline) -> tuple[int, int]:
+    """Return the least and the most that the peak may be while one side of a fork runs; 0 where it does nothing."""
+    operators, spans = _put_in_place(operators, spans, fork, side)
+    alive = timeline(operators, spans)[fork.start : fork.start + len(side.operators)]
+    return peak_ends(alive, 0, _find_windows(operators, spans, side.forks, timeline, fork.start))
 
 
-def _ends_of_part(
-    operators: Sequence[Any], spans: Spans, forks: Sequence[Fork], part: tuple[int, int], timeline: Timeline
-) -> tuple[int, int]:
-    """Return the least and the most that the peak of a part may be; 0 where nothing runs in it."""
-    inside = set(chain.from_iterable(range(fork.start, fork.end) for fork in forks))
-    alive = timeline(operators, spans)
-    always = max((alive[index] for index in range(*part) if index not in inside), default=0)
-    ends = [_ends_of_fork(operators, spans, fork, timeline) for fork in forks]
-    return max((always, *(low for low, _ in ends))), max((always, *(high for _, high in ends)))
+def _put_in_place(operators: Sequence[Any], spans: Spans, fork: Fork, side: Side) -> tuple[Sequence[Any], Spans]:
+    """Return the operators and spans with one side of a fork in the place of the counted one."""
+    grown = len(side.operators) - len(fork.counted.operators)
+    spans_of_counted = {(start + fork.start, end + fork.start) for start, end in fork.counted.spans}
+    # a span before the fork stays, one behind it moves, and one around it changes its length
+    others = [
+        (start + grown * (start >= fork.end), end + grown * (end > fork.start))
+        for start, end in spans
+        if (start, end) not in spans_of_counted
+    ]
+    own = [(start + fork.start, end + fork.start) for start, end in side.spans]
+    return [*operators[: fork.start], *side.operators, *operators[fork.end :]], [*others, *own]

@@ -21,8 +21,8 @@ from .supervisor import supervise
 
 __all__ = ["main"]
 
-#: Imported in any case: what every profile needs.
-USUAL = (
+#: What every profile needs, and is imported in any case.
+_USUAL_MODULES = (
     "profilerkit.api",
     "profilerkit.isolation.child",
     "profilerkit.plugging.loaders",
@@ -32,29 +32,31 @@ USUAL = (
     "profilerkit_metrics.plugin",
 )
 #: Seconds between two looks at what is left of models whose supervisor was killed.
-LOOKING = 0.25
+_SECONDS_BETWEEN_LOOKS = 0.25
+#: The descriptors that come with a request: control, channel, job, output and errors, see `starting`.
+_DESCRIPTORS = 5
 
 
 def main() -> NoReturn:
     """Run as a program; its arguments are an inherited socket and the modules to import."""
-    end = socket.socket(fileno=int(sys.argv[1]))
-    channel = Channel(end)
+    caller = socket.socket(fileno=int(sys.argv[1]))
+    channel = Channel(caller)
     try:
-        for name in (*USUAL, *json.loads(sys.argv[2])):
+        for name in (*_USUAL_MODULES, *json.loads(sys.argv[2])):
             import_module(name)
         load_plugins()
         require_forkable("the fork server")
     except BaseException as error:
         channel.send(error=str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}")
         os._exit(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's, whose end ends this process too
     processes.adopt_orphans()
     channel.send(ready=True)
     supervisors: set[int] = set()
     try:
         while True:
-            _serve_one(end, channel, supervisors)
-    except (ChannelError, OSError, ValueError):  # whoever asked has ended
+            _serve_one(caller, channel, supervisors)
+    except (ChannelError, OSError, ValueError):  # the caller has ended
         os._exit(0)
 
 
@@ -69,37 +71,44 @@ def load_plugins() -> None:
                 load(info)
 
 
-def _serve_one(end: socket.socket, channel: Channel, supervisors: set[int]) -> None:
-    while not select.select([end], [], [], LOOKING)[0]:
+def _serve_one(caller: socket.socket, channel: Channel, supervisors: set[int]) -> None:
+    """Wait for a request, and fork a supervisor for it; ``supervisors`` are the processes of all that run.
+
+    A request is one byte, with the descriptors, and then a message with the rest.
+    """
+    while not select.select([caller], [], [], _SECONDS_BETWEEN_LOOKS)[0]:
         end_strays(supervisors)
-    _, descriptors, _, _ = socket.recv_fds(end, 1, 5)
-    if len(descriptors) != 5:
+    _, descriptors, _, _ = socket.recv_fds(caller, 1, _DESCRIPTORS)
+    if len(descriptors) != _DESCRIPTORS:
         raise OSError("nobody is there any more")
     request = channel.receive()
     pid = os.fork()
     if pid == 0:
-        _begin(end, request, descriptors)
+        _become_supervisor(caller, request, descriptors)
     supervisors.add(pid)
     for descriptor in descriptors:
         os.close(descriptor)
 
 
 def end_strays(supervisors: set[int]) -> None:
-    """End the processes of a supervisor that was killed: they have become children of this process."""
+    """End the processes of a supervisor that was killed: they have become children of this process.
+
+    Supervisors that have ended are taken out of ``supervisors``.
+    """
     supervisors -= processes.reap().keys()
 
-    def strays() -> list[int]:
+    def find_strays() -> list[int]:
         processes.reap()
-        strangers = [pid for pid in processes.find_children(os.getpid()) if pid not in supervisors]
-        return [number for pid in strangers for number in (pid, *processes.descendants(pid))]
+        strays = [pid for pid in processes.find_children(os.getpid()) if pid not in supervisors]
+        return [pid for stray in strays for pid in (stray, *processes.descendants(stray))]
 
-    processes.end_tree(strays)
+    processes.end_tree(find_strays)
 
 
-def _begin(end: socket.socket, request: dict[str, Any], descriptors: list[int]) -> NoReturn:
-    """Continue as the supervisor of a new process."""
+def _become_supervisor(caller: socket.socket, request: dict[str, Any], descriptors: list[int]) -> NoReturn:
+    """Continue, in the copy that was forked, as the supervisor of a model."""
     try:
-        end.close()
+        caller.close()
         os.setsid()
         os.environ.clear()
         os.environ.update(request["environ"])
@@ -109,4 +118,4 @@ def _begin(end: socket.socket, request: dict[str, Any], descriptors: list[int]) 
         limits = Limits(**request["limits"])
         supervise(socket.socket(fileno=control), socket.socket(fileno=channel), job, limits, request["parent"])
     finally:
-        os._exit(70)
+        os._exit(70)  # only after an error: `supervise` ends the process itself

@@ -36,12 +36,19 @@ class Lock:
 
     def __init__(self, *, reentrant: bool = True) -> None:
         self._reentrant = reentrant
-        self._make()
+        self._renew()
         _locks.add(self)
 
-    def _make(self) -> None:
+    def _renew(self) -> None:
+        """Put a lock of Python's that nobody holds in the place of the one before, if there was one."""
         self._lock = threading.RLock() if self._reentrant else threading.Lock()
+        #: The thread that acquired it last, and how often that one holds it.
         self._holder = self._depth = 0
+
+    def _free_in_child(self) -> None:
+        """Free the lock in a forked child, unless the child's only thread holds it."""
+        if self._holder != threading.get_ident() or not self._depth:
+            self._renew()
 
     @property
     def is_held(self) -> bool:
@@ -84,10 +91,19 @@ class Lock:
     ) -> None:
         self.release()
 
-    def _free(self) -> None:
-        """Make a new lock in the child, unless the child's only thread holds it."""
-        if self._holder != threading.get_ident() or not self._depth:
-            self._make()
+
+#: All locks.
+_locks: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    """Free the locks of threads that the child has not."""
+    for lock in list(_locks):
+        lock._free_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 class PerThread:
@@ -105,52 +121,48 @@ class PerThread:
         return PerThread, ()
 
 
-#: What waits for a thread to end, or for the result of a job.
+# Which thread waits for which -----------------------------------------------------------------------------------------
+
+#: The code of what waits for a thread to end, or for the result of a job of a pool.
 _WAITING = frozenset({threading.Thread.join.__code__, Future.result.__code__})
 
 
 def _find_awaited(thread: int) -> set[int]:
     """Return the threads that a thread waits for, without a timeout, and those that these wait for."""
-    latest = sys._current_frames()
+    frames = sys._current_frames()
     awaited: set[int] = set()
-    waiting = [thread]
-    while waiting:
-        for frame in _frames(latest.get(waiting.pop())):
-            if frame.f_code in _WAITING and frame.f_locals["timeout"] is None:
-                ended = frame.f_locals["self"]
-                number = ended.ident if isinstance(ended, threading.Thread) else _thread_in(ended, latest)
-                if number is not None and number not in awaited:
-                    awaited.add(number)
-                    waiting.append(number)
+    remaining = [thread]
+    while remaining:
+        new = set(_list_awaited(remaining.pop(), frames)) - awaited
+        awaited |= new
+        remaining += new
     return awaited
 
 
-def _thread_in(job: object, latest: Mapping[int, FrameType]) -> int | None:
-    """Return the thread of a pool that is in a job; None while no thread is."""
-    return next((number for number, frame in latest.items() if job in _jobs(frame)), None)
+def _list_awaited(thread: int, frames: Mapping[int, FrameType]) -> Iterator[int]:
+    """Yield the threads that one thread itself waits for: the variables of the method that waits tell which."""
+    for frame in _list_frames(frames.get(thread)):
+        if frame.f_code in _WAITING and frame.f_locals["timeout"] is None:
+            target = frame.f_locals["self"]
+            number = target.ident if isinstance(target, threading.Thread) else _find_thread(target, frames)
+            if number is not None:
+                yield number
 
 
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
+def _find_thread(job: object, frames: Mapping[int, FrameType]) -> int | None:
+    """Return the thread of a pool that runs the job of a future; None while no thread does."""
+    return next((thread for thread, frame in frames.items() if job in _list_jobs(frame)), None)
 
 
-def _jobs(frame: FrameType) -> Iterator[object]:
-    """Yield the futures of the jobs of a pool that a thread is in."""
-    for outer in _frames(frame):
+def _list_jobs(frame: FrameType) -> Iterator[object]:
+    """Yield the futures of the jobs that a thread runs, if it is one of a pool."""
+    for outer in _list_frames(frame):
         if outer.f_code.co_name == "run" and outer.f_globals.get("__name__") == "concurrent.futures.thread":
             yield getattr(outer.f_locals.get("self"), "future", None)
 
 
-#: All locks.
-_locks: weakref.WeakSet[Lock] = weakref.WeakSet()
-
-
-def _in_child() -> None:
-    for lock in list(_locks):
-        lock._free()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+def _list_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame and those around it, the innermost first."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from profilerkit.costs import reduction
 
 from .registry import Cost, PrimitiveCall, UnknownCostError, register_free, register_op_costs
 
-#: Primitives come whole, and as a start with an end apart.
+#: A primitive comes whole, or as a start and an end; what it adds up is counted where it starts.
 _FORMS = ("", "_start")
 _REDUCED = ("psum", "psum_invariant", "unreduced_psum", "pmax", "pmin", "unreduced_pmax", "unreduced_pmin")
 _SCATTERED = ("reduce_scatter", "unreduced_reduce_scatter")
@@ -24,8 +26,9 @@ register_free(*_SENT.split())
 @register_op_costs(*(f"{name}{form}" for name in _REDUCED for form in _FORMS))
 def all_reduce(call: PrimitiveCall) -> Cost:
     """Around a ring, one addition (or comparison) for each element; of one device there is nothing to add."""
-    if _devices(call) == 1:
+    if _count_devices(call) == 1:
         return Cost(0, 0)
+    # operations on integers are no FLOPs; one primitive may reduce arrays of several dtypes
     floats = [shape for shape, dtype in zip(call.inputs, call.input_dtypes, strict=True) if "float" in dtype]
     return reduction.all_reduce(sum(shape.numel for shape in floats))
 
@@ -33,19 +36,21 @@ def all_reduce(call: PrimitiveCall) -> Cost:
 @register_op_costs(*(f"{name}{form}" for name in _SCATTERED for form in _FORMS))
 def reduce_scatter(call: PrimitiveCall) -> Cost:
     """Each device keeps its share of the sums, of as many summands as there are devices."""
-    devices = call.params.get("axis_size") or _devices(call) or 2
+    devices = call.params.get("axis_size") or _count_devices(call)
+    if devices is None:
+        devices = 2  # the fewest that have anything to add
     return reduction.all_reduce(call.outputs[0].numel, int(devices))
 
 
-def _devices(call: PrimitiveCall) -> int | None:
-    """Return how many devices take part; None where the axis is not known."""
-    if not {"axes", "axis_name"} & call.params.keys():
+def _count_devices(call: PrimitiveCall) -> int | None:
+    """Return how many devices take part; None where an axis has no known size.
+
+    Raises `UnknownCostError` where this release of JAX names the axes by another parameter.
+    """
+    axes = call.params.get("axes", call.params.get("axis_name"))
+    if axes is None:
         raise UnknownCostError
-    axes = call.params.get("axes", call.params.get("axis_name", ()))
     names = axes if isinstance(axes, (tuple, list)) else (axes,)
-    product = 1
-    for name in names:
-        if name not in call.axis_sizes:
-            return None
-        product *= call.axis_sizes[name]
-    return product
+    if any(name not in call.axis_sizes for name in names):
+        return None
+    return prod(call.axis_sizes[name] for name in names)

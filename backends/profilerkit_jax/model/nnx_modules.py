@@ -13,74 +13,79 @@ from profilerkit.backend_kit.call_stack import list_layers
 from .marking import PATH, make_marked_class, use_marks
 from .subject import Leaf, Pass, Subject
 
-__all__ = ["children", "nnx_subject"]
+__all__ = ["nnx_subject"]
 
-#: State that no checkpoint of the model needs.
-_PASSING = (nnx.RngState, nnx.Intermediate)
-
-
-def children(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the layers and containers that a layer holds, in the order of its attributes."""
-    if isinstance(layer, Mapping):
-        items = [(str(key), value) for key, value in layer.items()]
-    elif isinstance(layer, Sequence) and not isinstance(layer, str):
-        items = [(str(index), value) for index, value in enumerate(layer)]
-    else:
-        items = [(name, value) for name, value in vars(layer).items() if not name.startswith("_pytree__")]
-    for name, value in items:
-        if _is_layer(value):
-            yield name.replace(".", "_"), value
-
-
-def _is_layer(value: Any) -> bool:
-    if isinstance(value, (nnx.Rngs, nnx.RngStream, nnx.Variable, str)):
-        return False
-    if isinstance(value, nnx.Module):
-        return True
-    return isinstance(value, (Mapping, list, tuple, nnx.List)) and any(True for _ in children(value))
+#: Types of variables that no checkpoint of the model needs.
+_NOT_SAVED = (nnx.RngState, nnx.Intermediate)
+#: These are no layers, even where a release of Flax has them as mappings.
+_NO_LAYERS = (nnx.Rngs, nnx.RngStream, nnx.Variable)
 
 
 def nnx_subject(model: Any) -> Subject:
     """Return the subject of a module of nnx; it is copied for each pass, and never changed."""
     graph, state = nnx.split(model)
     values, tree = jax.tree.flatten(state)
-    layers: dict[str, Any] = {}
-    numbers: dict[int, str] = {}
-    for path, layer in list_layers(model, children):
-        if numbers.setdefault(id(layer), path) == path:
-            layers[path] = layer
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         copy = nnx.merge(graph, jax.tree.unflatten(tree, list(values)))
         copy.train() if how.training else copy.eval()
+        if how.marks is not None:
+            _mark_layers(copy)
         with use_marks(how.marks):
-            if how.marks is not None:
-                _mark(copy)
             outputs = how.call(copy, args, kwargs)
         return outputs, jax.tree.leaves(nnx.state(copy))
 
-    leaves = list(_leaves(state))
-    if len(leaves) != len(values):  # a state whose variables and arrays are not in one order
+    leaves = list(_list_leaves(state))
+    if len(leaves) != len(values):  # the variables do not tell which array is which: all are buffers then
         leaves = [Leaf((f"state_{index}",), value, False) for index, value in enumerate(values)]
+    layers = dict(_list_layers_once(model))
     types = {path: type(layer).__name__ for path, layer in layers.items()}
     return Subject("flax.nnx", type(model).__name__, leaves, call, types, layers)
 
 
-def _leaves(state: Any) -> Iterator[Leaf]:
+def _list_leaves(state: Any) -> Iterator[Leaf]:
+    """Yield the arrays of a state; a variable that holds several has their indices at the ends of their paths."""
     for path, variable in nnx.to_flat_state(state):
         keys = tuple(str(key).replace(".", "_") for key in path)
         arrays = jax.tree.leaves(variable)
         for index, value in enumerate(arrays):
             leaf_path = keys if len(arrays) == 1 else (*keys, str(index))
-            yield Leaf(leaf_path, value, isinstance(variable, nnx.Param), not isinstance(variable, _PASSING))
+            yield Leaf(leaf_path, value, isinstance(variable, nnx.Param), not isinstance(variable, _NOT_SAVED))
 
 
-def _mark(copy: Any) -> None:
+def _mark_layers(copy: Any) -> None:
     """Give each layer of a copy a class that opens its scope."""
+    for path, layer in _list_layers_once(copy):
+        if isinstance(layer, nnx.Module) and callable(layer):
+            # not by nnx's own __setattr__, which would make the path a part of the copy's graph
+            object.__setattr__(layer, PATH, path)
+            object.__setattr__(layer, "__class__", make_marked_class(type(layer)))
+
+
+def _list_layers_once(model: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each layer under the first of its paths, the model itself first; containers of layers among them."""
     seen: set[int] = set()
-    for path, layer in list_layers(copy, children):
-        if id(layer) in seen or not isinstance(layer, nnx.Module) or not callable(layer):
-            continue
-        seen.add(id(layer))
-        object.__setattr__(layer, PATH, path)
-        object.__setattr__(layer, "__class__", make_marked_class(type(layer)))
+    for path, layer in list_layers(model, _list_children):
+        if id(layer) not in seen:
+            seen.add(id(layer))
+            yield path, layer
+
+
+def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the layers that a layer or a container holds, and the containers that lead to layers, in their order."""
+    if isinstance(layer, Mapping):
+        items = [(str(key), value) for key, value in layer.items()]
+    elif isinstance(layer, Sequence):
+        items = [(str(index), value) for index, value in enumerate(layer)]
+    else:
+        items = [(name, value) for name, value in vars(layer).items() if not name.startswith("_pytree__")]
+    return ((name, value) for name, value in items if _is_layer(value))
+
+
+def _is_layer(value: Any) -> bool:
+    """Return whether a value is a module, or a container that leads to one."""
+    if isinstance(value, _NO_LAYERS):
+        return False
+    if isinstance(value, nnx.Module):
+        return True
+    return isinstance(value, (Mapping, list, tuple, nnx.List)) and any(True for _ in _list_children(value))

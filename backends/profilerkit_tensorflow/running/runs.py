@@ -118,7 +118,7 @@ def prepare_run(
         first_call_seconds = before + time.perf_counter() - start
         timed = Pass(run, first_call_seconds, not target.startswith("/CPU"), mode if training else None)
         if observation is not None:
-            timed.runs.append(observation.run("its first run"))
+            timed.runs.append(observation.report_run("its first run"))
         elif program is not None and not training:
             timed.runs.extend(observe_run(program, "the function that is timed", earlier))
         yield timed

@@ -34,18 +34,17 @@ def functions_traced_anew() -> Iterator[None]:
     One that XLA compiles stays one, as Keras' grouped convolutions on a CPU are: it runs as it would without the
     trace. Functions of a saved model have no Python code to run and are not traced anew.
     """
-    function: Any = type(tf.function(lambda: None))
-    original = function.__call__
-    fresh: dict[int, Any] = {}
+    function_class: Any = type(tf.function(lambda: None))
+    original = function_class.__call__
+    twins: dict[int, Any] = {}  # by their ids; held, so that no other function gets the id of one
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(self) is not function or id(self) in fresh or tf.executing_eagerly():
-            return original(self, *args, **kwargs)
-        twin = make_twin(self)
+        is_in_a_graph = type(self) is function_class and not tf.executing_eagerly()
+        twin = make_twin(self) if is_in_a_graph and id(self) not in twins else None
         if twin is None:
             return original(self, *args, **kwargs)
-        fresh[id(twin)] = twin
+        twins[id(twin)] = twin
         return original(twin, *args, **kwargs)
 
-    with replace_attribute(function, "__call__", __call__):
+    with replace_attribute(function_class, "__call__", __call__):
         yield

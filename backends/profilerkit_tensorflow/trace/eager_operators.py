@@ -16,7 +16,7 @@ from profilerkit.process.restoring import restored
 from ..compat import add_callback, remove_callback
 from ..costs import OpCall, Shapes
 from .eager_patterns import EagerPatterns
-from .live_bytes import tensor_bytes
+from .kernel_memory import tensor_bytes
 from .ownership import Owner
 from .pricing import make_layer_operator, price
 from .values import Executed, static_shape

@@ -25,8 +25,8 @@ from .departures import Departures
 from .eager_operators import EagerOperators, watch_operators
 from .eager_patterns import VIEWS
 from .first_call import as_before_the_call
+from .kernel_memory import tensor_bytes
 from .layers import LayerCalls
-from .live_bytes import tensor_bytes
 from .values import static_shape
 
 __all__ = ["EagerRun"]

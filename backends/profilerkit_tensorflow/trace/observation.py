@@ -19,7 +19,7 @@ from ..costs.registry import COSTS
 from .departures import Departures
 from .eager_operators import EagerOperators, is_small, watch_operators
 from .layers import LayerCalls
-from .ownership import Ownership
+from .ownership import Owner, Ownership
 from .questions import replace_attribute
 from .values import Executed, static_shape
 from .walk import Walk
@@ -40,10 +40,15 @@ class Observation(EagerOperators):
         super().__init__()
         self._calls = calls
         self._root = Ownership().root
+        #: The functions by the names by which TensorFlow's callback knows them.
         self._functions: dict[str, Any] = {}
-        #: The functions that were called, with what is known of their arguments.
-        self._called: list[tuple[Any, tuple[Any, ...]]] = []
-        self._departures = Departures(lambda: self._root.path if self._calls is None else self._calls.owner.path)
+        #: The graph of each function that was called, with the shapes of its arguments and the values of small ones.
+        self._function_calls: list[tuple[Any, list[tuple[Any, Any]]]] = []
+        self._departures = Departures(lambda: self._owner.path)
+
+    @property
+    def _owner(self) -> Owner:
+        return self._root if self._calls is None else self._calls.owner
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -51,39 +56,38 @@ class Observation(EagerOperators):
         with _note_functions(self._functions), self._departures.watch(), watch_operators(self._record_operator):
             yield
 
-    def work(self) -> Work:
-        """Return what was done; to be called once, after `watch`."""
-        try:
-            self.price_all()
-            walked = [_walk(graph, arguments) for graph, arguments in self._called]
-        except MemoryError:
-            raise
-        except Exception:  # whatever a formula of the user's raises here: the trace has said it
-            return None
-        if self.uncounted or self._departures.missing or None in walked or not shows_operators():
-            return None
-        functions = [work for work in walked if work is not None]
-        macs = sum(op.macs for op in self.executed) + sum(macs for macs, _ in functions)
-        return macs, sum(op.flops for op in self.executed) + sum(flops for _, flops in functions)
-
-    def run(self, name: str) -> ObservedRun:
-        """Return what was seen, as the run of that name."""
-        work = self.work()
-        return ObservedRun(name, None if work is None else work[0])
-
     def _record_operator(
         self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
     ) -> None:
+        """Keep an operator, or the call of a function, which TensorFlow shows as an operator of the function's name."""
         if graph is not None:  # an operator that is added to a graph, and does not run now
             return
         kind = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
         function = self._functions.get(kind)
         if function is None:
-            owner = self._root if self._calls is None else self._calls.owner
-            self.record(kind, list(inputs), attrs, list(outputs), owner)
+            self.record(kind, list(inputs), attrs, list(outputs), self._owner)
         else:
-            facts = ((static_shape(tensor), tensor.numpy() if is_small(tensor) else None) for tensor in inputs)
-            self._called.append((function.graph, tuple(facts)))
+            arguments = [(static_shape(tensor), tensor.numpy() if is_small(tensor) else None) for tensor in inputs]
+            self._function_calls.append((function.graph, arguments))
+
+    def compute_work(self) -> Work:
+        """Return what was done; to be called once, after `watch`."""
+        try:
+            self.price_all()
+            works = [_walk_function(graph, arguments) for graph, arguments in self._function_calls]
+        except MemoryError:
+            raise
+        except Exception:  # whatever a formula of the user's raises here: the trace has said it
+            return None
+        if self.uncounted or self._departures.missing or None in works or not shows_operators():
+            return None
+        known = [_add_up(self.executed), *(work for work in works if work is not None)]
+        return sum(macs for macs, _ in known), sum(flops for _, flops in known)
+
+    def report_run(self, name: str) -> ObservedRun:
+        """Return what was seen, as the run of that name."""
+        work = self.compute_work()
+        return ObservedRun(name, None if work is None else work[0])
 
 
 def operator_macs(executed: Iterable[Executed]) -> int | None:
@@ -93,14 +97,17 @@ def operator_macs(executed: Iterable[Executed]) -> int | None:
     return sum(op.macs for op in executed)
 
 
-def sum_work(executed: Walk) -> Work:
+def sum_work(walk: Walk) -> Work:
     """Return the work of a walk: None where something is not counted, or depends on what the graph does not tell."""
-    if executed.uncounted or executed.choices:
-        return None
-    return sum(op.macs for op in executed.executed), sum(op.flops for op in executed.executed)
+    return None if walk.uncounted or walk.choices else _add_up(walk.executed)
 
 
-def _walk(graph: Any, arguments: Sequence[tuple[Any, Any]]) -> Work:
+def _add_up(executed: Iterable[Executed]) -> tuple[int, int]:
+    works = [(op.macs, op.flops) for op in executed]
+    return sum(macs for macs, _ in works), sum(flops for _, flops in works)
+
+
+def _walk_function(graph: Any, arguments: Sequence[tuple[Any, Any]]) -> Work:
     """Return the work of a function's graph for arguments of these shapes and, where they are small, values."""
     if len(graph.inputs) != len(arguments):
         return None
@@ -121,7 +128,7 @@ def _walk(graph: Any, arguments: Sequence[tuple[Any, Any]]) -> Work:
 def _note_functions(functions: dict[str, Any]) -> Iterator[None]:
     """Note the functions that are called, by the names that TensorFlow has for them."""
     original = getattr(FUNCTION_CLASS, CALL_FLAT, None)
-    if original is None:  # then the names of functions are those of operators that nobody knows
+    if original is None:  # a function is then an operator that nobody knows, so that the work is not known
         yield
         return
 

@@ -44,7 +44,7 @@ def compare_with_a_run(model: Any, inputs: ModelInputs, trace: ModelTrace, asked
             raise
         except Exception as error:  # whatever the model raises in a run of this kind
             return add_contradiction(trace, f"{question}, and raises {type(error).__name__} in an eager run")
-        work = observation.work()
+        work = observation.compute_work()
     if work is None:
         return add_contradiction(trace, f"{question}, and not all work of an eager run is known; its graph is counted")
     if work == (trace.macs, trace.flops):

@@ -33,8 +33,9 @@ from ..untouched.preservation import preserve
 from .conditions import conditions
 from .departures import Departures
 from .eager_run import EagerRun
+from .kernel_memory import tensor_bytes
 from .layers import LayerCalls, layer_records
-from .live_bytes import constant_bytes, find_unsized_tensors, tensor_bytes, write_steps
+from .live_bytes import constant_bytes, find_unsized_tensors, write_steps
 from .messages import explain_failed_pass, only_in_graphs
 from .observation import operator_macs, sum_work
 from .otherwise_eagerly import compare_with_a_run

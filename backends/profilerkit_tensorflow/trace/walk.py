@@ -34,8 +34,8 @@ from .dilation import find_cropped_share, find_spread_share
 from .einsum_gradients import EinsumGradients
 from .folding import Folding
 from .graph_access import body_named, forward_function, read_attribute
+from .kernel_memory import tensor_bytes
 from .lists import note_elements, read_shape
-from .live_bytes import tensor_bytes
 from .loops import counter_after, counter_steps, counts_runs, trip_count
 from .ownership import Owner, Ownership
 from .pricing import make_layer_operator, price

@@ -17,8 +17,9 @@ from profilerkit.process.restoring import restored
 from profilerkit.times.layer_times import LayerTime, LayerTimer
 
 from ..compat import current_task, read_children, read_parameters
+from ..model.attributes import list_reachable
 from ..model.keras_layers import own_keras_weights
-from ..model.modules import list_layers, list_tensors, reachable
+from ..model.modules import list_layers, list_tensors
 from ..untouched.caller_context import apart, require_no_tracing
 from .clocks import EventClock, HostClock, clock_for
 from .graph_hooks import GraphHooks
@@ -184,7 +185,7 @@ class TorchLayerTimer(LayerTimer):
         self._note(Kind.SKIP)
 
     def _results(self, output: Any) -> Iterator[torch.Tensor]:
-        yield from (tensor for tensor in reachable((output,)) if isinstance(tensor, torch.Tensor))
+        yield from (tensor for tensor in list_reachable((output,)) if isinstance(tensor, torch.Tensor))
         if not torch.is_grad_enabled():
             return
         for _, module in self._modules:

@@ -32,12 +32,26 @@ def make_layered(program: torch.export.ExportedProgram) -> nn.Module:
     Inputs may be passed by position or by name, whichever way the program was exported. A call with other inputs raises
     `TypeError`, which names those that the program takes.
     """
+    module = _unflatten(program)
+    process_as_exported: Any = module.process_forward_inputs
+
+    def process_forward_inputs(*args: Any, **kwargs: Any) -> Any:
+        positional, by_name = _pass_as_exported(program, args, kwargs)
+        return process_as_exported(*positional, **by_name)
+
+    module.__dict__["process_forward_inputs"] = process_forward_inputs
+    module.__dict__[_DECLARED] = _declare_inputs(program)
+    return module
+
+
+def _unflatten(program: torch.export.ExportedProgram) -> Any:
+    """Return a program as torch unflattens it; the program's metadata, to which torch writes, are as before."""
     metadata = program.graph_module.meta
     before = dict(metadata)
     try:
         with warnings.catch_warnings(), torch.no_grad(), _Sharing():  # type: ignore[no-untyped-call]
             warnings.filterwarnings("ignore", category=FutureWarning, message=r"`isinstance\(treespec")  # torch's own
-            module = torch.export.unflatten(program)
+            return torch.export.unflatten(program)
     except RuntimeError as error:
         raise InputError(
             f"torch {VERSION} cannot bring the program into the layers of its model: {error} Export the "
@@ -46,15 +60,34 @@ def make_layered(program: torch.export.ExportedProgram) -> nn.Module:
     finally:
         metadata.clear()
         metadata.update(before)
-    flattened: Any = module.process_forward_inputs
 
-    def process_forward_inputs(*args: Any, **kwargs: Any) -> Any:
-        positional, by_name = _as_exported(program, args, kwargs)
-        return flattened(*positional, **by_name)
 
-    module.__dict__["process_forward_inputs"] = process_forward_inputs
-    module.__dict__[_DECLARED] = _declare(program)
-    return module
+class _Sharing(TorchDispatchMode):
+    """Has a clone share the elements of its source: torch would give the module copies of the program's weights."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return args[0].detach() if func is _CLONE else func(*args, **(kwargs or {}))
+
+
+def _pass_as_exported(
+    program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Return the inputs, positional and by name, as they were at the export; raise `TypeError` for others."""
+    signature: Any = program.module_call_graph[0].signature
+    positional, named = tree_unflatten([None] * signature.in_spec.num_leaves, signature.in_spec)
+    if len(args) == len(positional) and kwargs.keys() == named.keys():
+        return args, kwargs
+    all_names = signature.forward_arg_names or [f"input {index}" for index in range(len(positional))]
+    positional_names = list(all_names[: len(positional)])
+    names = [*positional_names, *(name for name in named if name not in positional_names)]
+    given = {**dict(zip(all_names, args, strict=False)), **kwargs}
+    is_given_twice = len(given) < len(args) + len(kwargs)
+    if is_given_twice or given.keys() != set(names):
+        raise TypeError(
+            f"the program was exported for the inputs {', '.join(names) or 'none'}; it got {len(args)} by position, "
+            f"and by name: {', '.join(kwargs) or 'none'}"
+        )
+    return [given[name] for name in positional_names], {name: given[name] for name in named}
 
 
 def read_declared_inputs(module: nn.Module) -> ModelInputs | None:
@@ -62,9 +95,10 @@ def read_declared_inputs(module: nn.Module) -> ModelInputs | None:
     return vars(module).get(_DECLARED)
 
 
-def _declare(program: torch.export.ExportedProgram) -> ModelInputs:
+def _declare_inputs(program: torch.export.ExportedProgram) -> ModelInputs:
     """Return the inputs of a program, with a `DeclaredInput` for each tensor; sizes may be open."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    # an input that is no tensor stands among the user's inputs itself, and not by a name
     leaves = [_declare_leaf(name, values.get(name, name)) for name in program.graph_signature.user_inputs]
     signature: Any = program.module_call_graph[0].signature
     args, kwargs = tree_unflatten(leaves, signature.in_spec)
@@ -76,30 +110,3 @@ def _declare_leaf(name: Any, value: Any) -> Any:
         return value
     shape = tuple(size if isinstance(size, int) else None for size in value.shape)
     return DeclaredInput(str(name), shape, str(value.dtype).removeprefix("torch."))
-
-
-def _as_exported(
-    program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[Any, Mapping[str, Any]]:
-    """Return the inputs, positional and by name, as they were at the export; raise `TypeError` for others."""
-    signature: Any = program.module_call_graph[0].signature
-    positional, named = tree_unflatten([None] * signature.in_spec.num_leaves, signature.in_spec)
-    if len(args) == len(positional) and kwargs.keys() == named.keys():
-        return args, kwargs
-    names = list(signature.forward_arg_names or (f"input {index}" for index in range(len(positional))))
-    names_in_order = [*names[: len(positional)], *(name for name in named if name not in names[: len(positional)])]
-    by_name = {**dict(zip(names, args, strict=False)), **kwargs}
-    if len(by_name) < len(args) + len(kwargs) or by_name.keys() != set(names_in_order):
-        takes = ", ".join(names_in_order) or "none"
-        raise TypeError(
-            f"the program was exported for the inputs {takes}; it got {len(args)} by position, and by name: "
-            f"{', '.join(kwargs) or 'none'}"
-        )
-    return tuple(by_name[name] for name in names_in_order[: len(positional)]), {name: by_name[name] for name in named}
-
-
-class _Sharing(TorchDispatchMode):
-    """Has what would copy a tensor return another one of the same elements."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return args[0].detach() if func is _CLONE else func(*args, **(kwargs or {}))

@@ -13,16 +13,14 @@ from profilerkit.backend_kit.keras_layers import is_keras
 from profilerkit.process.cached import cached_property
 
 from ..compat import read_buffers, read_parameters
+from .attributes import CONTAINERS, list_further_attributes, list_reachable
 from .keras_layers import holds_keras, is_unbuilt, list_training_tensors
 from .modules import (
-    CONTAINERS,
-    further_attributes,
     list_buffers,
     list_layers,
     list_modules,
     list_named_parameters,
     list_parameters,
-    reachable,
 )
 from .tensors import has_values, is_twin
 
@@ -36,8 +34,8 @@ class Inventory:
         self.model = model
         #: Every module once, parents first.
         self.modules = list_modules(model)
-        #: For each module the attributes that may lead to further tensors; see `modules.further_attributes`.
-        self.further_attributes: list[dict[str, Any]] = [further_attributes(module) for module in self.modules]
+        #: For each module the attributes that may lead to further tensors; see `attributes.list_further_attributes`.
+        self.further_attributes: list[dict[str, Any]] = [list_further_attributes(module) for module in self.modules]
         self.holds_keras = holds_keras(self.modules)
 
     @classmethod
@@ -148,7 +146,7 @@ class Inventory:
         tensors: list[torch.Tensor] = []
         visited: dict[int, int] = {}
         for module, attributes in zip(self.modules, self.further_attributes, strict=True):
-            for value in reachable(attributes, visited={} if self.holds_keras else visited) if attributes else ():
+            for value in list_reachable(attributes, visited={} if self.holds_keras else visited) if attributes else ():
                 if not isinstance(value, torch.Tensor):
                     changeable.append(value)
                 elif not (value.is_meta and self.holds_keras and is_keras(module)):

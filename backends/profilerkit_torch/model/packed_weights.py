@@ -16,7 +16,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 from profilerkit.backend_kit.call_stack import tensors_in
 
 from ..compat import FLOAT4, dtype, read_buffers, read_parameters
-from .modules import reachable
+from .attributes import list_reachable
 
 __all__ = ["are_plain", "count_stored_bytes", "list_packed_weights", "logical_count", "own_buffers", "own_parameters"]
 
@@ -73,7 +73,7 @@ def own_buffers(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     for name, tensor in (*read_parameters(module).items(), *buffers.items()):
         attributes = getattr(tensor, "__dict__", None) or {}
         for attribute in _SCALES if attributes else ():
-            scales = [item for item in reachable([attributes.get(attribute)]) if isinstance(item, torch.Tensor)]
+            scales = [item for item in list_reachable([attributes.get(attribute)]) if isinstance(item, torch.Tensor)]
             yield from ((f"{name}.{attribute}.{index}", item) for index, item in enumerate(scales))
 
 

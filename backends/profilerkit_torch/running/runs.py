@@ -26,7 +26,8 @@ from ..trace.inference_pass import needs_autograd
 from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are
 from ..untouched.leftovers import outside_restored
 from ..untouched.mutable_inputs import InputObjects, on_device
-from ..untouched.preservation import preserve, substitute, watch_parameters
+from ..untouched.preservation import preserve, watch_parameters
+from ..untouched.substitution import substitute
 from ..untouched.temporary_settings import deeper_recursion, disable_compiling
 from .compiling import use_compiled
 from .observation import ObservingGuard, without_fused_layers
@@ -203,7 +204,7 @@ def _prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> 
             steps = (step,) if options.training else (step, forward_pass_with_gradients)
             step = _first_that_runs(steps, lambda item: item(model, fed, autocast), fed, guard, objects.restore)
             with (
-                watch_parameters(here, watched=guard.guards),
+                watch_parameters(here, is_watched=guard.guards),
                 use_compiled(model, options.compile) if options.compile else nullcontext(model) as called,
             ):
                 kind = EventTimedPass if EventTimedPass.suits(devices) else Pass

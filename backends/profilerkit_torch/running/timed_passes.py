@@ -17,7 +17,8 @@ from profilerkit.backend_kit.passes import DevicePass
 from profilerkit.process.restoring import for_each, restored
 
 from ..compat import ACCUMULATION_HOOKS, VERSION
-from ..model.modules import list_modules, list_parameters, reachable
+from ..model.attributes import list_reachable
+from ..model.modules import list_modules, list_parameters
 from ..untouched.snapshots import refill
 from ..untouched.temporary_settings import disable_compiling
 from .observation import Observation, without_fused_layers
@@ -159,7 +160,7 @@ def prepare_training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
                 outputs = inputs.run(called)
             between()
             roots = [
-                value for value in reachable((outputs,)) if isinstance(value, torch.Tensor) and value.requires_grad
+                value for value in list_reachable((outputs,)) if isinstance(value, torch.Tensor) and value.requires_grad
             ]
             if not roots:
                 raise InputError(

@@ -24,7 +24,8 @@ from ..model.modules import find_device, list_parameters
 from ..untouched.caller_context import as_caller
 from ..untouched.leftovers import Surroundings, clear_frames, remove_leftovers, without_frames
 from ..untouched.mutable_inputs import InputObjects
-from ..untouched.preservation import preserve, substitute
+from ..untouched.preservation import preserve
+from ..untouched.substitution import substitute
 from ..untouched.write_guard import WriteGuard
 from .asked_names import answer_names, find_namespaces
 from .grad_modes import below_autograd

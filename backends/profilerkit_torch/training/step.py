@@ -38,8 +38,8 @@ from ..trace.layers import LayerStack
 from ..trace.recorder import Recorder
 from ..trace.tracing import trace_model
 from ..untouched.caller_context import apart, as_caller
-from ..untouched.preservation import substitute
 from ..untouched.snapshots import refill
+from ..untouched.substitution import substitute
 from .step_attention import StepAttention
 from .training_recorder import TrainedLayers, TrainingRecorder
 

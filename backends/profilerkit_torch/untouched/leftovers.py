@@ -29,8 +29,8 @@ from profilerkit.process.contents import list_slots
 from profilerkit.process.restoring import for_each, restored
 
 from ..compat import GLOBAL_CALL_HOOKS, TensorBase, call_hooks
+from ..model.attributes import CONTAINERS, EMPTY, list_reachable
 from ..model.inventory import Inventory
-from ..model.modules import CONTAINERS, EMPTY, reachable
 from ..model.tensors import storage_key
 from .leftover_holders import forget_in_caches
 from .snapshots import SlotsSnapshot, copy_container, own_classes, refill
@@ -132,7 +132,7 @@ class Surroundings:
 
     def _note_contents(self, values: list[Any], name: str) -> None:
         """Note the containers and plain objects that values are, or lead to."""
-        for value in reachable(values, _NESTED, self._reached):
+        for value in list_reachable(values, _NESTED, self._reached):
             if id(value) in self._noted or isinstance(value, (torch.Tensor, tuple)):
                 continue
             self._note_value(value, name)
@@ -313,7 +313,7 @@ def _restore_tensors(holder: Any, name: str, before: Any, restore: Callable[[], 
 
 
 def _has_a_tensor(value: Any) -> bool:
-    return any(isinstance(one_value, torch.Tensor) for one_value in reachable((value,)))
+    return any(isinstance(one_value, torch.Tensor) for one_value in list_reachable((value,)))
 
 
 def _restore(left: set[int], surroundings: Surroundings) -> Iterator[str]:
@@ -355,7 +355,7 @@ def _find_changes(holder: Any, before: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _leads_to(value: Any, left: set[int]) -> bool:
-    return any(_is_left(tensor, left) for tensor in reachable((value,)))
+    return any(_is_left(tensor, left) for tensor in list_reachable((value,)))
 
 
 def _is_left(value: Any, left: set[int]) -> bool:

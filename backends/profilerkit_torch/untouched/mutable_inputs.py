@@ -9,7 +9,7 @@ from profilerkit.process.contents import list_slots
 from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..compat import unseen_by_subclasses
-from ..model.modules import CONTAINERS, reachable
+from ..model.attributes import CONTAINERS, list_reachable
 from ..model.tensors import has_values, is_twin, view_like
 from .marks import restorer_of_marks
 from .preservation import restorers_of_tensors
@@ -46,7 +46,7 @@ class InputObjects:
 
     def __init__(self, inputs: ModelInputs) -> None:
         leaves = list(inputs.leaves())
-        values = list(reachable([leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)]))
+        values = list(list_reachable([leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)]))
         #: The tensors that objects lead to: inputs like any.
         self.tensors = [value for value in values if isinstance(value, torch.Tensor)]
         self._contents = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]

@@ -1,7 +1,7 @@
 """Handing the user's model back exactly as it came, and the process around it, without copying the model.
 
 `preserve` notes every module's attributes, flags and class, every parameter's gradient, and the process' state, and
-puts back what changed. Inside it, `substitute` lets other tensors stand in for the model's.
+puts back what changed. Inside it, `substitution.substitute` lets other tensors stand in for the model's.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ import torch
 from torch import nn
 
 from profilerkit import ModelChangedWarning
-from profilerkit.arguments.structures import map_leaves
 from profilerkit.process.contents import list_slots
 from profilerkit.process.locks import Lock
-from profilerkit.process.restoring import Step, for_each, restored
+from profilerkit.process.restoring import Step, call_each, for_each, restored
 
-from ..compat import count_writes, is_view, replace_tensors
+from ..compat import count_writes, is_view
 from ..model.inventory import Inventory
-from ..model.keras_layers import substitute_variables
 from ..model.tensors import has_storage, has_values, identify_elements
 from .caller_context import apart, restorer_of_modes
 from .marks import restorer_of_marks
@@ -31,7 +29,10 @@ from .process_state import restorers_of_process
 from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copy_container, own_classes, refill
 from .write_guard import list_versions, restore_versions, write_back
 
-__all__ = ["one_at_a_time", "preserve", "restorers_of_tensors", "substitute", "watch_parameters"]
+__all__ = ["one_at_a_time", "preserve", "restorers_of_tensors", "watch_parameters"]
+
+#: Held while the model or the process is changed: of two in turn, each would put back the other's state.
+one_at_a_time = Lock()
 
 
 @contextmanager
@@ -46,69 +47,70 @@ def preserve(model: nn.Module, *, tensor_values: bool = False, inventory: Invent
     """
     with apart(), one_at_a_time:
         inventory = inventory or Inventory(model)
-        steps, in_child = _steps(inventory, tensor_values)
-        with restored(*steps, in_child=in_child), watch_parameters(inventory, tensor_values):
+        steps, step_in_child = _restorers_of_all(inventory, tensor_values)
+        with restored(*steps, in_child=step_in_child), watch_parameters(inventory, tensor_values):
             if tensor_values:
-                _without_gradients(inventory)
+                _take_gradients(inventory)
             yield
 
 
-def _with_values(inventory: Inventory) -> list[torch.Tensor]:
-    """Return the buffers, and the tensors in other attributes, that have values."""
-    return [item for item in (*inventory.buffers, *inventory.attributes) if has_values(item) and has_storage(item)]
-
-
-#: Held while the model or the process is changed: of two in turn, each would put back the other's state.
-one_at_a_time = Lock()
-
-
-def _is_off_the_graph(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor has no graph behind it; some views (of DDP's buckets) raise when asked."""
-    try:
-        return tensor.grad_fn is None
-    except RuntimeError:
-        return False
-
-
-def _without_gradients(inventory: Inventory) -> None:
+def _take_gradients(inventory: Inventory) -> None:
     """Take the gradients off the parameters: a pass that computes gradients itself would add to them in place."""
     for parameter in inventory.parameters:
         if parameter.grad is not None:
             parameter.grad = None
 
 
-def _steps(inventory: Inventory, tensor_values: bool) -> tuple[list[Step], Step]:
-    """Return the steps that put the model and the process back as they are now, and what does so in a forked child."""
+def _restorers_of_all(inventory: Inventory, tensor_values: bool) -> tuple[list[Step], Step]:
+    """Note the model and the process as they are; return the steps that put both back, and the one for a forked child.
+
+    Their order matters. No mode of the model's may see the others. Values are written through aliases of the tensors
+    before these are tensors of the model again: they have their own shapes back only after that. Versions count every
+    write, so they come when nothing is written to any more.
+    """
+    kept = [item for item in (*inventory.buffers, *inventory.attributes) if has_values(item) and has_storage(item)]
+    of_model = _restorers_of_model(inventory, kept)
+    of_process, restore_settings = restorers_of_process()
+    steps: list[Step] = [restorer_of_modes()]
+    if tensor_values:
+        steps.append(partial(write_back, [(tensor.data, tensor.detach().clone()) for tensor in kept]))
+    steps += [*of_model, *of_process]
+    if tensor_values:
+        steps.append(partial(restore_versions, list_versions(kept)))
+    steps.append(restorer_of_marks(inventory.tensors))
+
+    def restore_in_child() -> None:
+        for step in (*of_model, restore_settings):
+            step()
+
+    return steps, restore_in_child
+
+
+def _restorers_of_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> list[Step]:
+    """Return the steps that put back the structure of a model, and the sizes of the tensors that have values."""
     snapshots: list[Any] = [
         *map(ModuleSnapshot, inventory.modules, inventory.further_attributes),
         *map(ClassSnapshot, own_classes(inventory.modules, inventory.further_attributes)),
+        *_list_slots_snapshots(inventory),
     ]
-    slotted = (*inventory.modules, *inventory.objects)
-    slots = {kind: names for kind in set(map(type, slotted)) if (names := list_slots(kind))}
-    if slots:
-        snapshots += [SlotsSnapshot(slot, slots[type(slot)]) for slot in slotted if type(slot) in slots]
-    kept = _with_values(inventory)
     sizes = [(tensor, tensor.untyped_storage().nbytes()) for tensor in kept if _has_plain_storage(tensor)]
     contents = [(container, copy_container(container)) for container in inventory.containers]
-    of_process, restore_settings = restorers_of_process()
-    of_model: list[Step] = [
-        partial(for_each, _restore, [(snapshot,) for snapshot in snapshots]),
+    return [
+        partial(call_each, [snapshot.restore for snapshot in snapshots]),
         *restorers_of_tensors(inventory.twins, inventory.parameters),
         partial(for_each, _restore_size, sizes),
         partial(for_each, refill, contents),
     ]
-    steps: list[Step] = [restorer_of_modes(), *of_model, *of_process]
-    if tensor_values:
-        # through aliases: a model may give a tensor another shape, which it has back only later
-        steps.insert(1, partial(write_back, [(tensor.data, tensor.detach().clone()) for tensor in kept]))
-        steps.append(partial(restore_versions, list_versions(kept)))  # when nothing is written to any more
-    steps.append(restorer_of_marks(inventory.tensors))
 
-    def in_child() -> None:
-        for step in (*of_model, restore_settings):
-            step()
 
-    return steps, in_child
+def _list_slots_snapshots(inventory: Inventory) -> Iterator[SlotsSnapshot]:
+    """Yield the snapshot of each module, or object of one, whose class has ``__slots__``."""
+    owners = (*inventory.modules, *inventory.objects)
+    slots = {kind: list_slots(kind) for kind in set(map(type, owners))}  # of each class once: there are few
+    return (SlotsSnapshot(owner, slots[type(owner)]) for owner in owners if slots[type(owner)])
+
+
+# Tensors --------------------------------------------------------------------------------------------------------------
 
 
 def restorers_of_tensors(
@@ -128,15 +130,12 @@ def restorers_of_tensors(
     ]
 
 
-def _restore(snapshot: Any) -> None:
-    snapshot.restore()
-
-
-def _restore_gradient(parameter: torch.Tensor, gradient: torch.Tensor | None, requires_grad: bool) -> None:
-    if parameter.grad is not gradient:
-        parameter.grad = gradient
-    if parameter.requires_grad != requires_grad:
-        parameter.requires_grad_(requires_grad)
+def _is_off_the_graph(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor has no graph behind it; some views (of DDP's buckets) raise when asked."""
+    try:
+        return tensor.grad_fn is None
+    except RuntimeError:
+        return False
 
 
 def _take_off_the_graph(leaf: torch.Tensor) -> None:
@@ -148,11 +147,29 @@ def _take_off_the_graph(leaf: torch.Tensor) -> None:
         leaf.detach_()
 
 
+def _restore_gradient(parameter: torch.Tensor, gradient: torch.Tensor | None, requires_grad: bool) -> None:
+    if parameter.grad is not gradient:
+        parameter.grad = gradient
+    if parameter.requires_grad != requires_grad:
+        parameter.requires_grad_(requires_grad)
+
+
 def _restore_data(tensor: torch.Tensor, before: torch.Tensor) -> None:
     """Give a tensor its data back; ``before`` is a twin of what it was, see `model.tensors.is_twin`."""
-    if not _same_elements(tensor, before):  # given other data: tensor.data = ..., tensor.set_(...)
+    if not _has_same_elements(tensor, before):  # given other data: tensor.data = ..., tensor.set_(...)
         with torch.inference_mode(tensor.is_inference()):
             tensor.data = before
+
+
+def _has_same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
+    """Return whether a tensor still has the elements of its twin: with one address they share one storage."""
+    try:
+        address = tensor.data_ptr()
+    except RuntimeError:  # sparse and other tensors without one storage
+        address = 0
+    if address and address == before.data_ptr():
+        return tensor.is_nested or (tensor.shape == before.shape and tensor.stride() == before.stride())
+    return bool(identify_elements(tensor) == identify_elements(before))
 
 
 def _has_plain_storage(tensor: torch.Tensor) -> bool:
@@ -166,32 +183,21 @@ def _restore_size(tensor: torch.Tensor, size: int) -> None:
         storage.resize_(size)
 
 
-def _same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
-    """Return whether a tensor still has the elements of its alias: with one address they share one storage."""
-    try:
-        address = tensor.data_ptr()
-    except RuntimeError:  # sparse and other tensors without one storage
-        address = 0
-    if address and address == before.data_ptr():
-        return tensor.is_nested or (tensor.shape == before.shape and tensor.stride() == before.stride())
-    return bool(identify_elements(tensor) == identify_elements(before))
-
-
 @contextmanager
 def watch_parameters(
-    inventory: Inventory, enabled: bool = True, watched: Callable[[torch.Tensor], bool] = lambda tensor: True
+    inventory: Inventory, enabled: bool = True, is_watched: Callable[[torch.Tensor], bool] = lambda tensor: True
 ) -> Iterator[None]:
     """Warn of parameters whose values were changed in place, which nothing can undo."""
     owned = inventory.owned_parameters if enabled else ()
     versions = [
-        (parameter, count_writes(parameter[2]))
-        for parameter in owned
-        if not parameter[2].is_inference() and watched(parameter[2])
+        ((module, name, tensor), count_writes(tensor))
+        for module, name, tensor in owned
+        if not tensor.is_inference() and is_watched(tensor)
     ]
     try:
         yield
     finally:
-        written = [parameter for parameter, version in versions if count_writes(parameter[2]) != version]
+        written = [parameter for parameter, version in versions if count_writes(parameter[-1]) != version]
         if written:
             changed = [f"{path}.{name}" if path else name for path, name in inventory.find_paths(written)]
             warnings.warn(
@@ -200,45 +206,3 @@ def watch_parameters(
                 ModelChangedWarning,
                 stacklevel=6,
             )
-
-
-def substitute(
-    model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor], inventory: Inventory | None = None
-) -> dict[int, torch.Tensor]:
-    """Replace every tensor that the model's modules hold by ``convert(tensor)``; use inside `preserve`.
-
-    That is parameters, buffers and plain attributes, also where they sit in a list, tuple or dict attribute (as the
-    flat weights of recurrent modules do). A tensor that is held twice gets one substitute. Returns them by the
-    ``id`` of the tensors that they replace.
-    """
-    stand_ins: dict[int, torch.Tensor] = {}
-
-    def stand_in(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
-        if id(value) not in stand_ins:
-            stand_ins[id(value)] = convert(value)
-        return stand_ins[id(value)]
-
-    inventory = inventory or Inventory(model)
-    for module, attributes in zip(inventory.modules, inventory.further_attributes, strict=True):
-        if isinstance(module, torch.jit.ScriptModule):
-            raise TypeError("a scripted module keeps its weights where nothing can stand in for them")
-        _substitute_in(module, attributes, stand_in)
-        if inventory.holds_keras:
-            substitute_variables(module, stand_in)
-    return stand_ins
-
-
-def _substitute_in(module: nn.Module, attributes: dict[str, Any], stand_in: Callable[[Any], Any]) -> None:
-    replace_tensors(module, stand_in)
-    for name, value in attributes.items():
-        if _holds_tensors(value):
-            module.__dict__[name] = map_leaves(value, stand_in)
-
-
-def _holds_tensors(value: Any) -> bool:
-    if type(value) in (list, tuple, dict):
-        items = value.values() if type(value) is dict else value
-        return any(isinstance(item, torch.Tensor) for item in items)
-    return isinstance(value, torch.Tensor)

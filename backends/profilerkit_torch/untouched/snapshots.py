@@ -14,7 +14,7 @@ from torch import nn
 
 from profilerkit.process.restoring import assign_dict
 
-from ..model.modules import CONTAINERS, EMPTY, STANDARD, in_slot, reachable
+from ..model.attributes import CONTAINERS, EMPTY, STANDARD, list_reachable, read_slot
 
 __all__ = ["ClassSnapshot", "ModuleSnapshot", "SlotsSnapshot", "copy_container", "own_classes", "refill"]
 
@@ -28,7 +28,7 @@ class ClassSnapshot:
         self.cls = cls
         self.attributes = dict(vars(cls))
         # Special names are Python's: the annotations and the fields of a dataclass are many, and no cache.
-        values = reachable([value for name, value in self.attributes.items() if name[:2] != "__"])
+        values = list_reachable([value for name, value in self.attributes.items() if name[:2] != "__"])
         self.contents = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]
 
     def restore(self) -> None:
@@ -68,12 +68,12 @@ class SlotsSnapshot:
 
     def __init__(self, owner: Any, slots: Iterable[Any]) -> None:
         self.owner = owner
-        self.values = [(slot, in_slot(slot, owner)) for slot in slots]
+        self.values = [(slot, read_slot(slot, owner)) for slot in slots]
 
     def restore(self) -> None:
         """Put back what has changed."""
         for slot, value in self.values:
-            if in_slot(slot, self.owner) is value:
+            if read_slot(slot, self.owner) is value:
                 continue
             if value is EMPTY:
                 slot.__delete__(self.owner)
@@ -89,7 +89,7 @@ class ModuleSnapshot:
 
     Args:
         module: The module.
-        further_attributes: Those of its attributes that are no plain values; see `modules.further_attributes`.
+        further_attributes: Those of its attributes that are no plain values; see `attributes.list_further_attributes`.
     """
 
     __slots__ = ("attributes", "containers", "contents", "generators", "lengths", "module", "training", "type")

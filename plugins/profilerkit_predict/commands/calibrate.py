@@ -12,12 +12,14 @@ from profilerkit.backend import RUN_CHECKS
 from profilerkit.cli.options import make_callback, require_writable
 
 if TYPE_CHECKING:
+    from profilerkit.devices.info import DeviceInfo
+
     from ..prediction import Calibration
 
 __all__ = ["command"]
 
-#: An interval whose ends are this far apart is of no use.
-_DISAGREEING = 25.0
+#: An interval is of no use if its upper end is more than so many times the lower one.
+_MOST_DISAGREEMENT = 25.0
 
 
 @click.command("calibrate")
@@ -69,37 +71,45 @@ def command(
             dtype or ("float32",),
             seconds,
             num_threads,
-            lambda step: say(f"measuring {step}"),
-            compiled,
+            progress=lambda step: say(f"measuring {step}"),
+            compiled=compiled,
         )
     except ArgumentError as error:
         raise click.UsageError(str(error)) from error
     write_text(output, write_toml(measured))
     emit(f"{measured.name}: written to {output}")
-    for dtype_name, peak in measured.dense_peaks.items():
-        emit(f"  fastest product in {dtype_name}: {peak.value / 1e9:.4g} GFLOP/s")
-    for what in ("operators", "networks"):
-        if f"{what}_measured" in measured.facts:
-            emit(f"  {what} measured: {measured.facts[f'{what}_measured']}")
+    for line in _describe_device(measured):
+        emit(line)
     calibration = Calibration.of(measured)
     if calibration is not None:
-        for line in _of_networks(calibration):
+        for line in _describe_networks(calibration):
             emit(line)
 
 
-def _of_networks(calibration: Calibration) -> Iterator[str]:
+def _describe_device(measured: DeviceInfo) -> Iterator[str]:
+    """Yield the fastest product in each dtype, and how much was measured."""
+    for dtype, peak in measured.dense_peaks.items():
+        yield f"  fastest product in {dtype}: {peak.value / 1e9:.4g} GFLOP/s"
+    for what in ("operators", "networks"):
+        if f"{what}_measured" in measured.facts:
+            yield f"  {what} measured: {measured.facts[f'{what}_measured']}"
+
+
+def _describe_networks(calibration: Calibration) -> Iterator[str]:
     """Yield what the networks show of predictions with this calibration, for each phase."""
     for phase in dict.fromkeys(network.phase for network in calibration.networks):
         middle, low, high = calibration.correction(phase)
         if not calibration.is_corrected(phase):
-            ends = f"intervals are from {low:.3g} to {high:.3g} times the estimate"
-            yield f"  {phase}: fewer than three networks ran, too few for a correction; {ends}"
+            yield (
+                f"  {phase}: fewer than three networks ran, too few for a correction; intervals are from {low:.3g} to "
+                f"{high:.3g} times the estimate"
+            )
             continue
         yield (
             f"  {phase}: networks took {middle:.3g} times what their operators add up to; "
             f"9 of 10 lie between {low:.3g} and {high:.3g}"
         )
-        if high > _DISAGREEING * low:
+        if high > _MOST_DISAGREEMENT * low:
             yield (
                 "    they disagree so much that predictions say little: other programs used the machine, or the time "
                 "was too short; calibrate again when it is idle"

@@ -259,7 +259,7 @@ def test_a_request_makes_a_supervisor_of_a_copy(monkeypatch: pytest.MonkeyPatch,
         forkserver._serve_one(mine, Channel(mine), supervisors)
         assert supervisors == {4321}
         monkeypatch.setattr(os, "fork", lambda: 0)
-        monkeypatch.setattr(forkserver, "_begin", lambda *arguments: begun.append(arguments[1]))
+        monkeypatch.setattr(forkserver, "_become_supervisor", lambda *arguments: begun.append(arguments[1]))
         socket.send_fds(theirs, [b"+"], files)
         Channel(theirs).send(parent=2)
         forkserver._serve_one(mine, Channel(mine), set())
@@ -304,7 +304,7 @@ def test_a_copy_of_the_server_begins_where_it_is_told(
         control, channel = os.dup(theirs.fileno()), os.dup(theirs.fileno())
         try:
             with pytest.raises(Left):
-                forkserver._begin(mine, request, [control, channel, 102, 103, 104])
+                forkserver._become_supervisor(mine, request, [control, channel, 102, 103, 104])
             assert (dict(os.environ), Path.cwd()) == ({"ONLY": "1"}, tmp_path)
         finally:
             os.environ.clear()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
-from profilerkit_tensorflow.trace.live_bytes import Tensor, constant_bytes, tensor_bytes, write_steps
+from profilerkit_tensorflow.trace.kernel_memory import Tensor, tensor_bytes
+from profilerkit_tensorflow.trace.live_bytes import constant_bytes, write_steps
 
 IMAGE = (8, 64, 64, 32)
 IMAGE_BYTES = 8 * 64 * 64 * 32 * 4

@@ -1,0 +1,107 @@
+"""What the attributes of a model's modules lead to: containers, tensors in them, and objects that hold more."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Collection, Iterator
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit.backend_kit.keras_layers import keras_bookkeeping
+from profilerkit.process.contents import list_slots
+
+from ..compat import OWN
+
+__all__ = ["CONTAINERS", "EMPTY", "STANDARD", "list_further_attributes", "list_reachable", "read_slot"]
+
+#: Containers whose contents are restored.
+CONTAINERS = (OrderedDict, dict, list, set, deque)
+_HOLDERS = (*CONTAINERS, tuple)
+#: The containers that every module has, hooks above all; most are empty.
+STANDARD = frozenset(name for name, value in vars(nn.Module()).items() if isinstance(value, CONTAINERS))
+
+#: Types of values that lead nowhere, and of what the attributes of classes are besides.
+_PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None), torch.dtype, torch.device, torch.Size})
+_NOWHERE = _PLAIN | {
+    *(type, ModuleType, FunctionType, MethodType, BuiltinFunctionType),
+    *(property, staticmethod, classmethod, MemberDescriptorType, GetSetDescriptorType),
+}
+#: What has attributes, but does not belong to the model, or is restored elsewhere.
+_NOT_FOLLOWED = (nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, torch.jit.ScriptModule)
+#: How deep a cache may be nested, as a dict of lists of objects. An object and its attributes are one step.
+_DEPTH = 16
+#: Longer containers are vocabularies and the like: they are kept whole, but not looked into.
+_LONG = 1000
+
+
+def list_further_attributes(module: nn.Module) -> dict[str, Any]:
+    """Return the attributes that may lead to further tensors: not the module's own, not empty, not plain values."""
+    ignored = keras_bookkeeping(module)
+    return {
+        name: value
+        for name, value in module.__dict__.items()
+        if type(value) not in _PLAIN
+        and (name not in STANDARD or (value and name not in OWN))
+        and not (ignored and name in ignored)
+    }
+
+
+def list_reachable(values: Any, depth: int = _DEPTH, visited: dict[int, int] | None = None) -> Iterator[Any]:
+    """Yield the containers and tensors that a container of values leads to, such as a module's attributes.
+
+    Of plain objects that is their ``__dict__``; one that has ``__slots__`` is yielded itself. ``visited`` has by ``id``
+    how far each value was followed: none is followed twice, also in several calls with one ``visited``.
+    """
+    visited = {} if visited is None else visited
+    for value in values.values() if isinstance(values, dict) else values:
+        if type(value) in _NOWHERE:  # most are: this comes first
+            continue
+        if isinstance(value, torch.Tensor):
+            yield value
+            continue
+        holder, inside = (value, value) if isinstance(value, _HOLDERS) else _open_object(value)
+        if holder is None or visited.get(id(holder), 0) >= depth:
+            continue
+        visited[id(holder)] = depth
+        yield holder
+        if holder is value and hasattr(value, "__dict__"):
+            yield value.__dict__
+        if depth > 1 and len(inside) <= _LONG:
+            yield from list_reachable(inside, depth - 1, visited)
+
+
+def _open_object(value: Any) -> tuple[Any, Collection[Any]]:
+    """Return what of an object may change, and what that leads to; None and nothing for what is not followed.
+
+    What may change is the object's ``__dict__``, or with ``__slots__`` the object itself.
+    """
+    if isinstance(value, _NOT_FOLLOWED):
+        return None, ()
+    attributes = getattr(value, "__dict__", None)
+    slots = list_slots(type(value))
+    if not slots:
+        return attributes, attributes or ()
+    filled = [content for slot in slots if (content := read_slot(slot, value)) is not EMPTY]
+    return value, [*filled, *(attributes or {}).values()]
+
+
+#: Stands for the content of a slot that is not filled.
+EMPTY = object()
+
+
+def read_slot(slot: Any, owner: Any) -> Any:
+    """Return what an object has in one of its slots; `EMPTY` where that has nothing."""
+    try:
+        return slot.__get__(owner)
+    except AttributeError:
+        return EMPTY
