@@ -25,7 +25,7 @@ class LoopWatch:
         self._at_step = STEPS("at_step", at_step)
         self._inputs = inputs
         self._watched: Watch | None = None
-        self._runs = self._paused = False
+        self._is_training = self._is_paused = False
 
     @property
     def watched(self) -> Watch:
@@ -40,8 +40,8 @@ class LoopWatch:
 
     def close(self) -> None:
         """Stop and remove everything; needed only after an error that the framework does not report."""
-        if self._runs and self._watched is not None:
-            self._runs = self._paused = False
+        if self._is_training and self._watched is not None:
+            self._is_training = self._is_paused = False
             self._watched.__exit__(None, None, None)
 
     def _begin(self, model: Any, optimizer: Any = None) -> None:
@@ -50,19 +50,21 @@ class LoopWatch:
         profiler = Profiler(model, inputs=self._inputs) if self._inputs is not None else Profiler(model)
         self._watched = profiler.watch(self._at_step, optimizer=optimizer)
         self._watched.__enter__()
-        self._runs = True
+        self._is_training = True
 
     def _step(self) -> None:
-        if self._runs:
+        """A step of the training has ended."""
+        if self._is_training:
             self.watched.step()
 
     def _pause(self) -> None:
         """Something comes that is no step: an evaluation, a checkpoint."""
-        if self._runs and not self._paused:
-            self._paused = True
+        if self._is_training and not self._is_paused:
+            self._is_paused = True
             self.watched.pause()
 
     def _resume(self) -> None:
-        if self._runs and self._paused:
-            self._paused = False
+        """What came in between has ended."""
+        if self._is_training and self._is_paused:
+            self._is_paused = False
             self.watched.resume()

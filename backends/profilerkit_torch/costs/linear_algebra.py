@@ -116,13 +116,13 @@ def svd(x: Shape, full_matrices: bool = False, compute_uv: bool = True, *_: Any,
 
 @register_op_cost("aten::linalg_svdvals")
 def singular_values(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """As above for the values alone: torch computes U and V only where gradients or a mode may need them."""
+    """Return the cost of the values alone: torch computes U and V only where gradients or a mode may need them."""
     return svd(x, compute_uv=False, out=out)
 
 
 @register_op_cost("prims::svd")
 def primitive_svd(x: Shape, *, full_matrices: bool = False, out: Any) -> Cost:
-    """As above, values and vectors."""
+    """Return the cost of the values and the vectors."""
     return svd(x, full_matrices, out=out)
 
 
@@ -134,7 +134,7 @@ def symmetric_eigen(x: Shape, uplo: str = "L", compute_v: bool = True, *, out: A
 
 @register_op_cost("aten::linalg_eigvalsh")
 def symmetric_eigenvalues(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """As above for the values alone."""
+    """Return the cost of the values alone."""
     return symmetric_eigen(x, compute_v=False, out=out)
 
 
