@@ -32,7 +32,7 @@ def make_layered(program: torch.export.ExportedProgram) -> nn.Module:
     Inputs may be passed by position or by name, whichever way the program was exported. A call with other inputs raises
     `TypeError`, which names those that the program takes.
     """
-    module = _unflatten(program)
+    module: nn.Module = _unflatten(program)
     process_as_exported: Any = module.process_forward_inputs
 
     def process_forward_inputs(*args: Any, **kwargs: Any) -> Any:

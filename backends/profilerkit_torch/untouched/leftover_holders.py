@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..model.modules import CONTAINERS
+from ..model.attributes import CONTAINERS
 
 __all__ = ["forget_in_caches"]
 
