@@ -146,5 +146,5 @@ def _put_in_place(operators: Sequence[Any], spans: Spans, fork: Fork, side: Side
         for start, end in spans
         if (start, end) not in spans_of_counted
     ]
-    own = [(start + fork.start, end + fork.start) for start, end in side.spans]
-    return [*operators[: fork.start], *side.operators, *operators[fork.end :]], [*others, *own]
+    spans_of_side = [(start + fork.start, end + fork.start) for start, end in side.spans]
+    return [*operators[: fork.start], *side.operators, *operators[fork.end :]], [*others, *spans_of_side]

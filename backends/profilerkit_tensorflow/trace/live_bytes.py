@@ -91,7 +91,7 @@ def find_unsized_tensors(operators: Iterable[Operator], inputs: Iterable[Tensor]
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Facts:
     """What is known about a value.
 
     Attributes:
@@ -115,13 +115,13 @@ class _StepWriter:
     """Turns operators into steps, one after the other, and keeps what is known about each value."""
 
     def __init__(self, inputs: Iterable[Tensor]) -> None:
-        self._known = {tensor[0]: _Known(tensor, origin=tensor[0]) for tensor in inputs}
+        self._facts = {tensor[0]: _Facts(tensor, origin=tensor[0]) for tensor in inputs}
         #: The origins of the items of all lists.
         self._listed: set[int] = set()
 
     def step(self, operator: Operator, equation: str) -> Step:
         """Return the step of the next operator."""
-        sources = [self._known.get(value) for value in operator.inputs]
+        sources = [self._facts.get(value) for value in operator.inputs]
         tensors = [None if source is None else source.tensor for source in sources]
         aliases: dict[int, int] = {}
         makes = []
@@ -145,9 +145,9 @@ class _StepWriter:
             scratch_bytes(operator.type, tensors, operator.outputs, equation),
         )
 
-    def _remember(self, operator: Operator, output: Tensor, before: _Known | None, size: int) -> None:
+    def _remember(self, operator: Operator, output: Tensor, before: _Facts | None, size: int) -> None:
         """Keep what is known about an output; ``before`` is the value that it is another name or a later state of."""
-        self._known[output[0]] = _Known(
+        self._facts[output[0]] = _Facts(
             output,
             origin=output[0] if before is None or operator.silent else before.origin,
             maker=operator.type,
@@ -157,7 +157,7 @@ class _StepWriter:
         )
 
     def _count_bytes(
-        self, operator: Operator, sources: Sequence[_Known | None], output: Tensor, source: _Known | None
+        self, operator: Operator, sources: Sequence[_Facts | None], output: Tensor, source: _Facts | None
     ) -> int:
         """Return the bytes of an output: of a tensor its own, of a list (a variant) those of its items."""
         _, shape, dtype = output
@@ -169,7 +169,7 @@ class _StepWriter:
             return tensor_bytes(*sources[0].tensor[1:])
         return 0 if source is None else source.list_bytes
 
-    def _count_written_list(self, operator: Operator, before: _Known | None, item: _Known | None) -> int:
+    def _count_written_list(self, operator: Operator, before: _Facts | None, item: _Facts | None) -> int:
         """Return the bytes of a list after an operator in a loop has written an item to it in each run.
 
         An item that the loop does not make is the same tensor in each run, and counted elsewhere; unless it is one of
@@ -177,7 +177,8 @@ class _StepWriter:
         """
         if before is None or item is None:
             return 0
-        is_same_each_time = self._known[item.origin].runs < operator.times and not self._known[item.origin].is_carried
+        origin = self._facts[item.origin]
+        is_same_each_time = origin.runs < operator.times and not origin.is_carried
         if item.origin in self._listed or is_same_each_time:
             return before.list_bytes
         self._listed.add(item.origin)

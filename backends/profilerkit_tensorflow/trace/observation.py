@@ -81,8 +81,8 @@ class Observation(EagerOperators):
             return None
         if self.uncounted or self._departures.missing or None in works or not shows_operators():
             return None
-        known = [_add_up(self.executed), *(work for work in works if work is not None)]
-        return sum(macs for macs, _ in known), sum(flops for _, flops in known)
+        parts = [_add_up(self.executed), *(work for work in works if work is not None)]
+        return sum(macs for macs, _ in parts), sum(flops for _, flops in parts)
 
     def report_run(self, name: str) -> ObservedRun:
         """Return what was seen, as the run of that name."""

@@ -80,14 +80,14 @@ def _pass_as_exported(
     all_names = signature.forward_arg_names or [f"input {index}" for index in range(len(positional))]
     positional_names = list(all_names[: len(positional)])
     names = [*positional_names, *(name for name in named if name not in positional_names)]
-    given = {**dict(zip(all_names, args, strict=False)), **kwargs}
-    is_given_twice = len(given) < len(args) + len(kwargs)
-    if is_given_twice or given.keys() != set(names):
+    inputs_by_name = {**dict(zip(all_names, args, strict=False)), **kwargs}
+    is_given_twice = len(inputs_by_name) < len(args) + len(kwargs)
+    if is_given_twice or inputs_by_name.keys() != set(names):
         raise TypeError(
             f"the program was exported for the inputs {', '.join(names) or 'none'}; it got {len(args)} by position, "
             f"and by name: {', '.join(kwargs) or 'none'}"
         )
-    return [given[name] for name in positional_names], {name: given[name] for name in named}
+    return [inputs_by_name[name] for name in positional_names], {name: inputs_by_name[name] for name in named}
 
 
 def read_declared_inputs(module: nn.Module) -> ModelInputs | None:
