@@ -33,14 +33,14 @@ def disable_compiling() -> Iterator[None]:
             torch.compiler.set_stance("force_eager")
             yield
         return
-    finder = AroundImport((COMPILER,), _disabled_afterwards)
+    finder = AroundImport((COMPILER,), _disable_afterwards)
     with restored(partial(_stop_finding, finder), _enable_compiling):
         sys.meta_path.insert(0, finder)
         yield
 
 
 @contextmanager
-def _disabled_afterwards() -> Iterator[None]:
+def _disable_afterwards() -> Iterator[None]:
     """Disable compiling at the end of the block, which loads the compiler."""
     yield
     torch.compiler.set_stance("force_eager")
