@@ -61,6 +61,7 @@ class Truth:
     params: tuple[int, int]
     paths: dict[str, str]
     shown: Counted | None = None
+    mixed: Counted | None = None
     apart: Counted | None = None
     step: Counted | None = None
     step_state: Any = None
@@ -100,6 +101,9 @@ def find_truth(source: str, *, training: bool = False) -> Truth:
             _, model, inputs = _built(source)
             shown = count_run(model, inputs, shown=True)
             truth.shown = shown if shown.own_macs == run.own_macs else None  # without it some take another way
+            if "inference_mode" in source:
+                _, model, inputs = _built(source)
+                truth.mixed = count_run(model, inputs, shown=True, autograd=True)
         if any(call.operator in _FUSED_LAYERS for call in run.calls):
             _, model, inputs = _built(source)
             truth.apart = count_run(model, inputs, fused=False)
@@ -234,7 +238,7 @@ def _counts(report: Any, trace: ModelTrace, truth: Truth, has_left: bool) -> Ite
     if {layer: n for layer, n in own.items() if n} != truth.run.own_macs:
         yield Difference("layers", f"{dict(own)}, the run has {truth.run.own_macs}")
     if truth.shown is not None:  # where a pass needs autograd, operators come in pieces, as in the run
-        runs = (run for run in (truth.shown, truth.run, truth.apart) if run is not None)
+        runs = (run for run in (truth.shown, truth.run, truth.mixed, truth.apart) if run is not None)
         yield from min((list(_operators(trace, run)) for run in runs), key=len)
 
 

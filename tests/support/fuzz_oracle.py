@@ -331,11 +331,14 @@ def _left(stack: list[str]) -> None:
     stack.pop()
 
 
-def count_run(model: nn.Module, inputs: tuple[Any, ...], *, shown: bool = False, fused: bool = True) -> Counted:
+def count_run(
+    model: nn.Module, inputs: tuple[Any, ...], *, shown: bool = False, fused: bool = True, autograd: bool = False
+) -> Counted:
     """Return what one forward pass in eval mode without gradients does.
 
     It is the user's run, with all that torch takes apart in pieces; with ``shown``, one that leaves autograd out, where
     the operators that the documentation names come whole. Without ``fused`` layers do not run as one kernel of torch's.
+    Shown with ``autograd``, operators come in pieces, and whole where the model has inference mode on itself.
     """
     stack: list[str] = []
     counter = RunCounter(stack, shown)
@@ -343,7 +346,7 @@ def count_run(model: nn.Module, inputs: tuple[Any, ...], *, shown: bool = False,
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(fast and fused and not shown)
     try:
-        whole = torch._C._AutoDispatchBelowAutograd() if shown else nullcontext()
+        whole = torch._C._AutoDispatchBelowAutograd() if shown and not autograd else nullcontext()
         with torch.no_grad(), whole, _follow(model, stack), counter:
             model(*inputs)
     finally:

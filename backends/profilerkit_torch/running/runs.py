@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
@@ -200,7 +200,7 @@ def _prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> 
             objects.restore_at_end(),
             prepare_training_step(model) if options.training else nullcontext(forward_pass) as step,
         ):
-            guard.keep([*here.buffers, *gradients])
+            guard.keep([*here.buffers, *gradients, *_list_unseen(here, [*tensors, *objects.tensors])])
             steps = (step,) if options.training else (step, forward_pass_with_gradients)
             step = _first_that_runs(steps, lambda item: item(model, fed, autocast), fed, guard, objects.restore)
             with (
@@ -286,6 +286,11 @@ def _first_that_runs(
                 return step
         raise
     return steps[0]
+
+
+def _list_unseen(inventory: Inventory, inputs: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
+    """Yield the inputs and the plain attributes that numpy can write to, which no operator would show."""
+    yield from (tensor for tensor in (*inventory.attributes, *inputs) if tensor.device.type == "cpu")
 
 
 def _first_pass(

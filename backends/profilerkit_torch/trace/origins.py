@@ -181,8 +181,7 @@ class Origins:
         """
         if not (tensor.is_floating_point() or tensor.is_complex()):
             return
-        is_constant = not self.has_values and _key(values) in self._others.by_storage
-        if tensor.numel() > 1 and not (self._has_left or is_constant):
+        if tensor.numel() > 1 and not self._has_left:
             self._has_left = True
             if not self.has_values:  # what was there before is no result
                 self._know_all()

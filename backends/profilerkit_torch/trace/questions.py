@@ -26,6 +26,7 @@ from .asked_names import PassMode
 from .grad_modes import GradientsError, ViewError
 
 if TYPE_CHECKING:
+    from ..untouched.write_guard import WriteGuard
     from .recorder import Recorder
 
 __all__ = ["Questions", "UnansweredError", "can_ask", "has_type_question"]
@@ -64,14 +65,16 @@ class Questions(PassMode):
     """While it is active, the model's questions get the answers of a run on ``device``, or the recorder notes them.
 
     ``device`` is None where the stand-ins know their device themselves, or where there are several. A mode is off while
-    it handles a function: what torch's own functions ask their tensors is not seen.
+    it handles a function: what torch's own functions ask their tensors is not seen. The guard keeps what is in memory
+    that leaves torch, where it is written to unseen.
     """
 
-    def __init__(self, recorder: Recorder, device: torch.device | None) -> None:
+    def __init__(self, recorder: Recorder, device: torch.device | None, guard: WriteGuard) -> None:
         super().__init__()
         self._recorder = recorder
+        self._guard = guard
         self._device = device
-        self._handlers: dict[Any, Handler] = {**_EMPTY}
+        self._handlers: dict[Any, Handler] = {**_EMPTY, **_OF_ELEMENTS}
         #: Whether the model has moved a tensor elsewhere: the meta device does not tell which.
         self._moved = False
         if not recorder.stands_in:
@@ -194,7 +197,7 @@ class Questions(PassMode):
         tensor, recorder = args[0], self._recorder
         values = recorder.values.of(tensor)
         if values is not None or not _stands_in(tensor):
-            recorder.origins.expose(tensor, tensor if values is None else values, copied=func is _TENSOR.tolist)
+            self._expose(func, tensor, tensor if values is None else values)
         if values is not None:
             return recorder.values.real(func, (values, *args[1:]), kwargs)
         if recorder.values.is_overwritten(tensor):
@@ -236,7 +239,26 @@ class Questions(PassMode):
 
     def _leave(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Give the values or the memory of a tensor to what is not torch."""
-        self._recorder.origins.expose(args[0], args[0], copied=func is _TENSOR.tolist)
+        self._expose(func, args[0], args[0])
+        return func(*args, **kwargs)
+
+    def _expose(self, func: Any, tensor: torch.Tensor, values: torch.Tensor) -> None:
+        """Note that the numbers of a tensor leave torch, with the memory that they are in but for a list."""
+        is_copied = func is _TENSOR.tolist
+        if not is_copied:
+            self._guard.keep([values])
+        self._recorder.origins.expose(tensor, values, copied=is_copied)
+
+    def _call_on_elements(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Miss what a function of Python's does to each element: no operator shows it.
+
+        A tensor without values on the meta device is left as it is, and at the address of a fake one nothing is.
+        """
+        if any(map(_stands_in, args[:-1])):
+            self._recorder.unanswered.append(_name(func))
+            raise UnansweredError([_name(func)])
+        self._guard.keep(args[:1])
+        self._recorder.miss(_name(func))
         return func(*args, **kwargs)
 
     def _format(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -313,6 +335,9 @@ _EMPTY: dict[Any, Handler] = {
     ),
     _TENSOR.new: Questions._new,
 }
+_OF_ELEMENTS: dict[Any, Handler] = dict.fromkeys(
+    (_TENSOR.apply_, _TENSOR.map_, _TENSOR.map2_), Questions._call_on_elements
+)
 _OF_DLPACK: tuple[Any, ...] = (_TENSOR.__dlpack__, vars(torch.utils.dlpack)["to_dlpack"])
 _OF_VALUES: dict[Any, Handler] = {
     **dict.fromkeys((_TENSOR.numpy, _TENSOR.tolist, _TENSOR.__array__, *_OF_DLPACK), Questions._read),

@@ -329,7 +329,9 @@ class Recorder(compat.TorchDispatchMode):
     def _miss_origin(self) -> None:
         """Count work that was done elsewhere: what came back of it has reached the layer that runs."""
         layer = f"layer {self.layers.current}" if self.layers.current else "the model itself"
-        self.miss(f"work outside torch's operators in {layer}")
+        name = f"work outside torch's operators in {layer}"
+        self.miss(name)
+        self.unsized[name] += 1
 
     def record(self, name: str, cost: Cost, arguments: Any, result: Any) -> None:
         """Record an operator that was run without looking into it."""

@@ -159,7 +159,7 @@ def _trace_pass(
             recorder.guard = guard
         users = set(map(id, (*inputs.leaves(), *objects.tensors)))
         held_bytes, input_bytes = _alive_before(recorder, made, substitutes, standing_in, users)
-        _watch_questions(recorder, inventory, inputs, standing_in, substitutes, stand_ins)
+        _watch_questions(recorder, inventory, inputs, standing_in, substitutes, stand_ins, guard)
         active.enter_context(_around(recorder))
         active.enter_context(count_missing_replays(recorder))
         watching = nullcontext() if stand_ins.on_meta else guard
@@ -253,6 +253,7 @@ def _watch_questions(
     standing_in: ModelInputs,
     substitutes: dict[int, torch.Tensor],
     stand_ins: StandIns,
+    guard: WriteGuard,
 ) -> None:
     """Let the integers of the model's buffers and inputs be known, and answer where its tensors are as a run would."""
     if recorder.stands_in:
@@ -270,7 +271,7 @@ def _watch_questions(
         return
     device = recorder.device if recorder.on_meta else None
     namespaces = find_namespaces(inventory.modules, inputs.function)
-    recorder.questions = partial(_answer, Questions(recorder, device), namespaces, stand_ins.mode)
+    recorder.questions = partial(_answer, Questions(recorder, device, guard), namespaces, stand_ins.mode)
 
 
 @contextmanager

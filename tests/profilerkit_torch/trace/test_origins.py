@@ -278,6 +278,7 @@ WAYS_BACK: dict[str, Callable[[torch.Tensor], Any]] = {
     "asarray": lambda known: torch.from_numpy(np.asarray(known) * 2),
     "dlpack": lambda known: torch.utils.dlpack.from_dlpack(np.from_dlpack(known) * 2),
     "list": lambda known: torch.tensor((numbers(known) + 1).tolist()),
+    "list alone": lambda known: torch.tensor([[2 * number for number in row] for row in known.tolist()]),
     "result": lambda known: numbers(known) * 2,
     "written": lambda known: write_outside(known, numbers(known)),
     "written by a view": lambda known: write_outside(known, numbers(known.view(2, 2, 8))),
@@ -292,6 +293,8 @@ KNOWN: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "like": lambda x: torch.ones_like(x, dtype=torch.float32),
     "plain": lambda x: torch.zeros(4, 8),
     "placed": lambda x: torch.arange(32.0, device=x.device).view(4, 8),
+    "of Python's numbers": lambda x: torch.tensor([[0.5] * 8] * 4),
+    "of numpy's numbers": lambda x: torch.from_numpy(np.ones((4, 8), "float32")),
     "of integers": lambda x: x.exp(),
     "with integers": lambda x: torch.zeros(4, 8, device=x.device) + x,
 }
@@ -315,7 +318,10 @@ WAYS = pytest.mark.parametrize("way", [None, from_fake_tensors, from_values], id
 @WAYS
 @pytest.mark.parametrize(
     ("make", "back"),
-    [*((make, "numpy") for make in KNOWN), *(("with integers", back) for back in WAYS_BACK if back != "numpy")],
+    [
+        *((make, back) for make in KNOWN for back in ("numpy", "list alone")),
+        *(("with integers", back) for back in WAYS_BACK if back not in ("numpy", "list alone")),
+    ],
 )
 def test_numbers_that_are_known_on_shapes_alone_may_leave_too(
     make: str, back: str, way: Callable[[Any, torch.Tensor], None] | None
@@ -336,6 +342,43 @@ def test_numbers_that_are_looked_at_outside_leave_the_count_complete(
         return known * torch.from_numpy(array), numbers(known)
 
     assert count_known(way, look) == (PRODUCT, ())
+
+
+ON_ELEMENTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "apply_": lambda made: made.apply_(lambda number: 2 * number),
+    "map_": lambda made: made.map_(torch.ones(4, 8), lambda number, other: number * other),
+    "map2_": lambda made: made.map2_(
+        torch.ones(4, 8), torch.ones(4, 8), lambda number, one, other: number + one * other
+    ),
+}
+
+
+@WAYS
+@pytest.mark.parametrize("make", ["placed", "with integers", "of weights"])
+@pytest.mark.parametrize("name", ON_ELEMENTS)
+def test_functions_of_pythons_on_each_element_are_missing(
+    name: str, make: str, way: Callable[[Any, torch.Tensor], None] | None
+) -> None:
+    """No operator shows them; on the meta device torch skips them, and a fake tensor has no memory to write to."""
+
+    def run(model: Any, x: torch.Tensor) -> Any:
+        if way is not None:
+            way(model, x)
+        out = model.fc(x.float())
+        return out, ON_ELEMENTS[name](out.detach() if make == "of weights" else KNOWN[make](x))
+
+    record = profile(Call(run, fc=nn.Linear(8, 8)), torch.ones(4, 8).long(), metrics=["macs"]).status("macs")
+    assert (record.value, record.missing) == (PRODUCT, (f"Tensor.{name} (1 call)",))
+
+
+@pytest.mark.parametrize("key", ["memory_footprint", "training_memory"])
+def test_memory_of_work_outside_is_not_known(key: str) -> None:
+    """numpy's arrays are no tensors: what they take beside these makes the peak a lower bound."""
+
+    def run(model: Any, x: torch.Tensor) -> Any:
+        return model.fc(x + torch.from_numpy(np.tanh(numbers(x))))
+
+    assert OUTSIDE.replace(" (", " of unknown size (") in count_run(run, key)[1]
 
 
 def test_what_was_there_before_numbers_left_is_no_result() -> None:
