@@ -220,6 +220,14 @@ KEPT = (
         init="self.encoder = nn.Linear(3, 3, bias=False)\nself.decoder = nn.Linear(3, 3, bias=False)\n"
         "self.decoder.weight = nn.Parameter(self.encoder.weight.data.t())",
     ),
+    Kept(
+        "inference mode in a pass with gradients",
+        "composite operators come whole in the model's own inference mode, and in pieces beside it",
+        "y = F.linear(x0, torch.ones(4, 0))\nwith torch.inference_mode():\n    z = y.relu().softmax(-1)\n"
+        "return torch.autograd.functional.jacobian(lambda t: t.sum(), y.unbind(0)[3]), z",
+        inputs="torch.randn(0)",
+        training=True,
+    ),
 )
 
 #: Classes of differences of which at least one program here is open.

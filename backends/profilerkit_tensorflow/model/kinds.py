@@ -16,9 +16,11 @@ from profilerkit.backend_kit import call_stack, keras_layers
 from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, variable_name
 
 from ..compat import is_saved_model, parts_of_module
+from .variables import find_stored_variable
 
 __all__ = [
     "holds_random_state",
+    "holds_saved_model",
     "is_function",
     "is_layer",
     "is_saved_model",
@@ -88,7 +90,8 @@ def list_children(layer: Any) -> Iterator[tuple[str, Any]]:
 def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the variables that a layer holds itself, by name; a saved model holds all of its variables."""
     if is_keras(layer) or is_legacy_keras(layer):
-        yield from keras_layers.own_variables(layer)
+        scales = set(map(id, _scales_of_file(layer)))
+        yield from (named for named in keras_layers.own_variables(layer) if id(named[1]) not in scales)
     elif isinstance(layer, tf.Module):
         for path, variable in parts_of_module(layer, is_variable):
             yield _attribute_path(path), variable
@@ -107,9 +110,25 @@ def own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
     """
     if is_keras(layer) or is_legacy_keras(layer):
         yield from keras_layers.own_states(layer)
+        yield from ((variable_name(variable), variable, True) for variable in _scales_of_file(layer))
     elif is_saved_model(layer):
         for variable in keras_layers.quantization_data(_variables_of_saved(layer)):
             yield variable_name(variable), variable, True
+
+
+def holds_saved_model(layer: Any) -> bool:
+    """Return whether a layer is the one by which Keras calls a saved model, with all of its variables."""
+    return is_keras(layer) and type(layer).__name__ == "TFSMLayer"
+
+
+def _scales_of_file(layer: Any) -> list[Any]:
+    """Return the scales of a layer that calls a saved model: the variables inside have the names of the file."""
+    if not holds_saved_model(layer):
+        return []
+    variables = {id(find_stored_variable(variable)): variable for _, variable in keras_layers.own_variables(layer)}
+    return [
+        variables[id(scale)] for scale in keras_layers.quantization_data(map(find_stored_variable, variables.values()))
+    ]
 
 
 def _variables_of_saved(model: Any) -> list[Any]:

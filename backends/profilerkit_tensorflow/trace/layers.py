@@ -27,6 +27,7 @@ from ..model.kinds import (
     own_variables,
     type_name,
 )
+from ..model.saved_packing import read_packing
 from ..model.variables import count_packed_elements
 from ..model.weights import count_bytes, count_elements, identify
 from .conversion import convert_callable
@@ -162,7 +163,7 @@ def layer_records(
     belong to no layer and are added to the root.
     """
     identities: dict[int, int] = {}
-    packed = dict(count_packed_elements(layers[0][1]))
+    packed = {**dict(count_packed_elements(layers[0][1])), **read_packing(layers, further).counts}
     trained = {identify(variable) for variable in trainable}
     records = []
     for path, layer in list_shown_layers(layers, calls):

@@ -25,6 +25,7 @@ from ..compat import converts, list_traces, notes, unheard
 from ..costs.registry import COSTS
 from ..model.kinds import is_function, is_saved_model, is_unbuilt, is_variable, list_layers
 from ..model.replicas import find_strategy, note_of_replicas
+from ..model.saved_packing import SavedPacking, read_packing
 from ..model.unmade_weights import describe_unmade_weights
 from ..model.variables import count_packed_elements, list_weights
 from ..model.weights import count_bytes, identify, list_trainable_variables
@@ -180,7 +181,7 @@ def _of_eager_run(model: Any, run: EagerRun, why: str) -> ModelTrace:
         operator_macs=operator_macs(run.executed),
         unmade_weights=f"{format_count(hidden, 'variable')} to which the function's code does not lead"
         if hidden
-        else "",
+        else read_packing(run.layers, read).describe_unknown(op.type for op in run.executed),
         notes=(
             "counted in one eager run, for the values of these inputs and with the memory of eager execution: " + why,
         ),
@@ -200,7 +201,8 @@ def _layers_alone(model: Any, failure: Exception | None = None, followed: Sequen
         captured = [weight.variable for weight in list_weights(model)]
     calls = next((call.calls for call in reversed(followed) if call.calls), {})
     records = layer_records(layers, calls, list_trainable_variables(layers, captured), captured)
-    return ModelTrace(layers=records, failure=failure, unmade_weights=describe_unmade_weights(model))
+    unmade = describe_unmade_weights(model) or read_packing(layers, captured).describe_unknown()
+    return ModelTrace(layers=records, failure=failure, unmade_weights=unmade)
 
 
 def list_captured(model: Any) -> list[Any]:
@@ -230,6 +232,7 @@ def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
     captured = _parameters_among(program.graph.variables, program.layers[0][1])
     trained = list_trainable_variables(program.layers, captured)
     records = layer_records(program.layers, program.calls.calls, trained, captured)
+    packing = read_packing(program.layers, captured)
     live = _live_bytes(walk.executed, walk.spans, call_values, results)
     unsized = find_unsized_tensors(walk.executed, call_values.tensors)
     walk.folding.release()
@@ -246,7 +249,8 @@ def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
         ),
         uncounted=dict(walk.uncounted),
         method="a traced graph",
-        notes=(*_notes(walk, program), *_note_packed(program)),
+        notes=(*_notes(walk, program), *_note_packed(program, packing)),
+        unmade_weights=packing.describe_unknown(op.type for op in walk.executed),
         program=program,
         choices=tuple(walk.choices),
         operator_macs=operator_macs(walk.executed),
@@ -361,9 +365,9 @@ def _shown(shape: PartialShape) -> tuple[int, ...]:
     return () if shape is None else tuple(-1 if size is None else size for size in shape)
 
 
-def _note_packed(program: Program) -> Iterator[str]:
+def _note_packed(program: Program, packing: SavedPacking) -> Iterator[str]:
     """Yield a note if weights keep several numbers in one element."""
-    packed = dict(count_packed_elements(program.layers[0][1]))
+    packed = {**dict(count_packed_elements(program.layers[0][1])), **packing.counts}
     if packed:
         which = f"{len(packed)} weights are" if len(packed) > 1 else "a weight is"
         yield f"{which} quantised to 4 bits, two numbers to a byte: parameters count the numbers, the size the bytes"

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -20,6 +20,7 @@ from ..running.timed_passes import synchronize
 
 __all__ = ["host_seconds", "split_gradient_seconds"]
 
+T = TypeVar("T")
 #: The lengths of two chains, whose difference tells what a link takes.
 _SHORT, _LONG = 4, 20
 #: The rows and columns of the matrices in chains: the work itself is nothing.
@@ -64,20 +65,27 @@ def host_seconds(device: torch.device, compiled: bool, seconds: float) -> HostSe
     again; raises `BackendFailedError` if each one was.
     """
     shortest = partial(_shortest, device=device, seconds=seconds / _MEASURED)
+    layer_call, view, product, gradients = _measure_again(
+        lambda: _eager_seconds(device, shortest), "calls of layers and for gradients"
+    )
+    of_graphs = None
+    if compiled:
+        x = torch.ones(_SIZE, _SIZE, device=device)
+        of_graphs = _measure_again(lambda: _measure_compiled(x, device, shortest), "calls of compiled graphs")
+    return HostSeconds(layer_call, view, *gradients, of_graphs, operator_call=product)
+
+
+def _measure_again(measure: Callable[[], T], what: str) -> T:
+    """Return what is measured, the first time that nothing disturbs it."""
     for _ in range(_TRIES):
         try:
-            layer_call, view, product, gradients = _eager_seconds(device, shortest)
-            break
+            return measure()
         except _DisturbedError:
             continue
-    else:
-        raise BackendFailedError(
-            f"what the host takes for calls of layers and for gradients was not measured: {_TRIES} times less time was "
-            "measured with them than without; calibrate again while nothing else runs on this machine"
-        )
-    x = torch.ones(_SIZE, _SIZE, device=device)
-    of_graphs = _measure_compiled(x, device, shortest) if compiled else None
-    return HostSeconds(layer_call, view, *gradients, of_graphs, operator_call=product)
+    raise BackendFailedError(
+        f"what the host takes for {what} was not measured: {_TRIES} times less time was measured with them than "
+        "without; calibrate again while nothing else runs on this machine"
+    )
 
 
 def _eager_seconds(device: torch.device, shortest: _Shortest) -> tuple[float, float, float, tuple[float, float]]:
@@ -132,7 +140,8 @@ def _measure_compiled(x: torch.Tensor, device: torch.device, shortest: _Shortest
     A graph of n products, each with a weight, takes ``graph_call + n * (product + graph_weight)``; with a kernel after
     each it takes ``n * kernel_call`` more. A training step of it has three times the products. A product of a graph may
     take less than one outside, and a kernel no more than the product before it: then the share of a weight or of a
-    kernel is nothing.
+    kernel is nothing. The call of a graph and a link always take some time: where none is left, something disturbed
+    the measurement.
     """
     chains = _Chain(_SHORT, False, device), _Chain(_LONG, False, device)
     with torch.no_grad():
@@ -141,9 +150,9 @@ def _measure_compiled(x: torch.Tensor, device: torch.device, shortest: _Shortest
         with_kernels = _time_compiled(_Chain(_LONG, True, device), x, shortest, is_step=False)
     steps = [_time_compiled(chain, x, shortest, is_step=True) for chain in chains]
     (link, graph), (step_link, step) = _line(*passes), _line(*steps)
-    weights = max(0.0, link - product), max(0.0, step_link - 3 * product)
+    weights = max(0.0, _positive(link) - product), max(0.0, _positive(step_link) - 3 * product)
     of_kernel = max(0.0, (with_kernels - passes[1]) / _LONG)
-    return CompiledSeconds(max(0.0, graph), weights[0], max(0.0, step), weights[1], of_kernel)
+    return CompiledSeconds(_positive(graph), weights[0], _positive(step), weights[1], of_kernel)
 
 
 def _time_compiled(model: _Chain, x: torch.Tensor, shortest: _Shortest, is_step: bool) -> float:

@@ -34,6 +34,42 @@ def test_the_call_of_a_compiled_graph_and_of_a_kernel(monkeypatch: pytest.Monkey
     assert list(vars(measured).values()) == pytest.approx([10, 0.7, 60, 5, 0.5])
 
 
+@pytest.mark.parametrize(
+    ("passes", "steps"),
+    [
+        ((5.0, 45.0), (40.0, 120.0)),  # 2.5 for a link, and 5 - 4 * 2.5 < 0 for the call
+        ((20.0, 36.0), (10.0, 74.0)),  # 4 for a link of a step, and 10 - 4 * 4 < 0 for its calls
+        ((36.0, 20.0), (40.0, 120.0)),  # less for more links
+        ((20.0, 36.0), (120.0, 40.0)),
+    ],
+    ids=["no call", "no step", "no link", "no link of a step"],
+)
+@pytest.mark.parametrize("disturbed", [1, 5])
+def test_a_disturbed_compiled_graph_is_measured_again_and_its_call_takes_some_time(
+    disturbed: int, passes: tuple[float, float], steps: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Undisturbed a pass of n takes 16 + n, a step 20 + 5 n; a product alone takes 2, so that a weight has no share."""
+    tries: list[int] = []
+
+    def seconds(model: Any, x: torch.Tensor, shortest: Any, is_step: bool) -> float:
+        links = len(model.weights)
+        tries.extend([1] * (links == 4 and not is_step))
+        if len(tries) <= disturbed:
+            return (steps if is_step else passes)[links != 4]
+        return 20 + 5.0 * links if is_step else 16 + 1.0 * links
+
+    monkeypatch.setattr(calibration_host, "_time_compiled", seconds)
+    monkeypatch.setattr(calibration_host, "_shortest", lambda call, device, seconds: 2.0)
+    monkeypatch.setattr(calibration_host, "_eager_seconds", lambda *_: (1.0, 1.0, 0.0, (1.0, 1.0)))
+    if disturbed < 5:
+        measured = host_seconds(CPU, compiled=True, seconds=2).compiled
+        assert measured is not None
+        assert list(vars(measured).values()) == pytest.approx([16, 0, 20, 0, 0])
+    else:
+        with pytest.raises(BackendFailedError, match="calls of compiled graphs was not measured: 5 times less time"):
+            host_seconds(CPU, compiled=True, seconds=2)
+
+
 def test_what_differentiation_takes() -> None:
     """Of 4 and 20 products a pass takes 3 + 2 n, a view 1, a step 43 + 15 n.
 

@@ -70,7 +70,7 @@ OF_KNOWN_VALUES: dict[str, Question] = {
         torch.arange(3, device=x.device).repeat_interleave(torch.arange(3, device=x.device)).numel() == 3
     ),
     "tolist": lambda x: torch.tensor([1, 2], device=x.device).tolist() == [1, 2],
-    "new_tensor": lambda x: x.new_tensor([1, 2]).tolist() == [1, 2],
+    "new_tensor": lambda x: x.new_tensor([1, 2], dtype=torch.int64).tolist() == [1, 2],
     "FloatTensor": lambda x: float(_torch.FloatTensor([1, 2, 3]).sum()) == 6,
     "LongTensor": lambda x: x[:, _torch.LongTensor([0, 1])].shape[1] == 2,
     "as_tensor": lambda x: torch.as_tensor([1, 2], device=x.device).tolist() == [1, 2],

@@ -1,0 +1,70 @@
+"""How many numbers the 4-bit weights of a saved model stand for: Keras keeps two in a byte, and a file not how many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit.backend_kit.keras_layers import variable_name
+from profilerkit.times.wording import format_count
+
+from .kinds import holds_saved_model, is_saved_model, own_states, own_variables
+from .variables import find_stored_variable
+from .weights import identify
+
+__all__ = ["UNPACKING", "SavedPacking", "read_packing"]
+
+#: The operator by which a graph takes numbers of a byte apart.
+UNPACKING = "BitwiseAnd"
+
+
+def read_packing(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> SavedPacking:
+    """Return how the saved models among layers, and the variables that a function captures, are packed."""
+    saved = [layer for _, layer in layers if is_saved_model(layer) or holds_saved_model(layer)]
+    held = [variable for layer in saved for _, variable, *_ in (*own_variables(layer), *own_states(layer))]
+    return SavedPacking((*held, *captured))
+
+
+class SavedPacking:
+    """Tells from the shapes of scales how many numbers the integers among variables stand for.
+
+    Per output channel of a kernel there is a scale, so that a kernel of 5 columns beside 10 scales, or 9, has two
+    numbers in a byte. Embeddings have a scale for each row; where groups of their columns have scales of their own,
+    ``g_idx`` has a number for each column. Without it nothing tells: an odd number of columns is padded.
+    """
+
+    def __init__(self, variables: Iterable[Any]) -> None:
+        #: By `identify`, how many numbers a variable with two in a byte stands for.
+        self.counts: dict[int, int] = {}
+        self._unknown: list[str] = []
+        layers: dict[str, list[Any]] = {}
+        stored = {identify(variable): find_stored_variable(variable) for variable in variables}
+        for variable in stored.values():
+            layers.setdefault(str(variable.name).rpartition("/")[0], []).append(variable)
+        for together in layers.values():
+            self._read(together)
+
+    def describe_unknown(self, operators: Iterable[str] = (UNPACKING,)) -> str:
+        """Return in words of which weights only the bytes are known, where operators unpack numbers; else nothing."""
+        if not self._unknown or UNPACKING not in operators:
+            return ""
+        shown = ", ".join(self._unknown[:3]) + (", ..." if len(self._unknown) > 3 else "")
+        return f"the second numbers in the bytes of {format_count(len(self._unknown), 'saved weight')} ({shown})"
+
+    def _read(self, variables: list[Any]) -> None:
+        shapes = {variable_name(variable): tuple(variable.shape) for variable in variables}
+        for variable in variables:
+            name, stored = variable_name(variable), tuple(variable.shape)
+            scales, groups = shapes.get(f"{name}_scale"), shapes.get("g_idx")
+            if not scales or len(stored) != 2 or variable.dtype not in (tf.int8, tf.uint8):
+                continue
+            axis = 0 if variable.dtype == tf.uint8 else 1  # GPTQ and AWQ keep kernels transposed
+            channels = scales[0] if axis == 0 else scales[-1]
+            whole = channels if name == "kernel" else groups[0] if groups else 0
+            if stored[axis] == math.ceil(whole / 2):
+                self.counts[identify(variable)] = whole * stored[1 - axis]
+            else:
+                self._unknown.append(str(variable.name).removesuffix(":0"))
