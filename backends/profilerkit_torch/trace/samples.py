@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import nn
 
-from profilerkit import ModelInputs
+from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit import samples
 from profilerkit.backend_kit.samples import InputLayout
 
@@ -20,6 +22,11 @@ __all__ = ["count_samples"]
 
 _SEQUENCES = (nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+#: A normalization of each channel of each sample.
+_NORMALIZATIONS = (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
+#: Files of layers that treat channels and samples alike.
+_ALIKE = (nn.modules.pooling, nn.modules.padding)
+_FUNCTION = re.compile(r"aten\.conv(?:_transpose)?([123])d\.")
 
 
 def count_samples(model: nn.Module, inputs: ModelInputs) -> int | None:
@@ -31,14 +38,36 @@ def count_samples(model: nn.Module, inputs: ModelInputs) -> int | None:
     layers = list(list_layers(inner_model(model)))
     has_parameters = bool(list_parameters(model))
     layouts = {path: layout for path, module in layers if (layout := _layout(module, has_parameters)) is not None}
-    if not any(samples.may_have_no_batch_first(layout, shapes) for layout in layouts.values()):
+    has_layout = any(samples.may_have_no_batch_first(layout, shapes) for layout in layouts.values())
+    if not has_layout and not any(_holds_kernel(module, shapes) for _, module in layers):
         return None
     try:
-        return samples.count_samples(trace_model(model, inputs), layouts, shapes)
+        trace = trace_model(model, inputs)
     except MemoryError:
         raise
     except Exception:  # the trace of the profile says why
         return None
+    found = samples.count_samples(trace, layouts, shapes)
+    return 1 if found is None and _convolves_one(trace, shapes) else found
+
+
+def _holds_kernel(module: nn.Module, shapes: Iterable[tuple[int, ...]]) -> bool:
+    """Return whether a layer of the user's has a weight for a convolution of one sample that has such a shape."""
+    if type(module).__module__.startswith("torch.nn."):
+        return False
+    held = (*module.parameters(recurse=False), *module.buffers(recurse=False))
+    ranks = {tensor.dim() - 1 for tensor in held}
+    return any(1 < len(shape) < 5 and len(shape) in ranks for shape in shapes)
+
+
+def _convolves_one(trace: ModelTrace, shapes: Iterable[tuple[int, ...]]) -> bool:
+    """Return whether the first convolution, which is no layer's, makes one sample of an input of such a shape."""
+    for operator in trace.operators:
+        convolution = _FUNCTION.match(operator.operator)
+        if convolution is not None:
+            rank = int(convolution[1]) + 1
+            return len(operator.outputs[0].shape) == rank and any(len(shape) == rank for shape in shapes)
+    return False
 
 
 def _layout(module: nn.Module, has_parameters: bool) -> InputLayout | None:
@@ -51,12 +80,16 @@ def _layout(module: nn.Module, has_parameters: bool) -> InputLayout | None:
         return InputLayout(1)
     if isinstance(module, nn.Linear):
         return InputLayout(1, only_single=True)
+    if isinstance(module, _NORMALIZATIONS):
+        return _layout_by_name(module, nn.modules.instancenorm)
     # Pooling treats channels and samples alike: it decides only where nothing learned comes after it.
-    return None if has_parameters else _pooling_layout(type(module))
+    layouts = (_layout_by_name(module, file) for file in _ALIKE)
+    return None if has_parameters else next((layout for layout in layouts if layout is not None), None)
 
 
-def _pooling_layout(kind: type) -> InputLayout | None:
-    names = (base.__name__ for base in kind.__mro__ if base.__module__ == nn.modules.pooling.__name__)
+def _layout_by_name(module: nn.Module, file: ModuleType) -> InputLayout | None:
+    """Return what a layer takes whose class in a file of torch's is named after its dimensions."""
+    names = (base.__name__ for base in type(module).__mro__ if base.__module__ == file.__name__)
     dimensions = next((int(name[-2]) for name in names if name[-2:] in ("1d", "2d", "3d")), None)
     return None if dimensions is None else InputLayout(dimensions + 1)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from profilerkit import InputError, ModelInputs, profile
 from profilerkit_torch.backend import TorchBackend
@@ -25,6 +26,18 @@ class Calling(nn.Module):
 
     def forward(self, *inputs: Tensor) -> Any:
         return self.layer(*self.function(*inputs))
+
+
+class Functional(nn.Module):
+    """Calls a function of torch's with a weight of its own."""
+
+    def __init__(self, function: Callable[..., Tensor], *shape: int) -> None:
+        super().__init__()
+        self.function = function
+        self.weight = nn.Parameter(torch.ones(shape))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x, self.weight)
 
 
 def ones(*shape: int) -> Tensor:
@@ -56,6 +69,15 @@ CASES: dict[str, tuple[nn.Module, Any, int | None]] = {
         nn.Sequential(nn.InstanceNorm2d(3), nn.MaxPool2d(2), nn.Conv2d(3, 8, 3)), ones(3, 32, 32), 1
     ),
     "behind an embedding of channels": (nn.Sequential(nn.Linear(32, 16), nn.Conv2d(3, 8, 3)), ones(3, 32, 32), 1),
+    "a normalization of one sample": (nn.InstanceNorm1d(3), ones(3, 32), 1),
+    "a normalization of one sample with weights": (nn.InstanceNorm2d(3, affine=True), ones(3, 8, 8), 1),
+    "a normalization of a batch": (nn.InstanceNorm1d(3), ones(4, 3, 32), 4),
+    "padding": (nn.ReflectionPad2d(1), ones(3, 8, 8), 1),
+    "padding of a batch": (nn.ReplicationPad3d(1), ones(4, 3, 8, 8, 8), 4),
+    "a function": (Functional(functional.conv2d, 4, 3, 3, 3), ones(3, 8, 8), 1),
+    "a function of a batch": (Functional(functional.conv2d, 4, 3, 3, 3), ones(6, 3, 8, 8), 6),
+    "a transposed function": (Functional(functional.conv_transpose1d, 3, 4, 2), ones(3, 8), 1),
+    "a function and features over time": (Functional(lambda x, w: x + w[0], 4, 6, 7, 10), ones(6, 7, 10), 6),
     "pooling": (nn.MaxPool2d(2), ones(3, 32, 32), 1),
     "pooling to a size": (nn.Sequential(nn.AdaptiveAvgPool1d(4), nn.ReLU()), ones(3, 32), 1),
     "pooling, a batch": (nn.AvgPool2d(2), ones(5, 3, 8, 8), 5),
