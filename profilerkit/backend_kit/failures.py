@@ -41,7 +41,16 @@ def explain_failure(
     location = find_raising_line(error, package)
     if location is not None:
         return backend_failed(error, backend, location)
-    return model_failed(error, inputs, hint, getattr(error, _LAYER, ""))
+    return model_failed(error, inputs, hint, _find_layer(error))
+
+
+def _find_layer(error: BaseException | None) -> str:
+    """Return the layer that is noted on an error, or on one that was raised again as another, as TensorFlow does."""
+    while error is not None:
+        if hasattr(error, _LAYER):
+            return str(getattr(error, _LAYER))
+        error = error.__cause__ or error.__context__
+    return ""
 
 
 def backend_failed(error: Exception, backend: str, location: str) -> BackendFailedError:

@@ -14,6 +14,7 @@ from functools import partial
 from operator import is_
 from typing import Any
 
+from profilerkit.backend_kit.failures import note_layer
 from profilerkit.backend_kit.keras_layers import direct_layers, is_keras, is_legacy_keras
 from profilerkit.process.restoring import restored
 
@@ -32,12 +33,14 @@ def as_before_the_call(model: Any) -> Iterator[None]:
 
     The call in this block builds the model. What Keras runs to build a layer comes before that layer's ``call``, and
     happens in a user's first call too: it stays. So does all that a layer has noted which made a layer or a variable.
+    An error has the path of the layer that it has left.
     """
-    layers = [layer for _, layer in list_layers(model) if is_layer(layer)]
+    layers = {id(layer): (path, layer) for path, layer in reversed(list(list_layers(model))) if is_layer(layer)}
+    paths = {key: path for key, (path, _) in layers.items()}
     states: dict[int, _State] = {}
     with ExitStack() as patches:
-        for cls in {kind for layer in layers if (kind := _users_class(layer)) is not None}:
-            patches.enter_context(_patch(cls, states))
+        for cls in {kind for _, layer in layers.values() if (kind := _users_class(layer)) is not None}:
+            patches.enter_context(_patch(cls, states, paths))
         yield
     for state in states.values():
         state.put_back()
@@ -50,10 +53,17 @@ def _users_class(layer: Any) -> type | None:
 
 
 @contextmanager
-def _patch(cls: type, states: dict[int, _State]) -> Iterator[None]:
+def _patch(cls: type, states: dict[int, _State], paths: dict[int, str]) -> Iterator[None]:
     original = cls.__dict__["call"]
 
     def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return note(layer, *args, **kwargs)
+        except Exception as error:
+            note_layer(error, paths.get(id(layer), ""))
+            raise
+
+    def note(layer: Any, *args: Any, **kwargs: Any) -> Any:
         if getattr(layer, "built", True):
             states.setdefault(id(layer), _State(layer))
             return original(layer, *args, **kwargs)

@@ -199,3 +199,46 @@ def test_an_eager_run_is_the_first_call_too() -> None:
     model = Eager()
     status = pk.profile(model, tf.ones((1, 16)), metrics=["macs"]).status("macs")
     assert (status.value, model.built, model.count) == (PRODUCT, False, 0)
+
+
+class Narrow(keras.layers.Layer):  # type: ignore[misc]
+    """Multiplies four features by a square matrix for five."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = keras.layers.Dense(4)
+        self.matrix = self.add_weight(shape=(5, 5))
+
+    def call(self, x: Any) -> Any:
+        """Return the product."""
+        return tf.matmul(self.dense(x), self.matrix)
+
+
+class NarrowModule(tf.Module):  # type: ignore[misc]
+    """The same as a module, which TensorFlow rewrites: the error that it raises is another then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.matrix = tf.Variable(tf.ones((5, 5)))
+
+    def __call__(self, x: Any) -> Any:
+        """Return the product."""
+        return tf.matmul(x, self.matrix)
+
+
+class AroundModule(tf.Module):  # type: ignore[misc]
+    """Has a module inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = NarrowModule()
+
+    def __call__(self, x: Any) -> Any:
+        """Return what the module inside returns."""
+        return self.inside(x)
+
+
+@pytest.mark.parametrize("make", [lambda: Around(Narrow), AroundModule], ids=["unbuilt", "module"])
+def test_the_layer_that_does_not_fit_is_named(make: Any) -> None:
+    (missing,) = pk.profile(make(), tf.ones((2, 4)), metrics=["macs"]).status("macs").missing
+    assert "in layer inside; it was called with" in missing
