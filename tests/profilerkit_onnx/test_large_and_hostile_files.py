@@ -124,3 +124,10 @@ def test_a_declared_size_of_zero_is_named() -> None:
     assert "its input 'x' with the shape (0, 8), which has no elements; export it with a size" in str(status)
     given = profile(model, np.ones((1, 8), F), metrics="flops").status("flops")
     assert "has the shape (1, 8), and the model declares (0, 8); give an array of that shape" in str(given)
+
+
+def test_a_declared_size_below_zero_is_an_open_one() -> None:
+    """Exporters write -1 for a size that is open: one row if nothing is given, of 8 numbers with an operation each."""
+    model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": (F, (-1, 8))})
+    assert profile(model, metrics="flops")["flops"] == 8
+    assert profile(model, np.ones((3, 8), F), metrics="flops")["flops"] == 3 * 8

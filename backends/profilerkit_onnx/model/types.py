@@ -39,11 +39,17 @@ def count_bytes(elements: int, element: int) -> int:
 
 
 def read_dims(declared: TypeProto) -> tuple[int | str | None, ...] | None:
-    """Return the sizes of a tensor's type: numbers, names of open ones, None without either; None without a rank."""
+    """Return the sizes of a tensor's type: numbers, names of open ones, None without either; None without a rank.
+
+    Some exporters write -1 for an open size, as onnxruntime takes it too.
+    """
     kind = declared.tensor_type
     if not kind.HasField("shape"):
         return None
-    return tuple(dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in kind.shape.dim)
+    return tuple(
+        (dim.dim_value if dim.dim_value >= 0 else None) if dim.HasField("dim_value") else (dim.dim_param or None)
+        for dim in kind.shape.dim
+    )
 
 
 def read_shape(declared: TypeProto, sizes: Mapping[str, int]) -> Shape | None:
@@ -52,7 +58,7 @@ def read_shape(declared: TypeProto, sizes: Mapping[str, int]) -> Shape | None:
     if dims is None:
         return None
     bound = [sizes.get(dim) if isinstance(dim, str) else dim for dim in dims]
-    return None if any(dim is None or dim < 0 for dim in bound) else Shape(dim for dim in bound if dim is not None)
+    return None if any(dim is None for dim in bound) else Shape(dim for dim in bound if dim is not None)
 
 
 def tensor_type(element: int, shape: tuple[int | str | None, ...] | None) -> TypeProto:

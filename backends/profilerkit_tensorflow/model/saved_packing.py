@@ -24,8 +24,8 @@ UNPACKING = "BitwiseAnd"
 def read_packing(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> SavedPacking:
     """Return how the saved models among layers, and the variables that a function captures, are packed."""
     saved = [layer for _, layer in layers if is_saved_model(layer) or holds_saved_model(layer)]
-    held = [variable for layer in saved for _, variable, *_ in (*own_variables(layer), *own_states(layer))]
-    return SavedPacking((*held, *captured))
+    variables = [variable for layer in saved for _, variable, *_ in (*own_variables(layer), *own_states(layer))]
+    return SavedPacking((*variables, *captured))
 
 
 class SavedPacking:

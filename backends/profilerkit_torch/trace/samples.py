@@ -47,16 +47,16 @@ def count_samples(model: nn.Module, inputs: ModelInputs) -> int | None:
         raise
     except Exception:  # the trace of the profile says why
         return None
-    found = samples.count_samples(trace, layouts, shapes)
-    return 1 if found is None and _convolves_one(trace, shapes) else found
+    number = samples.count_samples(trace, layouts, shapes)
+    return 1 if number is None and _convolves_one(trace, shapes) else number
 
 
 def _holds_kernel(module: nn.Module, shapes: Iterable[tuple[int, ...]]) -> bool:
     """Return whether a layer of the user's has a weight for a convolution of one sample that has such a shape."""
     if type(module).__module__.startswith("torch.nn."):
         return False
-    held = (*module.parameters(recurse=False), *module.buffers(recurse=False))
-    ranks = {tensor.dim() - 1 for tensor in held}
+    tensors = (*module.parameters(recurse=False), *module.buffers(recurse=False))
+    ranks = {tensor.dim() - 1 for tensor in tensors}
     return any(1 < len(shape) < 5 and len(shape) in ranks for shape in shapes)
 
 
