@@ -197,7 +197,7 @@ class Questions(PassMode):
         tensor, recorder = args[0], self._recorder
         values = recorder.values.of(tensor)
         if values is not None or not _stands_in(tensor):
-            self._expose(func, tensor, tensor if values is None else values)
+            self._note_leaving(func, tensor, tensor if values is None else values)
         if values is not None:
             return recorder.values.real(func, (values, *args[1:]), kwargs)
         if recorder.values.is_overwritten(tensor):
@@ -239,10 +239,10 @@ class Questions(PassMode):
 
     def _leave(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Give the values or the memory of a tensor to what is not torch."""
-        self._expose(func, args[0], args[0])
+        self._note_leaving(func, args[0], args[0])
         return func(*args, **kwargs)
 
-    def _expose(self, func: Any, tensor: torch.Tensor, values: torch.Tensor) -> None:
+    def _note_leaving(self, func: Any, tensor: torch.Tensor, values: torch.Tensor) -> None:
         """Note that the numbers of a tensor leave torch, with the memory that they are in but for a list."""
         is_copied = func is _TENSOR.tolist
         if not is_copied:

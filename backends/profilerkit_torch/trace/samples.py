@@ -39,7 +39,7 @@ def count_samples(model: nn.Module, inputs: ModelInputs) -> int | None:
     has_parameters = bool(list_parameters(model))
     layouts = {path: layout for path, module in layers if (layout := _layout(module, has_parameters)) is not None}
     has_layout = any(samples.may_have_no_batch_first(layout, shapes) for layout in layouts.values())
-    if not has_layout and not any(_holds_kernel(module, shapes) for _, module in layers):
+    if not has_layout and not any(_has_kernel(module, shapes) for _, module in layers):
         return None
     try:
         trace = trace_model(model, inputs)
@@ -48,10 +48,10 @@ def count_samples(model: nn.Module, inputs: ModelInputs) -> int | None:
     except Exception:  # the trace of the profile says why
         return None
     number = samples.count_samples(trace, layouts, shapes)
-    return 1 if number is None and _convolves_one(trace, shapes) else number
+    return 1 if number is None and _has_single_convolution(trace, shapes) else number
 
 
-def _holds_kernel(module: nn.Module, shapes: Iterable[tuple[int, ...]]) -> bool:
+def _has_kernel(module: nn.Module, shapes: Iterable[tuple[int, ...]]) -> bool:
     """Return whether a layer of the user's has a weight for a convolution of one sample that has such a shape."""
     if type(module).__module__.startswith("torch.nn."):
         return False
@@ -60,7 +60,7 @@ def _holds_kernel(module: nn.Module, shapes: Iterable[tuple[int, ...]]) -> bool:
     return any(1 < len(shape) < 5 and len(shape) in ranks for shape in shapes)
 
 
-def _convolves_one(trace: ModelTrace, shapes: Iterable[tuple[int, ...]]) -> bool:
+def _has_single_convolution(trace: ModelTrace, shapes: Iterable[tuple[int, ...]]) -> bool:
     """Return whether the first convolution, which is no layer's, makes one sample of an input of such a shape."""
     for operator in trace.operators:
         convolution = _FUNCTION.match(operator.operator)
@@ -81,13 +81,13 @@ def _layout(module: nn.Module, has_parameters: bool) -> InputLayout | None:
     if isinstance(module, nn.Linear):
         return InputLayout(1, only_single=True)
     if isinstance(module, _NORMALIZATIONS):
-        return _layout_by_name(module, nn.modules.instancenorm)
+        return _read_layout(module, nn.modules.instancenorm)
     # Pooling treats channels and samples alike: it decides only where nothing learned comes after it.
-    layouts = (_layout_by_name(module, file) for file in _ALIKE)
+    layouts = (_read_layout(module, file) for file in _ALIKE)
     return None if has_parameters else next((layout for layout in layouts if layout is not None), None)
 
 
-def _layout_by_name(module: nn.Module, file: ModuleType) -> InputLayout | None:
+def _read_layout(module: nn.Module, file: ModuleType) -> InputLayout | None:
     """Return what a layer takes whose class in a file of torch's is named after its dimensions."""
     names = (base.__name__ for base in type(module).__mro__ if base.__module__ == file.__name__)
     dimensions = next((int(name[-2]) for name in names if name[-2:] in ("1d", "2d", "3d")), None)
