@@ -168,7 +168,7 @@ class Origins:
             if _key(tensor) in keys:
                 self._meet(tensor)
 
-    def made_empty(self, tensor: torch.Tensor) -> None:
+    def note_empty(self, tensor: torch.Tensor) -> None:
         """Note memory that nothing has written to."""
         entry = self._live.by_storage.get(_key(tensor))
         if entry is not None:

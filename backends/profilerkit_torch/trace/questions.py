@@ -213,7 +213,7 @@ class Questions(PassMode):
     def _make_empty(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Make memory that nothing is written to: torch's own functions do so too, and fill it unseen."""
         result = func(*args, **self._redirect(kwargs))
-        self._recorder.origins.made_empty(result)
+        self._recorder.origins.note_empty(result)
         return result
 
     def _new(self, func: Any, args: Any, kwargs: Any) -> Any:

@@ -138,7 +138,7 @@ class Recorder(compat.TorchDispatchMode):
             with compat.unseen_by_functions():  # our own questions are none of the model's
                 result = self.__torch_dispatch__(func, types, args, kwargs)
                 if func in EMPTY:
-                    self.origins.made_empty(result)
+                    self.origins.note_empty(result)
                 return result
         if self.below_autograd and _is_grad_enabled():
             self._require_no_gradients(args, kwargs)
