@@ -8,7 +8,7 @@ from typing import Any
 
 from .foreign_text import visible
 
-__all__ = ["error_line", "shown"]
+__all__ = ["error_line", "list_causes", "shown"]
 
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 #: Names that TensorFlow gives to the nodes of a graph, and the end of an eager operator's message.
@@ -92,3 +92,21 @@ def shown(value: Any) -> str:
     except Exception:  # the value's own code raised
         text = f"<{type(value).__name__} object>"
     return " ".join(text.split())
+
+
+def list_causes(error: BaseException | None) -> list[BaseException]:
+    """Return an error, its causes and those in whose handling they were raised, each once: JAX makes circles of them.
+
+    >>> first, second = ValueError("first"), ValueError("second")
+    >>> first.__cause__, second.__context__ = second, first
+    >>> list_causes(first) == [first, second]
+    True
+    """
+    visited: dict[int, BaseException] = {}
+    waiting = [error]
+    while waiting:
+        link = waiting.pop()
+        if link is not None and id(link) not in visited:
+            visited[id(link)] = link
+            waiting += [link.__context__, link.__cause__]
+    return list(visited.values())

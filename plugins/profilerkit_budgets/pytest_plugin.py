@@ -154,10 +154,10 @@ def _reports(
 
 def _of_the_user(error: BaseException) -> BaseException:
     """Return an error, and those that caused it, without the frames of profilerkit in their tracebacks."""
-    current: BaseException | None = error
-    while current is not None:
-        current.__traceback__ = _outside(current.__traceback__)
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    from profilerkit.error_text import list_causes
+
+    for cause in list_causes(error):
+        cause.__traceback__ = _outside(cause.__traceback__)
     return error
 
 

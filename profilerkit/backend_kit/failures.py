@@ -6,6 +6,7 @@ import dis
 from contextlib import suppress
 from types import TracebackType
 
+from ..error_text import list_causes
 from ..errors import BackendFailedError, ModelFailedError, error_summary, model_failed
 from .installed import describe_untested
 
@@ -44,13 +45,9 @@ def explain_failure(
     return model_failed(error, inputs, hint, _find_layer(error))
 
 
-def _find_layer(error: BaseException | None) -> str:
+def _find_layer(error: BaseException) -> str:
     """Return the layer that is noted on an error, or on one that was raised again as another, as TensorFlow does."""
-    while error is not None:
-        if hasattr(error, _LAYER):
-            return str(getattr(error, _LAYER))
-        error = error.__cause__ or error.__context__
-    return ""
+    return next((str(getattr(cause, _LAYER)) for cause in list_causes(error) if hasattr(cause, _LAYER)), "")
 
 
 def backend_failed(error: Exception, backend: str, location: str) -> BackendFailedError:

@@ -6,6 +6,7 @@ import weakref
 from types import TracebackType
 from typing import Protocol
 
+from ..error_text import list_causes
 from ..errors import PluginFailedError, ProfilerKitError
 
 __all__ = [
@@ -91,12 +92,7 @@ def describe_origin(error: BaseException) -> str:
 
 def collect_notes(error: BaseException) -> list[str]:
     """Return the notes of an error and of its causes, each once."""
-    notes: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None:
-        notes += getattr(cause, "__notes__", ())
-        cause = cause.__cause__ or cause.__context__
-    return list(dict.fromkeys(notes))
+    return list(dict.fromkeys(note for cause in list_causes(error) for note in getattr(cause, "__notes__", ())))
 
 
 def record_offering_plugin(function: object, plugin: NamedPlugin) -> None:

@@ -23,6 +23,7 @@ import torch
 from torch.nn.modules import module as torch_module
 
 from profilerkit import ModelInputs
+from profilerkit.error_text import list_causes
 from profilerkit.process.cached import once_for_each
 from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.contents import list_slots
@@ -226,7 +227,7 @@ def _fill(cell: CellType, content: Any) -> None:
 
 def without_frames(error: Exception) -> Exception:
     """Return an error that has let go of its frames: they hold tensors of the pass that failed."""
-    for link in _chain(error):
+    for link in list_causes(error):
         link.__traceback__ = None
     return error
 
@@ -236,7 +237,7 @@ def clear_frames(error: Exception) -> None:
 
     Else all of them would be searched for as leftovers, and be alive for as long as somebody keeps the error.
     """
-    for link in _chain(error):
+    for link in list_causes(error):
         _empty_cells_of_calls(link)
         traceback.clear_frames(link.__traceback__)
 
@@ -252,18 +253,6 @@ def _empty_cells_of_calls(error: BaseException) -> None:
                 if type(function) is FunctionType and function.__code__ is frame.f_code:
                     for cell in function.__closure__ or ():
                         _fill(cell, EMPTY)
-
-
-def _chain(error: Exception) -> list[BaseException]:
-    """Return an error, its causes and those in whose handling they were raised."""
-    visited: dict[int, BaseException] = {}
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        link = waiting.pop()
-        if link is not None and id(link) not in visited:
-            visited[id(link)] = link
-            waiting += [link.__cause__, link.__context__]
-    return list(visited.values())
 
 
 def _alive_after_collection(alive: Callable[[], set[int]]) -> set[int]:
