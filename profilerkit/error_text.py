@@ -94,8 +94,10 @@ def shown(value: Any) -> str:
     return " ".join(text.split())
 
 
-def list_causes(error: BaseException | None) -> list[BaseException]:
-    """Return an error, its causes and those in whose handling they were raised, each once: JAX makes circles of them.
+def list_causes(error: BaseException | None, *, implicit: bool = True) -> list[BaseException]:
+    """Return an error and those that it was raised from, each once: ``raise error from error`` makes a circle.
+
+    With ``implicit`` those too in whose handling they were raised; JAX makes circles of the two.
 
     >>> first, second = ValueError("first"), ValueError("second")
     >>> first.__cause__, second.__context__ = second, first
@@ -108,5 +110,5 @@ def list_causes(error: BaseException | None) -> list[BaseException]:
         link = waiting.pop()
         if link is not None and id(link) not in visited:
             visited[id(link)] = link
-            waiting += [link.__context__, link.__cause__]
+            waiting += [link.__context__, link.__cause__] if implicit else [link.__cause__]
     return list(visited.values())

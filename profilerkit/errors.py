@@ -6,11 +6,11 @@ Each message says what was requested, what was wrong, and what to do about it.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any
 
-from .error_text import error_line, shown
+from .error_text import error_line, list_causes, shown
 
 __all__ = [
     "ArgumentError",
@@ -313,7 +313,7 @@ def classify(error: BaseException) -> FailureCode:
     >>> classify(MemoryError()), classify(ModuleNotFoundError("no timm")), classify(KeyError("x"))
     (<FailureCode.MEMORY: 'memory'>, <FailureCode.IMPORT: 'import'>, <FailureCode.MODEL: 'model'>)
     """
-    for cause in _causes(error):
+    for cause in list_causes(error, implicit=False):
         text = "" if isinstance(cause, ProfilerKitError) else str(cause).lower()
         if isinstance(cause, BlockingIOError) or any(words in text for words in _NO_THREAD):
             return FailureCode.THREADS
@@ -323,12 +323,3 @@ def classify(error: BaseException) -> FailureCode:
         if isinstance(cause, ImportError):
             return FailureCode.IMPORT
     return FailureCode.MODEL
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and the errors that it was raised from."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__

@@ -81,12 +81,10 @@ def plugin_error_text(error: BaseException) -> str:
 
 def describe_origin(error: BaseException) -> str:
     """Return which plugin raised an error and how to run without it; an empty text if no plugin did."""
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in list_causes(error, implicit=False):
         plugin = cause.__dict__.get(_MARK)
         if plugin is not None:
             return f"raised by plugin {plugin}; {plugin.workaround}"
-        cause = cause.__cause__
     return ""
 
 

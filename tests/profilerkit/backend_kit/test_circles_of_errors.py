@@ -1,9 +1,10 @@
-"""Errors whose causes lead back to themselves, as JAX makes them, are read once each."""
+"""Errors whose causes lead back to themselves are read once each: JAX makes circles, and ``raise error from error``."""
 
 from __future__ import annotations
 
 from profilerkit.backend_kit.failures import explain_failure, note_layer
-from profilerkit.process.containment import collect_notes
+from profilerkit.errors import FailureCode, classify
+from profilerkit.process.containment import collect_notes, describe_origin
 
 
 def circle() -> tuple[ValueError, ValueError]:
@@ -28,3 +29,10 @@ def test_notes_of_a_circle_are_collected_once() -> None:
     first.add_note("one")
     second.add_note("two")
     assert collect_notes(first) == ["one", "two"]
+
+
+def test_an_error_that_is_its_own_cause_is_the_models() -> None:
+    error = ValueError("again")
+    error.__cause__ = error
+    assert describe_origin(error) == ""
+    assert classify(error) is FailureCode.MODEL
