@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -12,7 +12,7 @@ from profilerkit.backend_kit.keras_layers import variable_name
 from profilerkit.times.wording import format_count
 
 from .kinds import holds_saved_model, is_saved_model, own_states, own_variables
-from .variables import find_stored_variable
+from .variables import count_packed_elements, find_stored_variable
 from .weights import identify
 
 __all__ = ["UNPACKING", "SavedPacking", "read_packing"]
@@ -21,11 +21,11 @@ __all__ = ["UNPACKING", "SavedPacking", "read_packing"]
 UNPACKING = "BitwiseAnd"
 
 
-def read_packing(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> SavedPacking:
-    """Return how the saved models among layers, and the variables that a function captures, are packed."""
+def read_packing(layers: Sequence[tuple[str, Any]], captured: Iterable[Any] = ()) -> SavedPacking:
+    """Return how the variables of layers, the model itself first, and those that a function captures are packed."""
     saved = [layer for _, layer in layers if is_saved_model(layer) or holds_saved_model(layer)]
     variables = [variable for layer in saved for _, variable, *_ in (*own_variables(layer), *own_states(layer))]
-    return SavedPacking((*variables, *captured))
+    return SavedPacking((*variables, *captured), dict(count_packed_elements(layers[0][1])))
 
 
 class SavedPacking:
@@ -34,11 +34,13 @@ class SavedPacking:
     Per output channel of a kernel there is a scale, so that a kernel of 5 columns beside 10 scales, or 9, has two
     numbers in a byte. Embeddings have a scale for each row; where groups of their columns have scales of their own,
     ``g_idx`` has a number for each column. Without it nothing tells: an odd number of columns is padded.
+
+    ``recorded`` is what Keras' own layers record of theirs.
     """
 
-    def __init__(self, variables: Iterable[Any]) -> None:
+    def __init__(self, variables: Iterable[Any], recorded: Mapping[int, int]) -> None:
         #: By `identify`, how many numbers a variable with two in a byte stands for.
-        self.counts: dict[int, int] = {}
+        self.counts = dict(recorded)
         self._unknown: list[str] = []
         layers: dict[str, list[Any]] = {}
         stored = {identify(variable): find_stored_variable(variable) for variable in variables}

@@ -27,8 +27,6 @@ from ..model.kinds import (
     own_variables,
     type_name,
 )
-from ..model.saved_packing import read_packing
-from ..model.variables import count_packed_elements
 from ..model.weights import count_bytes, count_elements, identify
 from .conversion import convert_callable
 from .ownership import Owner, Ownership
@@ -155,15 +153,16 @@ def layer_records(
     layers: Sequence[tuple[str, Any]],
     calls: Mapping[str, list[LayerCall]],
     trainable: Iterable[Any],
-    further: Iterable[Any] = (),
+    further: Iterable[Any],
+    packed: Mapping[int, int],
 ) -> tuple[LayerRecord, ...]:
     """Return a record for each layer, and for each further path under which a shared one was called.
 
     ``trainable`` are the variables that training changes; ``further`` are variables that a function captures, which
-    belong to no layer and are added to the root.
+    belong to no layer and are added to the root. ``packed`` has by `identify` how many numbers a variable stands for
+    that keeps several in one element.
     """
     identities: dict[int, int] = {}
-    packed = {**dict(count_packed_elements(layers[0][1])), **read_packing(layers, further).counts}
     trained = {identify(variable) for variable in trainable}
     records = []
     for path, layer in list_shown_layers(layers, calls):

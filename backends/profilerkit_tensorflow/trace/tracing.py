@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,9 +25,9 @@ from ..compat import converts, list_traces, notes, unheard
 from ..costs.registry import COSTS
 from ..model.kinds import is_function, is_saved_model, is_unbuilt, is_variable, list_layers
 from ..model.replicas import find_strategy, note_of_replicas
-from ..model.saved_packing import SavedPacking, read_packing
+from ..model.saved_packing import read_packing
 from ..model.unmade_weights import describe_unmade_weights
-from ..model.variables import count_packed_elements, list_weights
+from ..model.variables import list_weights
 from ..model.weights import count_bytes, identify, list_trainable_variables
 from ..untouched.held_state import HeldState
 from ..untouched.preservation import preserve
@@ -164,7 +164,8 @@ def _why_eagerly(refusal: ModelFailedError | BackendFailedError) -> str:
 
 def _of_eager_run(model: Any, run: EagerRun, why: str) -> ModelTrace:
     read, hidden = _read_by_function(model, run) if is_function(model) else ([], 0)
-    records = layer_records(run.layers, run.calls.calls, list_trainable_variables(run.layers, read), read)
+    packing, trained = read_packing(run.layers, read), list_trainable_variables(run.layers, read)
+    records = layer_records(run.layers, run.calls.calls, trained, read, packing.counts)
     weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
     shown = [(op, live) for op, live in zip(run.executed, run.live_bytes, strict=True) if _is_record(op)]
     return ModelTrace(
@@ -181,7 +182,7 @@ def _of_eager_run(model: Any, run: EagerRun, why: str) -> ModelTrace:
         operator_macs=operator_macs(run.executed),
         unmade_weights=f"{format_count(hidden, 'variable')} to which the function's code does not lead"
         if hidden
-        else read_packing(run.layers, read).describe_unknown(op.type for op in run.executed),
+        else packing.describe_unknown(op.type for op in run.executed),
         notes=(
             "counted in one eager run, for the values of these inputs and with the memory of eager execution: " + why,
         ),
@@ -200,8 +201,9 @@ def _layers_alone(model: Any, failure: Exception | None = None, followed: Sequen
     if failure is not None and not captured and is_function(model):  # its traces failed: what its code leads to
         captured = [weight.variable for weight in list_weights(model)]
     calls = next((call.calls for call in reversed(followed) if call.calls), {})
-    records = layer_records(layers, calls, list_trainable_variables(layers, captured), captured)
-    unmade = describe_unmade_weights(model) or read_packing(layers, captured).describe_unknown()
+    packing, trained = read_packing(layers, captured), list_trainable_variables(layers, captured)
+    records = layer_records(layers, calls, trained, captured, packing.counts)
+    unmade = describe_unmade_weights(model) or packing.describe_unknown()
     return ModelTrace(layers=records, failure=failure, unmade_weights=unmade)
 
 
@@ -231,8 +233,8 @@ def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
     results = walk.run(program.graph, call_values.arguments)
     captured = _parameters_among(program.graph.variables, program.layers[0][1])
     trained = list_trainable_variables(program.layers, captured)
-    records = layer_records(program.layers, program.calls.calls, trained, captured)
     packing = read_packing(program.layers, captured)
+    records = layer_records(program.layers, program.calls.calls, trained, captured, packing.counts)
     live = _live_bytes(walk.executed, walk.spans, call_values, results)
     unsized = find_unsized_tensors(walk.executed, call_values.tensors)
     walk.folding.release()
@@ -249,7 +251,7 @@ def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
         ),
         uncounted=dict(walk.uncounted),
         method="a traced graph",
-        notes=(*_notes(walk, program), *_note_packed(program, packing)),
+        notes=(*_notes(walk, program), *_note_packed(packing.counts)),
         unmade_weights=packing.describe_unknown(op.type for op in walk.executed),
         program=program,
         choices=tuple(walk.choices),
@@ -365,9 +367,8 @@ def _shown(shape: PartialShape) -> tuple[int, ...]:
     return () if shape is None else tuple(-1 if size is None else size for size in shape)
 
 
-def _note_packed(program: Program, packing: SavedPacking) -> Iterator[str]:
+def _note_packed(packed: Mapping[int, int]) -> Iterator[str]:
     """Yield a note if weights keep several numbers in one element."""
-    packed = {**dict(count_packed_elements(program.layers[0][1])), **packing.counts}
     if packed:
         which = f"{len(packed)} weights are" if len(packed) > 1 else "a weight is"
         yield f"{which} quantised to 4 bits, two numbers to a byte: parameters count the numbers, the size the bytes"

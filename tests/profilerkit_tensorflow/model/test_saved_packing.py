@@ -102,7 +102,7 @@ def test_kernels_are_unpacked_along_the_axis_of_their_channels(
     dtype: Any, stored: tuple[int, ...], scales: tuple[int, ...], numbers: int | None
 ) -> None:
     kernel = tf.Variable(tf.zeros(stored, dtype), name="dense/kernel")
-    packing = SavedPacking([kernel, tf.Variable(tf.ones(scales), name="dense/kernel_scale")])
+    packing = SavedPacking([kernel, tf.Variable(tf.ones(scales), name="dense/kernel_scale")], {})
     assert list(packing.counts.values()) == ([] if numbers is None else [numbers])
     assert bool(packing.describe_unknown(["BitwiseAnd"])) == (numbers is None)
     assert packing.describe_unknown(["MatMul"]) == ""
