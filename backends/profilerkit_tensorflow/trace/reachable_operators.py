@@ -16,24 +16,26 @@ def list_running_operators(graph: Any, outputs: Sequence[Any] | None = None) -> 
     """
     operators = graph.get_operations()
     position = {operator.name: index for index, operator in enumerate(operators)}
-    needed = _find_needed(graph, graph.outputs if outputs is None else outputs, position)
-    waiting: dict[int, int] = {}
+    sources = _find_sources(graph, graph.outputs if outputs is None else outputs, position)
+    return (operators[index] for index in _sort_by_sources(sources))
+
+
+def _sort_by_sources(sources: dict[int, set[int]]) -> Iterator[int]:
+    """Yield the operators so that each comes after its sources; of those that can come next, the one made first."""
+    missing = {index: len(before) for index, before in sources.items()}
     followers: dict[int, list[int]] = {}
-    ready: list[int] = []
-    for index, before in needed.items():
-        waiting[index] = len(before)
-        for earlier in before:
-            followers.setdefault(earlier, []).append(index)
-        if not before:
-            ready.append(index)
+    for index, before in sources.items():
+        for source in before:
+            followers.setdefault(source, []).append(index)
+    ready = [index for index, count in missing.items() if not count]
     heapq.heapify(ready)
     while ready:
         index = heapq.heappop(ready)
-        yield operators[index]
-        for later in followers.get(index, ()):
-            waiting[later] -= 1
-            if not waiting[later]:
-                heapq.heappush(ready, later)
+        yield index
+        for follower in followers.get(index, ()):
+            missing[follower] -= 1
+            if not missing[follower]:
+                heapq.heappush(ready, follower)
 
 
 def find_needed_variables(condition: Any, body: Any, used: Iterable[int]) -> set[int]:
@@ -51,34 +53,46 @@ def find_needed_variables(condition: Any, body: Any, used: Iterable[int]) -> set
 
 
 def _find_reached_inputs(graph: Any, outputs: Sequence[Any]) -> set[int]:
-    operators = graph.get_operations()
-    position = {operator.name: index for index, operator in enumerate(operators)}
-    needed = _find_needed(graph, outputs, position)
-    return {number for number, tensor in enumerate(graph.inputs) if position[tensor.op.name] in needed}
+    """Return the indices of the inputs of a function graph that these outputs, or a side effect, need."""
+    position = {operator.name: index for index, operator in enumerate(graph.get_operations())}
+    sources = _find_sources(graph, outputs, position)
+    return {number for number, tensor in enumerate(graph.inputs) if position[tensor.op.name] in sources}
 
 
-def _find_needed(graph: Any, outputs: Sequence[Any], position: dict[str, int]) -> dict[int, set[int]]:
-    """Return the operators that are reached back from the outputs, each with those it needs itself."""
-    needed: dict[int, set[int]] = {}
-    passed_on: set[str] = set()
-    reached: list[tuple[Any, Any]] = [(tensor.op, tensor) for tensor in outputs]
-    reached += [(operator, None) for operator in graph.control_outputs]
-    while reached:
-        operator, tensor = reached.pop()
-        index = position[operator.name]
-        if operator.type == "IdentityN" and tensor is not None and tensor.name not in passed_on:
-            passed_on.add(tensor.name)  # of what passes through it, as a custom gradient's results do, this one alone
-            before = [operator.inputs[tensor.value_index]]
-        elif index not in needed:
-            before = [] if operator.type == "IdentityN" else list(operator.inputs)
-        else:
+def _find_sources(graph: Any, outputs: Sequence[Any], position: dict[str, int]) -> dict[int, set[int]]:
+    """Return the operators that are reached back from the outputs and side effects, each with those it runs after.
+
+    Operators are numbers: their positions in the graph.
+    """
+    sources: dict[int, set[int]] = {}
+    visited: set[str] = set()
+    # Operators with the output of theirs that is needed; None where they are to run for a side effect.
+    pending: list[tuple[Any, Any]] = [(tensor.op, tensor) for tensor in outputs]
+    pending += [(operator, None) for operator in graph.control_outputs]
+    while pending:
+        operator, output = pending.pop()
+        # What passes its inputs on is visited once for each output, any other operator once.
+        visit = operator.name if output is None or not _passes_on(operator) else output.name
+        if visit in visited:
             continue
-        needed.setdefault(index, set())
-        controls = list(operator.control_inputs)
-        reached += [(earlier.op, earlier) for earlier in before] + [(earlier, None) for earlier in controls]
-        needed[index].update(position[name.op.name] for name in before if not _closes_a_loop(operator, name.op))
-        needed[index].update(position[earlier.name] for earlier in controls)
-    return needed
+        visited.add(visit)
+        inputs, controls = _list_inputs(operator, output), list(operator.control_inputs)
+        pending += [(tensor.op, tensor) for tensor in inputs] + [(control, None) for control in controls]
+        before = [tensor.op for tensor in inputs if not _closes_a_loop(operator, tensor.op)] + controls
+        sources.setdefault(position[operator.name], set()).update(position[source.name] for source in before)
+    return sources
+
+
+def _list_inputs(operator: Any, output: Any) -> list[Any]:
+    """Return the inputs that an operator needs for one of its outputs, or for a side effect alone (None)."""
+    if not _passes_on(operator):
+        return list(operator.inputs)
+    return [] if output is None else [operator.inputs[output.value_index]]
+
+
+def _passes_on(operator: Any) -> bool:
+    """Return whether each output of an operator is one of its inputs, as with the results of a custom gradient."""
+    return bool(operator.type == "IdentityN")
 
 
 def _closes_a_loop(operator: Any, earlier: Any) -> bool:
