@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Iterable
+from collections.abc import Container
 from typing import Any
 
 import torch
@@ -13,66 +13,72 @@ from ..model.attributes import CONTAINERS
 
 __all__ = ["forget_in_caches"]
 
-_LRU: Any = functools._lru_cache_wrapper
-#: How many tuples there may be around a tensor in a container.
-_DEPTH = 4
+_FUNCTION_CACHE: Any = functools._lru_cache_wrapper
+#: How many levels of references are followed: a tensor in a tuple in a tuple in a list is three away from it.
+_LEVELS = 4
 
 
 def forget_in_caches(tensors: list[torch.Tensor]) -> list[str]:
     """Take tensors out of functions' caches and out of the containers that hold them; return the names of containers.
 
     The cache of a function loses nothing that it does not compute again. What a container had before is
-    unknown: they are only removed.
+    unknown: the tensors, and the tuples with them, are only removed.
     """
-    names: list[str] = []
-    leading: dict[int, Any] = {id(tensor): tensor for tensor in tensors}
-    level: list[Any] = list(tensors)
-    hidden = {id(tensors), id(leading)}
+    containers, unwanted = _search_holders(tensors)
+    namespaces = _find_namespaces([container for container in containers if isinstance(container, dict)])
+    caches = [container for container in containers if id(container) not in namespaces]
+    for cache in caches:
+        _remove(cache, unwanted.keys())
+    return [f"a {type(cache).__name__}" for cache in caches]
+
+
+def _search_holders(tensors: list[torch.Tensor]) -> tuple[list[Any], dict[int, Any]]:
+    """Return the containers that hold tensors, and what they hold of them: tensors and tuples around them, by id.
+
+    The search goes from the tensors outward, and through tuples only. Caches of functions are emptied when they are
+    met: one level further out, the containers inside of the cache would be taken for the user's.
+    """
+    unwanted: dict[int, Any] = {id(tensor): tensor for tensor in tensors}
     containers: dict[int, Any] = {}
-    for _ in range(_DEPTH):
-        referrers = gc.get_referrers(*level)
-        hidden |= {id(level), id(referrers), id(containers)}
-        level = []
-        for holder in referrers:
-            if isinstance(holder, _LRU):
-                holder.cache_clear()
-            elif isinstance(holder, tuple):
-                level.append(holder)
-            elif isinstance(holder, CONTAINERS) and id(holder) not in hidden:
-                containers[id(holder)] = holder
-        leading |= {id(holder): holder for holder in level}
+    ours = {id(tensors), id(unwanted), id(containers)}  # they refer to the tensors too, and the search meets them
+    level: list[Any] = list(tensors)
+    for _ in range(_LEVELS):
         if not level:
             break
-    namespaces = _namespaces([container for container in containers.values() if isinstance(container, dict)])
-    for container in containers.values():
-        if id(container) in namespaces:
-            continue
-        _drop(container, leading.keys())
-        names.append(f"a {type(container).__name__}")
-    return names
+        referrers = gc.get_referrers(*level)
+        ours |= {id(level), id(referrers)}
+        for cache in referrers:
+            if isinstance(cache, _FUNCTION_CACHE):
+                cache.cache_clear()
+        found = [holder for holder in referrers if isinstance(holder, CONTAINERS) and id(holder) not in ours]
+        containers.update((id(container), container) for container in found)
+        level = [holder for holder in referrers if isinstance(holder, tuple)]
+        unwanted.update((id(holder), holder) for holder in level)
+    return list(containers.values()), unwanted
 
 
-def _namespaces(dicts: list[dict[Any, Any]]) -> set[int]:
+def _find_namespaces(dicts: list[dict[Any, Any]]) -> set[int]:
     """Return the ids of the dicts in which something keeps its names: a module, a class or any object.
 
     All are searched for at once: each search goes through the memory.
     """
-    globals_ids = {id(namespace) for namespace in dicts if "__builtins__" in namespace}
+    namespaces = {id(namespace) for namespace in dicts if "__builtins__" in namespace}
     for owner in gc.get_referrers(*dicts) if dicts else ():
-        globals_ids.add(id(getattr(owner, "__dict__", None)))
-        if isinstance(owner, type):
-            globals_ids |= {id(namespace) for namespace in dicts if namespace.keys() == owner.__dict__.keys()}
-    return globals_ids
+        namespaces.add(id(getattr(owner, "__dict__", None)))
+        if isinstance(owner, type):  # the ``__dict__`` of a class is a view of the dict, with another id
+            namespaces |= {id(namespace) for namespace in dicts if namespace.keys() == owner.__dict__.keys()}
+    return namespaces
 
 
-def _drop(container: Any, leading: Iterable[int]) -> None:
+def _remove(container: Any, unwanted: Container[int]) -> None:
+    """Take the values with these ids out of a container, which stays the same object."""
     if isinstance(container, dict):
-        for key in [key for key, value in container.items() if id(value) in leading]:
-            dict.pop(container, key)
+        for key in [key for key, value in container.items() if id(value) in unwanted]:
+            dict.pop(container, key)  # not the method of a subclass
     elif isinstance(container, set):
-        for value in [value for value in container if id(value) in leading]:
+        for value in [value for value in container if id(value) in unwanted]:
             container.discard(value)
     else:
-        kept = [value for value in container if id(value) not in leading]
+        kept = [value for value in container if id(value) not in unwanted]
         container.clear()
         container.extend(kept)
