@@ -261,10 +261,10 @@ def facts_of_metrics() -> str:
 def reference_of_metrics() -> str:
     """Return an entry of the reference for each public name of the metrics, the functions last."""
     from profilerkit import ProfilerFunction
-    from profilerkit_metrics.discovery import public_names
+    from profilerkit_metrics.discovery import find_public_names
 
     entries: list[list[str]] = [[], []]
-    for name, module in sorted(public_names().items()):
+    for name, module in sorted(find_public_names().items()):
         value = getattr(import_module(module), name)
         is_class = isinstance(value, type)
         entry = f".. auto{'class' if is_class else 'data'}:: profilerkit_metrics.{name}\n"
@@ -339,9 +339,9 @@ STUB = DOCS.parent / "metrics" / "profilerkit_metrics" / "__init__.pyi"
 
 def stub_of_metrics() -> str:
     """Return the public names of the metrics and the modules that define them, as imports."""
-    from profilerkit_metrics.discovery import public_names
+    from profilerkit_metrics.discovery import find_public_names
 
-    names = public_names()
+    names = find_public_names()
     by_module: dict[str, list[str]] = {}
     for name, module in names.items():
         by_module.setdefault(module.rpartition(".")[2], []).append(name)

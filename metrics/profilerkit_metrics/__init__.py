@@ -11,7 +11,7 @@ from typing import Any
 
 
 def _public_names() -> dict[str, str]:
-    names: dict[str, str] = import_module(f"{__name__}.discovery").public_names()
+    names: dict[str, str] = import_module(f"{__name__}.discovery").find_public_names()
     return names
 
 
