@@ -1,31 +1,37 @@
-"""Which clock layers are timed by: the host's, or events in the device's order of work."""
+"""Which clock layers are timed by: the host's, or events in the device's order of work.
+
+A timer reads moments while the model runs, and turns them into seconds afterwards; what a moment is, only its clock
+knows. So reading one need not wait for the device.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 
 from ..running.timed_passes import synchronize
 
-__all__ = ["EventClock", "HostClock", "WaitingClock", "clock_for"]
+__all__ = ["EventClock", "HostClock", "WaitingClock", "choose_clock"]
 
 
 @dataclass(frozen=True)
 class HostClock:
-    """The time that passes: a moment is a number of seconds."""
+    """The time of the host: a moment is a number of seconds."""
 
     read: Callable[[], float] = time.perf_counter
+    #: What reports say of times by this clock; empty for nothing.
     note: str = ""
 
     def seconds(self, moments: Sequence[float]) -> Sequence[float]:
         """Return the moments as they are."""
         return moments
 
-    def ready(self, moment: float) -> bool:
+    def has_passed(self, moment: float) -> bool:
         """Return True: a moment of this clock has been read already."""
         return True
 
@@ -54,7 +60,7 @@ class EventClock:
         event.record(self._stream(self._device))
         return event
 
-    def ready(self, moment: Any) -> bool:
+    def has_passed(self, moment: Any) -> bool:
         """Return whether the device has reached a moment."""
         return bool(moment.query())
 
@@ -69,27 +75,34 @@ class WaitingClock(HostClock):
     """The host's clock, read when every device is done: for several devices, and for those without timed events."""
 
     def __init__(self, devices: Iterable[torch.device]) -> None:
-        waited_for = tuple(devices)
-
-        def read() -> float:
-            for device in waited_for:
-                synchronize(device)
-            return time.perf_counter()
-
-        named = ", ".join(sorted(map(str, waited_for)))
-        super().__init__(read, f"each layer's work was waited for on {named}, which takes time of its own")
+        devices = tuple(devices)
+        names = ", ".join(sorted(map(str, devices)))
+        note = f"each layer's work was waited for on {names}, which takes time of its own"
+        super().__init__(partial(_wait_and_read, devices), note)
 
 
-def clock_for(devices: Iterable[torch.device]) -> HostClock | EventClock:
-    """Return the clock for a model on these devices."""
+def _wait_and_read(devices: Iterable[torch.device]) -> float:
+    for device in devices:
+        synchronize(device)
+    return time.perf_counter()
+
+
+def choose_clock(devices: Iterable[torch.device]) -> HostClock | EventClock:
+    """Return the clock for a model on these devices: events for one accelerator, the host's for the CPU alone."""
     accelerators = {device for device in devices if device.type not in ("cpu", "meta")}
     if not accelerators:
         return HostClock()
-    if len(accelerators) == 1:
+    if len(accelerators) == 1:  # the events of several devices have no common time
         clock = EventClock(next(iter(accelerators)))
-        try:
-            clock.seconds([clock.read(), clock.read()])
+        if _works(clock):
             return clock
-        except (RuntimeError, NotImplementedError):  # a device without timed events
-            pass
     return WaitingClock(accelerators)
+
+
+def _works(clock: EventClock) -> bool:
+    """Return whether the device of a clock has events with a time."""
+    try:
+        clock.seconds([clock.read(), clock.read()])
+    except (RuntimeError, NotImplementedError):
+        return False
+    return True

@@ -20,7 +20,7 @@ from profilerkit.times.steps import StepRecord, StepRecorder
 from ..model.modules import list_tensors
 from ..running.timed_passes import memory_reader, synchronize
 from ..untouched.global_hooks import hook_after_calls
-from .clocks import EventClock, HostClock, clock_for
+from .clocks import EventClock, HostClock, choose_clock
 from .timeline import TimedRun, inclusive
 from .timer import TorchLayerTimer
 
@@ -61,7 +61,7 @@ class TorchStepRecorder(StepRecorder):
         """Begin to measure a step."""
         used = {tensor.device for tensor in list_tensors(self._model)}
         if self._timer is None:
-            self._clock = self._given_clock or clock_for(used)
+            self._clock = self._given_clock or choose_clock(used)
             self._timer = TorchLayerTimer(self._model, _KEPT, clock=self._given_clock)
         self._devices = [device for device in used if device.type not in ("cpu", "meta")]
         readers = [(device, memory_reader(device)) for device in self._devices]

@@ -21,7 +21,7 @@ from ..model.attributes import list_reachable
 from ..model.keras_layers import own_keras_weights
 from ..model.modules import list_layers, list_tensors
 from ..untouched.caller_context import apart, require_no_tracing
-from .clocks import EventClock, HostClock, clock_for
+from .clocks import EventClock, HostClock, choose_clock
 from .graph_hooks import GraphHooks
 from .overhead import Overhead
 from .results import sum_layer_times
@@ -79,12 +79,12 @@ class TorchLayerTimer(LayerTimer):
         self.layers = list(list_layers(model))
         self._modules = list({id(module): (index, module) for index, (_, module) in enumerate(self.layers)}.values())
         self._unseen = find_unseen_layers(model)
-        self._clock = clock or clock_for(tensor.device for tensor in list_tensors(model))
+        self._clock = clock or choose_clock(tensor.device for tensor in list_tensors(model))
         self._calibrates = overhead is None and clock is None
         self._overhead = self._calibrate() if self._calibrates else overhead
         self._recorder = CallRecorder(self._clock)
         self._recorder.on_begin, self._recorder.on_output = self._begins, self._output_ready
-        self._timeline = Timeline(self.layers, self._overhead, self._clock.seconds, self._clock.ready, keep)
+        self._timeline = Timeline(self.layers, self._overhead, self._clock.seconds, self._clock.has_passed, keep)
         self._hooks = GraphHooks(self._recorder.events.append, self._clock.read, {}, self._timeline.is_followed)
         self._active: ExitStack | None = None
 

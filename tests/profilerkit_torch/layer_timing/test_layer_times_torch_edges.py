@@ -14,7 +14,7 @@ from torch import nn
 from waiting import CLOCK, Busy, X, fail_backward, make_timer, seconds, time_steps
 
 from profilerkit_torch import layer_times
-from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, clock_for
+from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, choose_clock
 from profilerkit_torch.layer_timing.timer import TorchLayerTimer
 from profilerkit_torch.layer_timing.unseen import find_unseen_layers
 
@@ -172,8 +172,8 @@ def test_events_of_a_device_are_read_when_it_is_done(done: bool, monkeypatch: py
 
 def test_the_clock_is_that_of_the_device() -> None:
     cpu, one, two = (torch.device(name) for name in ("cpu", "cuda:0", "cuda:1"))
-    assert type(clock_for([])) is type(clock_for([cpu])) is HostClock
-    clock = clock_for([two, cpu, one])
+    assert type(choose_clock([])) is type(choose_clock([cpu])) is HostClock
+    clock = choose_clock([two, cpu, one])
     assert isinstance(clock, WaitingClock)
     assert clock.note == "each layer's work was waited for on cuda:0, cuda:1, which takes time of its own"
     waiting = WaitingClock([cpu])

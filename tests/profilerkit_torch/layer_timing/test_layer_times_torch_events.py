@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from profilerkit_torch.layer_timing import clocks as layer_clocks
-from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, clock_for
+from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, choose_clock
 from profilerkit_torch.layer_timing.overhead import Overhead
 from profilerkit_torch.layer_timing.time_recorder import measure_overhead
 from profilerkit_torch.layer_timing.timeline import Accumulation, Kind, Node, TimedRun, Timeline, inclusive
@@ -218,15 +218,15 @@ def test_one_device_tells_its_own_time_where_it_can(monkeypatch: pytest.MonkeyPa
             return moments
 
     monkeypatch.setattr(layer_clocks, "EventClock", Told)
-    assert isinstance(clock_for([device, device, torch.device("cpu")]), Told)
-    assert measure_overhead(clock_for([device])) is None
+    assert isinstance(choose_clock([device, device, torch.device("cpu")]), Told)
+    assert measure_overhead(choose_clock([device])) is None
 
     class Untold(EventClock):
         def read(self) -> Any:
             raise RuntimeError("no events here")
 
     monkeypatch.setattr(layer_clocks, "EventClock", Untold)
-    assert isinstance(clock_for([device]), WaitingClock)
+    assert isinstance(choose_clock([device]), WaitingClock)
 
 
 def test_a_clock_that_stands_still_has_no_overhead() -> None:
