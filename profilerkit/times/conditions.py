@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["Conditions", "Watch", "process_name"]
 
@@ -59,11 +59,18 @@ class Conditions:
             signs.append(f"a load of {self.load_before:.1f} on {self.cores} cores")
         switches = self.involuntary_switches or 0
         if switches >= FEWEST_SWITCHES and switches > MOST_SWITCHES_PER_SECOND * self.cpu_seconds:
-            share = (
-                "" if not self.wall_seconds else f", on a core for {self.cpu_seconds / self.wall_seconds:.0%} of them"
-            )
-            signs.append(f"interrupted {switches} times in {self.wall_seconds:.2g} s{share}")
+            share = self.cpu_seconds / self.wall_seconds if self.wall_seconds else None
+            on_a_core = "" if share is None else f", on a core for {share:.0%} of them"
+            signs.append(f"interrupted {switches} times in {self.wall_seconds:.2g} s{on_a_core}")
         return f"busy machine: {'; '.join(signs)}" if signs else ""
+
+
+class _Counters(NamedTuple):
+    """What only grows while a process runs, or how much it grew."""
+
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    involuntary_switches: int = 0
 
 
 class Watch:
@@ -76,31 +83,34 @@ class Watch:
     """
 
     def __init__(self) -> None:
-        self._load_before = _load()
-        self._sums = [0.0, 0.0, 0.0]
-        self._start = (0.0, 0.0, 0)
+        self._load_before = _read_load()
+        self._total = self._start = _Counters()
 
     def __enter__(self) -> Watch:
-        self._start = _readings()
+        self._start = _read_counters()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._sums = [total + now - then for total, now, then in zip(self._sums, _readings(), self._start, strict=True)]
+        now, start, total = _read_counters(), self._start, self._total
+        self._total = _Counters(
+            total.wall_seconds + now.wall_seconds - start.wall_seconds,
+            total.cpu_seconds + now.cpu_seconds - start.cpu_seconds,
+            total.involuntary_switches + now.involuntary_switches - start.involuntary_switches,
+        )
 
     def conditions(self) -> Conditions:
         """Return what was added up, and the state of the machine before and now."""
-        wall, processor, switches = self._sums
         return Conditions(
-            wall_seconds=wall,
-            cpu_seconds=processor,
-            involuntary_switches=None if _resource() is None else int(switches),
+            wall_seconds=self._total.wall_seconds,
+            cpu_seconds=self._total.cpu_seconds,
+            involuntary_switches=None if _resource() is None else self._total.involuntary_switches,
             load_before=self._load_before,
-            load_after=_load(),
+            load_after=_read_load(),
             cores=os.cpu_count(),
-            threads=_threads(),
-            governor=_governor(),
+            threads=_count_threads(),
+            governor=_read_governor(),
             process=process_name(),
         )
 
@@ -112,11 +122,13 @@ def process_name() -> str:
 
 @cache
 def _name_process(process: int) -> str:
+    """Return the random name of a process, drawn once for each number."""
     return uuid.uuid4().hex
 
 
 @cache
 def _resource() -> Any:
+    """Return the module ``resource``; None where Python has none."""
     try:
         import resource
     except ImportError:  # Windows
@@ -124,27 +136,27 @@ def _resource() -> Any:
     return resource
 
 
-def _readings() -> tuple[float, float, int]:
+def _read_counters() -> _Counters:
     resource = _resource()
     switches = 0 if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-    return time.perf_counter(), time.process_time(), switches
+    return _Counters(time.perf_counter(), time.process_time(), switches)
 
 
-def _load() -> float | None:
+def _read_load() -> float | None:
     try:
         return os.getloadavg()[0]
     except (AttributeError, OSError):  # Windows; a container that hides it
         return None
 
 
-def _threads() -> int | None:
+def _count_threads() -> int | None:
     try:
         return sum(1 for _ in Path("/proc/self/task").iterdir())
     except OSError:  # no Linux
         return None
 
 
-def _governor() -> str | None:
+def _read_governor() -> str | None:
     try:
         return _GOVERNOR.read_text(encoding="utf-8").strip() or None
     except OSError:  # a virtual machine, or no Linux
