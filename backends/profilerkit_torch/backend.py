@@ -57,8 +57,9 @@ from .model.scripted import type_name
 from .model.structure import read_structure
 from .model.wrapped import inner_model, rank_share
 from .operator_timing.passes import times_of_operators
-from .running import ceilings, runs, zeros
+from .running import ceilings, devices, zeros
 from .running.measured_memory import measure_peak
+from .running.runs import prepare_run
 from .trace.conditions import conditions
 from .trace.samples import count_samples
 from .trace.tracing import trace_model
@@ -130,23 +131,23 @@ class TorchBackend(
 
     def resolve_device(self, model: torch.nn.Module, device: DeviceLike) -> str:
         """Return torch's string for a device that exists here."""
-        return str(runs.resolve_device(model, device))
+        return str(devices.resolve_device(model, device))
 
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
         """Return what is known of a device of this machine; of the CPU for None."""
-        return runs.device_info(runs.resolve_device(torch.nn.Module(), device))
+        return devices.device_info(devices.resolve_device(torch.nn.Module(), device))
 
     def calibration_cases(self, device: DeviceLike, dtype: str) -> Iterable[CalibrationCase]:
         """Yield torch's operators over many shapes."""
         from .calibration.cases import cases
 
-        return cases(runs.resolve_device(torch.nn.Module(), device), dtype)
+        return cases(devices.resolve_device(torch.nn.Module(), device), dtype)
 
     def calibration_networks(self, device: DeviceLike) -> Iterable[CalibrationNetwork]:
         """Yield small networks of torch's layers."""
         from .calibration.networks import networks
 
-        return networks(runs.resolve_device(torch.nn.Module(), device))
+        return networks(devices.resolve_device(torch.nn.Module(), device))
 
     def use_threads(self, num_threads: int | None) -> AbstractContextManager[int]:
         """Return a context with so many threads of torch."""
@@ -174,7 +175,7 @@ class TorchBackend(
         """Return what Python and torch take besides operators."""
         from .calibration.host import host_seconds
 
-        return host_seconds(runs.resolve_device(torch.nn.Module(), device), compiled, seconds)
+        return host_seconds(devices.resolve_device(torch.nn.Module(), device), compiled, seconds)
 
     def is_tensor(self, value: Any) -> bool:
         """Return whether a value is a torch tensor."""
@@ -238,7 +239,7 @@ class TorchBackend(
     ) -> AbstractContextManager[Run]:
         """Return a context that yields a run: a forward pass without gradients, or a training step."""
         self.mode(options)
-        return runs.prepare_run(model, inputs.map(data.as_tensor), options)
+        return prepare_run(model, inputs.map(data.as_tensor), options)
 
     def layer_times(
         self,
@@ -315,10 +316,10 @@ class TorchBackend(
         """Return ``call()``, made with the model in inference mode, without gradients, on the device."""
         with apart():
             inventory = Inventory(model)
-            target = runs.resolve_device(inventory, device)
-            runs.require_values(inventory, target)
+            target = devices.resolve_device(inventory, device)
+            devices.require_values(inventory, target)
             whole = preserve(model, tensor_values=True, inventory=inventory)
-            with whole, runs.move_model(inventory, target), torch.no_grad():
+            with whole, devices.move_model(inventory, target), torch.no_grad():
                 set_inference_flags(inventory.modules)
                 with as_caller():
                     return call()
@@ -353,7 +354,7 @@ class TorchBackend(
             "torch": VERSION,
             "intra_op_threads": str(torch.get_num_threads()),
             "inter_op_threads": str(torch.get_num_interop_threads()),
-            **runs.accelerators(),
+            **devices.describe_accelerators(),
             **of_settings(SETTINGS),
         }
 

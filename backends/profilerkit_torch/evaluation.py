@@ -24,7 +24,7 @@ from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, Sco
 from .data import TorchDataLoader, TorchForwardPass, as_tensor
 from .model.keras_layers import adapt_to_keras
 from .model.modules import list_modules, set_inference_flags
-from .running.runs import resolve_device
+from .running.devices import resolve_device
 from .untouched.preservation import preserve
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]

@@ -14,7 +14,7 @@ from profilerkit_predict.language_models.records import GeneratedTokens
 
 from ..compat import VERSION
 from ..model.modules import find_device, list_modules, set_inference_flags
-from ..running.runs import accelerators, require_values
+from ..running.devices import describe_accelerators, require_values
 from ..running.timed_passes import synchronize
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.preservation import preserve
@@ -62,7 +62,7 @@ def generate(
         str(device),
         find_dtype(model),
         results[-1][1],
-        {"torch": VERSION, "threads": str(torch.get_num_threads()), **accelerators()},
+        {"torch": VERSION, "threads": str(torch.get_num_threads()), **describe_accelerators()},
     )
 
 
