@@ -32,6 +32,7 @@ from ..trace.completeness import find_gaps
 from ..trace.records import ModelTrace
 from .cross_check import find_contradiction, with_trace
 from .function import ProfilerFunction, describe
+from .gaps import inherit_gaps
 from .intrinsic import Trace
 from .registry import PROVIDED, Binding, Registry, first_of_several
 from .remembered import Remembered, Resolved
@@ -44,7 +45,6 @@ from .status import (
     Outcome,
     StatusKey,
     Unavailable,
-    inherit_gaps,
 )
 
 __all__ = ["Computation", "Remembered"]

@@ -9,9 +9,10 @@ from ..inputs import NoInputs
 from ..trace.completeness import TracePart
 from ..trace.cross_check import ObservedRun, add_contradiction, contradiction
 from ..trace.records import ModelTrace
+from .gaps import apply_gaps, inherit_gaps
 from .intrinsic import Inputs, Trace
 from .remembered import Remembered
-from .status import Outcome, StatusKey, apply_gaps, inherit_gaps
+from .status import Outcome, StatusKey
 
 __all__ = ["find_contradiction", "with_trace"]
 

@@ -13,7 +13,8 @@ from ..errors import InputError
 from ..times.measurement import Measurement
 from ..trace.records import ModelTrace
 from .function import ProfilerFunction, describe
-from .status import Completeness, Failure, Metric, Outcome, StatusKey, Unavailable, apply_gaps, is_number
+from .gaps import apply_gaps
+from .status import Completeness, Failure, Metric, Outcome, StatusKey, Unavailable, is_number
 
 __all__ = ["read_outcomes"]
 

@@ -2,7 +2,7 @@
 
 A `StatusKey` is a name and a value. A `Metric` is the status key people read: it has a description, units and a sense
 of better and worse. A registered key is a template; a computed status is a fresh copy that carries its outcome and is
-never changed afterwards.
+never changed afterwards. What an outcome lacks because of what it was computed from is added in ``gaps.py``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
@@ -20,9 +19,8 @@ from ..process.cached import once_for_each
 from ..times.measurement import Measurement
 from ..times.wording import format_count, noise_text
 from ..trace.bounds import Bounds
-from ..trace.completeness import TracePart, find_gaps
+from ..trace.completeness import TracePart
 from ..trace.cross_check import ObservedRun, Witnessed
-from ..trace.records import ModelTrace
 from .comparative import Comparative
 from .quantity import Quantity, Scale, format_known, format_number, scale_value
 from .titles import write_title
@@ -38,8 +36,6 @@ __all__ = [
     "Partial",
     "StatusKey",
     "Unavailable",
-    "apply_gaps",
-    "inherit_gaps",
     "is_number",
 ]
 
@@ -134,65 +130,13 @@ class Outcome:
             return replace(cls.of(returned.value), runs=tuple(returned.runs))
         if isinstance(returned, Unavailable):
             return cls(None, Completeness.UNAVAILABLE, (returned.reason,))
-        if isinstance(returned, Failure) and isinstance(returned.error, NotOfferedError):  # nothing has failed
-            return cls.of(Unavailable(str(returned.error)))
         if isinstance(returned, Failure):
+            if isinstance(returned.error, NotOfferedError):  # nothing has failed
+                return cls.of(Unavailable(str(returned.error)))
             return cls(None, Completeness.FAILED, (_describe_error(returned.error),), returned.error)
         if returned is None:
             return cls(None, Completeness.UNAVAILABLE, ("the function returned nothing",))
         return cls(returned)
-
-
-def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outcome:
-    """Return the outcome of a key that follows from a trace: without what the trace lacks it is not complete."""
-    if trace is None or key.DERIVED_FROM is None or outcome.value is None:
-        return outcome
-    gaps = find_gaps(trace, key.DERIVED_FROM, key.COUNTS, outcome.value if is_number(outcome.value) else None)
-    says_nothing = gaps.error_of_zero is not None and not outcome.value
-    error = gaps.error_of_zero if says_nothing else gaps.error
-    if error is not None:
-        return Outcome.of(Failure(error))
-    missing = tuple(dict.fromkeys((*gaps.missing, *outcome.missing)))
-    if not missing:
-        return outcome
-    return replace(
-        outcome,
-        completeness=Completeness.PARTIAL,
-        missing=missing,
-        bounds=_join_bounds(outcome, gaps.bounds, gaps.missing),
-    )
-
-
-def inherit_gaps(outcome: Outcome, sources: Iterable[StatusKey]) -> Outcome:
-    """Return the outcome of a status that was computed from others: without what they lack it is not complete."""
-    sources = tuple(sources)
-    missing = tuple(dict.fromkeys(words for source in sources for words in source.outcome.missing))
-    if not missing or outcome.completeness is not Completeness.COMPLETE:
-        return outcome
-    bounds = inherit_bounds(sources, outcome.value)
-    return replace(outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=bounds)
-
-
-def inherit_bounds(sources: Iterable[StatusKey], value: Any) -> Bounds | None:
-    """Return the ends of a value made of partial ones: it is a bound of the kind that all of these are.
-
-    None stands for a lower bound. Nothing is known of a value that is made of bounds of several kinds.
-    """
-    partial = [source.outcome for source in sources if source.outcome.completeness is Completeness.PARTIAL]
-    signs = {"≥ " if outcome.ends is None else outcome.ends.sign(outcome.value) for outcome in partial}
-    if signs == {"≥ "} or not is_number(value):
-        return None
-    return Bounds(None, value) if signs == {"≤ "} else Bounds()
-
-
-def _join_bounds(outcome: Outcome, bounds: Bounds | None, missing: tuple[str, ...]) -> Bounds | None:
-    """Return the ends of a value that was partial before, and lacks what its trace lacks too."""
-    if outcome.completeness is not Completeness.PARTIAL or not missing:
-        return bounds or outcome.bounds
-    first, second = outcome.ends, bounds or Bounds(outcome.value, None)
-    if first is None:
-        return bounds
-    return Bounds(None, None) if first != second else first
 
 
 def _describe_error(error: Exception) -> str:
@@ -296,7 +240,7 @@ class Metric(StatusKey):
 
     def get_value(self) -> Any:
         """Return the value that is shown, scaled to `get_units`."""
-        return self.value if self._number() is None else self._quantity().number
+        return self._quantity().number if is_number(self.value) else self.value
 
     def show(self) -> str:
         """Return value and unit as text; for a measurement also its interval, or the range of its samples."""
@@ -308,27 +252,32 @@ class Metric(StatusKey):
         text = format_number(float(number)) if is_number(number) else str(number)
         return f"{text} {unit}".rstrip()
 
-    def _number(self) -> float | None:
-        return float(self.value) if is_number(self.value) else None
-
     def _quantity(self) -> Quantity:
-        number = self._number()
-        return Quantity(0.0, self.UNIT, 1.0) if number is None else scale_value(number, self.UNIT, self.SCALE)
+        """Return the value with its unit as they are shown; for no number, the base unit."""
+        if not is_number(self.value):
+            return Quantity(0.0, self.UNIT, 1.0)
+        return scale_value(float(self.value), self.UNIT, self.SCALE)
 
 
 def _write_measurement(value: Measurement, number: float, unit: str, factor: float) -> str:
-    """Write a measurement with its interval, rounded to what is known, and with its noise where that is too much."""
+    """Write a measurement with its interval, rounded to what is known, and with its noise where that is too much.
+
+    Args:
+        value: The measurement, in base units.
+        number: Its value in ``unit``.
+        unit: The unit that is shown.
+        factor: How many base units that is.
+    """
     low, high = value.interval
     uncertainty = value.uncertainty * abs(number) if value.is_range else (high - low) / 2 / factor
-    ends = [format_known(end / factor, uncertainty) for end in (low, high)]
-    inside = f"{ends[0]} to {ends[1]}, {format_count(len(value.samples), 'sample')}"
-    noise = (
-        f" {noise_text(value.uncertainty, 0)}"
-        if (value.is_noisy or value.is_range) and 0 < value.noise < math.inf
-        else ""
-    )
+    low_text, high_text = (format_known(end / factor, uncertainty) for end in (low, high))
+    interval = f"{low_text}, {high_text}"
+    if value.is_range:  # of too few samples for an interval
+        interval = f"{low_text} to {high_text}, {format_count(len(value.samples), 'sample')}"
+    is_doubtful = (value.is_noisy or value.is_range) and 0 < value.noise < math.inf
+    noise = f" {noise_text(value.uncertainty, 0)}" if is_doubtful else ""
     shown = f"{format_known(number, uncertainty)} {unit}".rstrip()
-    return f"{shown}{noise} [{inside if value.is_range else ', '.join(ends)}]"
+    return f"{shown}{noise} [{interval}]"
 
 
 @once_for_each

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from profilerkit import ModelTrace, Report, StatusKey
-from profilerkit.piping.status import Comparative, Completeness, Outcome, inherit_bounds
+from profilerkit.piping.gaps import inherit_bounds
+from profilerkit.piping.status import Comparative, Completeness, Outcome
 from profilerkit.plugging.renderers import render
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord

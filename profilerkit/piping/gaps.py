@@ -1,0 +1,68 @@
+"""Values that lack something because of what they were computed from: a trace, or other statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from ..trace.bounds import Bounds
+from ..trace.completeness import find_gaps
+from ..trace.records import ModelTrace
+from .status import Completeness, Failure, Outcome, StatusKey, is_number
+
+__all__ = ["apply_gaps", "inherit_bounds", "inherit_gaps"]
+
+#: The signs of a lower and of an upper bound (see `Bounds.sign`).
+_LOWER, _UPPER = "≥ ", "≤ "
+
+
+def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outcome:
+    """Return the outcome of a key that follows from a trace: without what the trace lacks it is not complete."""
+    if trace is None or key.DERIVED_FROM is None or outcome.value is None:
+        return outcome
+    gaps = find_gaps(trace, key.DERIVED_FROM, key.COUNTS, outcome.value if is_number(outcome.value) else None)
+    says_nothing = gaps.error_of_zero is not None and not outcome.value
+    error = gaps.error_of_zero if says_nothing else gaps.error
+    if error is not None:
+        return Outcome.of(Failure(error))
+    missing = tuple(dict.fromkeys((*gaps.missing, *outcome.missing)))
+    if not missing:
+        return outcome
+    bounds = _join_bounds(outcome, gaps.bounds) if gaps.missing else gaps.bounds or outcome.bounds
+    return replace(outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=bounds)
+
+
+def inherit_gaps(outcome: Outcome, sources: Iterable[StatusKey]) -> Outcome:
+    """Return the outcome of a status that was computed from others: without what they lack it is not complete."""
+    sources = tuple(sources)
+    missing = tuple(dict.fromkeys(words for source in sources for words in source.outcome.missing))
+    if not missing or outcome.completeness is not Completeness.COMPLETE:
+        return outcome
+    bounds = inherit_bounds(sources, outcome.value)
+    return replace(outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=bounds)
+
+
+def inherit_bounds(sources: Iterable[StatusKey], value: Any) -> Bounds | None:
+    """Return the ends of a value made of partial ones: it is a bound of the kind that all of these are.
+
+    None stands for a lower bound. Nothing is known of a value that is made of bounds of several kinds.
+    """
+    partial = [source.outcome for source in sources if source.outcome.completeness is Completeness.PARTIAL]
+    signs = {_LOWER if outcome.ends is None else outcome.ends.sign(outcome.value) for outcome in partial}
+    if signs == {_LOWER} or not is_number(value):
+        return None
+    return Bounds(None, value) if signs == {_UPPER} else Bounds()
+
+
+def _join_bounds(outcome: Outcome, of_trace: Bounds | None) -> Bounds | None:
+    """Return the ends of a value that lacks what its trace lacks.
+
+    One that was partial before has these ends only if it had the same ones: what is missing adds up in no known way.
+    """
+    if outcome.completeness is not Completeness.PARTIAL:
+        return of_trace or outcome.bounds
+    if outcome.ends is None:
+        return of_trace
+    is_same = outcome.ends == (of_trace or Bounds(outcome.value, None))
+    return outcome.ends if is_same else Bounds()
