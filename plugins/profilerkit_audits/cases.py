@@ -25,7 +25,8 @@ from profilerkit.plugging.unloaded import names_of_functions
 from profilerkit_budgets.limits import Budget
 
 from .listing import find_specs
-from .plan import ModelEntry, Plan, errors_at, read_shape
+from .plan import ModelEntry, Plan, errors_at
+from .plan_values import read_shape
 from .source_code import SourceCode, find_versions, read_code
 
 __all__ = ["Case", "is_run_for", "list_cases"]

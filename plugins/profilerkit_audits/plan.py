@@ -1,60 +1,48 @@
 """The plan of an audit: which models, with which settings, what is measured of them, and within which limits.
 
 A plan is a TOML file, or the same as a mapping. The matrix of a model is the product of its settings; a setting that a
-model does not name has the value from the top of the plan.
+model does not name has the value from the top of the plan. What each value may be stands in ``plan_values.py``.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from enum import Enum
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from profilerkit.arguments.checks import FLAG, ONE_BATCH_SIZE, PATH
-from profilerkit.arguments.names import status_names
-from profilerkit.arguments.shape_text import shapes_of_text
+from profilerkit.arguments.checks import FLAG, PATH
 from profilerkit.backend import BACKEND
 from profilerkit.error_text import shown
-from profilerkit.errors import ArgumentError, PlanError, ProfilerKitError, by_likeness, nearest
-from profilerkit.inputs import parse_input_shape
+from profilerkit.errors import ArgumentError, PlanError, ProfilerKitError
 from profilerkit.isolation.limits import Limits
-from profilerkit.piping.intrinsic import INTRINSIC
-from profilerkit.piping.options import BUNDLES
-from profilerkit.plugging.offers import name_of_metric
 from profilerkit_budgets.limits import Budget
 
-__all__ = ["ModelEntry", "Plan", "errors_at", "read_shape"]
+from .plan_values import (
+    LIMITS,
+    MATRIX,
+    SAMPLING,
+    SELECTION,
+    check_argument,
+    check_names,
+    check_number,
+    check_setting,
+    check_text,
+    check_texts,
+    read_matrix,
+    require_known,
+)
 
-#: What the settings of a model and the arguments of functions may be.
-_CHECKS = {name: check for function in (*BUNDLES, *INTRINSIC) for name, check in function.CHECKS.items()}
-#: Settings of the matrix, each with the name under which it takes a list of values besides; all but the shape take a
-#: list under their own name too, because a shape is a list itself.
-MATRIX = {
-    "batch_size": "batch_sizes",
-    "input_shape": "input_shapes",
-    "dtype": "dtypes",
-    "device": "devices",
-    "mode": "modes",
-    "compile": "compiles",
-    "autocast": "autocasts",
-    "training": "trainings",
-    "num_threads": "thread_counts",
-}
-#: How often and how long is measured: one value for all models, or for a model.
-SAMPLING = ("max_seconds", "num_iters", "warmup", "min_samples", "relative_precision", "confidence")
-LIMITS = ("timeout", "memory", "max_threads")
-SELECTION = ("metrics", "leave_out", "data", "evaluation", "backend", "trust", "arguments")
+__all__ = ["ModelEntry", "Plan", "errors_at"]
+
+#: The keys that may stand at the top of a plan, for all models, and in a model.
 _COMMON = (*MATRIX, *MATRIX.values(), *SAMPLING, *LIMITS, *SELECTION)
-#: What is known of the whole audit alone, and of a model alone.
+#: The keys of the whole audit alone, and those of a model alone.
 _WHOLE = ("models", "budgets", "workers", "warm", "repeats")
 _ONE_MODEL = ("spec", "specs", "exclude")
-#: How many keys a message names.
-_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -147,19 +135,13 @@ class Plan:
         with errors_at(where):
             if not isinstance(content, Mapping):
                 raise ArgumentError(f"{shown(content)} is no plan; give a mapping with a list of models")
-            _require_known(content, (*_WHOLE, *_COMMON), _ONE_MODEL, "plan")
+            require_known(content, (*_WHOLE, *_COMMON), _ONE_MODEL, "plan")
             budgets = dict(content.get("budgets", {}))
             if budgets:
                 Budget.of(budgets)
-            entries = content.get("models")
-            if isinstance(entries, Mapping):
-                raise ArgumentError(
-                    "models is one table; write its name in double brackets, [[models]], for each model"
-                )
-            if not isinstance(entries, (list, tuple)) or not entries:
-                raise ArgumentError('the plan has no models; write [[models]] and below it spec = "net.py:build"')
-            workers = _check_number("workers", content.get("workers"), least=1)
-            repeats = _check_number("repeats", content.get("repeats", 2), least=0)
+            entries = _require_entries(content.get("models"))
+            workers = check_number("workers", content.get("workers"), least=1)
+            repeats = check_number("repeats", content.get("repeats", 2), least=0)
             warm = FLAG("warm", content.get("warm", True))
         common = {key: value for key, value in content.items() if key in _COMMON}
         models = tuple(_read_entry(entry, common, where, number) for number, entry in enumerate(entries, start=1))
@@ -174,28 +156,28 @@ class Plan:
         return content
 
 
-@contextmanager
-def errors_at(where: str) -> Iterator[None]:
-    """Turn errors of values into a `PlanError` that says where in a plan they stand."""
-    try:
-        yield
-    except (ProfilerKitError, TypeError, ValueError) as error:
-        raise PlanError(f"{where}: {error}") from error
+def _require_entries(models: Any) -> Sequence[Any]:
+    """Return the models of a plan as they stand there: a list that is not empty."""
+    if isinstance(models, Mapping):
+        raise ArgumentError("models is one table; write its name in double brackets, [[models]], for each model")
+    if not isinstance(models, (list, tuple)) or not models:
+        raise ArgumentError('the plan has no models; write [[models]] and below it spec = "net.py:build"')
+    return models
 
 
 def _read_entry(entry: Any, common: Mapping[str, Any], where: str, number: int) -> ModelEntry:
+    """Read the model of that number; it has the values of ``common`` that it does not give itself."""
     where = f"{where}, model {number}"
     with errors_at(where):
         if not isinstance(entry, Mapping):
             raise ArgumentError(f'{shown(entry)} is no model; write [[models]] and below it spec = "net.py:build"')
-        specs = (*_check_texts("spec", entry.get("spec", ())), *_check_texts("specs", entry.get("specs", ())))
+        specs = (*check_texts("spec", entry.get("spec", ())), *check_texts("specs", entry.get("specs", ())))
     where = f"{where} ({specs[0]})" if specs else where
     with errors_at(where):
-        _require_known(entry, (*_ONE_MODEL, *_COMMON), _WHOLE, "model")
+        require_known(entry, (*_ONE_MODEL, *_COMMON), _WHOLE, "model")
         if not specs:
             raise ArgumentError('a model has no spec; write spec = "net.py:build", or a list of such texts')
-        replaced = {key for pair in MATRIX.items() if not entry.keys().isdisjoint(pair) for key in pair}
-        values = {**{key: value for key, value in common.items() if key not in replaced}, **entry}
+        values = {**_leave_out_replaced(common, entry), **entry}
         data, arguments = values.get("data"), values.get("arguments", {})
         if not isinstance(arguments, Mapping):
             raise ArgumentError(
@@ -203,16 +185,14 @@ def _read_entry(entry: Any, common: Mapping[str, Any], where: str, number: int) 
             )
         return ModelEntry(
             specs=specs,
-            exclude=_check_texts("exclude", entry.get("exclude", ())),
-            matrix=dict(_read_matrix(values)),
-            sampling={name: _check(name, values[name]) for name in SAMPLING if name in values},
-            arguments={
-                name: _CHECKS[name](name, value) if name in _CHECKS else value for name, value in arguments.items()
-            },
-            metrics=_check_names("metrics", values.get("metrics")),
-            leave_out=_check_names("leave_out", values.get("leave_out")) or (),
-            data=None if data is None else _check_text("data", data),
-            evaluation=_check_texts("evaluation", values.get("evaluation", ())),
+            exclude=check_texts("exclude", entry.get("exclude", ())),
+            matrix=read_matrix(values),
+            sampling={name: check_setting(name, values[name]) for name in SAMPLING if name in values},
+            arguments={name: check_argument(name, value) for name, value in arguments.items()},
+            metrics=check_names("metrics", values.get("metrics")),
+            leave_out=check_names("leave_out", values.get("leave_out")) or (),
+            data=None if data is None else check_text("data", data),
+            evaluation=check_texts("evaluation", values.get("evaluation", ())),
             backend=BACKEND("backend", values.get("backend")),
             trust=FLAG("trust", values.get("trust", False)),
             limits=Limits.read(**{name: values.get(name) for name in LIMITS}),
@@ -220,99 +200,16 @@ def _read_entry(entry: Any, common: Mapping[str, Any], where: str, number: int) 
         )
 
 
-def _read_matrix(values: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    for one, several in MATRIX.items():
-        if one in values and several in values:
-            raise ArgumentError(f"{one} and {several} are the same setting; give one of them")
-        key = one if one in values else several
-        if key not in values:
-            continue
-        value = values[key]
-        is_list = isinstance(value, (list, tuple)) and (key == several or one != "input_shape")
-        points = tuple(value) if is_list else (value,)
-        if not points:
-            raise ArgumentError(f"{key} is empty: give at least one value")
-        yield one, tuple(_check(one, point) for point in points)
+def _leave_out_replaced(common: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the common values without the settings of a model: its ``batch_size`` replaces ``batch_sizes`` too."""
+    replaced = {key for names in MATRIX.items() if not entry.keys().isdisjoint(names) for key in names}
+    return {key: value for key, value in common.items() if key not in replaced}
 
 
-def _check(name: str, value: Any) -> Any:
-    """Return the value of a setting or an argument by the rule that it has everywhere."""
-    if name == "input_shape":
-        value = _parse_shape(value)
-        parse_input_shape(read_shape(value))
-        return value
-    if name == "dtype":
-        return _check_text("dtype", value)
-    if name not in _CHECKS:
-        return value
-    value = ONE_BATCH_SIZE(name, value) if name == "batch_size" else _CHECKS[name](name, value)
-    return value.value if isinstance(value, Enum) else value
-
-
-def _parse_shape(value: Any) -> Any:
-    """Return a shape with lists for texts: ``[3, 32, 32]`` for "3,32,32", so that both are the same case."""
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, (list, tuple)) or not texts or not all(isinstance(text, str) for text in texts):
-        return value
+@contextmanager
+def errors_at(where: str) -> Iterator[None]:
+    """Turn errors of values into a `PlanError` that says where in a plan they stand."""
     try:
-        shapes = shapes_of_text(texts)
-    except ArgumentError as error:
-        raise ArgumentError(f"input_shape: {error}; or a list, [3, 224, 224]") from None
-    if isinstance(shapes, Mapping):
-        return {name: _list_sizes(*shape) for name, shape in shapes.items()}
-    lists = [_list_sizes(*shape) for shape in shapes]
-    return lists if len(lists) > 1 else lists[0]
-
-
-def _list_sizes(sizes: Iterable[int], dtype: str) -> Any:
-    return list(sizes) if dtype == "float32" else {"shape": list(sizes), "dtype": dtype}
-
-
-def read_shape(value: Any) -> Any:
-    """Return a shape of TOML as `profilerkit.profile` takes it: ``{shape = [128], dtype = "int64"}`` has a dtype."""
-    if isinstance(value, Mapping):
-        if "shape" in value and set(value) <= {"shape", "dtype"}:
-            return (tuple(value["shape"]), value.get("dtype", "float32"))
-        return {name: read_shape(shape) for name, shape in value.items()}
-    if isinstance(value, (list, tuple)):
-        are_sizes = all(isinstance(size, int) and not isinstance(size, bool) for size in value)
-        return tuple(value) if are_sizes else [read_shape(shape) for shape in value]
-    return value
-
-
-def _check_names(key: str, value: Any) -> tuple[str, ...] | None:
-    names = status_names(key, value)
-    if names == []:
-        raise ArgumentError(f"{key} is empty: name what is to be measured, or leave it out for every metric")
-    return None if names is None else tuple(map(name_of_metric, names))
-
-
-def _check_texts(key: str, value: Any) -> tuple[str, ...]:
-    return tuple(_check_text(key, text) for text in (value if isinstance(value, (list, tuple)) else [value]))
-
-
-def _check_text(key: str, value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ArgumentError(f"{key}={shown(value)}: give a text that is not empty")
-    return value
-
-
-def _check_number(key: str, value: Any, least: int) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ArgumentError(f"{key}={shown(value)}: give a whole number from {least}")
-    return value
-
-
-def _require_known(content: Mapping[str, Any], keys: tuple[str, ...], elsewhere: tuple[str, ...], what: str) -> None:
-    """Raise `ArgumentError` for a key that is not known here; ``elsewhere`` has those of the other part of a plan."""
-    for key in content:
-        if key in elsewhere:
-            part = "in a [[models]] table" if what == "plan" else "at the top of the plan, before the first [[models]]"
-            raise ArgumentError(f"{key!r} does not belong in a {what}; write it {part}")
-        if key not in keys:
-            likely = nearest(key, keys)
-            meant = f"; did you mean {likely!r}?" if likely else ";"
-            names = ", ".join(by_likeness(key, keys)[:_NAMED])
-            raise ArgumentError(f"unknown key {key!r}{meant} a {what} has, nearest first: {names}, ...")
+        yield
+    except (ProfilerKitError, TypeError, ValueError) as error:
+        raise PlanError(f"{where}: {error}") from error
