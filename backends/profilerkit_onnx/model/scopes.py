@@ -4,15 +4,19 @@ torch's exporter by ``torch.export`` (``dynamo=True``) writes paths and classes 
 node. Its older one by TorchScript writes the scopes into the names of the nodes alone: ``/block/convolution/Conv``. A
 Keras model that tf2onnx has converted has the scopes of TensorFlow (`keras_scopes`). Nodes without either belong to the
 model itself.
+
+So there are three ways to read the layers around each node (`_Around`). What follows is the same for all: the types of
+the layers, and which call of each layer a node is in (`_CallCounter`).
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import NamedTuple
 
 from onnx import ModelProto, NodeProto
 
@@ -22,6 +26,7 @@ from .keras_scopes import KerasNames, is_converted
 
 __all__ = ["Scope", "Scopes", "find_name", "find_scopes", "write_scope"]
 
+#: The keys of torch's exporter in the metadata of a node.
 _PATHS, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
 #: What the type of a layer is called that only holds others, where the exporter does not tell.
 CONTAINER = "Module"
@@ -40,27 +45,36 @@ class Scopes:
     types: dict[str, str] = field(default_factory=dict)
 
 
+class _Around(NamedTuple):
+    """The layers around a node, from the outermost on, without the model itself.
+
+    Attributes:
+        paths: The path of each layer.
+        calls: Which call of each layer it is, from 0; empty where the exporter does not number them.
+    """
+
+    paths: tuple[str, ...]
+    calls: tuple[int, ...] = ()
+
+
 def find_scopes(model: ModelProto) -> Scopes:
     """Return the layers of a model by the scopes of its nodes."""
     nodes = list(model.graph.node)
-    if _has_metadata(nodes):
-        chains = [_paths_of_metadata(node) for node in nodes]
-        types = _types_of_metadata(nodes)
-    elif is_converted(model):
-        chains = KerasNames(model).paths()
-        types = _types_of_nodes(model, nodes, [paths for paths, _ in chains])
+    if any(_read_metadata(node, _PATHS) for node in nodes):
+        around_nodes = [_read_layers_in_metadata(node) for node in nodes]
+        types = _read_types_in_metadata(nodes)
     else:
-        chains = _paths_of_names(model, nodes)
-        types = _types_of_nodes(model, nodes, [paths for paths, _ in chains])
+        is_keras = is_converted(model)
+        around_nodes = [_Around(*layers) for layers in KerasNames(model).paths()] if is_keras else _read_names(model)
+        types = _name_types_by_operators(model, around_nodes)
     scopes = Scopes(types={"": find_name(model)})
-    calls = _Calls()
-    for node, (paths, marks) in zip(nodes, chains, strict=True):
-        for path in paths:
-            if path in scopes.types:
-                continue
-            for around in accumulate(path.split("."), lambda outer, inner: f"{outer}.{inner}"):
-                scopes.types.setdefault(around, types.get(around, CONTAINER))
-        scopes.chains.append(calls.enter(node, paths, marks))
+    counter = _CallCounter()
+    for node, around in zip(nodes, around_nodes, strict=True):
+        for path in around.paths:
+            if path not in scopes.types:
+                for outer in accumulate(path.split("."), lambda prefix, name: f"{prefix}.{name}"):
+                    scopes.types.setdefault(outer, types.get(outer, CONTAINER))
+        scopes.chains.append(counter.enter(node, around))
     return scopes
 
 
@@ -69,8 +83,8 @@ def find_name(model: ModelProto) -> str:
     if is_converted(model):
         name = KerasNames(model).name
     else:
-        layers = (zip(*_layers_of_metadata(node), strict=False) for node in model.graph.node)
-        name = next((kind for layer in layers for path, kind in layer if not path), "").rpartition(".")[2]
+        layers = (layer for node in model.graph.node for layer in _pair_with_classes(node))
+        name = next((kind for path, kind in layers if not path), "").rpartition(".")[2]
     return name or model.graph.name or type(model).__name__
 
 
@@ -82,80 +96,79 @@ def write_scope(node: NodeProto, layers: Sequence[tuple[str, str]]) -> None:
     node.metadata_props.add(key=_CLASSES, value=repr([*types, node.op_type]))
 
 
-def _has_metadata(nodes: Iterable[NodeProto]) -> bool:
-    return any(_metadata(node, _PATHS) for node in nodes)
+# Layers in metadata ---------------------------------------------------------------------------------------------------
 
 
-def _layers_of_metadata(node: NodeProto) -> tuple[list[str], list[str]]:
-    """Return the paths and the classes of the layers around a node; the last of each is the operator."""
-    if not node.metadata_props:
-        return [], []
-    return _read_list(_metadata(node, _PATHS))[:-1], _read_list(_metadata(node, _CLASSES))
+def _read_layers_in_metadata(node: NodeProto) -> _Around:
+    return _Around(tuple(dict.fromkeys(path for path in _read_list(node, _PATHS) if path and _is_path(path))))
 
 
-def _metadata(node: NodeProto, key: str) -> str:
-    return next((entry.value for entry in node.metadata_props if entry.key == key), "")
-
-
-def _read_list(text: str) -> list[str]:
-    """Return the list of texts that metadata holds; none for what is no such list."""
-    try:
-        names = ast.literal_eval(text) if text else []
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return []
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-
-
-Paths = tuple[tuple[str, ...], tuple[int, ...]]
-
-
-def _paths_of_metadata(node: NodeProto) -> Paths:
-    """Return the paths of the layers around a node; the first entry is the model, the last the operator."""
-    paths = tuple(dict.fromkeys(path for path in _read_list(_metadata(node, _PATHS))[:-1] if path and _is_path(path)))
-    return paths, ()
-
-
-def _is_path(path: str) -> bool:
-    return all(path.split("."))
-
-
-def _types_of_metadata(nodes: Iterable[NodeProto]) -> dict[str, str]:
+def _read_types_in_metadata(nodes: Iterable[NodeProto]) -> dict[str, str]:
+    """Return the name of the class of each layer by its path."""
     types: dict[str, str] = {}
     for node in nodes:
-        for path, name in zip(*_layers_of_metadata(node), strict=False):
+        for path, name in _pair_with_classes(node):
             types.setdefault(path, name.rpartition(".")[2])
     return types
 
 
-def _paths_of_names(model: ModelProto, nodes: Sequence[NodeProto]) -> list[Paths]:
-    """Return the paths that names such as ``/block/block.0/Conv`` tell, and which call of the innermost it is.
+def _pair_with_classes(node: NodeProto) -> Iterator[tuple[str, str]]:
+    """Yield the path and the class of each layer around a node, the model itself (an empty path) first."""
+    if node.metadata_props:
+        yield from zip(_read_list(node, _PATHS), _read_list(node, _CLASSES), strict=False)
+
+
+def _read_list(node: NodeProto, key: str) -> list[str]:
+    """Return the list of texts that an entry of the metadata holds, without its last one, which is of the operator.
+
+    It is empty for what is no such list.
+    """
+    text = _read_metadata(node, key)
+    try:
+        names = ast.literal_eval(text) if text else []
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return []
+    return [name for name in names if isinstance(name, str)][:-1] if isinstance(names, list) else []
+
+
+def _read_metadata(node: NodeProto, key: str) -> str:
+    return next((entry.value for entry in node.metadata_props if entry.key == key), "")
+
+
+# Layers in the names of nodes -----------------------------------------------------------------------------------------
+
+
+def _read_names(model: ModelProto) -> list[_Around]:
+    """Return the layers that names such as ``/block/block.0/Conv`` tell, and which call of the innermost it is.
 
     The second call of a layer has a number at its name, ``/block/convolution_1/Conv``. It is told from a layer that is
     called so by its sibling ``/block/convolution``, and by the weights, which have the names of their layers.
     """
-    texts = [node.name.lstrip("/").rpartition("/")[0] for node in nodes]
-    joined = {text: tuple(_join(text.split("/"))) for text in dict.fromkeys(texts)}
-    split = [joined[text] for text in texts]
-    every = {path for paths in split for path in paths}
+    scopes = [node.name.lstrip("/").rpartition("/")[0] for node in model.graph.node]
+    paths_by_scope = {scope: tuple(_join_parts(scope.split("/"))) for scope in dict.fromkeys(scopes)}
+    paths = {path for paths in paths_by_scope.values() for path in paths}
     owners = {tensor.name.rpartition(".")[0] for tensor in model.graph.initializer}
-    renamed: dict[str, tuple[str, int]] = {}
-    for path in every:
-        numbered = re.fullmatch(r"(.+)_(\d+)", path)
-        repeats = numbered is not None and numbered[1] in every and not _owns(path, owners)
-        renamed[path] = (numbered[1], int(numbered[2])) if numbered is not None and repeats else (path, 0)
-    return [_rename(paths, renamed) for paths in split]
+    layers = {path: _split_number(path, paths, owners) for path in paths}
+    around = {
+        scope: _Around(tuple(layers[path][0] for path in paths), tuple(layers[path][1] for path in paths))
+        for scope, paths in paths_by_scope.items()
+    }
+    return [around[scope] for scope in scopes]
 
 
-def _owns(path: str, owners: Iterable[str]) -> bool:
+def _split_number(path: str, paths: Container[str], owners: Iterable[str]) -> tuple[str, int]:
+    """Return the layer that a path is a call of, and the number of the call; ``owners`` are the layers with weights."""
+    numbered = re.fullmatch(r"(.+)_(\d+)", path)
+    if numbered is None or numbered[1] not in paths or _has_weights(path, owners):
+        return path, 0
+    return numbered[1], int(numbered[2])
+
+
+def _has_weights(path: str, owners: Iterable[str]) -> bool:
     return any(owner == path or owner.startswith(f"{path}.") for owner in owners)
 
 
-def _rename(paths: tuple[str, ...], renamed: dict[str, tuple[str, int]]) -> Paths:
-    names = [renamed[path][0] for path in paths]
-    return tuple(names), tuple(renamed[path][1] for path in paths)
-
-
-def _join(parts: Sequence[str]) -> Iterator[str]:
+def _join_parts(parts: Sequence[str]) -> Iterator[str]:
     """Yield the paths of nested scopes: ``features/features.0/conv`` is features, features.0, features.0.conv.
 
     A part may repeat the name of the container that it is in, whose scope is the one before.
@@ -169,28 +182,31 @@ def _join(parts: Sequence[str]) -> Iterator[str]:
         yield path
 
 
-def _types_of_nodes(model: ModelProto, nodes: Sequence[NodeProto], chains: Sequence[Sequence[str]]) -> dict[str, str]:
+def _is_path(text: str) -> bool:
+    """Return whether a text is names with dots between them."""
+    return all(text.split("."))
+
+
+def _name_types_by_operators(model: ModelProto, around_nodes: Sequence[_Around]) -> dict[str, str]:
     """Return the type of each innermost layer: the operator that has a weight, else the last one of it."""
     weights = {tensor.name for tensor in model.graph.initializer}
     types: dict[str, str] = {}
-    weighted: set[str] = set()
-    containers = {path.rpartition(".")[0] for paths in chains for path in paths}
-    for node, paths in zip(nodes, chains, strict=True):
-        path = paths[-1] if paths else ""
-        if not path or path in containers or path in weighted:
+    with_weight: set[str] = set()
+    containers = {path.rpartition(".")[0] for around in around_nodes for path in around.paths}
+    for node, around in zip(model.graph.node, around_nodes, strict=True):
+        path = around.paths[-1] if around.paths else ""
+        if not path or path in containers or path in with_weight:
             continue
         types[path] = node.op_type
         if weights.intersection(node.input):
-            weighted.add(path)
+            with_weight.add(path)
     return types
 
 
-def _is_scoped(node: NodeProto) -> bool:
-    """Say whether the exporter tells the layer of a node, if only that it is the model itself: ``/Add``."""
-    return "/" in node.name or bool(_metadata(node, _PATHS))
+# Calls of layers ------------------------------------------------------------------------------------------------------
 
 
-class _Calls:
+class _CallCounter:
     """Counts the calls of layers along the nodes of a graph.
 
     Where the exporter numbers the calls, that is the number. Elsewhere a layer that is entered again, after nodes
@@ -198,33 +214,41 @@ class _Calls:
     """
 
     def __init__(self) -> None:
-        self.calls: dict[str, int] = {}
-        self.first: dict[str, str] = {}
-        self.open: tuple[str, ...] = ()
-        self.last: tuple[tuple[str, ...], tuple[int, ...], tuple[Scope, ...]] | None = None
+        self._calls: dict[str, int] = {}
+        self._first_operators: dict[str, str] = {}
+        #: The layers around the last node that is in any, or in the model itself, and their calls.
+        self._last: tuple[_Around, tuple[Scope, ...]] = (_Around(()), (Scope(""),))
 
-    def enter(self, node: NodeProto, paths: tuple[str, ...], marks: tuple[int, ...]) -> tuple[Scope, ...]:
+    def enter(self, node: NodeProto, around: _Around) -> tuple[Scope, ...]:
         """Return the calls of layers that a node is in."""
-        if not paths and not _is_scoped(
-            node
-        ):  # what an exporter adds between the nodes of a layer does not end its call
-            return (Scope(""),)
-        if self.last is not None and self.last[:2] == (paths, marks):
-            return self.last[2]
-        chain = self._enter(node, paths, marks)
-        self.last = (paths, marks, chain)
+        if not around.paths and not _is_scoped(node):
+            return (Scope(""),)  # what an exporter adds between the nodes of a layer does not end its call
+        last, chain = self._last
+        if around != last:
+            chain = self._number_calls(node, around, last.paths)
+            self._last = around, chain
         return chain
 
-    def _enter(self, node: NodeProto, paths: tuple[str, ...], marks: tuple[int, ...]) -> tuple[Scope, ...]:
-        marks = marks or (0,) * len(paths)
-        shared = 0
-        while shared < min(len(paths), len(self.open)) and paths[shared] == self.open[shared]:
-            shared += 1
-        for path, mark in list(zip(paths, marks, strict=True))[shared:]:
-            if path not in self.calls:
-                self.calls[path], self.first[path] = 0, node.op_type
-            elif self.first[path] == node.op_type and not mark:
-                self.calls[path] += 1
-        self.open = paths
-        numbers = [mark or self.calls[path] for path, mark in zip(paths, marks, strict=True)]
-        return (Scope(""), *(Scope(path, number) for path, number in zip(paths, numbers, strict=True)))
+    def _number_calls(self, node: NodeProto, around: _Around, open_paths: Sequence[str]) -> tuple[Scope, ...]:
+        """Return the calls around a node; layers that are not open yet are entered by it."""
+        numbers = around.calls or (0,) * len(around.paths)
+        is_open = True
+        chain = [Scope("")]
+        for depth, (path, number) in enumerate(zip(around.paths, numbers, strict=True)):
+            is_open = is_open and depth < len(open_paths) and path == open_paths[depth]
+            if not is_open:
+                self._count(path, node.op_type, is_numbered=bool(number))
+            chain.append(Scope(path, number or self._calls[path]))
+        return tuple(chain)
+
+    def _count(self, path: str, operator: str, *, is_numbered: bool) -> None:
+        """Count that a layer is entered by an operator; its number, where it has one, tells the call."""
+        if path not in self._calls:
+            self._calls[path], self._first_operators[path] = 0, operator
+        elif self._first_operators[path] == operator and not is_numbered:
+            self._calls[path] += 1
+
+
+def _is_scoped(node: NodeProto) -> bool:
+    """Say whether the exporter tells the layer of a node, if only that it is the model itself: ``/Add``."""
+    return "/" in node.name or bool(_read_metadata(node, _PATHS))
