@@ -24,7 +24,7 @@ a GPU.
 
 A fused kernel has the name of the *last* operator it stands for: convolution, bias and activation run as one
 ``_FusedConv2D`` (``_MklNativeFusedConv2D`` with oneDNN) named ``re_lu/Relu``, and the convolution's and the bias' names
-do not run at all. If these belong to two layers, the name leads to the wrong one; `kernel_operation` finds the right
+do not run at all. If these belong to two layers, the name leads to the wrong one; `find_kernel` finds the right
 one. A rewrite that keeps the name changes the type alone: a division by a constant runs as ``Mul``, ``Log`` of one plus
 something as ``Log1p``.
 """
@@ -36,51 +36,57 @@ from collections.abc import Container
 
 import tensorflow as tf
 
-__all__ = ["kernel_operation", "node_path", "original_name"]
+__all__ = ["find_kernel", "find_original_name", "split_path"]
 
-_DTYPE = r"(?:float|double|half|bfloat16|bool|u?int\d+|complex\d+)"
+#: What was added to a neighbor's name: a cast, or a change of the layout.
 _ADDED_SUFFIX = re.compile(r"-\d+-.*(?:AutoMixedPrecision|LayoutOptimizer)$")
-_ARITHMETIC = re.compile(
+_DTYPE = r"(?:float|double|half|bfloat16|bool|u?int\d+|complex\d+)"
+#: What a rewrite of sums and products puts in front of the last part of a name.
+_REWRITE = re.compile(
     rf"ArithmeticOptimizer/(?:HoistCommonFactor_(?:Mul|Add)_|[A-Z][A-Za-z0-9]*_(?:(?:Leaf|Internal)_\d+_|{_DTYPE}_)?)"
 )
-_FOLDED_PREFIX = re.compile(r"^ConstantFolding/")
+#: What is put around the name of a node that has become simpler because some of its inputs are constants.
+_FOLDED_PREFIX = "ConstantFolding/"
 _FOLDED_SUFFIX = re.compile(r"(?:_recip|_const_axis|_partial_split_\d+|-folded(?:-\d+)?)$")
+#: An argument or a result of an inlined call: the name of the call stands inside.
 _ARGUMENT = re.compile(r"^Func/(.+)/(?:input|output|input_control_node|output_control_node)/_\d+$")
-_MARK = re.compile(r"(?:/unary_ops_composition|/_\d+)$")
+#: What is behind the name of a node that stands for a chain, or that moves a value between devices.
+_SUFFIX = re.compile(r"(?:/unary_ops_composition|/_\d+)$")
 #: The separator of two levels of a path: a branch of a loop or of a condition, or a call.
 _LEVEL = re.compile(
     r"(?P<branch>/(?:body|cond|then|else|branch\d+))/_\d+/|(?P<call>(?:^|(?<=/)|/)(?:Stateful)?PartitionedCall(?:_\d+)?)/"
 )
 
+#: The types of fused kernels, and what these are called whose type has another name than the operator's.
 _FUSED = re.compile(r"_(?:Mkl)?(?:Native)?(?:PadWith)?Fused(?P<kernel>[A-Z]\w*)")
 _FUSED_NORMALIZATIONS = {"BatchNormEx": "FusedBatchNormV3", "BatchNormGradEx": "FusedBatchNormGradV3"}
 #: The most operators of a fused kernel; operators further back belong to another.
 _MOST_FUSED = 8
 
 
-def original_name(executed_name: str) -> str:
+def find_original_name(executed_name: str) -> str:
     """Return the name that a node which ran has in the traced graph, or in the function graph that it comes from.
 
     Undoes what the module's table lists: the prefixes of calls, loops and branches, and what the optimizer put in. A
     name none of this applies to is returned unchanged. The name alone does not show which of two operators of one name
-    in two functions it is (see `node_path`), what else a fused kernel stands for (see `kernel_operation`), or that a
+    in two functions it is (see `split_path`), what else a fused kernel stands for (see `find_kernel`), or that a
     scope called ``PartitionedCall`` was named by the user.
 
-    >>> original_name("encoder/PartitionedCall/while/body/_4/while/mul")
+    >>> find_original_name("encoder/PartitionedCall/while/body/_4/while/mul")
     'while/mul'
-    >>> original_name("norm/ArithmeticOptimizer/AddOpsRewrite_Leaf_0_add_1")
+    >>> find_original_name("norm/ArithmeticOptimizer/AddOpsRewrite_Leaf_0_add_1")
     'norm/add_1'
     """
-    return node_path(executed_name)[-1]
+    return split_path(executed_name)[-1]
 
 
-def node_path(executed_name: str) -> tuple[str, ...]:
+def split_path(executed_name: str) -> tuple[str, ...]:
     """Return the calls, loop bodies and branches that lead to a node which ran, outermost first, and its own name last.
 
     Each is the name in its own function graph; a loop's or a condition's has its branch behind it: ``while/body``,
     ``while/cond``, ``cond/then``, ``cond/else``, ``indexed_case/branch0``.
 
-    >>> node_path("encoder/PartitionedCall/while/body/_4/while/mul")
+    >>> split_path("encoder/PartitionedCall/while/body/_4/while/mul")
     ('encoder/PartitionedCall', 'while/body', 'while/mul')
     """
     name = _remove_optimizer_marks(executed_name)
@@ -93,15 +99,15 @@ def node_path(executed_name: str) -> tuple[str, ...]:
 
 
 def _remove_optimizer_marks(name: str) -> str:
-    name = _ADDED_SUFFIX.sub("", name)
-    name = _ARITHMETIC.sub("", name)
-    if _FOLDED_PREFIX.match(name):
-        name = _FOLDED_SUFFIX.sub("", _FOLDED_PREFIX.sub("", name))
+    """Return a name without what the optimizer put in: the levels of calls, loops and branches stay."""
+    name = _REWRITE.sub("", _ADDED_SUFFIX.sub("", name))
+    if name.startswith(_FOLDED_PREFIX):
+        name = _FOLDED_SUFFIX.sub("", name.removeprefix(_FOLDED_PREFIX))
     argument = _ARGUMENT.match(name)
-    return argument[1] if argument else _MARK.sub("", name)
+    return argument[1] if argument else _SUFFIX.sub("", name)
 
 
-def kernel_operation(operation: tf.Operation, executed_type: str, ran: Container[str] = ()) -> tf.Operation:
+def find_kernel(operation: tf.Operation, executed_type: str, ran: Container[str] = ()) -> tf.Operation:
     """Return the operator in which a node that ran spends its time, given the one whose name it has.
 
     That is the same one unless the kernel is a fused one: for ``_FusedConv2D`` under the name of a ReLU it is the
@@ -113,12 +119,12 @@ def kernel_operation(operation: tf.Operation, executed_type: str, ran: Container
     if fused is None:
         return operation
     kernel_type = _FUSED_NORMALIZATIONS.get(fused["kernel"], fused["kernel"])
-    front, seen = [operation], {operation.name}
+    nearest, seen = [operation], {operation.name}
     for _ in range(_MOST_FUSED):
-        for candidate in front:
+        for candidate in nearest:
             if candidate.type == kernel_type:
                 return candidate
-        makers = [tensor.op for candidate in front for tensor in candidate.inputs]
-        front = [maker for maker in dict.fromkeys(makers) if maker.name not in seen and maker.name not in ran]
-        seen.update(maker.name for maker in front)
+        makers = dict.fromkeys(tensor.op for candidate in nearest for tensor in candidate.inputs)
+        nearest = [maker for maker in makers if maker.name not in seen and maker.name not in ran]
+        seen.update(maker.name for maker in nearest)
     return operation

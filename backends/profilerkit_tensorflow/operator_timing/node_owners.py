@@ -25,7 +25,7 @@ from ..trace.graph_access import find_body, forward_function, function_attribute
 from ..trace.ownership import Owner, Ownership
 from ..trace.program import Program
 from .events import PassTimes
-from .node_names import kernel_operation, node_path
+from .node_names import find_kernel, split_path
 
 __all__ = ["Body", "NodeOwners", "Placed", "runs_of_bodies"]
 
@@ -97,7 +97,9 @@ class NodeOwners:
 
     def locate(self, times: PassTimes) -> dict[str, Placed]:
         """Return where each node of a pass belongs, by the name under which it ran."""
-        paths = {executed: node_path(executed)[1:] for executed in times.nodes}  # the first level is the call of it all
+        paths = {
+            executed: split_path(executed)[1:] for executed in times.nodes
+        }  # the first level is the call of it all
         ran: dict[tuple[str, ...], set[str]] = {}
         for path in paths.values():
             ran.setdefault(path[:-1], set()).update(path[-1:])
@@ -113,7 +115,7 @@ class NodeOwners:
         if operator is None:
             owner = self._only_owner_in_scope(body, name.rpartition("/")[0]) or body.owner
             return Placed(owner, body, _is_named_gradient(path), executed_type)
-        kernel = kernel_operation(operator, executed_type, ran)
+        kernel = find_kernel(operator, executed_type, ran)
         owner = self.find_owner(kernel, body)
         parts = [*_between(operator, kernel), *_padding(kernel, executed_type)]
         paths = [self.find_owner(part, body).path for part in parts]

@@ -20,7 +20,7 @@ from profilerkit_tensorflow.operator_timing.events import (  # noqa: E402
     NodeTime,
     op_seconds,
 )
-from profilerkit_tensorflow.operator_timing.node_names import original_name  # noqa: E402
+from profilerkit_tensorflow.operator_timing.node_names import find_original_name  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def time_nodes(function: Any, *args: Any) -> dict[str, NodeTime]:
     """The nodes of one pass, by their original names; the function is traced before the session."""
     concrete = tf.function(function).get_concrete_function(*args)
     (one,) = op_seconds(lambda: concrete(*args), 1).passes
-    return {original_name(name): node for name, node in one.nodes.items()}
+    return {find_original_name(name): node for name, node in one.nodes.items()}
 
 
 def product(x: Any) -> Any:
@@ -84,7 +84,7 @@ def test_cheap_kernels_of_long_loops_are_there_in_every_pass() -> None:
 
 
 def original_calls(nodes: Any) -> dict[str, int]:
-    return {original_name(name): node.calls for name, node in nodes.items()}
+    return {find_original_name(name): node.calls for name, node in nodes.items()}
 
 
 def test_both_calls_of_a_function_are_found_by_the_name_in_it() -> None:
@@ -99,7 +99,7 @@ def test_both_calls_of_a_function_are_found_by_the_name_in_it() -> None:
     x = tf.ones([8])
     concrete = tf.function(outer).get_concrete_function(x)
     (one,) = op_seconds(lambda: concrete(x), 1).passes
-    inside = {name: node for name, node in one.nodes.items() if original_name(name) == "inside"}
+    inside = {name: node for name, node in one.nodes.items() if find_original_name(name) == "inside"}
     assert {name: node.calls for name, node in inside.items()} == {
         "block/PartitionedCall/inside": 1,
         "block/PartitionedCall_1/inside": 1,
