@@ -17,7 +17,7 @@ from onnx.checker import ValidationError
 from profilerkit import InputError, WithoutValuesError
 
 from .model.external_data import LEFT, external_files, list_tensors
-from .model.large_tensors import MalformedError, copy_tensor, fill, with_elements, without_elements
+from .model.large_tensors import MalformedError, copy_tensor, fill_elements, with_elements, without_elements
 
 __all__ = [
     "find_damage",
@@ -187,11 +187,11 @@ def open_values(model: ModelProto) -> Iterator[Callable[[TensorProto], Any]]:
     with _open_file(model) as file:
 
         def values(tensor: TensorProto) -> Any:
-            if tensor.data_location == TensorProto.EXTERNAL:  # a copy: onnx and `fill` write values into the tensor
-                tensor = copy_tensor(tensor)
+            if tensor.data_location == TensorProto.EXTERNAL:
+                tensor = copy_tensor(tensor)  # onnx and `fill_elements` write values into the tensor
             try:
                 if file is not None:
-                    fill(tensor, file)
+                    fill_elements(tensor, file)
                 return numpy_helper.to_array(tensor, str(folder or ""))
             except MalformedError:
                 raise _explain_change(model) from None

@@ -2,32 +2,36 @@
 
 A file holds one message of protobuf's, messages inside messages, each field with its length before it. So the large
 ones are passed over, not read. Source: "Encoding" in the documentation of Protocol Buffers.
+
+The file is cut into pieces (`_Reader.cut_message`): what is kept of it, by place, and between these places new bytes,
+because a message that has become shorter has another length. The pieces together are what protobuf then parses.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 from onnx import ModelProto, TensorProto
 
 from .external_data import LEFT, list_tensors
 from .types import LARGEST
 
-__all__ = ["MalformedError", "copy_tensor", "fill", "with_elements", "without_elements"]
+__all__ = ["MalformedError", "copy_tensor", "fill_elements", "with_elements", "without_elements"]
 
 #: The fields that hold the elements of a tensor, by the bytes of one of them. Of the others no length is wrong or
 #: right by itself; exporters write no large tensor into them.
 _ELEMENTS = {"raw_data": 1, "float_data": 4, "double_data": 8}
-#: The messages whose tensors are read: nothing of them is used.
-_READ = ("training_info",)
+#: The messages that are kept whole: `with_elements` would not find the tensors in them again.
+_KEPT_WHOLE = ("training_info",)
 #: The longest elements of a tensor whose values are looked at: numbers of 16 bytes.
 _LARGE = 16 * LARGEST
 #: How many bytes are read at once.
 _WINDOW = 1 << 14
 #: How many messages protobuf allows inside each other.
 _DEPTH = 100
+#: How the body of a field is written: a number of as many bytes as it needs, of 8 or 4 bytes, or a length before it.
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _DESCRIPTOR: Any = ModelProto.DESCRIPTOR
 _TENSOR = TensorProto.DESCRIPTOR.full_name
@@ -47,7 +51,7 @@ def without_elements(file: BinaryIO) -> bytes:
     are to be read as a whole.
     """
     reader = _Reader(file)
-    pieces = list(reader.pieces(_DESCRIPTOR, 0, reader.size, 0))
+    pieces = list(reader.cut_message(_DESCRIPTOR, 0, reader.size, 0))
     return b"".join(reader.read(piece) for piece in pieces)
 
 
@@ -56,7 +60,7 @@ def with_elements(model: ModelProto, file: BinaryIO) -> ModelProto:
     copy = ModelProto()
     copy.CopyFrom(model)
     for tensor in list_tensors(copy):
-        fill(tensor, file)
+        fill_elements(tensor, file)
     return copy
 
 
@@ -67,7 +71,7 @@ def copy_tensor(tensor: TensorProto) -> TensorProto:
     return copy
 
 
-def fill(tensor: TensorProto, file: BinaryIO) -> None:
+def fill_elements(tensor: TensorProto, file: BinaryIO) -> None:
     """Put the elements that were left in the file into a tensor; any other tensor stays as it is.
 
     Raises `MalformedError` if they are not there.
@@ -80,10 +84,28 @@ def fill(tensor: TensorProto, file: BinaryIO) -> None:
     if entries["field"] == "raw_data":
         tensor.raw_data = data
     else:
+        # The bytes in the file are those of protobuf: it reads them as a message with this field alone.
         number = TensorProto.DESCRIPTOR.fields_by_name[entries["field"]].number
-        tensor.MergeFromString(_key(number) + _write_number(len(data)) + data)
+        tensor.MergeFromString(_write_key(number) + _write_number(len(data)) + data)
     tensor.ClearField("data_location")
     tensor.ClearField("external_data")
+
+
+class _Field(NamedTuple):
+    """A field of a message: its number, and where it stands in the file."""
+
+    number: int
+    #: The offset of its key, which is its number and how its body is written.
+    key: int
+    #: The offset of its body.
+    body: int
+    #: The offset of what comes after it.
+    end: int
+
+    @property
+    def size(self) -> int:
+        """The bytes of its body."""
+        return self.end - self.body
 
 
 class _Reader:
@@ -104,15 +126,19 @@ class _Reader:
             raise MalformedError("the file is shorter than it was")
         return data
 
-    def varint(self, at: int, end: int) -> tuple[int, int]:
-        """Return the number at an offset, and the offset after it."""
+    def read_byte(self, at: int) -> int:
+        """Return the byte at an offset, and read the window that begins there if it is not in the last one."""
+        index = at - self.start
+        if not 0 <= index < len(self.window):
+            self.start, index = at, 0
+            self.window = self.read((at, min(at + _WINDOW, self.size)))
+        return self.window[index]
+
+    def read_number(self, at: int, end: int) -> tuple[int, int]:
+        """Return the number at an offset, and the offset after it: the other way round than `_write_number`."""
         value = shift = 0
         while at < end and shift < 64:
-            index = at - self.start
-            if not 0 <= index < len(self.window):
-                self.start, index = at, 0
-                self.window = self.read((at, min(at + _WINDOW, self.size)))
-            byte = self.window[index]
+            byte = self.read_byte(at)
             at += 1
             value |= (byte & 127) << shift
             if byte < 128:
@@ -120,73 +146,79 @@ class _Reader:
             shift += 7
         raise MalformedError("a number that does not end")
 
-    def fields(self, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-        """Yield the fields of a message: number, and the offsets of its key, of its body, and of what comes after."""
+    def read_fields(self, start: int, end: int) -> Iterator[_Field]:
+        """Yield the fields of the message from one offset to another."""
         at = start
         while at < end:
             key_at = at
-            key, at = self.varint(at, end)
+            key, at = self.read_number(at, end)
             number, kind = key >> 3, key & 7
             body = at
             if kind == _LENGTH:
-                length, body = self.varint(at, end)
+                length, body = self.read_number(at, end)
                 at = body + length
             elif kind == _VARINT:
-                _, at = self.varint(at, end)
+                _, at = self.read_number(at, end)
             elif kind in (_FIXED32, _FIXED64):
                 at += 4 if kind == _FIXED32 else 8
             else:
                 raise MalformedError("a field of an unknown kind")
             if at > end or not number:
                 raise MalformedError("a field that is longer than its message")
-            yield number, key_at, body, at
+            yield _Field(number, key_at, body, at)
 
-    def pieces(self, descriptor: Any, start: int, end: int, depth: int) -> Iterator[_Piece]:
-        """Yield what is kept of a message, in order."""
+    def cut_message(self, descriptor: Any, start: int, end: int, depth: int) -> Iterator[_Piece]:
+        """Yield what is kept of a message, in order: one piece if all of it is."""
         if depth > _DEPTH:
             raise MalformedError("messages inside each other without end")
         if descriptor.full_name == _TENSOR:
-            yield from self.of_tensor(descriptor, start, end)
+            yield from self.cut_tensor(descriptor, start, end)
             return
-        begun = start
-        for number, key, body, after in self.fields(start, end):
-            if after - body <= _LARGE:
+        kept_from = start
+        for field in self.read_fields(start, end):
+            if field.size <= _LARGE:
                 continue
-            field = descriptor.fields_by_number.get(number)
-            inner = None if field is None or field.name in _READ else field.message_type
-            pieces = [] if inner is None else list(self.pieces(inner, body, after, depth + 1))
-            if len(pieces) > 1:
-                yield begun, key
-                yield _key(number) + _write_number(sum(map(_length, pieces)))
+            declared = descriptor.fields_by_number.get(field.number)
+            inner = None if declared is None or declared.name in _KEPT_WHOLE else declared.message_type
+            pieces = [] if inner is None else list(self.cut_message(inner, field.body, field.end, depth + 1))
+            if len(pieces) > 1:  # something of it is left out: its length is another
+                yield kept_from, field.key
+                yield _write_key(field.number) + _write_number(sum(map(_measure, pieces)))
                 yield from pieces
-                begun = after
-        yield begun, end
+                kept_from = field.end
+        yield kept_from, end
 
-    def of_tensor(self, descriptor: Any, start: int, end: int) -> Iterator[_Piece]:
+    def cut_tensor(self, descriptor: Any, start: int, end: int) -> Iterator[_Piece]:
         """Yield what is kept of a tensor: all but its elements, and where they are; all of an unusual one."""
         names = {number: field.name for number, field in descriptor.fields_by_number.items()}
-        fields = [(names.get(number, ""), *places) for number, *places in self.fields(start, end)]
-        large = [field for field in fields if field[0] in _ELEMENTS and field[3] - field[2] > _LARGE]
-        if len(large) != 1 or any(name in ("data_location", "external_data") for name, *_ in fields):
+        fields = [(names.get(field.number, ""), field) for field in self.read_fields(start, end)]
+        large = [(name, field) for name, field in fields if name in _ELEMENTS and field.size > _LARGE]
+        is_usual = (
+            len(large) == 1
+            and all(field.size % _ELEMENTS[name] == 0 for name, field in large)
+            and sum(name.endswith("_data") for name, _ in fields) == 1
+            and not any(name in ("data_location", "external_data") for name, _ in fields)
+        )
+        if not is_usual:
             yield start, end
             return
-        [(name, key, body, after)] = large
-        if (after - body) % _ELEMENTS[name] or sum(field[0].endswith("_data") for field in fields) > 1:
-            yield start, end
-            return
-        yield start, key
-        yield after, end
+        [(name, elements)] = large
+        yield start, elements.key
+        yield elements.end, end
         entry = TensorProto(data_location=TensorProto.EXTERNAL)
-        for word, value in {"location": LEFT, "field": name, "offset": body, "length": after - body}.items():
-            entry.external_data.add(key=word, value=str(value))
+        place = {"location": LEFT, "field": name, "offset": elements.body, "length": elements.size}
+        for key, value in place.items():
+            entry.external_data.add(key=key, value=str(value))
         yield entry.SerializeToString()
 
 
-def _length(piece: _Piece) -> int:
+def _measure(piece: _Piece) -> int:
+    """Return the bytes of a piece."""
     return len(piece) if isinstance(piece, bytes) else piece[1] - piece[0]
 
 
-def _key(number: int) -> bytes:
+def _write_key(number: int) -> bytes:
+    """Return the key of a field whose body has its length before it."""
     return _write_number(number << 3 | _LENGTH)
 
 
