@@ -37,4 +37,4 @@ def _walk_both(walk: Walk, node: NodeProto, values: Values, times: int) -> list[
     if dearer.work.price < cheaper.work.price:
         dearer, cheaper = cheaper, dearer
     walk.work.add(count_first(walk, dearer, cheaper, _DEARER.format(name_node(node))))
-    return [value.agree([other]) for value, other in zip(dearer.outputs, cheaper.outputs, strict=True)]
+    return [value.merge([other]) for value, other in zip(dearer.outputs, cheaper.outputs, strict=True)]

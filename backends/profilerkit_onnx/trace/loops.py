@@ -112,11 +112,12 @@ def _walk_any_turn(
 
     What the first turn gets is tried first; where a turn hands on a value of another size, that size is not known.
     """
-    carried = [value and value.forget() for value in begins]
+    carried = [value and value.without_array() for value in begins]
     while True:
         body = walk_body(walk, graph, values, times, _name_inputs(graph, [*turn, *carried]))
         goes_on, *outputs = body.outputs
-        after = [value and value.agree([output]).forget() for value, output in zip(carried, outputs, strict=False)]
+        pairs = zip(carried, outputs, strict=False)
+        after = [value and value.merge([output]).without_array() for value, output in pairs]
         if [value and value.type for value in after] == [value and value.type for value in carried]:
             return goes_on, Body(body.work, outputs)
         carried = after
@@ -134,7 +135,7 @@ def _carry_out(turns: _Turns, before: Value | None, after: Value) -> Value:
         return after
     if turns.exact == 0:
         return before
-    return after.agree([before])
+    return after.merge([before])
 
 
 # Scan -----------------------------------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ def walk_scan(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], value
     states = len(inputs) - next(entry.i for entry in node.attribute if entry.name == "num_scan_inputs")
     sliced = list(zip(inputs[states:], axes.get("scan_input_axes", [0] * len(inputs)), strict=False))
     length = next((value.shape[axis] for value, axis in sliced if value is not None and value.shape is not None), None)
-    begins = [value and value.forget() for value in inputs[:states]]
+    begins = [value and value.without_array() for value in inputs[:states]]
     slices = [value and _slice(value, axis) for value, axis in sliced]
     turns = 1 if length is None else length
     body = walk_body(walk, graph, values, times * turns, _name_inputs(graph, [*begins, *slices]))

@@ -23,7 +23,7 @@ from ..model.zeros import nonzero
 from .folding import evaluate
 from .pricing import name_node, name_operator
 from .tracing import trace_model
-from .values import Array, Made, Value
+from .values import Array, MadeConstant, Value
 from .walk import Walk
 
 __all__ = ["trace_of_nonzero"]
@@ -136,7 +136,7 @@ class _NonzeroWalk(Walk):
         waiting = [value]
         while waiting:
             origin = self.origins.get(waiting.pop().number)
-            if origin is not None and not isinstance(origin, Made):
+            if origin is not None and not isinstance(origin, MadeConstant):
                 return True
             if origin is None or origin.node.op_type in _FROM_SIZES:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ from profilerkit.trace.records import TensorInfo
 
 from ..model.types import common_type, count_bytes, dtype_name, read_dims, read_shape, tensor_type
 
-__all__ = ["Array", "Executed", "Made", "Origin", "Value"]
+__all__ = ["Array", "Executed", "MadeConstant", "Origin", "Value"]
 
 Array = np.ndarray[Any, Any]
 
@@ -44,26 +45,26 @@ class Value:
         """Return a tensor of a dtype and shape."""
         return cls(number, tensor_type(element, shape), **facts)
 
-    def again(self, number: int) -> Value:
+    def with_number(self, number: int) -> Value:
         """Return a value like this one in a buffer of its own."""
-        copy = object.__new__(Value)
-        copy.__dict__.update(self.__dict__, number=number)  # with its shape, where that was read already
-        return copy
+        twin = copy(self)  # with its shape, where that was read already
+        twin.number = number
+        return twin
 
-    def agree(self, others: Collection[Value]) -> Value:
-        """Return what is known of a value that may also be one of others: nothing follows from the file alone then.
+    def merge(self, others: Collection[Value]) -> Value:
+        """Return what is known of a value that may also be one of others: a size, or the elements, where all agree.
 
-        It has the buffer of this value; a size, or the elements, where all agree.
+        It has the buffer of this value, and does not follow from the file alone.
         """
         common = reduce(common_type, (other.type for other in others), self.type)
-        same = self.array is not None and all(
+        is_same = self.array is not None and all(
             other.array is not None and np.array_equal(self.array, other.array) for other in others
         )
         from_inputs = self.from_inputs or any(other.from_inputs for other in others)
-        return Value(self.number, common, False, self.array if same else None, from_inputs)
+        return Value(self.number, common, False, self.array if is_same else None, from_inputs)
 
-    def forget(self) -> Value:
-        """Return the same value, but its elements are not known: what a loop carries from one turn to the next."""
+    def without_array(self) -> Value:
+        """Return the same value with elements that are not known: what a loop carries from one turn to the next."""
         return Value(self.number, self.type)
 
     def mark_from_inputs(self) -> Value:
@@ -87,7 +88,7 @@ class Value:
 
     @cached_property
     def type_key(self) -> bytes:
-        """What compares its type with others."""
+        """Its type as bytes, which are equal for equal types."""
         return bytes(self.type.SerializeToString(deterministic=True))
 
     @cached_property
@@ -112,7 +113,7 @@ class Value:
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class MadeConstant:
     """A constant that a node makes of other constants.
 
     Attributes:
@@ -128,8 +129,8 @@ class Made:
     opsets: Mapping[str, int]
 
 
-#: Where the values of a constant are to be had.
-Origin: TypeAlias = TensorProto | SparseTensorProto | Made
+#: Where the elements of a constant come from: the file, or other constants.
+Origin: TypeAlias = TensorProto | SparseTensorProto | MadeConstant
 
 
 @dataclass(eq=False)
@@ -141,7 +142,7 @@ class Executed:
         node: The index of the node of the model's own graph that it comes from.
         inputs: The values that it reads.
         outputs: The values that it makes.
-        times: How often it runs.
+        times: How many times it runs.
         macs: Multiply-accumulates of all its runs together.
         flops: Floating-point operations of all its runs together.
         missing: What is not counted of it, in words; empty where all is.

@@ -21,7 +21,7 @@ from .functions import find_body, function_key
 from .inference import find_schema, infer
 from .pricing import has_unknown_lengths, name_node, name_operator, price, read_attributes
 from .signatures import Known, signature
-from .values import Executed, Made, Origin, Value
+from .values import Executed, MadeConstant, Origin, Value
 from .work import Work
 
 __all__ = ["Handler", "Values", "Walk", "find_value"]
@@ -138,7 +138,7 @@ class Walk:
         key = None if node.op_type == "Constant" else signature(node, inputs, self.opsets)
         outcome = self.seen.get(key)
         if outcome is not None:
-            again = [value.again(self.number()) for value in outcome.outputs]
+            again = [value.with_number(self.number()) for value in outcome.outputs]
             self._take(outcome, node, inputs, again, values, times)
             return
         outputs, inferred_alone = self._outputs(node, inputs)
@@ -167,7 +167,7 @@ class Walk:
         if outcome.constant:
             self.constants += node.op_type != "Constant"
             for index, value in enumerate(outputs):
-                self.origins[value.number] = Made(node, index, tuple(inputs), self.opsets)
+                self.origins[value.number] = MadeConstant(node, index, tuple(inputs), self.opsets)
         else:
             self.note(node, inputs, outputs, times, *outcome.cost, outcome.missing)
 
