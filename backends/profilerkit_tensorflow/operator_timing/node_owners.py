@@ -97,9 +97,8 @@ class NodeOwners:
 
     def locate(self, times: PassTimes) -> dict[str, Placed]:
         """Return where each node of a pass belongs, by the name under which it ran."""
-        paths = {
-            executed: split_path(executed)[1:] for executed in times.nodes
-        }  # the first level is the call of it all
+        # The first level of each path is the call of it all.
+        paths = {executed: split_path(executed)[1:] for executed in times.nodes}
         ran: dict[tuple[str, ...], set[str]] = {}
         for path in paths.values():
             ran.setdefault(path[:-1], set()).update(path[-1:])
