@@ -29,13 +29,42 @@ _CONTAINER, _GROUP = "#E4E4E4", "#C8C8C8"
 
 
 class Box(NamedTuple):
-    """A box from ``start`` to ``end`` of the height: a layer, or several thin neighbors (``row`` is None)."""
+    """A box in the picture of a model: a layer, or several thin neighbors that are drawn as one (``row`` is None)."""
 
     row: Mapping[str, Any] | None
+    #: How deep it is, from 0 for the whole model: the place from left to right.
     level: int
+    #: Where it begins and ends, from 0 at the top of the picture to 1.
     start: float
     end: float
     layers: int = 1
+
+    @property
+    def height(self) -> float:
+        """Its share of the whole height."""
+        return self.end - self.start
+
+
+class Picture(NamedTuple):
+    """What is drawn of one model."""
+
+    name: str
+    boxes: Sequence[Box]
+    #: The rows of the layers inside each layer, by its path.
+    inside: Mapping[str, Sequence[Mapping[str, Any]]]
+    whole: float
+    deepest: int
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the model has layers that are too deep to be drawn."""
+        return any(
+            box.level == self.deepest and box.row is not None and box.row["path"] in self.inside for box in self.boxes
+        )
+
+    def find_type(self, row: Mapping[str, Any]) -> str | None:
+        """Return the type of an innermost layer; None for one with layers inside."""
+        return None if row["path"] in self.inside else row["type"]
 
 
 def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = None) -> Any:
@@ -60,7 +89,7 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
     """
     by, depth = COLUMNS("by", by), DEPTH("depth", depth)
     reports = one_or_two(result, "icicle")
-    pictures = [_picture(report, by, depth) for report in reports]
+    pictures = [_arrange(report, by, depth) for report in reports]
     column = Column.of(by)
     figure = _draw(pictures, by)
     wholes = " and ".join(column.show(picture.whole) for picture in pictures)
@@ -72,35 +101,21 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
     return finish(figure, reports, f"{column.in_a_sentence} of the layers", notes)
 
 
-class Picture(NamedTuple):
-    """What is drawn of one model."""
-
-    name: str
-    boxes: Sequence[Box]
-    inside: Mapping[str, Any]
-    whole: float
-    deepest: int
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the model has layers that are too deep to be drawn."""
-        return any(
-            box.level == self.deepest and box.row is not None and box.row["path"] in self.inside for box in self.boxes
-        )
-
-
-def _picture(report: Report, by: str, depth: int | None) -> Picture:
+def _arrange(report: Report, by: str, depth: int | None) -> Picture:
+    """Return the boxes of a report; raises `ValueError` where there is nothing to draw."""
     layers = require_layers(report)
     require_column(report, layers, by)
     root = layers[0]
     if not root[by] or root[by] < 0:
         raise ValueError(f"there is nothing to draw of {report.name}: the whole model has {by}={root[by]!r}")
-    deepest = LEVELS - 1 if depth is None else depth if depth >= 0 else find_deepest(layers)
+    deepest = LEVELS - 1 if depth is None else depth
+    if deepest < 0:
+        deepest = find_deepest(layers)
     inside = group_children(layers)
-    return Picture(report.name, list(_boxes(root, inside, by, deepest)), inside, root[by], deepest)
+    return Picture(report.name, list(_list_boxes(root, inside, by, deepest)), inside, root[by], deepest)
 
 
-def _boxes(
+def _list_boxes(
     root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]], by: str, deepest: int
 ) -> Iterator[Box]:
     """Yield the boxes, outer before inner; without recursion, for models of any depth."""
@@ -108,53 +123,58 @@ def _boxes(
     while pending:
         box = pending.pop()
         yield box
-        children = inside.get(box.row["path"], ()) if box.row is not None and box.level < deepest else ()
-        if children and box.row is not None:
-            values = [max(child[by] or 0.0, 0.0) for child in children]
-            unit = (box.end - box.start) / max(box.row[by], sum(values))
-            placed = _place_boxes(children, [value * unit for value in values], box.start, box.level + 1)
-            pending += reversed(list(placed))
+        if box.row is None or box.level >= deepest:
+            continue
+        children = inside.get(box.row["path"], ())
+        values = [max(child[by] or 0.0, 0.0) for child in children]
+        # Layers that share weights can have more in total than the layer around them, and still fit into it.
+        unit = box.height / max(box.row[by], sum(values)) if children else 0.0
+        placed = _place_children(children, [value * unit for value in values], box.start, box.level + 1)
+        pending += reversed(list(placed))  # the uppermost is taken next
 
 
-def _place_boxes(
+def _place_children(
     children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int
 ) -> Iterator[Box]:
     """Yield the boxes of the layers inside one: thin neighbors as one box, and none for those too thin to see."""
-    thin, begun = 0, start
+    group = Box(None, level, start, start, 0)  # the thin layers since the last box
     for child, height in zip(children, heights, strict=True):
+        end = group.end + height
         if height < THINNEST:
-            thin, start = thin + (height > 0), start + height
+            group = group._replace(end=end, layers=group.layers + (height > 0))
             continue
-        if start - begun >= THINNEST:
-            yield Box(None, level, begun, start, thin)
-        yield Box(child, level, start, start + height)
-        thin, begun, start = 0, start + height, start + height
-    if start - begun >= THINNEST:
-        yield Box(None, level, begun, start, thin)
+        if group.height >= THINNEST:
+            yield group
+        yield Box(child, level, group.end, end)
+        group = Box(None, level, end, end, 0)
+    if group.height >= THINNEST:
+        yield group
 
 
 def _draw(pictures: Sequence[Picture], by: str) -> Any:
+    """Return a figure of the pictures beside each other, with a legend of the types of layers."""
     fullest = max(max(Counter(box.level for box in picture.boxes).values()) for picture in pictures)
     height = min(max(LOWEST, 1 + 0.18 * fullest), HIGHEST)
     width = WIDTH + (len(pictures) - 1) * 0.6 * WIDTH
     figure = new_figure(width, height)
-    from matplotlib.patches import Patch
-
     axes = figure.subplots(1, len(pictures), squeeze=False)[0]
-    colours = _colours(pictures)
+    colours = _choose_colours(pictures)
     for axis, picture in zip(axes, pictures, strict=True):
         _draw_boxes(axis, picture, by, colours, (0.84 * width / len(pictures), height))
         if len(pictures) > 1:
             axis.set_title(plain(picture.name, 40), fontsize="medium", loc="left")
-    legend = [Patch(facecolor=colour, label=plain(kind, 22)) for kind, colour in colours.items() if kind is not None]
-    if any(
-        box.row is not None and _find_type(box.row, picture.inside) not in colours
-        for picture in pictures
-        for box in picture.boxes
-    ):
-        legend.append(Patch(facecolor=GREY, label="other types"))
-    figure.legend(handles=legend, loc="outside right upper", fontsize="small", frameon=False)
+    _draw_legend(figure, pictures, colours)
     return figure
+
+
+def _draw_legend(figure: Any, pictures: Sequence[Picture], colours: Mapping[str | None, str]) -> None:
+    from matplotlib.patches import Patch
+
+    handles = [Patch(facecolor=colour, label=plain(kind, 22)) for kind, colour in colours.items() if kind is not None]
+    types = {picture.find_type(box.row) for picture in pictures for box in picture.boxes if box.row is not None}
+    if not types <= colours.keys():
+        handles.append(Patch(facecolor=GREY, label="other types"))
+    figure.legend(handles=handles, loc="outside right upper", fontsize="small", frameon=False)
 
 
 def _draw_boxes(
@@ -165,50 +185,47 @@ def _draw_boxes(
     from matplotlib.patches import Rectangle
 
     levels = max(box.level for box in picture.boxes) + 1
-    size = FontProperties(size="x-small").get_size_in_points()
-    # Constrained layout leaves about this much of the figure to the boxes.
-    wide, high = room[0] * 72 / levels, (room[1] - 1) * 72
+    font_size = FontProperties(size="x-small").get_size_in_points()
+    # In points; constrained layout leaves about this much of the figure to the boxes.
+    box_width, whole_height = room[0] * 72 / levels, (room[1] - 1) * 72
+    most_characters = int(box_width / (0.62 * font_size))
     for box in picture.boxes:
-        colour = _GROUP if box.row is None else colours.get(_find_type(box.row, picture.inside), GREY)
+        colour = _GROUP if box.row is None else colours.get(picture.find_type(box.row), GREY)
         look: Any = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.6}
-        axis.add_patch(Rectangle((box.level, box.start), 1, box.end - box.start, **look))
-        if (box.end - box.start) * high >= 1.15 * size:
-            text = _text(box, by, picture.whole, int(wide / (0.62 * size)))
-            middle = (box.start + box.end) / 2
-            axis.text(box.level + 0.02, middle, text, fontsize="x-small", va="center", color=_ink(colour), clip_on=True)
+        axis.add_patch(Rectangle((box.level, box.start), 1, box.height, **look))
+        if box.height * whole_height >= 1.15 * font_size:
+            text = _write_text(box, by, picture.whole, most_characters)
+            look = {"fontsize": "x-small", "va": "center", "color": _choose_ink(colour), "clip_on": True}
+            axis.text(box.level + 0.02, (box.start + box.end) / 2, text, **look)
     axis.set_xlim(0, levels)
     axis.set_ylim(1, 0)
     axis.set_axis_off()
 
 
-def _find_type(row: Mapping[str, Any], inside: Mapping[str, Any]) -> str | None:
-    """Return the type of an innermost layer; None for one with layers inside."""
-    return None if row["path"] in inside else row["type"]
-
-
-def _colours(pictures: Sequence[Picture]) -> dict[str | None, str]:
-    """Return a color for each type of innermost layer that takes the most space, and one for all outer layers."""
-    room: Counter[str | None] = Counter()
+def _choose_colours(pictures: Sequence[Picture]) -> dict[str | None, str]:
+    """Return a color for each type of innermost layer that takes the most space; the key None is of outer layers."""
+    space: Counter[str] = Counter()
     for picture in pictures:
         for box in picture.boxes:
-            if box.row is not None and box.row["path"] not in picture.inside:
-                room[box.row["type"]] += box.end - box.start  # type: ignore[assignment]
-    ranked = [kind for kind, _ in room.most_common(len(COLOURS))]
+            kind = None if box.row is None else picture.find_type(box.row)
+            if kind is not None:
+                space[kind] += box.height  # type: ignore[assignment]
+    ranked = [kind for kind, _ in space.most_common(len(COLOURS))]
     return {None: _CONTAINER, **dict(zip(ranked, COLOURS, strict=False))}
 
 
-def _text(box: Box, by: str, whole: float, room: int) -> str:
+def _write_text(box: Box, by: str, whole: float, most: int) -> str:
     """Return the text that fits into a box: a layer's own name, its type and its share, or the name alone."""
     if box.row is None:
-        return plain(format_count(box.layers, "layer"), room) if box.layers > 1 else ""
+        return plain(format_count(box.layers, "layer"), most) if box.layers > 1 else ""
     name, kind = box.row["path"].rpartition(".")[2], box.row["type"]
     share = f"  {100 * box.row[by] / whole:.3g} %" if box.level else ""
-    details = [f"{name}: {kind}{share}", f"{name}{share}"] if name else [kind]
-    return plain(next((text for text in details if len(text) <= room), name or kind), room)
+    choices = [f"{name}: {kind}{share}", f"{name}{share}"] if name else [kind]
+    return plain(next((text for text in choices if len(text) <= most), name or kind), most)
 
 
-def _ink(colour: str) -> str:
-    """Return black or white, whichever is easier to read on a colour (relative luminance of WCAG 2)."""
+def _choose_ink(colour: str) -> str:
+    """Return black or white, whichever is easier to read on a color (relative luminance of WCAG 2)."""
     red, green, blue = (int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5))
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue)]
     luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
