@@ -33,8 +33,9 @@ from .store import Store
 __all__ = ["SUFFIXES", "export", "read_export"]
 
 SUFFIXES = (".parquet", ".jsonl", ".csv")
-#: What a line is read back from.
-_READ = ("number", "of", "row", "report")
+#: What a line is read back from, and what its digest is of.
+_READ_BACK = ("number", "of", "row", "report")
+#: The columns of whole numbers.
 _COUNTS = ("number", "of", "attempt", "id", "peak_bytes")
 
 
@@ -49,13 +50,9 @@ def export(store: Store, path: str | PathLike[str], run: str | None = None, priv
     rows = list(store.rows(run=run))
     lines = [_make_line(store, row, number, len(rows), private) for number, row in enumerate(rows, start=1)]
     if suffix == ".jsonl":
-        write_text(file, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
+        write_text(file, _format_jsonl(lines))
     elif suffix == ".csv":
-        text = StringIO()
-        writer = csv.DictWriter(text, _list_columns(lines), lineterminator="\r\n")
-        writer.writeheader()
-        writer.writerows({name: _escape(value) for name, value in line.items()} for line in lines)
-        write_text(file, text.getvalue())
+        write_text(file, _format_csv(lines))
     else:
         write_bytes(file, _pack_parquet(lines))
     return len(lines)
@@ -64,21 +61,24 @@ def export(store: Store, path: str | PathLike[str], run: str | None = None, priv
 def read_export(path: str | PathLike[str]) -> Iterator[tuple[Row, Report | None]]:
     """Yield the rows of a file of `export` with their reports; raises `ReportFileError` for one that was changed."""
     file = Path(path)
-    read = {".parquet": _read_parquet, ".jsonl": _read_jsonl, ".csv": _read_csv}[_require_suffix(path)]
+    read_lines = {".parquet": _read_parquet, ".jsonl": _read_jsonl, ".csv": _read_csv}[_require_suffix(path)]
     count = total = 0
-    for count, line in enumerate(read(file), start=1):
+    for count, line in enumerate(read_lines(file), start=1):
         _require_whole(line, count, file)
         total = line["of"]
-        report = None
-        if line["report"]:
-            parsed = parse(line["report"].encode(), f"the report in line {count} of {file}")
-            report = parsed if isinstance(parsed, Report) else None
+        report = _parse_report(line["report"], f"the report in line {count} of {file}")
         try:
             yield decode(line["row"]), report
         except msgspec.MsgspecError as error:
             raise ReportFileError(f"{file}: row {count} is of another version of profilerkit: {error}") from error
     if count != total:
         raise ReportFileError(f"{file} has {count} rows of {total}: it was cut off")
+
+
+def _parse_report(text: str, source: str) -> Report | None:
+    """Return the report of a line; None for a row without one."""
+    parsed = parse(text.encode(), source) if text else None
+    return parsed if isinstance(parsed, Report) else None
 
 
 def _require_suffix(path: str | PathLike[str]) -> str:
@@ -90,6 +90,7 @@ def _require_suffix(path: str | PathLike[str]) -> str:
 
 
 def _make_line(store: Store, row: Row, number: int, total: int, private: bool) -> dict[str, Any]:
+    """Return a line by its columns: those for other programs, then those that are read back, and their digest."""
     content, report = row.to_dict(), store.report_json(row)
     text = "" if report is None else report.decode()
     if not private:
@@ -97,22 +98,24 @@ def _make_line(store: Store, row: Row, number: int, total: int, private: bool) -
         if text:
             hidden = reseal(hide(json.loads(text)))
             text, content["checksum"] = json.dumps(hidden, ensure_ascii=False), hidden["checksum"]
-    line = {"number": number, "of": total, "row": json.dumps(content, ensure_ascii=False), "report": text}
     plain = {name: value for name, value in content.items() if not isinstance(value, (dict, list, tuple))}
     settings = json.dumps(content["settings"], ensure_ascii=False)
     values = {f"value.{name}": value["value"] for name, value in content["values"].items()}
-    return {**plain, "settings": settings, **values, **line, "digest": _digest(line)}
+    read_back = {"number": number, "of": total, "row": json.dumps(content, ensure_ascii=False), "report": text}
+    return {**plain, "settings": settings, **values, **read_back, "digest": _compute_digest(read_back)}
 
 
-def _digest(line: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps([line[name] for name in _READ]).encode()).hexdigest()
+def _compute_digest(line: Mapping[str, Any]) -> str:
+    """Return the digest of what is read back of a line."""
+    return hashlib.sha256(json.dumps([line[name] for name in _READ_BACK]).encode()).hexdigest()
 
 
 def _require_whole(line: Mapping[str, Any], number: int, file: Path) -> None:
-    missing = [name for name in (*_READ, "digest") if name not in line]
+    """Raise `ReportFileError` for a line that is not the one of that number as it was written."""
+    missing = [name for name in (*_READ_BACK, "digest") if name not in line]
     if missing:
         raise ReportFileError(f"{file} is no export of profilerkit: line {number} has no {', '.join(missing)}")
-    if line["digest"] != _digest(line):
+    if line["digest"] != _compute_digest(line):
         raise ReportFileError(f"{file}: the digest of row {number} does not fit: the file was changed")
     if line["number"] != number:
         raise ReportFileError(
@@ -128,6 +131,10 @@ def _list_columns(lines: list[dict[str, Any]]) -> list[str]:
 # Forms ----------------------------------------------------------------------------------------------------------------
 
 
+def _format_jsonl(lines: list[dict[str, Any]]) -> str:
+    return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+
+
 def _read_jsonl(file: Path) -> Iterator[dict[str, Any]]:
     with file.open(encoding="utf-8") as stream:
         for number, text in enumerate(stream, start=1):
@@ -140,18 +147,26 @@ def _read_jsonl(file: Path) -> Iterator[dict[str, Any]]:
             yield line
 
 
+def _format_csv(lines: list[dict[str, Any]]) -> str:
+    text = StringIO()
+    writer = csv.DictWriter(text, _list_columns(lines), lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows({name: _escape(value) for name, value in line.items()} for line in lines)
+    return text.getvalue()
+
+
 def _read_csv(file: Path) -> Iterator[dict[str, Any]]:
-    previous = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    previous = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a report is longer than the usual limit
     try:
         with file.open(encoding="utf-8", newline="") as stream:
             for texts in csv.DictReader(stream):
                 if None in texts or None in texts.values():
                     raise ReportFileError(f"{file}: a row has another number of columns: was it cut off?")
-                line = {name: _unescape(text) for name, text in texts.items()}
-                yield {
-                    name: int(text) if name in ("number", "of") and text.isdecimal() else text
-                    for name, text in line.items()
-                }
+                line: dict[str, Any] = {name: _unescape(text) for name, text in texts.items()}
+                for name in ("number", "of"):  # the numbers in the digest
+                    if line.get(name, "").isdecimal():
+                        line[name] = int(line[name])
+                yield line
     finally:
         csv.field_size_limit(previous)
 
