@@ -66,9 +66,9 @@ def read_matrix(content: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
         key = setting if setting in content else plural
         if key not in content:
             continue
-        given = content[key]
-        is_list = isinstance(given, (list, tuple)) and key != "input_shape"  # one shape is a list itself
-        values = tuple(given) if is_list else (given,)
+        entry = content[key]
+        is_list = isinstance(entry, (list, tuple)) and key != "input_shape"  # one shape is a list itself
+        values = tuple(entry) if is_list else (entry,)
         if not values:
             raise ArgumentError(f"{key} is empty: give at least one value")
         matrix[setting] = tuple(check_setting(setting, value) for value in values)
