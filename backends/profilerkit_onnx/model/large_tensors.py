@@ -206,8 +206,8 @@ class _Reader:
         yield start, elements.key
         yield elements.end, end
         entry = TensorProto(data_location=TensorProto.EXTERNAL)
-        place = {"location": LEFT, "field": name, "offset": elements.body, "length": elements.size}
-        for key, value in place.items():
+        position = {"location": LEFT, "field": name, "offset": elements.body, "length": elements.size}
+        for key, value in position.items():
             entry.external_data.add(key=key, value=str(value))
         yield entry.SerializeToString()
 
