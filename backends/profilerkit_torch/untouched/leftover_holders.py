@@ -50,8 +50,8 @@ def _search_holders(tensors: list[torch.Tensor]) -> tuple[list[Any], dict[int, A
         for cache in referrers:
             if isinstance(cache, _FUNCTION_CACHE):
                 cache.cache_clear()
-        found = [holder for holder in referrers if isinstance(holder, CONTAINERS) and id(holder) not in ours]
-        containers.update((id(container), container) for container in found)
+        holders = [holder for holder in referrers if isinstance(holder, CONTAINERS) and id(holder) not in ours]
+        containers.update((id(holder), holder) for holder in holders)
         level = [holder for holder in referrers if isinstance(holder, tuple)]
         unwanted.update((id(holder), holder) for holder in level)
     return list(containers.values()), unwanted
