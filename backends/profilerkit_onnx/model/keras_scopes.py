@@ -60,7 +60,7 @@ class KerasNames:
 
     def __post_init__(self) -> None:
         nodes = list(self.model.graph.node)
-        split = [_parts(node.name) for node in nodes]
+        split = [_split_scopes(node.name) for node in nodes]
         scoped = [parts for parts in split if parts]
         roots = {parts[0] for parts in scoped}
         self.root = roots.pop() if len(roots) == 1 else ""
@@ -68,42 +68,43 @@ class KerasNames:
         layers = {part for part in inner if not _FUNCTIONS.fullmatch(part)}
         self.is_numbered = all(_NUMBERED.fullmatch(part) for part in {self.root, *layers})
         self.siblings = {parts[: length + 1] for parts in split for length in range(len(parts))}
-        named = [self._layers(parts) if parts else None for parts in split]
-        named = [self._owner(node, parts, scopes) for node, parts, scopes in zip(nodes, split, named, strict=True)]
-        self.scopes = _with_neighbors(nodes, named)
+        named = [self._find_layers(parts) if parts else None for parts in split]
+        named = [self._find_owner(node, parts, scopes) for node, parts, scopes in zip(nodes, split, named, strict=True)]
+        self.scopes = _add_neighbors(nodes, named)
 
     @property
     def name(self) -> str:
         """Return the name of the model."""
-        return self._base(self.root)
+        return self._strip_number(self.root)
 
     def paths(self) -> list[tuple[tuple[str, ...], tuple[int, ...]]]:
         """Return for each node the paths of the layers that it is in, and which call of each that is, from 0."""
         calls: dict[Parts, list[int]] = {}
         for scopes in self.scopes:
             for length in range(1, len(scopes) + 1):
-                numbers = calls.setdefault(self._path(scopes[:length]), [])
-                if (number := self._number(scopes[length - 1])) not in numbers:
+                numbers = calls.setdefault(self._strip_numbers(scopes[:length]), [])
+                if (number := self._read_number(scopes[length - 1])) not in numbers:
                     numbers.append(number)
-        return [self._call(scopes, calls) for scopes in self.scopes]
+        return [self._find_call(scopes, calls) for scopes in self.scopes]
 
-    def _call(self, scopes: Parts, calls: Mapping[Parts, list[int]]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        keys = [self._path(scopes[:length]) for length in range(1, len(scopes) + 1)]
-        marks = (sorted(calls[key]).index(self._number(part)) for key, part in zip(keys, scopes, strict=True))
+    def _find_call(self, scopes: Parts, calls: Mapping[Parts, list[int]]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Return the paths of the layers that a node is in, and which call of each that is."""
+        keys = [self._strip_numbers(scopes[:length]) for length in range(1, len(scopes) + 1)]
+        marks = (sorted(calls[key]).index(self._read_number(part)) for key, part in zip(keys, scopes, strict=True))
         return tuple(".".join(key) for key in keys), tuple(marks)
 
-    def _path(self, scopes: Parts) -> Parts:
-        return tuple(self._base(part) for part in scopes)
+    def _strip_numbers(self, scopes: Parts) -> Parts:
+        return tuple(self._strip_number(part) for part in scopes)
 
-    def _base(self, part: str) -> str:
+    def _strip_number(self, part: str) -> str:
         numbered = _NUMBERED.fullmatch(part) if self.is_numbered else None
         return numbered[1] if numbered else part
 
-    def _number(self, part: str) -> int:
+    def _read_number(self, part: str) -> int:
         numbered = _NUMBERED.fullmatch(part) if self.is_numbered else None
         return int(numbered[2]) if numbered else 0
 
-    def _layers(self, parts: Parts) -> Parts:
+    def _find_layers(self, parts: Parts) -> Parts:
         """Return the scopes of layers among the scopes of a node: up to the first that a function has opened."""
         start = 1 if self.root else 0
         for length in range(start, len(parts)):
@@ -112,6 +113,7 @@ class KerasNames:
         return parts[start:]
 
     def _is_function(self, parts: Parts) -> bool:
+        """Return whether a function has opened the last of these scopes, and no layer."""
         if _FUNCTIONS.fullmatch(parts[-1]):
             return True
         if not self.is_numbered:
@@ -122,20 +124,21 @@ class KerasNames:
         is_numbered_layer = _NUMBERED.fullmatch(numbered[1])  # ``dense_1_2`` beside ``dense_1``
         return not is_numbered_layer and (*parts[:-1], numbered[1]) in self.siblings
 
-    def _owner(self, node: NodeProto, parts: Parts, scopes: Parts | None) -> Parts | None:
+    def _find_owner(self, node: NodeProto, parts: Parts, scopes: Parts | None) -> Parts | None:
         """Return the layers of a node; of a product with a batch norm folded into it, those of its weight."""
         if node.op_type in _PRODUCTS and any(part.startswith("batchnorm") for part in parts):
             for name in node.input[1:2]:
-                if owner := _parts(name):
-                    return self._layers(owner)
+                if owner := _split_scopes(name):
+                    return self._find_layers(owner)
         return scopes
 
 
-def _parts(name: str) -> Parts:
+def _split_scopes(name: str) -> Parts:
+    """Return the scopes that a name tells, without its last part."""
     return tuple(_INLINED.sub("", part) for part in name.split("/")[:-1])
 
 
-def _with_neighbors(nodes: Sequence[NodeProto], named: Sequence[Parts | None]) -> list[Parts]:
+def _add_neighbors(nodes: Sequence[NodeProto], named: Sequence[Parts | None]) -> list[Parts]:
     """Return the layers of each node; where its name tells none, those that all of its neighbors are in."""
     makers = {output: index for index, node in enumerate(nodes) for output in node.output if output}
     before = [[makers[name] for name in node.input if name in makers] for node in nodes]
@@ -143,31 +146,32 @@ def _with_neighbors(nodes: Sequence[NodeProto], named: Sequence[Parts | None]) -
     for index, sources in enumerate(before):
         for source in sources:
             after[source].append(index)
-    above = _nearest(range(len(nodes)), before, named)
-    below = _nearest(reversed(range(len(nodes))), after, named)
+    above = _find_nearest(range(len(nodes)), before, named)
+    below = _find_nearest(reversed(range(len(nodes))), after, named)
     chains: list[Parts] = []
     for index, (node, parts) in enumerate(zip(nodes, named, strict=True)):
         around = [item for item in (above[index], below[index]) if item is not None]
         inputs = [named[makers[name]] or above[makers[name]] if name in makers else None for name in node.input]
         state = inputs[_STATE] if node.op_type in _RECURRENT and len(inputs) > _STATE else None
         if parts is None and state is not None:
-            parts = _common([inputs[0] or (), state]) or state
-        chains.append(_common(around or [()]) if parts is None else parts)
+            parts = _find_common([inputs[0] or (), state]) or state
+        chains.append(_find_common(around or [()]) if parts is None else parts)
     return chains
 
 
-def _nearest(
+def _find_nearest(
     order: Iterable[int], neighbors: Sequence[Sequence[int]], named: Sequence[Parts | None]
 ) -> list[Parts | None]:
     """Return for each node what the nearest nodes with a scope, on one side of it, have in common; None for none."""
     nearest: list[Parts | None] = [None] * len(named)
     for index in order:
         around = [parts for neighbor in neighbors[index] if (parts := named[neighbor] or nearest[neighbor]) is not None]
-        nearest[index] = _common(around) if around else None
+        nearest[index] = _find_common(around) if around else None
     return nearest
 
 
-def _common(chains: Sequence[Parts]) -> Parts:
+def _find_common(chains: Sequence[Parts]) -> Parts:
+    """Return the scopes that several nodes share, from the outermost on."""
     length = 0
     while all(len(chain) > length and chain[length] == chains[0][length] for chain in chains):
         length += 1

@@ -89,7 +89,7 @@ class Constant:
 
 def list_constants(model: ModelProto) -> dict[str, Constant]:
     """Return the tensors that stand in the graph of a model, and in the graphs inside it, by name."""
-    return {constant.name: constant for graph in list_graphs(model.graph) for constant in _of_graph(graph)}
+    return {constant.name: constant for graph in list_graphs(model.graph) for constant in _list_constants_inside(graph)}
 
 
 def list_graphs(graph: GraphProto) -> Iterator[GraphProto]:
@@ -101,7 +101,8 @@ def list_graphs(graph: GraphProto) -> Iterator[GraphProto]:
                 yield from list_graphs(inner)
 
 
-def _of_graph(graph: GraphProto) -> Iterator[Constant]:
+def _list_constants_inside(graph: GraphProto) -> Iterator[Constant]:
+    """Yield the constants of one graph: its initializers, dense and sparse, and its nodes that are constants."""
     for tensor in graph.initializer:
         yield Constant(tensor.name, Shape(tensor.dims), tensor.data_type)
     for sparse in graph.sparse_initializer:
@@ -121,7 +122,7 @@ def weight_records(
 
     One that several layers use belongs to each of them, and is one weight. Unused ones belong to the model.
     """
-    uses = _uses(model, scopes, constants)
+    uses = _find_uses(model, scopes, constants)
     identities = {name: index for index, name in enumerate(constants)}
     records: dict[str, tuple[list[WeightRecord], list[WeightRecord]]] = {}
     for name, constant in constants.items():
@@ -143,7 +144,7 @@ def weight_records(
 Use = tuple[NodeProto, int, str]
 
 
-def _uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> dict[str, list[Use]]:
+def _find_uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> dict[str, list[Use]]:
     """Return where each constant is used: nodes with the index among their inputs and the path of the layer.
 
     What only copies or turns a constant round stands for it: its user is the user of the result.
@@ -151,7 +152,7 @@ def _uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) 
     uses: dict[str, list[Use]] = {}
     stands_for = {name: name for name in constants}
     for node, chain in zip(model.graph.node, scopes.chains, strict=True):
-        for inner, path in _with_inner(node, chain[-1].path):
+        for inner, path in _list_inner_nodes(node, chain[-1].path):
             for index, name in enumerate(inner.input):
                 if name in stands_for:
                     uses.setdefault(stands_for[name], []).append((inner, index, path))
@@ -162,16 +163,17 @@ def _uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) 
     return uses
 
 
-def _with_inner(node: NodeProto, path: str) -> Iterator[tuple[NodeProto, str]]:
+def _list_inner_nodes(node: NodeProto, path: str) -> Iterator[tuple[NodeProto, str]]:
     """Yield a node and those of the graphs inside it, which belong to the same layer."""
     yield node, path
     for attribute in node.attribute:
         if attribute.HasField("g"):
             for inner in attribute.g.node:
-                yield from _with_inner(inner, path)
+                yield from _list_inner_nodes(inner, path)
 
 
 def _is_parameter(constant: Constant, users: Sequence[tuple[NodeProto, int]]) -> bool:
+    """Return whether a constant is a weight that is trained, by what its users do with it, else by its dtype."""
     if any(index in _PARAMETERS.get(node.op_type, ()) for node, index in users):
         return True
     if constant.is_node or _COMPUTED.fullmatch(constant.name) or not constant.shape:

@@ -109,6 +109,7 @@ class _NonzeroWalk(Walk):
         super().note(node, inputs, outputs, times, macs - zero, flops - Cost.of_macs(zero).flops, missing)
 
     def _nonzero_macs(self, node: NodeProto, inputs: Sequence[Value | None], macs: int) -> int:
+        """Return how many of an operator's multiply-accumulates are with elements of its weights that are not zero."""
         name = name_operator(node)
         left = total = 0
         for factor in _FACTORS.get(name, tuple(map(_Factor, range(len(inputs))))):
@@ -118,7 +119,7 @@ class _NonzeroWalk(Walk):
             zeros = inputs[factor.zero] if factor.zero is not None and factor.zero < len(inputs) else None
             if zeros is not None and not zeros.constant:
                 return macs
-            axis = 0 if name == "com.microsoft::QGemm" and factor.input and _is_turned(node) else factor.axis
+            axis = 0 if name == "com.microsoft::QGemm" and factor.input and _is_transposed(node) else factor.axis
             counts = self.values.counts(weight, zeros, axis, self.origins)
             left, total = left + counts[0], total + counts[1]
         if not total:
@@ -129,6 +130,7 @@ class _NonzeroWalk(Walk):
         return macs - on_weights + on_weights * left // total
 
     def _is_weight(self, value: Value) -> bool:
+        """Return whether a value is a weight: a matrix or more, that follows from tensors of the file."""
         return value.constant and value.shape is not None and len(value.shape) > 1 and self._is_stored(value)
 
     def _is_stored(self, value: Value) -> bool:
@@ -146,7 +148,8 @@ class _NonzeroWalk(Walk):
         return False
 
 
-def _is_turned(node: NodeProto) -> bool:
+def _is_transposed(node: NodeProto) -> bool:
+    """Return whether a product takes its second factor transposed."""
     return any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
 
 
@@ -169,16 +172,18 @@ class _WeightValues:
         return self._counts[key]
 
     def _count(self, weight: Value, zeros: Value | None, axis: int, origins: Mapping[int, Any]) -> tuple[int, int]:
+        """Return what `counts` does, computed anew: a sparse tensor is not written out for it."""
         origin = origins.get(weight.number)
         if zeros is None and isinstance(origin, SparseTensorProto):
             return nonzero(self._read(origin.values)), math.prod(origin.dims)
-        array = self._array(weight, origins)
+        array = self._compute_array(weight, origins)
         if zeros is None:
             return nonzero(array), array.size
-        zero = self._array(zeros, origins)
-        return int((array != _along(zero, array.ndim, axis)).sum()), array.size
+        zero = self._compute_array(zeros, origins)
+        return int((array != _place_along(zero, array.ndim, axis)).sum()), array.size
 
-    def _array(self, value: Value, origins: Mapping[int, Any]) -> Array:
+    def _compute_array(self, value: Value, origins: Mapping[int, Any]) -> Array:
+        """Return the elements of a constant: as they are in the file, or computed from the constants it is made of."""
         if value.array is not None:
             return value.array
         origin = origins.get(value.number)
@@ -187,21 +192,22 @@ class _WeightValues:
         if isinstance(origin, TensorProto):
             return np.asarray(self._read(origin))
         if isinstance(origin, SparseTensorProto):
-            return self._dense(origin)
+            return self._write_out(origin)
         node = origin.node
         for attribute in node.attribute if node.op_type == "Constant" else ():
             if attribute.HasField("t"):
                 return np.asarray(self._read(attribute.t))
             if attribute.HasField("sparse_tensor"):
-                return self._dense(attribute.sparse_tensor)
-        arrays = [None if tensor is None else self._array(tensor, origins) for tensor in origin.inputs]
-        made = evaluate(_of_the_standard(node), arrays, origin.opsets) or []
+                return self._write_out(attribute.sparse_tensor)
+        arrays = [None if tensor is None else self._compute_array(tensor, origins) for tensor in origin.inputs]
+        made = evaluate(_make_standard(node), arrays, origin.opsets) or []
         array: Array | None = made[origin.index] if origin.index < len(made) else None
         if array is None:
-            raise _not_computed(node)
+            raise _explain_not_computed(node)
         return array
 
-    def _dense(self, sparse: SparseTensorProto) -> Array:
+    def _write_out(self, sparse: SparseTensorProto) -> Array:
+        """Return a sparse tensor with all of its elements; raise `NotOfferedError` for one that is too large."""
         if math.prod(sparse.dims) > _LARGEST:
             raise NotOfferedError(
                 f"the sparse tensor {sparse.values.name!r} has {math.prod(sparse.dims):,} elements, too many to be "
@@ -226,7 +232,8 @@ def _explain(error: Exception, weight: Value) -> Exception:
     )
 
 
-def _not_computed(node: NodeProto) -> NotOfferedError:
+def _explain_not_computed(node: NodeProto) -> NotOfferedError:
+    """Return the error for a weight that onnx's reference cannot compute."""
     return NotOfferedError(
         f"the operator {name_operator(node)} of the node {name_node(node)!r}, which makes weights of others, cannot be "
         "computed by onnx's reference: which of these weights are zero is not known; optimize the graph with "
@@ -234,7 +241,7 @@ def _not_computed(node: NodeProto) -> NotOfferedError:
     )
 
 
-def _of_the_standard(node: NodeProto) -> NodeProto:
+def _make_standard(node: NodeProto) -> NodeProto:
     """Return a node of onnxruntime's that means the same as one of ONNX as that; any other node as it is."""
     if name_operator(node) not in ("com.microsoft::DequantizeLinear", "com.microsoft::QuantizeLinear"):
         return node
@@ -244,7 +251,7 @@ def _of_the_standard(node: NodeProto) -> NodeProto:
     return copy
 
 
-def _along(zero: Array, dimensions: int, axis: int) -> Array:
+def _place_along(zero: Array, dimensions: int, axis: int) -> Array:
     """Return zero points in the shape in which they meet a weight: a row of them along an axis."""
     if zero.size == 1:
         return zero.reshape(())

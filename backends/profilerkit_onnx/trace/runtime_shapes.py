@@ -72,7 +72,7 @@ def infer_for_runtime(node: NodeProto, inputs: Sequence[Value | None]) -> Types 
     return [*types, *nothing][: len(nothing)]
 
 
-def _like(*indices: int) -> Rule:
+def _copy_types(*indices: int) -> Rule:
     """Each output has the type of one of the inputs."""
 
     def rule(node: _Node) -> Types:
@@ -81,7 +81,7 @@ def _like(*indices: int) -> Rule:
     return rule
 
 
-def _standard(op: str, *indices: int, element: int = 0, channels_last: bool = False) -> Rule:
+def _follow_standard(op: str, *indices: int, element: int = 0, channels_last: bool = False) -> Rule:
     """The outputs have the shapes of a standard operator over some of the inputs; the dtype is that of one input."""
 
     def rule(node: _Node) -> Types:
@@ -89,7 +89,7 @@ def _standard(op: str, *indices: int, element: int = 0, channels_last: bool = Fa
         shapes = [node.shape(index) for index in indices if node.has(index)]
         if last:
             shapes[0] = _move_channels(shapes[0], 1)
-        outputs = [item if not last else _move_channels(item, -1) for item in _by_standard(op, node.node, shapes)]
+        outputs = [item if not last else _move_channels(item, -1) for item in _infer_by_standard(op, node.node, shapes)]
         return [tensor_type(node.element(element), shape) for shape in outputs]
 
     return rule
@@ -100,7 +100,8 @@ def _move_channels(shape: Shape, to: int) -> Shape:
     return Shape((shape[0], shape[-1], *shape[1:-1]) if to == 1 else (shape[0], *shape[2:], shape[1]))
 
 
-def _by_standard(op: str, node: NodeProto, shapes: Sequence[Shape]) -> list[Shape]:
+def _infer_by_standard(op: str, node: NodeProto, shapes: Sequence[Shape]) -> list[Shape]:
+    """Return the shapes that onnx's own inference gives an operator over inputs of these shapes."""
     schema: Any = defs.get_schema(op, _OPSET, "")
     names = [f"x{index}" for index in range(len(shapes))]
     copy = helper.make_node(op, names, ["y"])
@@ -113,28 +114,32 @@ def _by_standard(op: str, node: NodeProto, shapes: Sequence[Shape]) -> list[Shap
 
 
 def _broadcast(*indices: int, element: int) -> Rule:
+    """The output has the shape that the inputs have when they are broadcast."""
+
     def rule(node: _Node) -> Types:
         return [tensor_type(node.element(element), np.broadcast_shapes(*(node.shape(index) for index in indices)))]
 
     return rule
 
 
-def _matrix_product(element: int, second: int = 1) -> Rule:
+def _multiply_matrices(element: int, second: int = 1) -> Rule:
     """``(..., m, k) @ (..., k, n)``, either factor turned as the attributes say."""
 
     def rule(node: _Node) -> Types:
         first = turn(node.shape(0), bool(node.get("transA", 0)), bool(node.get("transBatchA", 0)))
         other = turn(node.shape(second), bool(node.get("transB", 0)), bool(node.get("transBatchB", 0)))
-        return [tensor_type(node.element(element), _by_standard("MatMul", NodeProto(), [first, other])[0])]
+        return [tensor_type(node.element(element), _infer_by_standard("MatMul", NodeProto(), [first, other])[0])]
 
     return rule
 
 
 def _multiply_packed(node: _Node) -> Types:
+    """A product with weights of few bits, which are packed: an attribute tells how many columns they have."""
     return [tensor_type(node.element(), Shape((*node.shape(0)[:-1], int(node.get("N")))))]
 
 
-def _attention(node: _Node, past_index: int = 4, element: int = 0) -> Types:
+def _attend(node: _Node, past_index: int = 4, element: int = 0) -> Types:
+    """Queries, keys and values come of one product: the outputs are the result, and the keys and values so far."""
     x, sizes = node.shape(0), node.get("qkv_hidden_sizes") or [node.shape(1)[1] // 3] * 3
     heads = node.get("num_heads")
     past = node.shape(past_index)[3] if node.has(past_index) else 0
@@ -143,10 +148,11 @@ def _attention(node: _Node, past_index: int = 4, element: int = 0) -> Types:
 
 
 def _attend_quantized(node: _Node) -> Types:
-    return _attention(node, past_index=8, element=3)
+    return _attend(node, past_index=8, element=3)
 
 
-def _multi_head_attention(node: _Node) -> Types:
+def _attend_multi_head(node: _Node) -> Types:
+    """Queries, keys and values are inputs of their own, or packed into fewer: 5 dimensions are packed ones."""
     query, heads = node.shape(0), node.get("num_heads")
     if len(query) == 5:  # queries, keys and values in one
         return [tensor_type(node.element(), (*query[:2], heads * query[4]))]
@@ -165,7 +171,8 @@ def _multi_head_attention(node: _Node) -> Types:
     ]
 
 
-def _group_query_attention(node: _Node) -> Types:
+def _attend_grouped(node: _Node) -> Types:
+    """Several heads of queries share a pair of keys and values; without keys, all are packed in the queries."""
     query, heads, pairs = node.shape(0), node.get("num_heads"), node.get("kv_num_heads")
     width = query[2] // heads if node.has(1) else query[2] // (heads + 2 * pairs)
     past = node.shape(3)[2] if node.has(3) else 0
@@ -179,14 +186,14 @@ def _embed(node: _Node) -> Types:
     return [made, tensor_type(TensorProto.INT32, words[:1]), made]
 
 
-def _recurrent(node: _Node) -> Types:
+def _run_recurrent(node: _Node) -> Types:
     x, states = node.shape(0), node.shape(2)
     last = (states[0], x[1], states[1])
     return [tensor_type(node.element(), shape) for shape in ((x[0], states[0], x[1], states[1]), last, last)]
 
 
 def _normalize_sum(node: _Node) -> Types:
-    [like] = _like(0)(node)
+    [like] = _copy_types(0)(node)
     return [like, None, None, like]
 
 
@@ -226,39 +233,39 @@ _LIKE_THE_FIRST = """
     RotaryEmbedding GroupNorm
 """
 _RULES: dict[str, Rule] = {
-    **{_MICROSOFT + name: _like(0) for name in _LIKE_THE_FIRST.split()},
-    "SimplifiedLayerNormalization": _like(0),
-    _MICROSOFT + "Attention": _attention,
+    **{_MICROSOFT + name: _copy_types(0) for name in _LIKE_THE_FIRST.split()},
+    "SimplifiedLayerNormalization": _copy_types(0),
+    _MICROSOFT + "Attention": _attend,
     _MICROSOFT + "DequantizeLinear": _dequantize,
-    _MICROSOFT + "DynamicQuantizeLSTM": _recurrent,
-    _MICROSOFT + "DynamicQuantizeMatMul": _matrix_product(0),
+    _MICROSOFT + "DynamicQuantizeLSTM": _run_recurrent,
+    _MICROSOFT + "DynamicQuantizeMatMul": _multiply_matrices(0),
     _MICROSOFT + "EmbedLayerNormalization": _embed,
-    _MICROSOFT + "FusedConv": _standard("Conv", 0, 1, 2),
-    _MICROSOFT + "FusedGemm": _standard("Gemm", 0, 1, 2),
-    _MICROSOFT + "FusedMatMul": _matrix_product(0),
-    _MICROSOFT + "GroupQueryAttention": _group_query_attention,
-    _MICROSOFT + "MatMulIntegerToFloat": _matrix_product(2),
+    _MICROSOFT + "FusedConv": _follow_standard("Conv", 0, 1, 2),
+    _MICROSOFT + "FusedGemm": _follow_standard("Gemm", 0, 1, 2),
+    _MICROSOFT + "FusedMatMul": _multiply_matrices(0),
+    _MICROSOFT + "GroupQueryAttention": _attend_grouped,
+    _MICROSOFT + "MatMulIntegerToFloat": _multiply_matrices(2),
     _MICROSOFT + "MatMulNBits": _multiply_packed,
-    _MICROSOFT + "MultiHeadAttention": _multi_head_attention,
-    _MICROSOFT + "NhwcConv": _standard("Conv", 0, 1, 2, channels_last=True),
-    _MICROSOFT + "NhwcFusedConv": _standard("Conv", 0, 1, 2, channels_last=True),
-    _MICROSOFT + "NhwcMaxPool": _standard("MaxPool", 0, channels_last=True),
+    _MICROSOFT + "MultiHeadAttention": _attend_multi_head,
+    _MICROSOFT + "NhwcConv": _follow_standard("Conv", 0, 1, 2, channels_last=True),
+    _MICROSOFT + "NhwcFusedConv": _follow_standard("Conv", 0, 1, 2, channels_last=True),
+    _MICROSOFT + "NhwcMaxPool": _follow_standard("MaxPool", 0, channels_last=True),
     _MICROSOFT + "QAttention": _attend_quantized,
-    _MICROSOFT + "QGemm": _standard("Gemm", 0, 3),
+    _MICROSOFT + "QGemm": _follow_standard("Gemm", 0, 3),
     _MICROSOFT + "QLinearAdd": _broadcast(0, 3, element=0),
-    _MICROSOFT + "QLinearAveragePool": _standard("AveragePool", 0),
+    _MICROSOFT + "QLinearAveragePool": _follow_standard("AveragePool", 0),
     _MICROSOFT + "QLinearConcat": _concatenate,
-    _MICROSOFT + "QLinearConv": _standard("Conv", 0, 3, element=7),
-    _MICROSOFT + "QLinearGlobalAveragePool": _standard("GlobalAveragePool", 0),
+    _MICROSOFT + "QLinearConv": _follow_standard("Conv", 0, 3, element=7),
+    _MICROSOFT + "QLinearGlobalAveragePool": _follow_standard("GlobalAveragePool", 0),
     _MICROSOFT + "QLinearMul": _broadcast(0, 3, element=0),
     _MICROSOFT + "QuantizeLinear": _quantize,
     _MICROSOFT + "SkipLayerNormalization": _normalize_sum,
     _MICROSOFT + "SkipSimplifiedLayerNormalization": _normalize_sum,
-    _BLOCKED + "AveragePool": _standard("AveragePool", 0),
-    _BLOCKED + "Conv": _standard("Conv", 0, 1, 2),
-    _BLOCKED + "GlobalAveragePool": _standard("GlobalAveragePool", 0),
-    _BLOCKED + "GlobalMaxPool": _standard("GlobalMaxPool", 0),
-    _BLOCKED + "MaxPool": _standard("MaxPool", 0),
+    _BLOCKED + "AveragePool": _follow_standard("AveragePool", 0),
+    _BLOCKED + "Conv": _follow_standard("Conv", 0, 1, 2),
+    _BLOCKED + "GlobalAveragePool": _follow_standard("GlobalAveragePool", 0),
+    _BLOCKED + "GlobalMaxPool": _follow_standard("GlobalMaxPool", 0),
+    _BLOCKED + "MaxPool": _follow_standard("MaxPool", 0),
     _BLOCKED + "ReorderInput": _block,
     _BLOCKED + "ReorderOutput": _unblock,
     _BLOCKED + "Upsample": _enlarge,

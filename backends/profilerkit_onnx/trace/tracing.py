@@ -107,6 +107,7 @@ def _trace(
     walks: list[Walk],
     kind: Callable[..., Walk],
 ) -> ModelTrace:
+    """Return the trace of a call that the model can do."""
     walk, input_values, outputs = _walk_graph(model, inputs, [chain[-1].path for chain in scopes.chains], walks, kind)
     calls = layer_calls(scopes, walk.work.executed, input_values.values(), outputs)
     return ModelTrace(
@@ -138,6 +139,7 @@ def _find_type(tensor: object) -> TypeProto:
 
 
 def _record(op: Executed, scopes: Scopes) -> OpRecord:
+    """Return what reports say of one operator."""
     scope = scopes.chains[op.node][-1]
     return OpRecord(
         op.operator,
@@ -158,6 +160,8 @@ def _find_product_dtype(op: Executed) -> str | None:
 
 
 def _peak_spread(walk: Walk, input_values: Mapping[str, Value], outputs: list[Value]) -> PeakSpread:
+    """Return how much the peak of the bytes alive may differ, where branches and loops are not known."""
+
     def timeline(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> Sequence[int]:
         return bytes_along(executed, input_values, outputs, spans)
 
@@ -166,6 +170,7 @@ def _peak_spread(walk: Walk, input_values: Mapping[str, Value], outputs: list[Va
 
 
 def _memory(walk: Walk, input_values: Mapping[str, Value], outputs: list[Value], weights: Weights) -> MemoryTimeline:
+    """Return the bytes alive after each operator, and how many outputs have a size that is not known."""
     every = {record.identity: record.bytes for lists in weights.values() for one_list in lists for record in one_list}
     unsized = Counter(op.operator for op in walk.work.executed for value in op.outputs if value.shape is None)
     return MemoryTimeline(

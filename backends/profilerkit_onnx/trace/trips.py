@@ -45,19 +45,20 @@ def count_trips(
     if len(captured) < len(outer) or len(first) < len(carried) or any(array is None for array in arrays.values()):
         return None
     made = [results[0], *(results[1 + index] for index in carried)]
-    turn = ReferenceEvaluator(_model(nodes, {*formals[:2], *arrays}, made, opsets))
+    turn = ReferenceEvaluator(_make_model(nodes, {*formals[:2], *arrays}, made, opsets))
     feeds = {name: array for name, array in arrays.items() if array is not None}
     try:
-        return _turns(turn, feeds, formals, carried, limit)
+        return _run_turns(turn, feeds, formals, carried, limit)
     except MemoryError:
         raise
     except Exception:  # an operator or a dtype that the reference lacks: then the number is not known
         return None
 
 
-def _turns(
+def _run_turns(
     turn: ReferenceEvaluator, feeds: dict[str, Array], formals: Sequence[str], carried: Sequence[int], limit: int | None
 ) -> int | None:
+    """Return after which turn the condition is false; None where that takes too many turns."""
     for number in range(min(_MOST, _MOST if limit is None else limit)):
         counted = {formals[0]: np.asarray(number, np.int64), formals[1]: np.asarray(True)}
         condition, *after = turn.run(None, {**feeds, **counted})
@@ -96,9 +97,10 @@ def _find_needed(
     return nodes, sorted(carried), outer
 
 
-def _model(
+def _make_model(
     nodes: Sequence[NodeProto], inputs: set[str], outputs: Sequence[str], opsets: Mapping[str, int]
 ) -> ModelProto:
+    """Return a model of these nodes alone, which computes one turn."""
     graph = helper.make_graph(
         list(_with_identities(nodes, outputs)),
         "condition",
