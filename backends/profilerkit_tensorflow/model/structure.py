@@ -82,6 +82,7 @@ def _add_all(values: Iterable[Any], contents: Contents) -> None:
 
 
 def _add(value: Any, contents: Contents) -> None:
+    """Add what a value consists of; what may be changed in place, but for plain containers, by its identity."""
     if isinstance(value, _PLAIN):
         contents.written += (type(value), value)
     elif isinstance(value, (list, dict, set)):  # walked for itself

@@ -209,6 +209,7 @@ def _count_unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
 
 
 def _checksum(variable: Any) -> int | None:
+    """Return a number that changes with the elements of a variable; None where they are not in memory of the CPU."""
     stored = find_stored_variable(variable)
     if not hasattr(getattr(stored, "handle", None), "numpy"):  # in a graph, spread over devices, or not made yet
         return None

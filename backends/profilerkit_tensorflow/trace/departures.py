@@ -62,7 +62,7 @@ class Departures:
         if not self.missing and any(_is_work(tensor) and not is_of_operator(tensor) for tensor in tensors):
             frame = outside_of_libraries(sys._getframe(1))
             self.missing[
-                f"work that led to an operand of {kind} that TensorFlow did not compute{self._where(frame)}"
+                f"work that led to an operand of {kind} that TensorFlow did not compute{self._describe_place(frame)}"
             ] += 1
 
     def check_results(self, outputs: Any, is_of_operator: Callable[[Any], bool]) -> None:
@@ -71,30 +71,35 @@ class Departures:
             is_array = hasattr(leaf, "__array_interface__")
             is_foreign = is_array or (tf.is_tensor(leaf) and hasattr(leaf, "numpy") and not is_of_operator(leaf))
             if is_foreign and _is_work(leaf) and not self.missing:
-                self.missing[f"a result of the model that TensorFlow did not compute{self._where(None)}"] += 1
+                self.missing[f"a result of the model that TensorFlow did not compute{self._describe_place(None)}"] += 1
 
     def _note_leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap what makes numpy arrays of tensors: what is computed with these is not counted."""
+
         def leave(tensor: Any, *args: Any) -> Any:
             if tf.executing_eagerly() and _is_work(tensor):  # a graph that is built takes constants in
                 frame = sys._getframe(1)
-                asking = None if _shows(frame) else outside_of_libraries(frame)
+                asking = None if _is_showing(frame) else outside_of_libraries(frame)
                 if asking is not None:
-                    self.missing[f"work on values that leave TensorFlow{self._where(asking)}"] += 1
+                    self.missing[f"work on values that leave TensorFlow{self._describe_place(asking)}"] += 1
             return original(tensor, *args)
 
         return leave
 
     def _note_executing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap what runs operators: those of other threads are not counted."""
+
         def execute(*args: Any) -> Any:
             if threading.get_ident() != self._thread:
                 kind = next((arg for arg in args[1:3] if isinstance(arg, str) and arg.isidentifier()), "operators")
                 if kind not in _SILENT:
-                    self.missing[f"{kind} in another thread{self._where(outside_of_libraries(sys._getframe(1)))}"] += 1
+                    where = self._describe_place(outside_of_libraries(sys._getframe(1)))
+                    self.missing[f"{kind} in another thread{where}"] += 1
             return original(*args)
 
         return execute
 
-    def _where(self, frame: FrameType | None) -> str:
+    def _describe_place(self, frame: FrameType | None) -> str:
         layer = self._layer()
         path = f" in the layer {layer!r}" if layer else ""
         if frame is None:
@@ -110,7 +115,7 @@ def _is_work(tensor: Any) -> bool:
     return math.prod(shape) > 1 and (dtype.is_floating or dtype.is_complex or (dtype.is_integer and len(shape) > 1))
 
 
-def _shows(frame: FrameType | None) -> bool:
+def _is_showing(frame: FrameType | None) -> bool:
     for _ in range(6):
         if frame is None:
             return False

@@ -68,6 +68,7 @@ class Folding:
         return value.constant
 
     def _fold(self, value: Value) -> Any:
+        """Return the array that a value has in each run of the model; None where it is not known, or large."""
         shape = value.known_shape
         if value.scope is None or (shape is not None and shape.numel > LARGEST):
             return None
@@ -78,7 +79,7 @@ class Folding:
         if kind == "Const":
             return tf.make_ndarray(operator.node_def.attr["value"].tensor)
         if kind in _OF_SHAPES:
-            return self._of_shape(operator, value.scope)
+            return self._fold_shape(operator, value.scope)
         rule = _RULES.get(kind)
         if rule is None:
             return None
@@ -91,7 +92,8 @@ class Folding:
         except (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError):
             return None  # the model itself will say so when it runs
 
-    def _of_shape(self, operator: Any, scope: Scope) -> Any:
+    def _fold_shape(self, operator: Any, scope: Scope) -> Any:
+        """Return what an operator tells of its input's shape; None where a size is not known."""
         shape = self.find_value(operator.inputs[0], scope).shape
         if shape is None:
             return None
@@ -108,7 +110,7 @@ _OF_SHAPES = ("Shape", "Size", "Rank")
 Rule = Callable[[Any, Sequence[Any]], Any]
 
 
-def _of_inputs(function: Callable[..., Any]) -> Rule:
+def _take_inputs(function: Callable[..., Any]) -> Rule:
     return lambda operator, inputs: function(*inputs)
 
 
@@ -121,6 +123,7 @@ def _make_reduction(function: Callable[..., Any]) -> Rule:
 
 
 def _slice_with_strides(operator: Any, inputs: Sequence[Any]) -> Any:
+    """Return what ``x[1:-1, None, ..., 0]`` does, whose parts TensorFlow writes as bits of five masks."""
     sliced, begin, end, strides = inputs
     masks = {
         name: operator.get_attr(f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
@@ -153,36 +156,36 @@ def _divide(x: Any, y: Any) -> Any:
 
 
 _RULES: dict[str, Rule] = {
-    **{kind: _of_inputs(lambda x: x) for kind in ("Identity", "StopGradient", "Snapshot", "PreventGradient")},
-    **{kind: _of_inputs(np.add) for kind in ("Add", "AddV2")},
-    "RealDiv": _of_inputs(np.divide),
-    "Div": _of_inputs(_divide),
-    "Sub": _of_inputs(np.subtract),
-    "Mul": _of_inputs(np.multiply),
-    "FloorDiv": _of_inputs(np.floor_divide),
-    "FloorMod": _of_inputs(np.mod),
-    "Maximum": _of_inputs(np.maximum),
-    "Minimum": _of_inputs(np.minimum),
-    "Neg": _of_inputs(np.negative),
-    "Abs": _of_inputs(np.abs),
-    "Ceil": _of_inputs(np.ceil),
-    "Floor": _of_inputs(np.floor),
-    "Equal": _of_inputs(np.equal),
-    "NotEqual": _of_inputs(np.not_equal),
-    "Less": _of_inputs(np.less),
-    "LessEqual": _of_inputs(np.less_equal),
-    "Greater": _of_inputs(np.greater),
-    "GreaterEqual": _of_inputs(np.greater_equal),
-    "LogicalAnd": _of_inputs(np.logical_and),
-    "LogicalOr": _of_inputs(np.logical_or),
-    "LogicalNot": _of_inputs(np.logical_not),
-    "SelectV2": _of_inputs(np.where),
-    "Range": _of_inputs(np.arange),
-    "Reshape": _of_inputs(np.reshape),
-    "Fill": _of_inputs(np.full),
-    "ExpandDims": _of_inputs(lambda x, axis: np.expand_dims(x, int(axis))),
-    "GatherV2": _of_inputs(lambda x, indices, axis: np.take(x, indices, axis=int(axis))),
-    "ConcatV2": _of_inputs(lambda *parts: np.concatenate(parts[:-1], axis=int(parts[-1]))),
+    **{kind: _take_inputs(lambda x: x) for kind in ("Identity", "StopGradient", "Snapshot", "PreventGradient")},
+    **{kind: _take_inputs(np.add) for kind in ("Add", "AddV2")},
+    "RealDiv": _take_inputs(np.divide),
+    "Div": _take_inputs(_divide),
+    "Sub": _take_inputs(np.subtract),
+    "Mul": _take_inputs(np.multiply),
+    "FloorDiv": _take_inputs(np.floor_divide),
+    "FloorMod": _take_inputs(np.mod),
+    "Maximum": _take_inputs(np.maximum),
+    "Minimum": _take_inputs(np.minimum),
+    "Neg": _take_inputs(np.negative),
+    "Abs": _take_inputs(np.abs),
+    "Ceil": _take_inputs(np.ceil),
+    "Floor": _take_inputs(np.floor),
+    "Equal": _take_inputs(np.equal),
+    "NotEqual": _take_inputs(np.not_equal),
+    "Less": _take_inputs(np.less),
+    "LessEqual": _take_inputs(np.less_equal),
+    "Greater": _take_inputs(np.greater),
+    "GreaterEqual": _take_inputs(np.greater_equal),
+    "LogicalAnd": _take_inputs(np.logical_and),
+    "LogicalOr": _take_inputs(np.logical_or),
+    "LogicalNot": _take_inputs(np.logical_not),
+    "SelectV2": _take_inputs(np.where),
+    "Range": _take_inputs(np.arange),
+    "Reshape": _take_inputs(np.reshape),
+    "Fill": _take_inputs(np.full),
+    "ExpandDims": _take_inputs(lambda x, axis: np.expand_dims(x, int(axis))),
+    "GatherV2": _take_inputs(lambda x, indices, axis: np.take(x, indices, axis=int(axis))),
+    "ConcatV2": _take_inputs(lambda *parts: np.concatenate(parts[:-1], axis=int(parts[-1]))),
     "Pack": lambda operator, inputs: np.stack(inputs, axis=operator.get_attr("axis")),
     "Squeeze": lambda operator, inputs: np.squeeze(inputs[0], axis=tuple(operator.get_attr("squeeze_dims")) or None),
     "StridedSlice": _slice_with_strides,
@@ -194,10 +197,10 @@ _RULES: dict[str, Rule] = {
     "Mean": _make_reduction(np.mean),
     "All": _make_reduction(np.all),
     "Any": _make_reduction(np.any),
-    "Square": _of_inputs(np.square),
-    "Sqrt": _of_inputs(np.sqrt),
-    "Sign": _of_inputs(np.sign),
-    "Round": _of_inputs(np.round),
+    "Square": _take_inputs(np.square),
+    "Sqrt": _take_inputs(np.sqrt),
+    "Sign": _take_inputs(np.sign),
+    "Round": _take_inputs(np.round),
     "ArgMax": lambda operator, inputs: np.argmax(inputs[0], axis=int(inputs[1])),
     "ArgMin": lambda operator, inputs: np.argmin(inputs[0], axis=int(inputs[1])),
 }

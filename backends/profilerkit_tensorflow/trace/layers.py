@@ -80,6 +80,7 @@ class LayerCalls(CallStack):
             yield
 
     def _follow(self, call: Callable[..., Any], layer: Any, args: Any, kwargs: Any) -> Any:
+        """Call a layer, and note the call: what it was given, what it returned, and which operators it has made."""
         if threading.get_ident() != self._thread or self.is_innermost(layer):
             return call(*args, **kwargs)
         if not self.knows(layer):
@@ -93,7 +94,7 @@ class LayerCalls(CallStack):
         try:
             outputs = call(*args, **kwargs)
             seen = LayerCall(infos_in((args, kwargs)), infos_in(outputs))
-            owner.cost = self._formula(layer, seen)
+            owner.cost = self._find_formula(layer, seen)
             self.note(seen)
             return outputs
         except Exception as error:
@@ -110,7 +111,8 @@ class LayerCalls(CallStack):
         """Return whether the running layer hides its inner ones, as a recurrent layer hides its cell."""
         return len(self._owners) > 1
 
-    def _formula(self, layer: Any, call: LayerCall) -> Callable[[], Cost | None] | None:
+    def _find_formula(self, layer: Any, call: LayerCall) -> Callable[[], Cost | None] | None:
+        """Return what computes the cost of a whole call of a layer; None where it has no formula for this one."""
         formula = layer_cost(layer)
         if formula is None:
             return None
@@ -172,8 +174,8 @@ def layer_records(
             of_layers = set(map(identify, owned))
             others = [v for v in further if identify(v) not in of_layers and not holds_random_state(v)]
             scales = set(map(id, quantization_data(others)))
-            variables += [(_short(v.name), v) for v in others if id(v) not in scales]
-            states += [(_short(v.name), v, True) for v in others if id(v) in scales]
+            variables += [(_shorten(v.name), v) for v in others if id(v) not in scales]
+            states += [(_shorten(v.name), v, True) for v in others if id(v) in scales]
         records.append(
             LayerRecord(
                 path=path,
@@ -193,6 +195,7 @@ def layer_records(
 def _record(
     name: str, variable: Any, identities: dict[int, int], trained: Container[int], packed: Mapping[int, int]
 ) -> WeightRecord:
+    """Return what reports say of one variable; two names of one variable have the same identity."""
     key = identify(variable)
     return WeightRecord(
         name=name,
@@ -205,5 +208,5 @@ def _record(
     )
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     return name.removesuffix(":0")

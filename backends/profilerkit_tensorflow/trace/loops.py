@@ -40,7 +40,7 @@ def trip_count(folding: Folding, condition: Scope, steps: Sequence[float | None]
     ``condition`` is the scope of the condition, whose arguments are the loop's first values; ``steps`` are what each
     run adds to them.
     """
-    parts = list(_parts(folding, condition.graph.outputs[0], condition, steps))
+    parts = list(_count_parts(folding, condition.graph.outputs[0], condition, steps))
     counts = [runs for runs in parts if runs is not None]
     if not counts or min(counts) == math.inf:
         return None, True
@@ -55,7 +55,7 @@ def counter_steps(folding: Folding, body: Any, first: Sequence[Value]) -> list[f
     results = [_through(result).name for result in body.outputs]
     still = {tensor.name for tensor, result in zip(body.inputs, results, strict=False) if result == tensor.name}
     unchanged = {tensor.name: value for tensor, value in zip(body.inputs, first, strict=True) if tensor.name in still}
-    return [_step(folding, body, position, unchanged) for position in range(len(body.inputs))]
+    return [_find_step(folding, body, position, unchanged) for position in range(len(body.inputs))]
 
 
 def counts_runs(variable: Any) -> bool:
@@ -67,7 +67,8 @@ def counts_runs(variable: Any) -> bool:
     return name.endswith("loop_counter")
 
 
-def _step(folding: Folding, body: Any, position: int, unchanged: Mapping[str, Value]) -> float | None:
+def _find_step(folding: Folding, body: Any, position: int, unchanged: Mapping[str, Value]) -> float | None:
+    """Return what each run adds to the loop variable at a position; 0 if nothing, None where that is not known."""
     placeholder = body.inputs[position]
     result = _through(body.outputs[position])
     if result.name == placeholder.name:
@@ -84,20 +85,20 @@ def _step(folding: Folding, body: Any, position: int, unchanged: Mapping[str, Va
     return None if added is None or added.size != 1 else sign * added.item()
 
 
-def _parts(folding: Folding, tensor: Any, scope: Scope, steps: Sequence[float | None]) -> Iterator[float | None]:
+def _count_parts(folding: Folding, tensor: Any, scope: Scope, steps: Sequence[float | None]) -> Iterator[float | None]:
     """Yield for each comparison of a condition in how many runs it is true; None where that is not known."""
     tensor = _through(tensor)
     operator = tensor.op
     if operator.type == "LogicalAnd":
         for part in operator.inputs:
-            yield from _parts(folding, part, scope, steps)
+            yield from _count_parts(folding, part, scope, steps)
     elif operator.type in ("If", "StatelessIf"):
-        yield from _parts_of_choice(folding, tensor, scope, steps)
+        yield from _count_parts_of_choice(folding, tensor, scope, steps)
     elif operator.type != "Const":  # tf.while_loop without a limit of its own may add that it is true
-        yield _runs(folding, operator, scope, steps) if operator.type in _HOLDS else None
+        yield _count_runs(folding, operator, scope, steps) if operator.type in _HOLDS else None
 
 
-def _parts_of_choice(
+def _count_parts_of_choice(
     folding: Folding, tensor: Any, scope: Scope, steps: Sequence[float | None]
 ) -> Iterator[float | None]:
     """Yield the parts of a condition that is false in one branch, so that it is true where the other branch is.
@@ -108,7 +109,7 @@ def _parts_of_choice(
     sides = [body_named(scope.graph, operator.get_attr(f"{side}_branch").name) for side in ("then", "else")]
     holds, fails = sides
     if _is_false(fails.outputs[tensor.value_index], operator, fails):
-        yield from _parts(folding, operator.inputs[0], scope, steps)
+        yield from _count_parts(folding, operator.inputs[0], scope, steps)
     elif _is_false(holds.outputs[tensor.value_index], operator):
         holds = fails
         yield None
@@ -120,8 +121,8 @@ def _parts_of_choice(
     inside.values.update(
         {one_tensor.name: value for one_tensor, value in zip(holds.inputs, inside.arguments, strict=True)}
     )
-    moves = [_move(_through(operand), scope.graph, steps) for operand in operands]
-    yield from _parts(folding, holds.outputs[tensor.value_index], inside, moves)
+    moves = [_find_move(_through(operand), scope.graph, steps) for operand in operands]
+    yield from _count_parts(folding, holds.outputs[tensor.value_index], inside, moves)
 
 
 def _is_false(tensor: Any, operator: Any, otherwise: Any = None) -> bool:
@@ -129,13 +130,14 @@ def _is_false(tensor: Any, operator: Any, otherwise: Any = None) -> bool:
     tensor = _through(tensor)
     if tensor.op.type == "Const":
         return not bool(tf.make_ndarray(tensor.op.node_def.attr["value"].tensor).any())
-    index = None if otherwise is None else _position(tensor, otherwise)
+    index = None if otherwise is None else _find_position(tensor, otherwise)
     return index is not None and _through(operator.inputs[1 + index]).name == _through(operator.inputs[0]).name
 
 
-def _runs(folding: Folding, comparison: Any, condition: Scope, steps: Sequence[float | None]) -> float | None:
+def _count_runs(folding: Folding, comparison: Any, condition: Scope, steps: Sequence[float | None]) -> float | None:
+    """Return in how many runs a comparison is true; None where its sides are no counter and no known limit."""
     sides = [_through(side) for side in comparison.inputs]
-    moves = [_move(side, condition.graph, steps) for side in sides]
+    moves = [_find_move(side, condition.graph, steps) for side in sides]
     kind = comparison.type
     if moves[0] == 0:  # the left side is constant: then the right one must change
         sides, moves = sides[::-1], moves[::-1]
@@ -145,16 +147,16 @@ def _runs(folding: Folding, comparison: Any, condition: Scope, steps: Sequence[f
     start, end = (folding.constant(folding.find_value(side, condition)) for side in sides)
     if start is None or end is None or start.size != 1 or end.size != 1:
         return None
-    return _rounds(kind, start, end, moves[0])
+    return _count_rounds(kind, start, end, moves[0])
 
 
-def _rounds(kind: str, start: Any, limit: Any, step: float) -> float:
+def _count_rounds(kind: str, start: Any, limit: Any, step: float) -> float:
     """Return how many steps a comparison holds; infinity if it always does, and if nobody has seen it fail."""
     if start.dtype.kind in "iu":
         rounds = _without_wrapping(kind, start.item() - limit.item(), int(step))
         if rounds is not None and _fits(start.item() + int(step) * rounds, start.dtype):
             return rounds
-    holds = _HOLDS[kind](_numbers(start.reshape(()), step, _MOST), limit.reshape(()))
+    holds = _HOLDS[kind](_list_numbers(start.reshape(()), step, _MOST), limit.reshape(()))
     return math.inf if holds.all() else int(np.argmin(holds))
 
 
@@ -174,7 +176,7 @@ def _fits(number: int, dtype: Any) -> bool:
     return bool(limits.min <= number <= limits.max)
 
 
-def _numbers(start: Any, step: float, rounds: int) -> Any:
+def _list_numbers(start: Any, step: float, rounds: int) -> Any:
     """Return a counter's numbers, the first before any round, in the arithmetic of its dtype."""
     if start.dtype.kind in "iu":
         return start + np.arange(rounds + 1).astype(start.dtype) * np.asarray(int(step)).astype(start.dtype)
@@ -190,18 +192,18 @@ def counter_after(start: Any, step: float, rounds: int) -> Any:
         bits = 8 * start.dtype.itemsize
         ends = np.asarray((start.item() + int(step) * rounds) % 2**bits, np.uint64)
         return ends.astype(start.dtype).reshape(start.shape)
-    return None if rounds > _MOST else _numbers(start.reshape(()), step, rounds)[-1].reshape(start.shape)
+    return None if rounds > _MOST else _list_numbers(start.reshape(()), step, rounds)[-1].reshape(start.shape)
 
 
-def _move(tensor: Any, graph: Any, steps: Sequence[float | None]) -> float | None:
+def _find_move(tensor: Any, graph: Any, steps: Sequence[float | None]) -> float | None:
     """Return what each run adds to one side of a comparison: 0 if it is constant, None if that is not known."""
-    position = _position(tensor, graph)
+    position = _find_position(tensor, graph)
     if position is not None:
         return steps[position]
-    return 0 if all(_move(operand, graph, steps) == 0 for operand in tensor.op.inputs) else None
+    return 0 if all(_find_move(operand, graph, steps) == 0 for operand in tensor.op.inputs) else None
 
 
-def _position(tensor: Any, graph: Any) -> int | None:
+def _find_position(tensor: Any, graph: Any) -> int | None:
     return next((index for index, candidate in enumerate(graph.inputs) if candidate.name == tensor.name), None)
 
 

@@ -76,6 +76,7 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
 
 
 def _trace(model: Any, inputs: ModelInputs | None, training: bool) -> ModelTrace:
+    """Trace the model as a graph; where that cannot be done, or a value decides, by an eager run."""
     if inputs is None:
         return _layers_alone(model)
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
@@ -123,7 +124,7 @@ def _run_eagerly(
             failure = explain_failed_pass(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
         else:
             if not run.did_nothing:
-                return _of_eager_run(model, run, _why_eagerly(refusal))
+                return _make_eager_trace(model, run, _explain_eager_run(refusal))
             failure = refusal  # no operator ran on values, so that zeros would be counted
     return _layers_alone(model, failure, followed)
 
@@ -149,20 +150,22 @@ def _complete_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> Mod
             return trace
         if run.did_nothing or not run.uncounted.keys() < trace.uncounted.keys():
             return trace
-        done = _of_eager_run(model, run, f"sizes in its graph depend on values: {unsized[0]}")
+        done = _make_eager_trace(model, run, f"sizes in its graph depend on values: {unsized[0]}")
     # The graph knows more weights: those that a function captures.
     layers = done.layers if done.memory.weight_bytes == trace.memory.weight_bytes else trace.layers
     memory = replace(done.memory, weight_bytes=trace.memory.weight_bytes, unsized={})
     return replace(done, layers=layers, memory=memory, unmade_weights=trace.unmade_weights, program=trace.program)
 
 
-def _why_eagerly(refusal: ModelFailedError | BackendFailedError) -> str:
+def _explain_eager_run(refusal: ModelFailedError | BackendFailedError) -> str:
+    """Return why a model is run eagerly, by the error that tracing it has raised."""
     is_own = isinstance(refusal, BackendFailedError)
     why = "the tensorflow backend has failed to trace the model" if is_own else "the model cannot be traced"
     return f"{why} as a graph ({error_summary(refusal.__cause__ or refusal)})"
 
 
-def _of_eager_run(model: Any, run: EagerRun, why: str) -> ModelTrace:
+def _make_eager_trace(model: Any, run: EagerRun, why: str) -> ModelTrace:
+    """Return the trace of an eager run; ``why`` says why there was one."""
     read, hidden = _read_by_function(model, run) if is_function(model) else ([], 0)
     packing, trained = read_packing(run.layers, read), list_trainable_variables(run.layers, read)
     records = layer_records(run.layers, run.calls.calls, trained, read, packing.counts)
@@ -347,7 +350,8 @@ def _is_record(op: Executed) -> bool:
 
 
 def _record(op: Executed, training: bool = False) -> OpRecord:
-    outputs = tuple(TensorInfo(_shown(shape), dtype) for _, shape, dtype in op.outputs)
+    """Return what reports say of one operator."""
+    outputs = tuple(TensorInfo(_write_sizes(shape), dtype) for _, shape, dtype in op.outputs)
     written = sum(tensor_bytes(shape, dtype) for _, shape, dtype in op.outputs) * op.times
     return OpRecord(
         operator=op.type,
@@ -363,7 +367,7 @@ def _record(op: Executed, training: bool = False) -> OpRecord:
     )
 
 
-def _shown(shape: PartialShape) -> tuple[int, ...]:
+def _write_sizes(shape: PartialShape) -> tuple[int, ...]:
     return () if shape is None else tuple(-1 if size is None else size for size in shape)
 
 

@@ -74,9 +74,10 @@ class Walk:
 
     def run(self, graph: Any, arguments: Sequence[Value]) -> list[Value]:
         """Walk a function's graph with these arguments and return its outputs."""
-        return self._body(Scope(graph, list(arguments), None, self.ownership.root))
+        return self._walk_body(Scope(graph, list(arguments), None, self.ownership.root))
 
-    def _body(self, scope: Scope) -> list[Value]:
+    def _walk_body(self, scope: Scope) -> list[Value]:
+        """Walk the operators of a body that run, and return its outputs."""
         for tensor, value in zip(scope.graph.inputs, scope.arguments, strict=True):
             scope.values[tensor.name] = value
             self._learn(scope, tensor, value)
@@ -87,17 +88,17 @@ class Walk:
         for operator in running:
             kind = operator.type
             if kind in CALLS:
-                self._call(operator, scope)
+                self._walk_call(operator, scope)
             elif kind in LOOPS:
-                self._loop(operator, scope)
+                self._walk_loop(operator, scope)
             elif kind in BRANCHES:
-                self._branches(operator, scope)
+                self._walk_branches(operator, scope)
             elif kind == "LoopCond":
                 self.uncounted["LoopCond (how often a loop of TensorFlow 1 runs is not known; counted once)"] += (
                     scope.times
                 )
             elif kind not in _SILENT:
-                self._operator(operator, scope)
+                self._walk_operator(operator, scope)
         return [self.folding.find_value(tensor, scope) for tensor in scope.graph.outputs]
 
     def _learn(self, scope: Scope, tensor: Any, value: Value) -> None:
@@ -107,7 +108,8 @@ class Walk:
 
     # One operator ------------------------------------------------------------------------------------------------
 
-    def _operator(self, operator: Any, scope: Scope) -> None:
+    def _walk_operator(self, operator: Any, scope: Scope) -> None:
+        """Note one operator: what it reads and makes, its layer and its cost."""
         inputs = [self.folding.find_value(tensor, scope) for tensor in operator.inputs]
         specialized = self._specialized.get(id(scope))
         tensors = operator.outputs if specialized is None else specialized.find_outputs(operator, inputs)
@@ -141,12 +143,13 @@ class Walk:
         scope.executed[operator.name] = done
         if not self._cover(owner, scope):
             self._price(done, operator, inputs, made)
-            self._without_padding(done, operator, scope)
+            self._leave_out_padding(done, operator, scope)
             multiplied = scope.executed.get(find_weighted_rows(operator))
             if multiplied is not None:
                 count_as_product(multiplied, done)
 
     def _price(self, done: Executed, operator: Any, inputs: Sequence[Value], made: Sequence[Value]) -> None:
+        """Write its cost to an operator, by its formula."""
         call = OpCall(
             type=operator.type,
             inputs=Shapes([value.known_shape for value in inputs]),
@@ -159,7 +162,7 @@ class Walk:
         )
         price(done, call, self.uncounted)
 
-    def _without_padding(self, done: Executed, operator: Any, scope: Scope) -> None:
+    def _leave_out_padding(self, done: Executed, operator: Any, scope: Scope) -> None:
         """Subtract what a convolution computes on padding that only serves its dilation."""
         of_gradient = find_spread_share(self.folding, operator, scope)
         cropped = find_cropped_share(self.folding, operator, scope)
@@ -188,16 +191,17 @@ class Walk:
 
     # Operators that call further bodies ---------------------------------------------------------------------------
 
-    def _call(self, operator: Any, scope: Scope) -> None:
+    def _walk_call(self, operator: Any, scope: Scope) -> None:
+        """Walk the body of a function that an operator calls."""
         if read_attribute(operator, "_XlaMustCompile"):
             self.notes.add("what functions compiled by XLA allocate inside is not in the memory footprint")
         graph = body_named(scope.graph, operator.get_attr("f").name)
         arguments = [self.folding.find_value(tensor, scope) for tensor in operator.inputs]
-        owner = self._owner_of_call(operator, graph, scope)
-        results = self._body(Scope(graph, arguments, scope, owner, scope.times, scope.find_used_outputs(operator)))
+        owner = self._find_owner_of_call(operator, graph, scope)
+        results = self._walk_body(Scope(graph, arguments, scope, owner, scope.times, scope.find_used_outputs(operator)))
         self._bind(operator, results, scope)
 
-    def _owner_of_call(self, operator: Any, graph: Any, scope: Scope) -> Owner:
+    def _find_owner_of_call(self, operator: Any, graph: Any, scope: Scope) -> Owner:
         """Return the owner of a called function; a gradient's is that of the call that it is the gradient of."""
         forward = forward_function(scope.graph, operator.get_attr("f").name)
         if forward:
@@ -213,7 +217,8 @@ class Walk:
             scope.values[tensor.name] = value
             self._learn(scope, tensor, value)
 
-    def _loop(self, operator: Any, scope: Scope) -> None:
+    def _walk_loop(self, operator: Any, scope: Scope) -> None:
+        """Walk the body and the condition of a loop once, for all turns together."""
         body = body_named(scope.graph, operator.get_attr("body").name)
         condition = body_named(scope.graph, operator.get_attr("cond").name)
         first = [self.folding.find_value(tensor, scope) for tensor in operator.inputs]
@@ -231,7 +236,7 @@ class Walk:
         start, choices, forks, spans = (len(item) for item in (self.executed, self.choices, self.forks, self.spans))
         needed = find_needed_variables(condition, body, scope.find_used_outputs(operator))
         results = self._iterate(body, first, steps, Scope(body, [], scope, owner, scope.times * (runs or 1), needed))
-        self._condition(
+        self._walk_condition(
             Scope(condition, [], scope, owner, scope.times * (1 if runs is None else runs + 1)), first, results
         )
         self.spans.append((start, len(self.executed)))
@@ -241,8 +246,8 @@ class Walk:
             inside = [(begin - start, end - start) for begin, end in self.spans[spans:]]
             every = Side(self.executed[start:], inside, [fork.shift(-start) for fork in self.forks[forks:]])
             self.forks[forks:] = [may_stop_fork(start, every, first, results, has_limit)]
-        runs_of = [None if may_stop and not counts_runs(tensor) else runs for tensor in body.inputs]
-        self._bind(operator, self._after(first, steps, results, runs_of, owner), scope)
+        turns = [None if may_stop and not counts_runs(tensor) else runs for tensor in body.inputs]
+        self._bind(operator, self._make_outputs(first, steps, results, turns, owner), scope)
 
     def _iterate(self, body: Any, first: Sequence[Value], steps: Sequence[float | None], scope: Scope) -> list[Value]:
         """Walk a loop's body with what is known in every run: of the first values, only those that do not change."""
@@ -265,7 +270,7 @@ class Walk:
             self._formulas_used = formulas
             scope = Scope(body, [], scope.outer, scope.owner, scope.times, scope.needed_outputs)
 
-    def _condition(self, scope: Scope, first: Sequence[Value], results: Sequence[Value]) -> None:
+    def _walk_condition(self, scope: Scope, first: Sequence[Value], results: Sequence[Value]) -> None:
         """Walk a loop's condition, which runs once more than the body, and keep it if it costs anything."""
         for before, after in zip(first, results, strict=True):
             scope.arguments.append(self._hand_on(before, before.common(after), scope.owner))
@@ -273,20 +278,20 @@ class Walk:
         if tried.uncounted or any(tried.price[:2]):
             self._take(tried)
 
-    def _after(
+    def _make_outputs(
         self,
         first: Sequence[Value],
         steps: Sequence[float | None],
         results: Sequence[Value],
-        runs_of: Sequence[int | None],
+        turns: Sequence[int | None],
         owner: Owner,
     ) -> list[Value]:
         """Return the loop's outputs: the values of the last run, and the last number of each counter where it is known.
 
-        ``observe_runs`` is how often each of its variables has changed, None where that is not certain.
+        ``turns`` is how often each of its variables has changed, None where that is not certain.
         """
         final = []
-        for before, step, value, runs in zip(first, steps, results, runs_of, strict=True):
+        for before, step, value, runs in zip(first, steps, results, turns, strict=True):
             start = self.folding.constant(before)
             if step == 0:
                 value = before
@@ -308,7 +313,7 @@ class Walk:
         self.executed.append(Executed("Identity", "", (value.key,), made, 1, owner, silent=True))
         return twin
 
-    def _branches(self, operator: Any, scope: Scope) -> None:
+    def _walk_branches(self, operator: Any, scope: Scope) -> None:
         """Walk every branch that may be taken and keep the most expensive one."""
         arguments = [self.folding.find_value(tensor, scope) for tensor in list(operator.inputs)[1:]]
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
@@ -333,7 +338,7 @@ class Walk:
         kept = self.executed, self.spans, self.uncounted, self.choices, self.forks
         self.executed, self.spans, self.uncounted, self.choices, self.forks = [], [], Counter(), [], []
         try:
-            return Tried(self._body(scope), self.executed, self.spans, self.uncounted, self.choices, self.forks)
+            return Tried(self._walk_body(scope), self.executed, self.spans, self.uncounted, self.choices, self.forks)
         finally:
             self.executed, self.spans, self.uncounted, self.choices, self.forks = kept
 
