@@ -19,7 +19,16 @@ from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.keras_layers import ends_in_sigmoid, is_keras
 from profilerkit.error_text import shown
 from profilerkit.inputs import LOADER, TRANSFORM
-from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, count_samples
+from profilerkit_metrics.scoring import (
+    Batches,
+    EvaluationFunctions,
+    GetTopk,
+    LossEvaluation,
+    ScoredBatch,
+    ScoreFunction,
+    Transform,
+    count_samples,
+)
 
 from .data import as_tensor
 from .model.arrays import is_array
@@ -80,9 +89,9 @@ def _compile(calls: dict[Any, CompiledCall], subject: Subject, inputs: ModelInpu
 
 
 _functions = EvaluationFunctions(score_batches)
-get_accuracy = _functions.get_accuracy
-get_missclass = _functions.get_missclass
-get_topk = _functions.get_topk
+get_accuracy: ScoreFunction = _functions.get_accuracy
+get_missclass: ScoreFunction = _functions.get_missclass
+get_topk: GetTopk = _functions.get_topk
 
 
 class EvalLossFunction(LossEvaluation):
@@ -91,7 +100,7 @@ class EvalLossFunction(LossEvaluation):
     Output and target are arrays. A loss of several values counts as their mean, a dict of parts as their sum.
     """
 
-    batches = staticmethod(score_batches)
+    batches: Batches = staticmethod(score_batches)
 
     @staticmethod
     def mean(value: Any) -> float:

@@ -18,7 +18,16 @@ from profilerkit.arguments.structures import apply_transform, map_leaves
 from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
 from profilerkit.inputs import LOADER, TRANSFORM
-from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, count_samples
+from profilerkit_metrics.scoring import (
+    Batches,
+    EvaluationFunctions,
+    GetTopk,
+    LossEvaluation,
+    ScoredBatch,
+    ScoreFunction,
+    Transform,
+    count_samples,
+)
 
 from .data import as_tensor
 from .loaders import open_model
@@ -69,9 +78,9 @@ def _score_batches(
 
 
 _functions = EvaluationFunctions(score_batches)
-get_accuracy = _functions.get_accuracy
-get_missclass = _functions.get_missclass
-get_topk = _functions.get_topk
+get_accuracy: ScoreFunction = _functions.get_accuracy
+get_missclass: ScoreFunction = _functions.get_missclass
+get_topk: GetTopk = _functions.get_topk
 
 
 class EvalLossFunction(LossEvaluation):
@@ -80,7 +89,7 @@ class EvalLossFunction(LossEvaluation):
     Output and target are numpy arrays. A loss of several values counts as their mean, a dict of parts as their sum.
     """
 
-    batches = staticmethod(score_batches)
+    batches: Batches = staticmethod(score_batches)
 
     @staticmethod
     def mean(value: Any) -> float:

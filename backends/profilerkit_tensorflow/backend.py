@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 import tensorflow as tf
 
-from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
+from profilerkit import Backend, DataLoader, ForwardPass, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.settings import describe_changes, of_settings
 from profilerkit.declared_inputs import make_inputs
@@ -83,8 +83,8 @@ class TFBackend(
     """Profiles models of Keras 3 and ``tf_keras``, modules (``tf.Module``), functions and saved models."""
 
     name: ClassVar[str] = "tensorflow"
-    data_loader = TFDataLoader
-    forward_pass = TFForwardPass
+    data_loader: ClassVar[type[DataLoader]] = TFDataLoader
+    forward_pass: ClassVar[type[ForwardPass]] = TFForwardPass
     execution_modes: ClassVar[tuple[str, ...]] = ("graph", "eager", "xla", "predict")
     offered_options: ClassVar[tuple[str, ...]] = ("training", "compile")
     shares_costs: ClassVar[bool] = True

@@ -22,7 +22,16 @@ from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
 from profilerkit.errors import ProfilerKitError
 from profilerkit.inputs import LOADER, TRANSFORM
-from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, count_samples
+from profilerkit_metrics.scoring import (
+    Batches,
+    EvaluationFunctions,
+    GetTopk,
+    LossEvaluation,
+    ScoredBatch,
+    ScoreFunction,
+    Transform,
+    count_samples,
+)
 
 from .data import TFDataLoader, as_tensor, is_tensor
 from .model.calls import CompiledCall
@@ -64,9 +73,9 @@ def _array(tensor: Any) -> Any:
 
 
 _functions = EvaluationFunctions(score_batches)
-get_accuracy = _functions.get_accuracy
-get_missclass = _functions.get_missclass
-get_topk = _functions.get_topk
+get_accuracy: ScoreFunction = _functions.get_accuracy
+get_missclass: ScoreFunction = _functions.get_missclass
+get_topk: GetTopk = _functions.get_topk
 
 
 class EvalLossFunction(LossEvaluation):
@@ -76,7 +85,7 @@ class EvalLossFunction(LossEvaluation):
     ``loss_fn(target, output)``. A loss of several values counts as their mean, a dict of parts as their sum.
     """
 
-    batches = staticmethod(score_batches)
+    batches: Batches = staticmethod(score_batches)
 
     @staticmethod
     def mean(value: Any) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 
-from profilerkit import Backend, InputError, ModelInputs, ModelTrace, Run, TensorSpec
+from profilerkit import Backend, DataLoader, ForwardPass, InputError, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_layers import is_keras, is_shipped, read_declared_call
 from profilerkit.backend_kit.optimizers import OptimizerBytes
@@ -104,8 +104,8 @@ class TorchBackend(
     """Profiles any ``torch.nn.Module``."""
 
     name: ClassVar[str] = "torch"
-    data_loader = TorchDataLoader
-    forward_pass = TorchForwardPass
+    data_loader: ClassVar[type[DataLoader]] = TorchDataLoader
+    forward_pass: ClassVar[type[ForwardPass]] = TorchForwardPass
     offered_options: ClassVar[tuple[str, ...]] = ("training", "compile", "autocast", "num_threads")
     shares_costs: ClassVar[bool] = True
 

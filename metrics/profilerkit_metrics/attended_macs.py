@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from profilerkit import Noted, Partial, ProfilerFunction
+from profilerkit.piping.function import Keys
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
@@ -29,26 +30,28 @@ class AttendedMacs(Count):
     (256, 160)
     """
 
-    NAME = "attended_macs"
-    FRIENDLY_NAME = "Attended MACs"
-    UNIT = "MACs"
-    DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = (
+    NAME: str = "attended_macs"
+    FRIENDLY_NAME: str = "Attended MACs"
+    UNIT: str = "MACs"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    FORMULA: str = (
         "macs - those of the scores above the diagonal of causal attention, and of those that a mask takes away, such "
         "as a sliding window"
     )
-    OMISSIONS = (
+    OMISSIONS: str = (
         "masks whose values are unknown, or take more than a mebibyte in a pass without values: attention then counts "
         "in full, as an upper bound; masks in attention that is written as matrix products"
     )
-    SOURCE = "scores up to the diagonal: L * (L + 1) / 2 of L * L; in a window W: the sum of min(i, W) over the queries"
+    SOURCE: str = (
+        "scores up to the diagonal: L * (L + 1) / 2 of L * L; in a window W: the sum of min(i, W) over the queries"
+    )
 
 
 class ComputeAttendedMacs(ProfilerFunction):
     """Counts what attention attends to, and says how each attention is counted. Computed only if requested by name."""
 
-    KEYS = (AttendedMacs,)
-    ON_DEMAND = True
+    KEYS: ClassVar[Keys] = (AttendedMacs,)
+    ON_DEMAND: ClassVar[bool] = True
 
     def __call__(self, trace: ModelTrace) -> Any:
         """Return the count; an upper bound where attention has masks of unknown values."""

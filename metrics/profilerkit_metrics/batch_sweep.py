@@ -20,6 +20,7 @@ from profilerkit.backend import Backend, RunOptions
 from profilerkit.error_text import error_line
 from profilerkit.errors import WithoutValuesError
 from profilerkit.inputs import ModelInputs
+from profilerkit.piping.function import Keys
 from profilerkit.piping.intrinsic import find_batch_size
 from profilerkit.piping.quantity import format_number
 from profilerkit.times.batch_sweep import BatchSweep as Sweep
@@ -44,13 +45,13 @@ class BatchSweep(Metric):
     [1, 2]
     """
 
-    NAME = "batch_sweep"
-    FORMULA = (
+    NAME: str = "batch_sweep"
+    FORMULA: str = (
         "for each batch size execution_time, batch size / its median, and memory_footprint; the knee is the "
         "smallest size with 90 % of the best throughput"
     )
-    OMISSIONS = "batch sizes between those that were tried"
-    SOURCE = "profilerkit's own definition"
+    OMISSIONS: str = "batch sizes between those that were tried"
+    SOURCE: str = "profilerkit's own definition"
 
     def show(self) -> str:
         """Return where the knee is; the table is the value."""
@@ -68,11 +69,11 @@ class ComputeBatchSweep(JointFunction):
     Computed if requested by name, or if several batch sizes are given.
     """
 
-    KEYS = (BatchSweep,)
+    KEYS: ClassVar[Keys] = (BatchSweep,)
     CHECKS: ClassVar[Mapping[str, Check]] = {"batch_sizes": BATCH_SIZES}
-    COMPUTED_WITH = ("batch_sizes",)
-    ON_DEMAND = True
-    ONLY_THROUGH_BACKEND = True
+    COMPUTED_WITH: ClassVar[tuple[str, ...]] = ("batch_sizes",)
+    ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(
         self,

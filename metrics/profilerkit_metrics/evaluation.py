@@ -45,10 +45,10 @@ class EvalMetric(Metric):
     7
     """
 
-    NAME = "eval_metric"
-    FORMULA = "the result of the evaluation function"
-    OMISSIONS = "data outside of its split"
-    SOURCE = "the evaluation function"
+    NAME: str = "eval_metric"
+    FORMULA: str = "the result of the evaluation function"
+    OMISSIONS: str = "data outside of its split"
+    SOURCE: str = "the evaluation function"
 
     def __init__(
         self,
@@ -101,10 +101,10 @@ class InferenceTime(Seconds):
     True
     """
 
-    NAME = "inference_time"
-    FORMULA = "seconds from the call of the evaluation function until it returns"
-    OMISSIONS = "moving the model to the device"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "inference_time"
+    FORMULA: str = "seconds from the call of the evaluation function until it returns"
+    OMISSIONS: str = "moving the model to the device"
+    SOURCE: str = "profilerkit's own definition"
 
 
 def _read_secondary(value: Any) -> tuple[Any, ...]:
@@ -149,7 +149,9 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         super().__init__(func)
         self.key = key
         self.default_split = default_split
-        self.metric = EvalMetric(unit_name, _choose_comparative(comparative, better, func), description, label=key)
+        self.metric: EvalMetric = EvalMetric(
+            unit_name, _choose_comparative(comparative, better, func), description, label=key
+        )
         self.secondary: tuple[DynamicEvalMetric, ...] = _SECONDARY("secondary", secondary)
 
     def get_bounded_status_keys(self) -> tuple[StatusKey, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from profilerkit import (
     Comparative,
@@ -20,6 +20,7 @@ from profilerkit import (
 )
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.inputs import ModelInputs
+from profilerkit.piping.function import Keys
 from profilerkit.piping.intrinsic import find_batch_size
 from profilerkit.protocols import RunsInRanks, implements
 from profilerkit.times.sampling import Sampling, measure_interleaved
@@ -48,11 +49,11 @@ class ExecutionTime(Seconds):
     3
     """
 
-    NAME = "execution_time"
-    ALIASES = ("latency", "time")
-    FORMULA = "median of the samples; its interval lies between two order statistics"
-    OMISSIONS = "loading data and moving it to the device"
-    SOURCE = "the sign-test interval of the median: Conover, Practical Nonparametric Statistics, section 3.2"
+    NAME: str = "execution_time"
+    ALIASES: tuple[str, ...] = ("latency", "time")
+    FORMULA: str = "median of the samples; its interval lies between two order statistics"
+    OMISSIONS: str = "loading data and moving it to the device"
+    SOURCE: str = "the sign-test interval of the median: Conover, Practical Nonparametric Statistics, section 3.2"
 
 
 class Throughput(Metric):
@@ -65,12 +66,12 @@ class Throughput(Metric):
     3
     """
 
-    NAME = "throughput"
-    UNIT = "samples/s"
-    COMPARATIVE = Comparative.DIV
-    FORMULA = "batch size / each sample of the execution time"
-    OMISSIONS = "loading data; it is unavailable if the inputs have no common first dimension"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "throughput"
+    UNIT: str = "samples/s"
+    COMPARATIVE: Comparative = Comparative.DIV
+    FORMULA: str = "batch size / each sample of the execution time"
+    OMISSIONS: str = "loading data; it is unavailable if the inputs have no common first dimension"
+    SOURCE: str = "profilerkit's own definition"
 
 
 class TrainingTime(Seconds):
@@ -83,10 +84,10 @@ class TrainingTime(Seconds):
     3
     """
 
-    NAME = "training_time"
-    FORMULA = "median of the samples of one training step"
-    OMISSIONS = "the loss, the optimizer's update, loading data"
-    SOURCE = "as execution_time"
+    NAME: str = "training_time"
+    FORMULA: str = "median of the samples of one training step"
+    OMISSIONS: str = "the loss, the optimizer's update, loading data"
+    SOURCE: str = "as execution_time"
 
 
 class FirstCallTime(Seconds):
@@ -99,18 +100,18 @@ class FirstCallTime(Seconds):
     'unavailable'
     """
 
-    NAME = "first_call_time"
-    FORMULA = "seconds from the first call until the device is done"
-    OMISSIONS = "loading the model; it is unavailable if nothing is compiled"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "first_call_time"
+    FORMULA: str = "seconds from the first call until the device is done"
+    OMISSIONS: str = "loading the model; it is unavailable if nothing is compiled"
+    SOURCE: str = "profilerkit's own definition"
 
 
 class ComputeFirstCall(ProfilerFunction):
     """Measures the first call, apart from all later ones. Computed only if requested by name."""
 
-    KEYS = (FirstCallTime,)
-    ON_DEMAND = True
-    ONLY_THROUGH_BACKEND = True
+    KEYS: ClassVar[Keys] = (FirstCallTime,)
+    ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions) -> Any:
         """Return the seconds; unavailable where nothing is compiled, and for a model without values."""
@@ -124,8 +125,8 @@ class ComputeFirstCall(ProfilerFunction):
 class ComputeExecutionTime(JointFunction):
     """Measures the time of a forward pass; of several models in turn where they are compared."""
 
-    KEYS = (ExecutionTime, Throughput)
-    ONLY_THROUGH_BACKEND = True
+    KEYS: ClassVar[Keys] = (ExecutionTime, Throughput)
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(
         self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions, sampling: Sampling
@@ -175,9 +176,9 @@ def _ranks(backend: Backend, model: Any) -> int:
 class ComputeTrainingTime(JointFunction):
     """Measures the time of a training step; of several models in turn. Computed only if requested by name."""
 
-    KEYS = (TrainingTime,)
-    ON_DEMAND = True
-    ONLY_THROUGH_BACKEND = True
+    KEYS: ClassVar[Keys] = (TrainingTime,)
+    ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions, sampling: Sampling) -> Any:
         """Return the `Measurement` of a training step; the arguments are those of `ComputeExecutionTime`."""

@@ -10,30 +10,30 @@ __all__ = ["Bytes", "Count", "LayerRows", "Seconds", "Share"]
 class Count(Metric):
     """A number of things, shown with an SI prefix; the fewer the better."""
 
-    SCALE = Scale.SI
-    COMPARATIVE = Comparative.RECIPROCAL
+    SCALE: Scale = Scale.SI
+    COMPARATIVE: Comparative = Comparative.RECIPROCAL
 
 
 class Bytes(Metric):
     """A number of bytes, shown with an IEC prefix; the fewer the better."""
 
-    UNIT = "B"
-    SCALE = Scale.IEC
-    COMPARATIVE = Comparative.RECIPROCAL
+    UNIT: str = "B"
+    SCALE: Scale = Scale.IEC
+    COMPARATIVE: Comparative = Comparative.RECIPROCAL
 
 
 class Seconds(Metric):
     """A duration; the shorter the better."""
 
-    UNIT = "s"
-    SCALE = Scale.TIME
-    COMPARATIVE = Comparative.RECIPROCAL
+    UNIT: str = "s"
+    SCALE: Scale = Scale.TIME
+    COMPARATIVE: Comparative = Comparative.RECIPROCAL
 
 
 class Share(Metric):
     """A share of what is possible, from 0 to 1; the more the better."""
 
-    COMPARATIVE = Comparative.DIV
+    COMPARATIVE: Comparative = Comparative.DIV
 
 
 class LayerRows(Metric):

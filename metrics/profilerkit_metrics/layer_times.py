@@ -10,6 +10,7 @@ from profilerkit import Noted, Partial, ProfilerFunction, Unavailable
 from profilerkit.arguments.checks import FLAG, Check, at_least
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
+from profilerkit.piping.function import Keys
 from profilerkit.protocols import TimesLayers, require_capability
 from profilerkit.times.layer_times import layer_time_table
 from profilerkit.times.steps import WatchedSteps
@@ -30,22 +31,22 @@ class LayerTimes(LayerRows):
     True
     """
 
-    NAME = "layer_times"
-    FORMULA = (
+    NAME: str = "layer_times"
+    FORMULA: str = (
         "medians over the passes of the seconds between the start and the end of each layer; own times are "
         "those without the layers inside"
     )
-    OMISSIONS = "nothing: work outside of all layers is in the row of the model itself"
-    SOURCE = "the clock of the device: events on GPUs, the CPU's clock elsewhere"
+    OMISSIONS: str = "nothing: work outside of all layers is in the row of the model itself"
+    SOURCE: str = "the clock of the device: events on GPUs, the CPU's clock elsewhere"
 
 
 class ComputeLayerTimes(ProfilerFunction):
     """Times every layer: with the layers inside it, and its own work alone. Computed only if requested by name."""
 
-    KEYS = (LayerTimes,)
+    KEYS: ClassVar[Keys] = (LayerTimes,)
     CHECKS: ClassVar[Mapping[str, Check]] = {"passes": at_least(1), "backward": FLAG}
-    ON_DEMAND = True
-    ONLY_THROUGH_BACKEND = True
+    ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(
         self,

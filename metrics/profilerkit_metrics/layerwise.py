@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from profilerkit import ProfilerFunction, StatusKey
+from profilerkit.piping.function import Keys
 from profilerkit.render import layer_text
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
@@ -21,11 +22,11 @@ class LayerwiseData(StatusKey):
     16
     """
 
-    NAME = "layerwise_data"
-    DERIVED_FROM = TracePart.LAYERS
-    FORMULA = "the static counts of each layer, with and without the layers inside it"
-    OMISSIONS = "nothing: work outside of all layers is in the row of the model itself"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "layerwise_data"
+    DERIVED_FROM: TracePart | None = TracePart.LAYERS
+    FORMULA: str = "the static counts of each layer, with and without the layers inside it"
+    OMISSIONS: str = "nothing: work outside of all layers is in the row of the model itself"
+    SOURCE: str = "profilerkit's own definition"
 
 
 class LayerwiseSummary(StatusKey):
@@ -37,11 +38,11 @@ class LayerwiseSummary(StatusKey):
     True
     """
 
-    NAME = "layerwise_summary"
-    DERIVED_FROM = TracePart.LAYERS
-    FORMULA = "layerwise_data as text"
-    OMISSIONS = "the other columns of layerwise_data"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "layerwise_summary"
+    DERIVED_FROM: TracePart | None = TracePart.LAYERS
+    FORMULA: str = "layerwise_data as text"
+    OMISSIONS: str = "the other columns of layerwise_data"
+    SOURCE: str = "profilerkit's own definition"
     _text: str | None = None
 
     @property
@@ -56,7 +57,7 @@ class LayerwiseSummary(StatusKey):
 class ComputeLayerwiseSummary(ProfilerFunction):
     """Computes the per-layer table."""
 
-    KEYS = (LayerwiseSummary, LayerwiseData)
+    KEYS: ClassVar[Keys] = (LayerwiseSummary, LayerwiseData)
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
         """Return the table as text and as data."""

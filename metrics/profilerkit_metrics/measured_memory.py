@@ -9,6 +9,7 @@ from profilerkit import Noted, Partial, ProfilerFunction
 from profilerkit.arguments.checks import FLAG, Check
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
+from profilerkit.piping.function import Keys
 from profilerkit.protocols import MeasuresMemory, require_capability
 from profilerkit.trace.cross_check import Witnessed
 from profilerkit.trace.records import ModelTrace
@@ -28,19 +29,19 @@ class MeasuredMemory(Bytes):
     'complete'
     """
 
-    NAME = "measured_memory"
-    FORMULA = "peak bytes allocated by the device's allocator in one pass + bytes of the weights"
-    OMISSIONS = "the reserve of the allocator; the memory of other processes"
-    SOURCE = "the allocator's own statistics"
+    NAME: str = "measured_memory"
+    FORMULA: str = "peak bytes allocated by the device's allocator in one pass + bytes of the weights"
+    OMISSIONS: str = "the reserve of the allocator; the memory of other processes"
+    SOURCE: str = "the allocator's own statistics"
 
 
 class ComputeMeasuredMemory(ProfilerFunction):
     """Measures the memory of a forward pass on its device. Computed only if requested by name."""
 
-    KEYS = (MeasuredMemory,)
+    KEYS: ClassVar[Keys] = (MeasuredMemory,)
     CHECKS: ClassVar[Mapping[str, Check]] = {"include_weights": FLAG}
-    ON_DEMAND = True
-    ONLY_THROUGH_BACKEND = True
+    ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(
         self,

@@ -18,6 +18,7 @@ from profilerkit.arguments.checks import FLAG, PATH, Check, at_least
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.inputs import ModelInputs
+from profilerkit.piping.function import Keys
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import TimesOperators, Trains, require_capability
 from profilerkit.trace.cross_check import Witnessed, contradiction
@@ -36,13 +37,13 @@ class OperatorTable(Metric):
     16
     """
 
-    NAME = "operator_table"
-    FORMULA = (
+    NAME: str = "operator_table"
+    FORMULA: str = (
         "medians over the passes of the seconds of each operator; FLOP/s are its operations in the trace / "
         "these seconds"
     )
-    OMISSIONS = "time outside of operators, which is in the note"
-    SOURCE = "the framework's own profiler"
+    OMISSIONS: str = "time outside of operators, which is in the note"
+    SOURCE: str = "the framework's own profiler"
 
     def show(self) -> str:
         """Return the number of operators; the table is the value."""
@@ -55,10 +56,10 @@ class OperatorTable(Metric):
 class ComputeOperatorTable(ProfilerFunction):
     """Times every operator of every layer by the framework's own profiler. Computed only if requested by name."""
 
-    KEYS = (OperatorTable,)
+    KEYS: ClassVar[Keys] = (OperatorTable,)
     CHECKS: ClassVar[Mapping[str, Check]] = {"passes": at_least(1), "backward": FLAG, "export": PATH.or_none()}
-    ON_DEMAND = True
-    ONLY_THROUGH_BACKEND = True
+    ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(
         self,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from profilerkit import Comparative, Metric, Noted, ProfilerFunction, Scale, Unavailable, metric
 from profilerkit.backend import Backend
+from profilerkit.piping.function import Keys
 from profilerkit.protocols import ReadsWeights, require_capability
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
@@ -49,19 +50,19 @@ class Sparsity(Metric):
     0.0
     """
 
-    NAME = "sparsity"
-    COMPARATIVE = Comparative.DIFF
-    FORMULA = "elements that are zero / elements, of the floating-point parameters"
-    OMISSIONS = "buffers, integer parameters"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "sparsity"
+    COMPARATIVE: Comparative = Comparative.DIFF
+    FORMULA: str = "elements that are zero / elements, of the floating-point parameters"
+    OMISSIONS: str = "buffers, integer parameters"
+    SOURCE: str = "profilerkit's own definition"
 
 
 class ComputeSparsity(ProfilerFunction):
     """Counts the zeros among the weights; the model is not run. Computed only if requested by name."""
 
-    KEYS = (Sparsity,)
-    ON_DEMAND = True
-    ONLY_THROUGH_BACKEND = True
+    KEYS: ClassVar[Keys] = (Sparsity,)
+    ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(self, model: Any, backend: Backend, total_params: int) -> Any:
         """Return the share, of the floating-point weights where there are others; unavailable without values."""

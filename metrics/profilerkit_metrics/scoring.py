@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,9 @@ from .scoring_notes import note
 __all__ = [
     "Batches",
     "EvaluationFunctions",
+    "GetTopk",
     "LossEvaluation",
+    "ScoreFunction",
     "ScoredBatch",
     "accuracy",
     "count_samples",
@@ -216,8 +218,8 @@ class LossEvaluation:
     better = "lower"
 
     def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
-        self.loss_fn = to_call("a function of outputs and targets")("loss_fn", loss_fn)
-        self.__name__ = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
+        self.loss_fn: Callable[[Any, Any], Any] = to_call("a function of outputs and targets")("loss_fn", loss_fn)
+        self.__name__: str = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
 
     @whole_call
     def __call__(
@@ -259,6 +261,20 @@ class GetTopk:
             return topk_hits(batches, requested.topk)
 
 
+class ScoreFunction(Protocol):
+    """A percentage of the samples of a data split: see `EvaluationFunctions`."""
+
+    def __call__(
+        self,
+        model: Any,
+        data_loader: Iterable[Any],
+        device: DeviceLike = None,
+        transform: Transform | None = None,
+        threshold: float | None = None,
+    ) -> float:
+        """Return the percentage."""
+
+
 class EvaluationFunctions:
     """The evaluation functions of one backend, made of the way it runs a model over a loader.
 
@@ -267,7 +283,7 @@ class EvaluationFunctions:
     """
 
     def __init__(self, batches: Batches) -> None:
-        self.get_topk = GetTopk(batches)
+        self.get_topk: GetTopk = GetTopk(batches)
 
         @whole_call
         def get_missclass(
@@ -308,5 +324,5 @@ class EvaluationFunctions:
                 return accuracy(scored, threshold)
 
         get_missclass.better, get_accuracy.better = "lower", "higher"  # type: ignore[attr-defined]
-        self.get_missclass = get_missclass
-        self.get_accuracy = get_accuracy
+        self.get_missclass: ScoreFunction = get_missclass
+        self.get_accuracy: ScoreFunction = get_accuracy

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from profilerkit import Noted, ProfilerFunction, Unavailable
 from profilerkit.arguments.checks import FLAG, Check
+from profilerkit.piping.function import Keys
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
@@ -36,20 +37,22 @@ class Macs(Count):
     16
     """
 
-    NAME = "macs"
-    FRIENDLY_NAME = "MACs"
-    UNIT = "MACs"
-    DERIVED_FROM = TracePart.OPERATORS
-    COUNTS = "macs"
-    FORMULA = (
+    NAME: str = "macs"
+    FRIENDLY_NAME: str = "MACs"
+    UNIT: str = "MACs"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    COUNTS: str = "macs"
+    FORMULA: str = (
         "sum over operators of the multiply-accumulates: m*k*n for a matrix product, kernel elements times "
         "input channels of a group for each output element of a convolution"
     )
-    OMISSIONS = (
+    OMISSIONS: str = (
         "arithmetic other than multiply-accumulates, such as biases and activations; operators without a cost "
         "formula, which make it a lower bound"
     )
-    SOURCE = "one multiplication and one addition are one multiply-accumulate; fvcore prints the same number as FLOPs"
+    SOURCE: str = (
+        "one multiplication and one addition are one multiply-accumulate; fvcore prints the same number as FLOPs"
+    )
 
 
 class Flops(Count):
@@ -61,17 +64,17 @@ class Flops(Count):
     34
     """
 
-    NAME = "flops"
-    FRIENDLY_NAME = "FLOPs"
-    UNIT = "FLOPs"
-    DERIVED_FROM = TracePart.OPERATORS
-    COUNTS = "flops"
-    FORMULA = "2 * macs + the operations of all other floating-point operators, each by its formula below"
-    OMISSIONS = (
+    NAME: str = "flops"
+    FRIENDLY_NAME: str = "FLOPs"
+    UNIT: str = "FLOPs"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    COUNTS: str = "flops"
+    FORMULA: str = "2 * macs + the operations of all other floating-point operators, each by its formula below"
+    OMISSIONS: str = (
         "operations on integers and booleans; moving data; operators without a cost formula, which make it a "
         "lower bound"
     )
-    SOURCE = (
+    SOURCE: str = (
         "two operations for a multiply-accumulate, as in torch.utils.flop_counter; the elementary "
         "functions as in the table below"
     )
@@ -86,13 +89,13 @@ class TotalParams(Count):
     18
     """
 
-    NAME = "total_params"
-    ALIASES = ("params", "parameters")
-    FRIENDLY_NAME = "Total Parameters"
-    DERIVED_FROM = TracePart.WEIGHTS
-    FORMULA = "sum of the elements of the distinct parameters"
-    OMISSIONS = "buffers; parameters that only the first call makes, which make it a lower bound"
-    SOURCE = "the elements that optimizers and model.parameters() see, shared ones once"
+    NAME: str = "total_params"
+    ALIASES: tuple[str, ...] = ("params", "parameters")
+    FRIENDLY_NAME: str = "Total Parameters"
+    DERIVED_FROM: TracePart | None = TracePart.WEIGHTS
+    FORMULA: str = "sum of the elements of the distinct parameters"
+    OMISSIONS: str = "buffers; parameters that only the first call makes, which make it a lower bound"
+    SOURCE: str = "the elements that optimizers and model.parameters() see, shared ones once"
 
 
 class TrainableParams(Count):
@@ -104,12 +107,12 @@ class TrainableParams(Count):
     18
     """
 
-    NAME = "trainable_params"
-    FRIENDLY_NAME = "Trainable Parameters"
-    DERIVED_FROM = TracePart.WEIGHTS
-    FORMULA = "sum of the elements of the distinct parameters that training changes"
-    OMISSIONS = "frozen parameters and buffers"
-    SOURCE = "requires_grad in PyTorch, trainable_weights in Keras"
+    NAME: str = "trainable_params"
+    FRIENDLY_NAME: str = "Trainable Parameters"
+    DERIVED_FROM: TracePart | None = TracePart.WEIGHTS
+    FORMULA: str = "sum of the elements of the distinct parameters that training changes"
+    OMISSIONS: str = "frozen parameters and buffers"
+    SOURCE: str = "requires_grad in PyTorch, trainable_weights in Keras"
 
 
 class ModelSize(Bytes):
@@ -121,12 +124,12 @@ class ModelSize(Bytes):
     72
     """
 
-    NAME = "model_size"
-    ALIASES = ("size",)
-    DERIVED_FROM = TracePart.WEIGHTS
-    FORMULA = "sum over distinct parameters and persistent buffers of elements * bytes of the dtype"
-    OMISSIONS = "the overhead of the file format; buffers that are not saved"
-    SOURCE = "the bytes of the saved weights"
+    NAME: str = "model_size"
+    ALIASES: tuple[str, ...] = ("size",)
+    DERIVED_FROM: TracePart | None = TracePart.WEIGHTS
+    FORMULA: str = "sum over distinct parameters and persistent buffers of elements * bytes of the dtype"
+    OMISSIONS: str = "the overhead of the file format; buffers that are not saved"
+    SOURCE: str = "the bytes of the saved weights"
 
 
 class MemoryFootprint(Bytes):
@@ -138,16 +141,16 @@ class MemoryFootprint(Bytes):
     112
     """
 
-    NAME = "memory_footprint"
-    ALIASES = ("memory",)
-    DERIVED_FROM = TracePart.MEMORY
-    FORMULA = (
+    NAME: str = "memory_footprint"
+    ALIASES: tuple[str, ...] = ("memory",)
+    DERIVED_FROM: TracePart | None = TracePart.MEMORY
+    FORMULA: str = (
         "maximum over the operators of the bytes alive after each: weights + inputs + activations that are still needed"
     )
-    OMISSIONS = (
+    OMISSIONS: str = (
         "scratch memory of kernels; the reserve of the allocator; tensors of unknown size, which make it a lower bound"
     )
-    SOURCE = (
+    SOURCE: str = (
         "profilerkit's own definition: each storage counts once, from the operator that makes it to the last "
         "that reads it"
     )
@@ -156,7 +159,7 @@ class MemoryFootprint(Bytes):
 class ComputeParams(ProfilerFunction):
     """Counts parameters; the model need not run for it."""
 
-    KEYS = (TotalParams, TrainableParams)
+    KEYS: ClassVar[Keys] = (TotalParams, TrainableParams)
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
         """Return both counts."""
@@ -168,7 +171,7 @@ class ComputeParams(ProfilerFunction):
 class ComputeFlops(ProfilerFunction):
     """Counts multiply-accumulates and floating-point operations of one forward pass."""
 
-    KEYS = (Macs, Flops)
+    KEYS: ClassVar[Keys] = (Macs, Flops)
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
         """Return both counts."""
@@ -178,7 +181,7 @@ class ComputeFlops(ProfilerFunction):
 class ComputeSize(ProfilerFunction):
     """Computes what the model needs in memory: its size, and the peak while it runs."""
 
-    KEYS = (ModelSize, MemoryFootprint)
+    KEYS: ClassVar[Keys] = (ModelSize, MemoryFootprint)
     CHECKS: ClassVar[Mapping[str, Check]] = {"include_weights": FLAG}
 
     def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
@@ -191,7 +194,16 @@ class ComputeSize(ProfilerFunction):
 class ComputeComplexity(ProfilerFunction):
     """Computes all static metrics at once: parameters, size, MACs, FLOPs, memory footprint, layers."""
 
-    KEYS = (TotalParams, TrainableParams, ModelSize, Macs, Flops, MemoryFootprint, LayerwiseSummary, LayerwiseData)
+    KEYS: ClassVar[Keys] = (
+        TotalParams,
+        TrainableParams,
+        ModelSize,
+        Macs,
+        Flops,
+        MemoryFootprint,
+        LayerwiseSummary,
+        LayerwiseData,
+    )
     CHECKS: ClassVar[Mapping[str, Check]] = {"include_weights": FLAG}
 
     def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from profilerkit import (
     Metric,
@@ -14,6 +14,7 @@ from profilerkit import (
 )
 from profilerkit.backend import Backend
 from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
+from profilerkit.piping.function import Keys
 from profilerkit.protocols import HoldsOptimizer, ReadsOptimizers
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
@@ -39,14 +40,16 @@ class TrainingMacs(Count):
     32
     """
 
-    NAME = "training_macs"
-    DERIVED_FROM = TracePart.OPERATORS
-    COUNTS = "macs"
-    FRIENDLY_NAME = "Training MACs"
-    UNIT = "MACs"
-    FORMULA = "macs of the forward pass in training mode + those of the gradients with respect to the trainable weights"
-    OMISSIONS = "the loss and the optimizer's update"
-    SOURCE = "counted operator by operator, not estimated as three forward passes"
+    NAME: str = "training_macs"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    COUNTS: str = "macs"
+    FRIENDLY_NAME: str = "Training MACs"
+    UNIT: str = "MACs"
+    FORMULA: str = (
+        "macs of the forward pass in training mode + those of the gradients with respect to the trainable weights"
+    )
+    OMISSIONS: str = "the loss and the optimizer's update"
+    SOURCE: str = "counted operator by operator, not estimated as three forward passes"
 
 
 class TrainingFlops(Count):
@@ -58,16 +61,16 @@ class TrainingFlops(Count):
     68
     """
 
-    NAME = "training_flops"
-    DERIVED_FROM = TracePart.OPERATORS
-    COUNTS = "flops"
-    FRIENDLY_NAME = "Training FLOPs"
-    UNIT = "FLOPs"
-    FORMULA = (
+    NAME: str = "training_flops"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    COUNTS: str = "flops"
+    FRIENDLY_NAME: str = "Training FLOPs"
+    UNIT: str = "FLOPs"
+    FORMULA: str = (
         "flops of the forward pass in training mode + those of the gradients with respect to the trainable weights"
     )
-    OMISSIONS = "the loss and the optimizer's update"
-    SOURCE = "counted operator by operator, as flops is"
+    OMISSIONS: str = "the loss and the optimizer's update"
+    SOURCE: str = "counted operator by operator, as flops is"
 
 
 class TrainingMemory(Bytes):
@@ -79,11 +82,11 @@ class TrainingMemory(Bytes):
     456
     """
 
-    NAME = "training_memory"
-    DERIVED_FROM = TracePart.MEMORY
-    FORMULA = "peak over the step of weights + inputs + activations + gradients, and the optimizer's state"
-    OMISSIONS = "scratch memory of kernels; an optimizer that is not known, which makes it a lower bound"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "training_memory"
+    DERIVED_FROM: TracePart | None = TracePart.MEMORY
+    FORMULA: str = "peak over the step of weights + inputs + activations + gradients, and the optimizer's state"
+    OMISSIONS: str = "scratch memory of kernels; an optimizer that is not known, which makes it a lower bound"
+    SOURCE: str = "profilerkit's own definition"
 
 
 class TrainingMemoryParts(Metric):
@@ -101,11 +104,11 @@ class TrainingMemoryParts(Metric):
     72
     """
 
-    NAME = "training_memory_parts"
-    DERIVED_FROM = TracePart.MEMORY
-    FORMULA = "training_memory, divided by the purpose of the bytes"
-    OMISSIONS = "as training_memory"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "training_memory_parts"
+    DERIVED_FROM: TracePart | None = TracePart.MEMORY
+    FORMULA: str = "training_memory, divided by the purpose of the bytes"
+    OMISSIONS: str = "as training_memory"
+    SOURCE: str = "profilerkit's own definition"
 
     def show(self) -> str:
         """Write the shares of the largest parts."""
@@ -128,11 +131,11 @@ class TrainingLayers(LayerRows):
     32
     """
 
-    NAME = "training_layers"
-    DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = "training_macs and training_flops of each layer, with and without the layers inside it"
-    OMISSIONS = "as training_macs"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "training_layers"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    FORMULA: str = "training_macs and training_flops of each layer, with and without the layers inside it"
+    OMISSIONS: str = "as training_macs"
+    SOURCE: str = "profilerkit's own definition"
 
 
 _PARTS = ("weights", "gradients", "optimizer_state", "activations", "inputs", "other")
@@ -151,9 +154,9 @@ class ComputeTraining(ProfilerFunction):
             the model was compiled with, which most models have not.
     """
 
-    KEYS = (TrainingMacs, TrainingFlops, TrainingMemory, TrainingMemoryParts, TrainingLayers)
-    ON_DEMAND = True
-    ONLY_THROUGH_BACKEND = True
+    KEYS: ClassVar[Keys] = (TrainingMacs, TrainingFlops, TrainingMemory, TrainingMemoryParts, TrainingLayers)
+    ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __init__(self, optimizer: Any = None) -> None:
         self.optimizer = optimizer

@@ -8,11 +8,12 @@ the peak is the dense one of the dtype that each product runs in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from profilerkit import ArgumentError, DeviceInfo, Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device, macs_by_dtype, seconds_at_peak
+from profilerkit.piping.function import Keys
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import NamesDevices, require_capability
 from profilerkit.trace.completeness import TracePart
@@ -52,12 +53,12 @@ class Mfu(Share):
     True
     """
 
-    NAME = "mfu"
-    FRIENDLY_NAME = "MFU"
-    DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = "sum over dtypes of 2 * macs / dense peak, divided by the execution time"
-    OMISSIONS = "element-wise operations; sparse peaks are never used"
-    SOURCE = "model FLOPs utilization: Chowdhery and others, PaLM, 2022, appendix B"
+    NAME: str = "mfu"
+    FRIENDLY_NAME: str = "MFU"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    FORMULA: str = "sum over dtypes of 2 * macs / dense peak, divided by the execution time"
+    OMISSIONS: str = "element-wise operations; sparse peaks are never used"
+    SOURCE: str = "model FLOPs utilization: Chowdhery and others, PaLM, 2022, appendix B"
 
 
 class TrainingMfu(Share):
@@ -72,12 +73,12 @@ class TrainingMfu(Share):
     True
     """
 
-    NAME = "training_mfu"
-    FRIENDLY_NAME = "Training MFU"
-    DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = "sum over dtypes of 2 * macs / dense peak of forward and gradients, divided by the training time"
-    OMISSIONS = "element-wise operations; what activation checkpoints compute again; the optimizer"
-    SOURCE = "model FLOPs utilization: Chowdhery and others, PaLM, 2022, appendix B"
+    NAME: str = "training_mfu"
+    FRIENDLY_NAME: str = "Training MFU"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    FORMULA: str = "sum over dtypes of 2 * macs / dense peak of forward and gradients, divided by the training time"
+    OMISSIONS: str = "element-wise operations; what activation checkpoints compute again; the optimizer"
+    SOURCE: str = "model FLOPs utilization: Chowdhery and others, PaLM, 2022, appendix B"
 
 
 class TrainingHfu(Share):
@@ -92,12 +93,12 @@ class TrainingHfu(Share):
     True
     """
 
-    NAME = "training_hfu"
-    FRIENDLY_NAME = "Training HFU"
-    DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = "as training_mfu, with what activation checkpoints compute again"
-    OMISSIONS = "element-wise operations; what fused attention computes again inside its kernel; the optimizer"
-    SOURCE = "hardware FLOPs utilization: Korthikanti and others, Reducing Activation Recomputation, 2022"
+    NAME: str = "training_hfu"
+    FRIENDLY_NAME: str = "Training HFU"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    FORMULA: str = "as training_mfu, with what activation checkpoints compute again"
+    OMISSIONS: str = "element-wise operations; what fused attention computes again inside its kernel; the optimizer"
+    SOURCE: str = "hardware FLOPs utilization: Korthikanti and others, Reducing Activation Recomputation, 2022"
 
 
 class Mbu(Share):
@@ -112,12 +113,14 @@ class Mbu(Share):
     True
     """
 
-    NAME = "mbu"
-    FRIENDLY_NAME = "MBU"
-    DERIVED_FROM = TracePart.WEIGHTS
-    FORMULA = "(bytes of weights + bytes of the cache) / (execution time * bandwidth)"
-    OMISSIONS = "activations; a cache that cache_bytes= does not name"
-    SOURCE = "model bandwidth utilization: Agarwal and others, LLM Inference Performance Engineering, Databricks, 2023"
+    NAME: str = "mbu"
+    FRIENDLY_NAME: str = "MBU"
+    DERIVED_FROM: TracePart | None = TracePart.WEIGHTS
+    FORMULA: str = "(bytes of weights + bytes of the cache) / (execution time * bandwidth)"
+    OMISSIONS: str = "activations; a cache that cache_bytes= does not name"
+    SOURCE: str = (
+        "model bandwidth utilization: Agarwal and others, LLM Inference Performance Engineering, Databricks, 2023"
+    )
 
 
 class MacsByDtype(Metric):
@@ -129,12 +132,12 @@ class MacsByDtype(Metric):
     {'float32': 16}
     """
 
-    NAME = "macs_by_dtype"
-    FRIENDLY_NAME = "MACs by dtype"
-    DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = "macs of the operators whose first output has the dtype; int8 for products that accumulate in int32"
-    OMISSIONS = "arithmetic other than multiply-accumulates, as macs does"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "macs_by_dtype"
+    FRIENDLY_NAME: str = "MACs by dtype"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    FORMULA: str = "macs of the operators whose first output has the dtype; int8 for products that accumulate in int32"
+    OMISSIONS: str = "arithmetic other than multiply-accumulates, as macs does"
+    SOURCE: str = "profilerkit's own definition"
 
     def show(self) -> str:
         """Write each dtype with its count."""
@@ -152,20 +155,20 @@ class BitsPerParam(Metric):
     16.0
     """
 
-    NAME = "bits_per_param"
-    FRIENDLY_NAME = "Bits per parameter"
-    UNIT = "bit"
-    DERIVED_FROM = TracePart.WEIGHTS
-    FORMULA = "8 * bytes of the distinct parameters / their elements"
-    OMISSIONS = "buffers, such as scales that a quantized layer keeps beside its weights"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "bits_per_param"
+    FRIENDLY_NAME: str = "Bits per parameter"
+    UNIT: str = "bit"
+    DERIVED_FROM: TracePart | None = TracePart.WEIGHTS
+    FORMULA: str = "8 * bytes of the distinct parameters / their elements"
+    OMISSIONS: str = "buffers, such as scales that a quantized layer keeps beside its weights"
+    SOURCE: str = "profilerkit's own definition"
 
 
 class ComputeMfu(ProfilerFunction):
     """Computes the MFU of a forward pass from its execution time. Computed only if requested by name."""
 
-    KEYS = (Mfu,)
-    ON_DEMAND = True
+    KEYS: ClassVar[Keys] = (Mfu,)
+    ON_DEMAND: ClassVar[bool] = True
 
     def __call__(
         self,
@@ -201,8 +204,8 @@ class ComputeMfu(ProfilerFunction):
 class ComputeTrainingUtilization(ProfilerFunction):
     """Computes MFU and HFU of a training step from its time. Computed only if requested by name."""
 
-    KEYS = (TrainingMfu, TrainingHfu)
-    ON_DEMAND = True
+    KEYS: ClassVar[Keys] = (TrainingMfu, TrainingHfu)
+    ON_DEMAND: ClassVar[bool] = True
 
     def __call__(
         self,
@@ -226,8 +229,8 @@ class ComputeTrainingUtilization(ProfilerFunction):
 class ComputeMbu(ProfilerFunction):
     """Computes the MBU of a forward pass from its execution time. Computed only if requested by name."""
 
-    KEYS = (Mbu,)
-    ON_DEMAND = True
+    KEYS: ClassVar[Keys] = (Mbu,)
+    ON_DEMAND: ClassVar[bool] = True
 
     def __call__(
         self,
@@ -264,8 +267,8 @@ class ComputeMbu(ProfilerFunction):
 class ComputeNumbersByDtype(ProfilerFunction):
     """Counts products by dtype, and the bits of a parameter. Computed only if requested by name."""
 
-    KEYS = (MacsByDtype, BitsPerParam)
-    ON_DEMAND = True
+    KEYS: ClassVar[Keys] = (MacsByDtype, BitsPerParam)
+    ON_DEMAND: ClassVar[bool] = True
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
         """Return both."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from profilerkit import Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.arguments.checks import Check, instance
+from profilerkit.piping.function import Keys
 from profilerkit.piping.quantity import scale_value
 from profilerkit.times.steps import WatchedSteps
 
@@ -28,10 +29,10 @@ class StepTime(Seconds):
     0.5
     """
 
-    NAME = "step_time"
-    FORMULA = "seconds from the start to the end of a step"
-    OMISSIONS = "steps that were not chosen"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "step_time"
+    FORMULA: str = "seconds from the start to the end of a step"
+    OMISSIONS: str = "steps that were not chosen"
+    SOURCE: str = "profilerkit's own definition"
 
 
 class ForwardTime(Seconds):
@@ -43,10 +44,10 @@ class ForwardTime(Seconds):
     0.25
     """
 
-    NAME = "forward_time"
-    FORMULA = "sum over the calls of the model in a step of their seconds"
-    OMISSIONS = "what the loop does outside of the model"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "forward_time"
+    FORMULA: str = "sum over the calls of the model in a step of their seconds"
+    OMISSIONS: str = "what the loop does outside of the model"
+    SOURCE: str = "profilerkit's own definition"
 
 
 class BackwardTime(Seconds):
@@ -58,10 +59,10 @@ class BackwardTime(Seconds):
     0.125
     """
 
-    NAME = "backward_time"
-    FORMULA = "sum over the layers of the seconds of their gradients in a step"
-    OMISSIONS = "the gradient of the loss, which is in other_time"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "backward_time"
+    FORMULA: str = "sum over the layers of the seconds of their gradients in a step"
+    OMISSIONS: str = "the gradient of the loss, which is in other_time"
+    SOURCE: str = "profilerkit's own definition"
 
 
 class OptimizerTime(Seconds):
@@ -73,10 +74,10 @@ class OptimizerTime(Seconds):
     0.0625
     """
 
-    NAME = "optimizer_time"
-    FORMULA = "seconds of the optimizer's updates in a step"
-    OMISSIONS = "a learning rate scheduler, which is in other_time"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "optimizer_time"
+    FORMULA: str = "seconds of the optimizer's updates in a step"
+    OMISSIONS: str = "a learning rate scheduler, which is in other_time"
+    SOURCE: str = "profilerkit's own definition"
 
 
 class OtherTime(Seconds):
@@ -88,10 +89,10 @@ class OtherTime(Seconds):
     0.0625
     """
 
-    NAME = "other_time"
-    FORMULA = "step_time - forward_time - backward_time - optimizer_time"
-    OMISSIONS = "nothing: it is the rest"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "other_time"
+    FORMULA: str = "step_time - forward_time - backward_time - optimizer_time"
+    OMISSIONS: str = "nothing: it is the rest"
+    SOURCE: str = "profilerkit's own definition"
 
 
 class StepMemory(Metric):
@@ -103,10 +104,10 @@ class StepMemory(Metric):
     {'step_end': 8}
     """
 
-    NAME = "step_memory"
-    FORMULA = "bytes allocated on the device at the end of each part of the last measured step"
-    OMISSIONS = "devices that do not report it"
-    SOURCE = "the allocator's own statistics"
+    NAME: str = "step_memory"
+    FORMULA: str = "bytes allocated on the device at the end of each part of the last measured step"
+    OMISSIONS: str = "devices that do not report it"
+    SOURCE: str = "the allocator's own statistics"
 
     def show(self) -> str:
         """Show the most."""
@@ -116,14 +117,14 @@ class StepMemory(Metric):
 class ComputeWatchedSteps(ProfilerFunction):
     """Returns the times of the steps that `Profiler.watch` measured. Computed only if requested by name."""
 
-    KEYS = (StepTime, ForwardTime, BackwardTime, OptimizerTime, OtherTime, StepMemory)
+    KEYS: ClassVar[Keys] = (StepTime, ForwardTime, BackwardTime, OptimizerTime, OtherTime, StepMemory)
     CHECKS: ClassVar[Mapping[str, Check]] = {
         "watched": instance(
             WatchedSteps, "the steps of a training loop, which Profiler.watch gives to functions"
         ).or_none()
     }
-    ON_DEMAND = True
-    ONLY_THROUGH_BACKEND = True
+    ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
     REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = (
         *(StepTime.NAME, ForwardTime.NAME, BackwardTime.NAME, OptimizerTime.NAME, OtherTime.NAME, LayerTimes.NAME),
         *(StepMemory.NAME, Macs.NAME, Flops.NAME, TrainingMacs.NAME, TrainingFlops.NAME),

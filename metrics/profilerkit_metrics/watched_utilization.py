@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from profilerkit import Measurement, Noted, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices import DeviceInfoLike
+from profilerkit.piping.function import Keys
 from profilerkit.times.steps import WatchedSteps
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
@@ -36,15 +37,15 @@ class StepMfu(Share):
     True
     """
 
-    NAME = "step_mfu"
-    FRIENDLY_NAME = "Step MFU"
-    DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = (
+    NAME: str = "step_mfu"
+    FRIENDLY_NAME: str = "Step MFU"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    FORMULA: str = (
         "calls of the model in the step * sum over dtypes of 2 * macs / dense peak of forward and gradients, divided "
         "by the seconds of the step and by the ranks that the model is spread over"
     )
-    OMISSIONS = "element-wise operations; what activation checkpoints compute again; the optimizer"
-    SOURCE = "model FLOPs utilization: Chowdhery and others, PaLM, 2022, appendix B"
+    OMISSIONS: str = "element-wise operations; what activation checkpoints compute again; the optimizer"
+    SOURCE: str = "model FLOPs utilization: Chowdhery and others, PaLM, 2022, appendix B"
 
 
 class StepHfu(Share):
@@ -65,19 +66,19 @@ class StepHfu(Share):
     True
     """
 
-    NAME = "step_hfu"
-    FRIENDLY_NAME = "Step HFU"
-    DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = "as step_mfu, with what activation checkpoints compute again"
-    OMISSIONS = "element-wise operations; what fused attention computes again inside its kernel; the optimizer"
-    SOURCE = "hardware FLOPs utilization: Korthikanti and others, Reducing Activation Recomputation, 2022"
+    NAME: str = "step_hfu"
+    FRIENDLY_NAME: str = "Step HFU"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    FORMULA: str = "as step_mfu, with what activation checkpoints compute again"
+    OMISSIONS: str = "element-wise operations; what fused attention computes again inside its kernel; the optimizer"
+    SOURCE: str = "hardware FLOPs utilization: Korthikanti and others, Reducing Activation Recomputation, 2022"
 
 
 class ComputeWatchedUtilization(ProfilerFunction):
     """Computes MFU and HFU of each watched step. Computed only if requested by name."""
 
-    KEYS = (StepMfu, StepHfu)
-    ON_DEMAND = True
+    KEYS: ClassVar[Keys] = (StepMfu, StepHfu)
+    ON_DEMAND: ClassVar[bool] = True
 
     def __call__(
         self,

@@ -106,8 +106,8 @@ class LocalEngine(Engine):
 
     def __init__(self, options: EngineOptions) -> None:
         super().__init__(options)
-        self.workers = options.workers or count_cores()
-        self.machine = read_machine()
+        self.workers: int = options.workers or count_cores()
+        self.machine: dict[str, str] = read_machine()
         self._cold: set[tuple[str, ...]] = set()
         self._sessions: list[_Session] = []
         #: Cases that are run again, with their outcomes so far.

@@ -92,7 +92,7 @@ class Audit:
     def __post_init__(self) -> None:
         if self.rerun is not None and self.rerun not in RERUN:
             raise ArgumentError(f"rerun={self.rerun!r}: give 'failed', 'all', or None for what is missing alone")
-        self.url = str(self.plan.folder / f"{self.plan.name}.db" if self.store is None else self.store)
+        self.url: str = str(self.plan.folder / f"{self.plan.name}.db" if self.store is None else self.store)
 
     @cached_property
     def cases(self) -> dict[str, Case]:

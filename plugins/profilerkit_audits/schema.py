@@ -31,18 +31,18 @@ __all__ = ["create", "insert_new", "is_created", "machines", "reports", "rows", 
 
 #: The version of the tables; each one that was released has its own.
 VERSION = 1
-metadata = MetaData()
+metadata: MetaData = MetaData()
 
-version = Table("profilerkit_store", metadata, Column("version", Integer, primary_key=True))
+version: Table = Table("profilerkit_store", metadata, Column("version", Integer, primary_key=True))
 
-machines = Table(
+machines: Table = Table(
     "machines",
     metadata,
     Column("machine", String(64), primary_key=True, comment="digest of the facts that times depend on"),
     Column("facts", Text, nullable=False, comment="JSON: cpu, cores, memory, system"),
 )
 
-runs = Table(
+runs: Table = Table(
     "runs",
     metadata,
     Column("run", String(64), primary_key=True),
@@ -51,7 +51,7 @@ runs = Table(
     comment="one line for each `profilerkit audit`, and for each `profilerkit profile --store`",
 )
 
-run_ends = Table(
+run_ends: Table = Table(
     "run_ends",
     metadata,
     Column("run", String(64), ForeignKey("runs.run"), primary_key=True),
@@ -60,7 +60,7 @@ run_ends = Table(
     comment="a run without a line was killed, or runs still",
 )
 
-reports = Table(
+reports: Table = Table(
     "reports",
     metadata,
     Column("checksum", String(64), primary_key=True, comment="the checksum inside of the report"),
@@ -70,7 +70,7 @@ reports = Table(
 #: SQLite counts up by itself only a column of the type INTEGER.
 _ROW_ID = BigInteger().with_variant(Integer, "sqlite")
 
-rows = Table(
+rows: Table = Table(
     "rows",
     metadata,
     Column("id", _ROW_ID, primary_key=True, autoincrement=True),
@@ -81,7 +81,7 @@ rows = Table(
     UniqueConstraint("key", "attempt"),
 )
 
-run_rows = Table(
+run_rows: Table = Table(
     "run_rows",
     metadata,
     Column("run", String(64), ForeignKey("runs.run"), primary_key=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from profilerkit.process.lazy import lazy_names, module_of_each
+from profilerkit.process.lazy import install_lazy_names, module_of_each
 
 if TYPE_CHECKING:
     from .checking import Finding, Verdict, check
@@ -15,4 +15,4 @@ __all__ = ["Budget", "Finding", "Limit", "Verdict", "check"]
 # Lazy, since pytest imports the package for its plugin, in projects that never use it too.
 _MODULES = module_of_each({".checking": "Finding Verdict check", ".limits": "Budget Limit"})
 
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+install_lazy_names(__name__, _MODULES)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from profilerkit import Noted, Partial, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device
+from profilerkit.piping.function import Keys
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
@@ -36,14 +37,14 @@ class PredictedTime(Seconds):
     0.1
     """
 
-    NAME = "predicted_time"
-    DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = (
+    NAME: str = "predicted_time"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    FORMULA: str = (
         "from a data sheet: max(sum of 2 * macs / peak by dtype, compulsory bytes / bandwidth); from a calibration: "
         "the sum over regions of operators of their time in its tables, and the time of the host"
     )
-    OMISSIONS = "loading data; other programs on the device"
-    SOURCE = "the roofline: Williams and others, 2009; the estimate is profilerkit's own"
+    OMISSIONS: str = "loading data; other programs on the device"
+    SOURCE: str = "the roofline: Williams and others, 2009; the estimate is profilerkit's own"
 
 
 class PredictedTrainingTime(Seconds):
@@ -58,11 +59,11 @@ class PredictedTrainingTime(Seconds):
     0.1
     """
 
-    NAME = "predicted_training_time"
-    DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = "as predicted_time, of the trace of a training step"
-    OMISSIONS = "the loss and the optimizer's update; loading data"
-    SOURCE = "the roofline: Williams and others, 2009; the estimate is profilerkit's own"
+    NAME: str = "predicted_training_time"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    FORMULA: str = "as predicted_time, of the trace of a training step"
+    OMISSIONS: str = "the loss and the optimizer's update; loading data"
+    SOURCE: str = "the roofline: Williams and others, 2009; the estimate is profilerkit's own"
 
 
 class PredictedLayers(LayerRows):
@@ -79,20 +80,20 @@ class PredictedLayers(LayerRows):
     (0.1, 'products')
     """
 
-    NAME = "predicted_layers"
-    DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = "predicted_time of the operators of each layer, without those of the layers inside it"
-    OMISSIONS = "nothing: operators that a compiler fuses across layers belong to the layer of the product"
-    SOURCE = "profilerkit's own definition"
+    NAME: str = "predicted_layers"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    FORMULA: str = "predicted_time of the operators of each layer, without those of the layers inside it"
+    OMISSIONS: str = "nothing: operators that a compiler fuses across layers belong to the layer of the product"
+    SOURCE: str = "profilerkit's own definition"
 
 
 class ComputePredictedTime(ProfilerFunction):
     """Predicts the time of a forward pass on a device; the model is not run. Computed only if requested by name."""
 
-    KEYS = (PredictedTime, PredictedLayers)
-    ON_DEMAND = True
-    COMPUTED_WITH = ("on",)
-    ONLY_THROUGH_BACKEND = True
+    KEYS: ClassVar[Keys] = (PredictedTime, PredictedLayers)
+    ON_DEMAND: ClassVar[bool] = True
+    COMPUTED_WITH: ClassVar[tuple[str, ...]] = ("on",)
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Raise `DeviceNotKnownError` for the name of an unknown device, before the model is traced."""
@@ -128,9 +129,9 @@ class ComputePredictedTime(ProfilerFunction):
 class ComputePredictedTrainingTime(ProfilerFunction):
     """Predicts the time of a training step on a device; the model is not run. Computed only if requested by name."""
 
-    KEYS = (PredictedTrainingTime,)
-    ON_DEMAND = True
-    ONLY_THROUGH_BACKEND = True
+    KEYS: ClassVar[Keys] = (PredictedTrainingTime,)
+    ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(
         self,

@@ -29,14 +29,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
 from ..costs import Cost, CostRegistry, Numbers, Shape, apply_formula, elementwise, evaluate_formula
 from ..costs.numbers import is_float
 from ..error_text import shown
 from ..errors import ArgumentError
 
-__all__ = ["OperatorCall", "OperatorCosts", "PerElements", "Shapes", "UnknownCostError", "UnknownShapeError"]
+__all__ = [
+    "OperatorCall",
+    "OperatorCosts",
+    "PerElements",
+    "RegisterCost",
+    "RegisterCosts",
+    "RegisterPerElements",
+    "Shapes",
+    "UnknownCostError",
+    "UnknownShapeError",
+]
 
 F = TypeVar("F", bound="Callable[..., Cost]")
 #: A formula over the number of elements, such as those of `profilerkit.costs.elementwise`.
@@ -264,3 +274,27 @@ class OperatorCosts:
             elements = call.inputs[0].numel if is_float(call.input_dtypes[0]) else 0
             return apply_formula(self.reductions[call.type], call.numbers, elements)
         return None
+
+
+class RegisterCost(Protocol):
+    """The type of `OperatorCosts.register`, which a backend offers under a name of its own."""
+
+    @overload
+    def __call__(self, op: str, formula: None = None, *, override: bool = False) -> Callable[[F], F]: ...
+
+    @overload
+    def __call__(self, op: str, formula: F, *, override: bool = False) -> F: ...
+
+
+class RegisterCosts(Protocol):
+    """The type of `OperatorCosts.register_all`."""
+
+    def __call__(self, *types: str) -> Callable[[F], F]:
+        """Return a decorator that registers one formula for several operators."""
+
+
+class RegisterPerElements(Protocol):
+    """The type of `OperatorCosts.register_elementwise` and `OperatorCosts.register_reduction`."""
+
+    def __call__(self, formula: PerElements, *types: str) -> None:
+        """Register operators whose cost is ``formula`` of a number of elements."""

@@ -16,9 +16,11 @@ from ..arguments.checks import Check, to_call
 from ..error_text import shown
 from .status import StatusKey
 
-__all__ = ["ArgumentBundle", "ExternalProfilerFunction", "JointFunction", "ProfilerFunction"]
+__all__ = ["ArgumentBundle", "ExternalProfilerFunction", "JointFunction", "Keys", "ProfilerFunction"]
 
 KeyLike: TypeAlias = "StatusKey | type[StatusKey]"
+#: What ``KEYS`` may be.
+Keys: TypeAlias = "KeyLike | Iterable[KeyLike]"
 
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
@@ -47,7 +49,7 @@ class ProfilerFunction(ABC):
     """
 
     #: The status keys that it computes: classes, or configured instances.
-    KEYS: ClassVar[KeyLike | Iterable[KeyLike]] = ()
+    KEYS: ClassVar[Keys] = ()
     #: Whether the keys are computed only if they are requested by name.
     ON_DEMAND: ClassVar[bool] = False
     #: Arguments that request the keys too: the caller need not name the keys if one of these is passed.
@@ -59,10 +61,10 @@ class ProfilerFunction(ABC):
     #: The status keys that it adds to the report of a watched training loop; see `Profiler.watch`.
     REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = ()
 
-    def get_bounded_status_keys(self) -> KeyLike | Iterable[KeyLike]:
+    def get_bounded_status_keys(self) -> Keys:
         """Return the status keys that this function computes. Default: ``KEYS``."""
         singular = getattr(self, "get_bounded_status_key", None)
-        keys: KeyLike | Iterable[KeyLike] = self.KEYS if singular is None else singular()
+        keys: Keys = self.KEYS if singular is None else singular()
         if keys is ProfilerFunction.KEYS and singular is None:
             raise TypeError(
                 f"{describe(self)} does not say what it computes: define get_bounded_status_keys(), or set KEYS"
@@ -157,7 +159,7 @@ class ExternalProfilerFunction(ProfilerFunction):
         self._variadic = [parameter for parameter in listed if parameter.kind in _VARIADIC]
         self._others = {p.name: p for p in listed[2:] if p.kind not in _VARIADIC}
 
-    def get_bounded_status_keys(self) -> KeyLike | Iterable[KeyLike]:
+    def get_bounded_status_keys(self) -> Keys:
         """Return the status keys given to the constructor."""
         return self.status_keys or super().get_bounded_status_keys()
 

@@ -19,7 +19,7 @@ from ..protocols import CountsNonzero, Trains, fit_inputs, read_declared_inputs,
 from ..trace.ignoring import Ignored, without_layers
 from ..trace.records import ModelTrace
 from ..trace.validation import validate
-from .function import ProfilerFunction
+from .function import Keys, ProfilerFunction
 from .shapes import correct_error
 from .status import StatusKey
 
@@ -41,25 +41,25 @@ __all__ = [
 class Inputs(StatusKey):
     """The `ModelInputs` the model is profiled with; other functions name ``inputs`` to get them."""
 
-    NAME = "inputs"
+    NAME: str = "inputs"
 
 
 class Trace(StatusKey):
     """The `ModelTrace` of the model; other functions name ``trace`` to work on it."""
 
-    NAME = "trace"
+    NAME: str = "trace"
 
 
 class TrainingTrace(StatusKey):
     """The `ModelTrace` of one training step; other functions name ``training_trace`` to work on it."""
 
-    NAME = "training_trace"
+    NAME: str = "training_trace"
 
 
 class NonzeroTrace(StatusKey):
     """The `ModelTrace` of the work on nonzero weights; other functions name ``nonzero_trace`` to work on it."""
 
-    NAME = "nonzero_trace"
+    NAME: str = "nonzero_trace"
 
 
 #: What makes inputs from a batch size.
@@ -177,7 +177,7 @@ CALL = to_call("a function of the model and its inputs, such as lambda model, x:
 class ComputeInputs(ProfilerFunction):
     """Finds what to call the model with: example inputs, else the first batch of a split, else what it declares."""
 
-    KEYS = (Inputs,)
+    KEYS: ClassVar[Keys] = (Inputs,)
     CHECKS: ClassVar[Mapping[str, Check]] = {
         "batch_size": BATCH_SIZE,
         "split": text("the name of a data split, such as 'test'").or_none(),
@@ -280,9 +280,9 @@ def _read_ignored(value: Any) -> Any:
 class ComputeTrace(ProfilerFunction):
     """Traces the model once; all static metrics are views of the result."""
 
-    KEYS = (Trace,)
+    KEYS: ClassVar[Keys] = (Trace,)
     CHECKS: ClassVar[Mapping[str, Check]] = {"ignore": Check(_LAYERS, _read_ignored)}
-    ONLY_THROUGH_BACKEND = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __init__(self, inputs: ComputeInputs) -> None:
         self.inputs = inputs
@@ -328,8 +328,8 @@ def _run_trace(
 class ComputeTrainingTrace(ProfilerFunction):
     """Traces one training step."""
 
-    KEYS = (TrainingTrace,)
-    ONLY_THROUGH_BACKEND = True
+    KEYS: ClassVar[Keys] = (TrainingTrace,)
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
         """Return the trace of the forward pass and the gradients; ``ignore`` leaves layers out."""
@@ -340,8 +340,8 @@ class ComputeTrainingTrace(ProfilerFunction):
 class ComputeNonzeroTrace(ProfilerFunction):
     """Traces one forward pass, without the work on weights that are zero; the model may be run."""
 
-    KEYS = (NonzeroTrace,)
-    ONLY_THROUGH_BACKEND = True
+    KEYS: ClassVar[Keys] = (NonzeroTrace,)
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
         """Return the trace; ``ignore`` leaves layers out."""

@@ -13,7 +13,7 @@ from ..arguments.checks import Check, instance
 from ..backend import RUN_CHECKS, DeviceLike, RunOptions
 from ..errors import InputError
 from ..times.sampling import SAMPLING_CHECKS, Sampling
-from .function import ArgumentBundle
+from .function import ArgumentBundle, Keys
 from .status import StatusKey
 
 __all__ = ["BUNDLES", "ComputeRunOptions", "ComputeSampling", "RunOptionsKey", "SamplingKey"]
@@ -22,19 +22,19 @@ __all__ = ["BUNDLES", "ComputeRunOptions", "ComputeSampling", "RunOptionsKey", "
 class RunOptionsKey(StatusKey):
     """The `RunOptions` the model is run with; other functions name ``run_options`` to get them."""
 
-    NAME = "run_options"
+    NAME: str = "run_options"
 
 
 class SamplingKey(StatusKey):
     """The `Sampling` that times are measured by; other functions name ``sampling`` to get it."""
 
-    NAME = "sampling"
+    NAME: str = "sampling"
 
 
 class ComputeRunOptions(ArgumentBundle):
     """Puts together how the model is run."""
 
-    KEYS = (RunOptionsKey,)
+    KEYS: ClassVar[Keys] = (RunOptionsKey,)
     CHECKS: ClassVar[Mapping[str, Check]] = {
         **RUN_CHECKS,
         "run_options": instance(RunOptions, "an instance of RunOptions, or its arguments by name: compile=True"),
@@ -68,7 +68,7 @@ class ComputeRunOptions(ArgumentBundle):
 class ComputeSampling(ArgumentBundle):
     """Puts together how times are sampled."""
 
-    KEYS = (SamplingKey,)
+    KEYS: ClassVar[Keys] = (SamplingKey,)
     CHECKS: ClassVar[Mapping[str, Check]] = {
         **SAMPLING_CHECKS,
         "drop_first": SAMPLING_CHECKS["warmup"],

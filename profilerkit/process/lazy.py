@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazy_names", "module_of_each"]
+__all__ = ["install_lazy_names", "module_of_each"]
 
 
 def module_of_each(names: Mapping[str, str]) -> dict[str, str]:
@@ -19,10 +19,10 @@ def module_of_each(names: Mapping[str, str]) -> dict[str, str]:
     return {name: module for module, text in names.items() for name in text.split()}
 
 
-def lazy_names(
-    package: str, names: Mapping[str, str], requirement: str = ""
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the ``__getattr__`` and ``__dir__`` of a package from its public names, each with its module.
+def install_lazy_names(package: str, names: Mapping[str, str], requirement: str = "") -> None:
+    """Give a package a ``__getattr__`` and a ``__dir__`` for its public names, each with its module.
+
+    Type checkers see neither: they read the imports under ``TYPE_CHECKING``, and find a misspelt name.
 
     A relative module name is relative to the package. A name that is not listed raises `AttributeError`; a name whose
     framework is missing raises `BackendNotInstalledError`, which says to install ``requirement``; a name of another
@@ -55,4 +55,4 @@ def lazy_names(
     def list_names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *names})
 
-    return get, list_names
+    vars(sys.modules[package]).update(__getattr__=get, __dir__=list_names)

@@ -107,7 +107,7 @@ def test_a_misspelt_lazy_name_is_an_attribute_error() -> None:
     import profilerkit_torch
 
     with pytest.raises(AttributeError, match="module 'profilerkit_torch' has no attribute 'TorchProfilr'"):
-        profilerkit_torch.TorchProfilr  # noqa: B018
+        profilerkit_torch.TorchProfilr  # type: ignore[attr-defined]  # noqa: B018
     assert {"TorchProfiler", "get_accuracy"} <= set(dir(profilerkit_torch))
     for name in profilerkit_torch.__all__:
         assert getattr(profilerkit_torch, name) is not None

@@ -8,13 +8,17 @@ is not counted, for a reason that stands in `UNCOUNTED`. A primitive that is in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 from profilerkit.backend_kit.operator_costs import (
     OperatorCall,
     OperatorCosts,
+    RegisterCost,
+    RegisterCosts,
+    RegisterPerElements,
     Shapes,
     UnknownCostError,
     UnknownShapeError,
@@ -47,14 +51,14 @@ OPERATORS = OperatorCosts(COSTS, example="dot_general")
 #: Why a primitive of JAX is not counted, by its name.
 UNCOUNTED: dict[str, str] = {}
 
-is_known = OPERATORS.is_known
-primitive_cost = OPERATORS.cost
-register_elementwise = OPERATORS.register_elementwise
-register_free = OPERATORS.register_free
-register_op_cost = OPERATORS.register
-register_op_costs = OPERATORS.register_all
-register_reduction = OPERATORS.register_reduction
-scoped_costs = COSTS.scoped
+is_known: Callable[[str], bool] = OPERATORS.is_known
+primitive_cost: Callable[[OperatorCall], Cost | None] = OPERATORS.cost
+register_elementwise: RegisterPerElements = OPERATORS.register_elementwise
+register_free: Callable[..., None] = OPERATORS.register_free
+register_op_cost: RegisterCost = OPERATORS.register
+register_op_costs: RegisterCosts = OPERATORS.register_all
+register_reduction: RegisterPerElements = OPERATORS.register_reduction
+scoped_costs: Callable[[], AbstractContextManager[None]] = COSTS.scoped
 
 
 @dataclass(frozen=True)

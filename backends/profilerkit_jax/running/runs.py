@@ -46,7 +46,7 @@ class CompiledCall:
         self._weights = jax.device_put(subject.values, self._device)
         self._arrays = jax.device_put(arrays, self._device)
         call = bind_call(subject, inputs, Pass(training))
-        self.jitted = jax.jit(make_step(subject, call) if training else self._make_outputs(call))
+        self.jitted: Any = jax.jit(make_step(subject, call) if training else self._make_outputs(call))
         self._training = training
 
     def _make_outputs(self, call: Callable[[Any, Any], tuple[Any, Any]]) -> Callable[[Any, Any], list[Any]]:

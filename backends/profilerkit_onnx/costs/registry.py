@@ -8,13 +8,17 @@ the standard, is reported as not counted, never as zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 from profilerkit.backend_kit.operator_costs import (
     OperatorCall,
     OperatorCosts,
+    RegisterCost,
+    RegisterCosts,
+    RegisterPerElements,
     Shapes,
     UnknownCostError,
     UnknownShapeError,
@@ -43,14 +47,14 @@ __all__ = [
 COSTS = CostRegistry("ONNX", called_with={"operator": (("call",), ())})
 OPERATORS = OperatorCosts(COSTS, example="Conv")
 
-is_known = OPERATORS.is_known
-node_cost = OPERATORS.cost
-register_elementwise = OPERATORS.register_elementwise
-register_free = OPERATORS.register_free
-register_op_cost = OPERATORS.register
-register_op_costs = OPERATORS.register_all
-register_reduction = OPERATORS.register_reduction
-scoped_costs = COSTS.scoped
+is_known: Callable[[str], bool] = OPERATORS.is_known
+node_cost: Callable[[OperatorCall], Cost | None] = OPERATORS.cost
+register_elementwise: RegisterPerElements = OPERATORS.register_elementwise
+register_free: Callable[..., None] = OPERATORS.register_free
+register_op_cost: RegisterCost = OPERATORS.register
+register_op_costs: RegisterCosts = OPERATORS.register_all
+register_reduction: RegisterPerElements = OPERATORS.register_reduction
+scoped_costs: Callable[[], AbstractContextManager[None]] = COSTS.scoped
 
 
 @dataclass(frozen=True)

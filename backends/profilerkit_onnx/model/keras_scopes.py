@@ -67,7 +67,7 @@ class KerasNames:
         inner = {parts[1] for parts in scoped if self.root and len(parts) > 1}
         layers = {part for part in inner if not _FUNCTIONS.fullmatch(part)}
         self.is_numbered = all(_NUMBERED.fullmatch(part) for part in {self.root, *layers})
-        self.siblings = {parts[: length + 1] for parts in split for length in range(len(parts))}
+        self.siblings: set[Parts] = {parts[: length + 1] for parts in split for length in range(len(parts))}
         named = [self._find_layers(parts) if parts else None for parts in split]
         named = [self._find_owner(node, parts, scopes) for node, parts, scopes in zip(nodes, split, named, strict=True)]
         self.scopes = _add_neighbors(nodes, named)

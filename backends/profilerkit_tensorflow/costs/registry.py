@@ -8,12 +8,16 @@ element, reductions for each input element. Any other operator is reported as no
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, overload
 
 from profilerkit.backend_kit.operator_costs import (
     OperatorCall,
     OperatorCosts,
+    RegisterCost,
+    RegisterCosts,
+    RegisterPerElements,
     Shapes,
     UnknownCostError,
     UnknownShapeError,
@@ -67,13 +71,13 @@ COSTS = CostRegistry(
 )
 OPERATORS = OperatorCosts(COSTS, example="Conv2D")
 
-op_cost = OPERATORS.cost
-register_elementwise = OPERATORS.register_elementwise
-register_free = OPERATORS.register_free
-register_op_cost = OPERATORS.register
-register_op_costs = OPERATORS.register_all
-register_reduction = OPERATORS.register_reduction
-scoped_costs = COSTS.scoped
+op_cost: Callable[[OperatorCall], Cost | None] = OPERATORS.cost
+register_elementwise: RegisterPerElements = OPERATORS.register_elementwise
+register_free: Callable[..., None] = OPERATORS.register_free
+register_op_cost: RegisterCost = OPERATORS.register
+register_op_costs: RegisterCosts = OPERATORS.register_all
+register_reduction: RegisterPerElements = OPERATORS.register_reduction
+scoped_costs: Callable[[], AbstractContextManager[None]] = COSTS.scoped
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class NodeOwners:
         graph = program.graph
         size = len(graph.get_operations())
         boundary = _boundary(graph, self._ownership, forward_operators) if training else size
-        self.main = Body(graph, self._ownership.root, boundary)
+        self.main: Body = Body(graph, self._ownership.root, boundary)
         self.main.forward = self.main
         self._bodies: dict[tuple[str, ...], Body] = {(): self.main}
         graphs = [call.graph for call in self._ownership.calls]

@@ -48,13 +48,13 @@ class EagerRun(EagerOperators):
         if is_unbuilt(model):
             with as_before_the_call(model):
                 inputs.run(model)
-        self.layers = list_layers(model)
-        self.calls = LayerCalls(self.layers, training=False)
+        self.layers: list[tuple[str, Any]] = list_layers(model)
+        self.calls: LayerCalls = LayerCalls(self.layers, training=False)
         if followed is not None:
             followed.append(self.calls)
         self._live = _LiveBytes()
         self._live.hold(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
-        self.input_bytes = self._live.total
+        self.input_bytes: int = self._live.total
         self._first = read_number(tf.constant(0))
         self._made: set[int] = set()
         #: The handles of the variables that were read.

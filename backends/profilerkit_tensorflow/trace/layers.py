@@ -39,7 +39,7 @@ class LayerCalls(CallStack):
 
     def __init__(self, layers: Iterable[tuple[str, Any]], training: bool) -> None:
         self._layers = list(layers)
-        self.ownership = Ownership()
+        self.ownership: Ownership = Ownership()
         self.training = training
         self.strangers: list[str] = []
         self._thread = threading.get_ident()

@@ -58,7 +58,7 @@ class Walk:
 
     def __init__(self, ownership: Ownership) -> None:
         self.ownership = ownership
-        self.folding = Folding()
+        self.folding: Folding = Folding()
         self.executed: list[Executed] = []
         #: Ranges of `executed` that a loop runs more than once.
         self.spans: list[tuple[int, int]] = []

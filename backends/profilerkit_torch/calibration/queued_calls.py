@@ -33,7 +33,8 @@ class Busy:
     """
 
     def __init__(self, device: torch.device, event: _MakeEvent = torch.cuda.Event) -> None:
-        self.device, self.event = device, event
+        self.device: torch.device = device
+        self.event: _MakeEvent = event
         self._factor = torch.ones(_SIZE, _SIZE, device=device)
         self._product = torch.empty_like(self._factor)
         self._multiply(2)
@@ -76,7 +77,7 @@ class QueuedCall(Run):
         super().__init__(call)
         self.busy = busy
         #: What the host takes to hand over one call: the shortest that was measured; 0 before.
-        self.host_seconds = 0.0
+        self.host_seconds: float = 0.0
         self._calls = 1
 
     def __call__(self) -> object:

@@ -37,7 +37,7 @@ class CallRecorder:
     def __init__(self, clock: HostClock | EventClock) -> None:
         self.events: list[Event] = []
         self.clock: Callable[[], Any] = clock.read
-        self.running = [0]  # the thread in which a module runs
+        self.running: list[int] = [0]  # the thread in which a module runs
         #: By the index of a module, its calls in another thread while the model ran in one.
         self.elsewhere: Counter[int] = Counter()
         self.on_begin: Callable[[], None] = lambda: None
@@ -92,9 +92,14 @@ class TimedCall:
     __slots__ = ("append", "call", "clock", "index", "module", "name", "recorder", "running")
 
     def __init__(self, recorder: CallRecorder, module: nn.Module, name: str, index: int) -> None:
-        self.recorder, self.module, self.name, self.index = recorder, module, name, index
+        self.recorder: CallRecorder = recorder
+        self.module: nn.Module = module
+        self.name: str = name
+        self.index: int = index
         self.call: Callable[..., Any] = getattr(module, name)
-        self.append, self.clock, self.running = recorder.events.append, recorder.clock, recorder.running
+        self.append: Callable[[Event], None] = recorder.events.append
+        self.clock: Callable[[], Any] = recorder.clock
+        self.running: list[int] = recorder.running
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module."""

@@ -76,7 +76,7 @@ class TorchLayerTimer(LayerTimer):
         if not isinstance(model, nn.Module):
             raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
         require_no_tracing()
-        self.layers = list(list_layers(model))
+        self.layers: list[tuple[str, nn.Module]] = list(list_layers(model))
         self._modules = list({id(module): (index, module) for index, (_, module) in enumerate(self.layers)}.values())
         self._unseen = find_unseen_layers(model)
         self._clock = clock or choose_clock(tensor.device for tensor in list_tensors(model))

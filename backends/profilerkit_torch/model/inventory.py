@@ -33,10 +33,10 @@ class Inventory:
     def __init__(self, model: nn.Module) -> None:
         self.model = model
         #: Every module once, parents first.
-        self.modules = list_modules(model)
+        self.modules: list[nn.Module] = list_modules(model)
         #: For each module the attributes that may lead to further tensors; see `attributes.list_further_attributes`.
         self.further_attributes: list[dict[str, Any]] = [list_further_attributes(module) for module in self.modules]
-        self.holds_keras = holds_keras(self.modules)
+        self.holds_keras: bool = holds_keras(self.modules)
 
     @classmethod
     def of(cls, model: nn.Module | Inventory) -> Inventory:

@@ -82,7 +82,8 @@ class OperatorLedger:
     def __init__(
         self, phase: str, on_device: bool = False, is_free: Callable[[str], bool] = lambda name: False
     ) -> None:
-        self.phase, self._on_device, self._is_free = phase, on_device, is_free
+        self.phase: str = phase
+        self._on_device, self._is_free = on_device, is_free
         self._rows: dict[tuple[str, str], _Row] = {}
         self._whole: list[float] = []
         self._layers: Counter[str] = Counter()

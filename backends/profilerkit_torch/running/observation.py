@@ -148,7 +148,7 @@ class ObservingGuard(WriteGuard):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.observation = Observation()
+        self.observation: Observation = Observation()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, keeping what it is about to overwrite, and add what it costs."""

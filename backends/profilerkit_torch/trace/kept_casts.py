@@ -20,7 +20,7 @@ class KeptCasts:
 
     def __init__(self, live: LiveBytes, stands_in: bool) -> None:
         #: Whether the pass is in such a block of the caller's.
-        self.are_kept = is_any_autocast_enabled() and torch.is_autocast_cache_enabled()
+        self.are_kept: bool = is_any_autocast_enabled() and torch.is_autocast_cache_enabled()
         self._live = live
         self._stands_in = stands_in
         self._weights: list[weakref.ref[torch.Tensor]] = []

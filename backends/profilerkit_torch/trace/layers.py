@@ -76,7 +76,7 @@ class LayerStack(CallStack):
     def __init__(self, model: nn.Module, inventory: Inventory | None = None) -> None:
         inventory = inventory or Inventory(model)
         super().__init__(inventory.layers)
-        self.holds_keras = inventory.holds_keras
+        self.holds_keras: bool = inventory.holds_keras
         self._module_ids = set(map(id, inventory.modules))
         self._thread = get_ident()
         #: Types of modules with parameters that are not the model's: it makes them while it runs.
@@ -84,7 +84,7 @@ class LayerStack(CallStack):
         #: Layers that the model runs in threads of its own, where its operators are not seen.
         self.elsewhere: Counter[str] = Counter()
         #: Calls of the model by threads that were there before the pass: they get what stands in for its weights.
-        self.intruders = 0
+        self.intruders: int = 0
         self._older: set[int | None] = set()
         #: Called with every module that begins, the model's or not.
         self.on_call: Callable[[nn.Module], None] | None = None

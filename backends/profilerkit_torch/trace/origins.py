@@ -90,7 +90,7 @@ class Origins:
         #: In a real run the tensors that were there before it, and those that were asked about.
         self._others = LiveBytes()
         #: Whether tensors of the model or of its inputs have values: in objects among these nothing stands in for them.
-        self.has_values = stands_in is None
+        self.has_values: bool = stands_in is None
         #: Whether numbers have left torch, and whether threads were started.
         self._has_left = self._has_threads = False
         #: What the system had counted of each other thread before the pass.

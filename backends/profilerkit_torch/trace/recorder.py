@@ -71,7 +71,7 @@ class Recorder(compat.TorchDispatchMode):
         self.layers = layers
         self.on_meta = on_meta
         #: Whether something without values stands in for the model's tensors.
-        self.stands_in = stands_in or on_meta
+        self.stands_in: bool = stands_in or on_meta
         #: What was asked of stand-ins that they do not know: a model that goes on has taken a way of its own.
         self.unanswered: list[str] = []
         #: How tensors without values were formatted as text.
@@ -80,18 +80,19 @@ class Recorder(compat.TorchDispatchMode):
         self.below_autograd = False
         #: Why this kind of pass must give way to the next: a model may take the error that says so.
         self.refusal: type[PassError] | None = None
-        self.live = LiveBytes()
-        self.values = KnownValues() if on_meta else FakeValues()
+        self.live: LiveBytes = LiveBytes()
+        self.values: KnownValues | FakeValues = KnownValues() if on_meta else FakeValues()
         self._twins = self.values.twins
-        self.origins = Origins(self.live, self.values.stands_in if self.stands_in else None, self._miss_origin)
+        self.origins: Origins = Origins(self.live, self.values.stands_in if self.stands_in else None, self._miss_origin)
         #: Makes what is active while code of the model's runs, and answers what it asks of its stand-ins.
         self.questions: Callable[[], AbstractContextManager[Any]] = nullcontext
         #: Which part of a step runs: see `OpRecord`.
-        self.phase = "forward"
+        self.phase: str = "forward"
         self.operators: list[OpRecord] = []
-        self.casts = KeptCasts(self.live, self.stands_in)
+        self.casts: KeptCasts = KeptCasts(self.live, self.stands_in)
         self.live_bytes: list[int] = []
-        self.uncounted, self.unsized = Counter[str](), Counter[str]()
+        self.uncounted: Counter[str] = Counter()
+        self.unsized: Counter[str] = Counter()
         #: Where one of several branches is taken, and nobody knows which.
         self.choices: list[Choice] = []
         #: The same, for the bytes alive.
@@ -99,7 +100,7 @@ class Recorder(compat.TorchDispatchMode):
         #: Notes on how something was counted.
         self.notes: list[str] = []
         #: Of all operators, each by its own formula: those in layers with a formula of their own too.
-        self.operator_macs = 0
+        self.operator_macs: int = 0
         self._plans: dict[Any, Plan] = {}
         #: Operators that return views of their only tensor.
         self._views: set[int] = set()

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -65,7 +65,8 @@ class TrainedLayers(LayerStack):
     @contextmanager
     def apart(self) -> Iterator[None]:
         """Keep the calls made inside apart from those before, whose work they repeat."""
-        calls, self.calls = self.calls, {}
+        calls = self.calls
+        self.calls: dict[str, list[LayerCall]] = {}
         try:
             yield
         finally:
@@ -76,7 +77,7 @@ class TrainingRecorder(Recorder):
     """Records both passes; an operator of the backward pass belongs to the layer that made its node."""
 
     #: Which branch is taken decides what its gradients cost.
-    DECIDED_BY_BRANCHES = True
+    DECIDED_BY_BRANCHES: ClassVar[bool] = True
     layers: TrainedLayers
 
     def __init__(self, layers: Any, *, on_meta: bool, stands_in: bool = False) -> None:

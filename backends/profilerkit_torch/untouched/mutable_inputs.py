@@ -48,7 +48,7 @@ class InputObjects:
         leaves = list(inputs.leaves())
         values = list(list_reachable([leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)]))
         #: The tensors that objects lead to: inputs like any.
-        self.tensors = [value for value in values if isinstance(value, torch.Tensor)]
+        self.tensors: list[torch.Tensor] = [value for value in values if isinstance(value, torch.Tensor)]
         self._contents = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]
         self._slots = [SlotsSnapshot(value, slots) for value in values if (slots := list_slots(type(value)))]
         tensors = [*self.tensors, *(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))]

@@ -25,11 +25,11 @@ class ClassSnapshot:
     __slots__ = ("attributes", "cls", "contents")
 
     def __init__(self, cls: type) -> None:
-        self.cls = cls
-        self.attributes = dict(vars(cls))
+        self.cls: type = cls
+        self.attributes: dict[str, Any] = dict(vars(cls))
         # Special names are Python's: the annotations and the fields of a dataclass are many, and no cache.
         values = list_reachable([value for name, value in self.attributes.items() if name[:2] != "__"])
-        self.contents = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]
+        self.contents: list[tuple[Any, Any]] = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]
 
     def restore(self) -> None:
         """Put back what has changed."""
@@ -67,8 +67,8 @@ class SlotsSnapshot:
     __slots__ = ("owner", "values")
 
     def __init__(self, owner: Any, slots: Iterable[Any]) -> None:
-        self.owner = owner
-        self.values = [(slot, read_slot(slot, owner)) for slot in slots]
+        self.owner: Any = owner
+        self.values: list[tuple[Any, Any]] = [(slot, read_slot(slot, owner)) for slot in slots]
 
     def restore(self) -> None:
         """Put back what has changed."""
@@ -95,13 +95,17 @@ class ModuleSnapshot:
     __slots__ = ("attributes", "containers", "contents", "generators", "lengths", "module", "training", "type")
 
     def __init__(self, module: nn.Module, further_attributes: dict[str, Any]) -> None:
-        self.module = module
-        self.type = type(module)
-        self.training = getattr(module, "training", None)
-        self.attributes = dict(module.__dict__)
+        self.module: nn.Module = module
+        self.type: type[nn.Module] = type(module)
+        self.training: Any = getattr(module, "training", None)
+        self.attributes: dict[str, Any] = dict(module.__dict__)
+        self.containers: tuple[Any, ...]
+        self.lengths: tuple[int, ...]
         self.containers, self.lengths = self._own_containers()
-        self.contents = [(container, copy_container(container)) for container in self.containers if container]
-        self.generators = (
+        self.contents: list[tuple[Any, Any]] = [
+            (container, copy_container(container)) for container in self.containers if container
+        ]
+        self.generators: Iterable[tuple[Callable[[Any], Any], Any]] = (
             [pair for value in further_attributes.values() for pair in _random_state(value)]
             if further_attributes
             else ()

@@ -32,9 +32,12 @@ class Counts(Watch):
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
-        self.total = self.done = self.failed = self.reused = 0
+        self.total: int = 0
+        self.done: int = 0
+        self.failed: int = 0
+        self.reused: int = 0
         self.running: dict[int, str] = {}
-        self.began_at = time.monotonic()
+        self.began_at: float = time.monotonic()
 
     def begin(self, cases: int, reused: int) -> None:
         """Note the numbers of cases, and the moment."""

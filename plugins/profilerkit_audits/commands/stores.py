@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMS", "draw_grid", "form_option", "put_report", "report_option", "report_store_errors", "store_option"]
 
+_C = TypeVar("_C", bound="Callable[..., Any] | click.Command")
 FORMS = ("console", "json", "markdown")
 
-store_option = click.option(
+store_option: Callable[[_C], _C] = click.option(
     "--store", required=True, metavar="URL", help="The store: sqlite:///runs.db, a path, or postgresql://..."
 )
 
 #: The option of ``profile``.
-report_option = click.Option(
+report_option: click.Option = click.Option(
     ["--store"], metavar="URL", help="Also save the report in this store of audits: a path or URL."
 )
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from profilerkit.process.lazy import lazy_names, module_of_each
+from profilerkit.process.lazy import install_lazy_names, module_of_each
 
 if TYPE_CHECKING:
     from .writing import Output, render, write
 
 __all__ = ["Output", "render", "write"]
 
-__getattr__, __dir__ = lazy_names(__name__, module_of_each({".writing": "Output render write"}), "profilerkit[audit]")
+install_lazy_names(__name__, module_of_each({".writing": "Output render write"}), "profilerkit[audit]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from profilerkit.process.lazy import lazy_names, module_of_each
+from profilerkit.process.lazy import install_lazy_names, module_of_each
 
 if TYPE_CHECKING:
     from .api import kv_bytes, kv_bytes_per_token, llm
@@ -76,4 +76,4 @@ _MODULES = module_of_each(
     }
 )
 
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+install_lazy_names(__name__, _MODULES)
