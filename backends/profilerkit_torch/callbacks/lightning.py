@@ -10,7 +10,7 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from profilerkit import BackendNotInstalledError
 from profilerkit.callbacks.loop import LoopWatch
@@ -30,7 +30,13 @@ def _callback_class() -> Any:
     )
 
 
-class LightningWatch(LoopWatch, _callback_class()):  # type: ignore[misc]
+if TYPE_CHECKING:
+    from lightning.pytorch import Callback
+else:
+    Callback = _callback_class()
+
+
+class LightningWatch(LoopWatch, Callback):
     """A callback for Lightning's ``Trainer(callbacks=[watched])`` that measures chosen steps.
 
     A step lasts from the end of one training batch to the end of the next, so that fetching data belongs to it;

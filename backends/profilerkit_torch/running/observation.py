@@ -81,7 +81,7 @@ class Observation(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.macs: int | None = 0
         #: Whether a fused layer was called on nested tensors, which leave padding out and have no shape to count by.
-        self.has_padding_left_out = False
+        self.has_padding_left_out: bool = False
         self._is_comparable = are_as_shipped()
         self._kinds: dict[int, Kind] = {}
         self._macs = _known_costs()

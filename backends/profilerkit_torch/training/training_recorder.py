@@ -79,6 +79,7 @@ class TrainingRecorder(Recorder):
     #: Which branch is taken decides what its gradients cost.
     DECIDED_BY_BRANCHES: ClassVar[bool] = True
     layers: TrainedLayers
+    phase: str
 
     def __init__(self, layers: Any, *, on_meta: bool, stands_in: bool = False) -> None:
         super().__init__(layers, on_meta=on_meta, stands_in=stands_in)
