@@ -32,7 +32,7 @@ from .write_guard import list_versions, restore_versions, write_back
 __all__ = ["one_at_a_time", "preserve", "restorers_of_tensors", "watch_parameters"]
 
 #: Held while the model or the process is changed: of two in turn, each would put back the other's state.
-one_at_a_time = Lock()
+one_at_a_time: Lock = Lock()
 
 
 @contextmanager

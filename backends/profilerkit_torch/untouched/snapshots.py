@@ -29,7 +29,9 @@ class ClassSnapshot:
         self.attributes: dict[str, Any] = dict(vars(cls))
         # Special names are Python's: the annotations and the fields of a dataclass are many, and no cache.
         values = list_reachable([value for name, value in self.attributes.items() if name[:2] != "__"])
-        self.contents: list[tuple[Any, Any]] = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]
+        self.contents: list[tuple[Any, Any]] = [
+            (value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)
+        ]
 
     def restore(self) -> None:
         """Put back what has changed."""
