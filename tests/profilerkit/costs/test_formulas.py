@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sys
+from types import CodeType, FrameType, FunctionType
 
 import pytest
 from formula_cases import CASES, Case, agrees, distinct_constants
@@ -24,6 +26,26 @@ def test_a_formula_is_made_of_what_its_definition_says(case: Case, monkeypatch: 
 
 def test_every_family_has_cases() -> None:
     assert set(families()) - {"keras_layers", "linear_algebra"} == set(CASES)
+
+
+@pytest.mark.parametrize("family", sorted(CASES))
+def test_every_formula_of_a_family_is_called_by_a_case(family: str) -> None:
+    module = families()[family]
+    formulas = [item for item in vars(module).values() if isinstance(item, FunctionType)]
+    codes: set[CodeType] = set()
+
+    def note_code(frame: FrameType, event: str, argument: object) -> None:
+        codes.add(frame.f_code)
+
+    before = sys.getprofile()
+    sys.setprofile(note_code)
+    try:
+        assert all(agrees(example) for example in CASES[family])
+    finally:
+        sys.setprofile(before)
+    assert [
+        item.__name__ for item in formulas if item.__module__ == module.__name__ and item.__code__ not in codes
+    ] == []
 
 
 @pytest.mark.parametrize("place", range(len(LINEAR_ALGEBRA)))

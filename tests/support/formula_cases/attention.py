@@ -68,3 +68,4 @@ def cases() -> Iterator[Case]:
     masked.update(scores(36))
     yield case(lambda: attention.transformer_encoder_layer(2, 3, 4, 2, 10, has_mask=True), macs, **masked)
     yield case(lambda: attention.project_queries(12), ADD=12, MULTIPLY=4)
+    yield case(lambda: attention.rotate(6), ADD=6, MULTIPLY=12)

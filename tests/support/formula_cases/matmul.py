@@ -25,6 +25,12 @@ def cases() -> Iterator[Case]:
     yield case(lambda: matmul.einsum([{"i": 2, "j": 3}, {"k": 4}], "ik"), MULTIPLY=8, ADD=6)
     yield case(lambda: matmul.einsum([{"i": 2, "j": 3}, {"j": 3}], ""), 3, ADD=6)
     yield case(lambda: matmul.einsum([{"i": 0, "j": 3}, {"j": 3}], {"i": 0}))  # of nothing
+    yield case(lambda: matmul.contraction([{"i": 2, "j": 3}], "i"), ADD=6)
+    chain = [{"i": 2, "j": 3}, {"j": 3, "k": 4}, {"k": 4, "l": 5}]
+    yield case(lambda: matmul.contraction(chain, "il"), 2 * 3 * 4 + 2 * 4 * 5)
+    yield case(lambda: matmul.contraction([{"i": 1, "j": 3}, *chain[1:]], "il"), 3 * 4 + 4 * 5)
+    star = [{"i": 2, "j": 3}, {"j": 3, "k": 4}, {"j": 3, "l": 5}]  # k is summed first; the last term needs j
+    yield case(lambda: matmul.contraction(star, "il"), 2 * 3 * 5, ADD=12, MULTIPLY=6)
     yield case(lambda: matmul.einsum_gradient([{"i": 2}, {"j": 3}], {"i": 2, "j": 3}), 6)  # of ij,j->i by its matrix
     yield case(lambda: matmul.einsum_gradient([{"i": 2, "k": 4}, {"j": 3, "k": 4}], {"i": 2, "j": 3}), 24)
     yield case(lambda: matmul.einsum_gradient([{"i": 2, "j": 3}, {"j": 3}], {"i": 2}), MULTIPLY=6, ADD=6)  # of i,j->ij
