@@ -12,6 +12,7 @@ import onnx
 
 from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
+from profilerkit.backend_kit import numpy_data as data
 from profilerkit.declared_inputs import make_inputs
 from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
@@ -32,7 +33,6 @@ from profilerkit.protocols import (
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.operator_times import OperatorTimes
 
-from . import data
 from .costs.registry import COSTS, register_op_cost
 from .layer_timing import timer
 from .loaders import is_program, open_model, open_values, read_stamps

@@ -16,6 +16,7 @@ from onnx import ModelProto
 from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
 from profilerkit.arguments.structures import apply_transform, map_leaves
 from profilerkit.backend import DeviceLike
+from profilerkit.backend_kit.numpy_data import as_tensor
 from profilerkit.error_text import shown
 from profilerkit.inputs import LOADER, TRANSFORM
 from profilerkit_metrics.scoring import (
@@ -29,7 +30,6 @@ from profilerkit_metrics.scoring import (
     count_samples,
 )
 
-from .data import as_tensor
 from .loaders import open_model
 from .running.devices import resolve_device
 from .running.runs import make_call, make_feeds

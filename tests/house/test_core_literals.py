@@ -23,6 +23,8 @@ ALLOWED = {
     "results/json_values.py": {"execution_time", "throughput", "memory_footprint", "layer_times", "batch_sweep"},
     # Keras' own layers, which three backends count.
     "backend_kit/keras_layers.py": {"keras"},
+    # Whose tensors become arrays, for the backends that run on arrays.
+    "backend_kit/numpy_data.py": {"torch", "tensorflow"},
     # Libraries that write log lines, or do not survive a fork: facts about a process, whatever the backend.
     "cli/__init__.py": {"tensorflow"},
     "isolation/job.py": {"tensorflow", "jax"},

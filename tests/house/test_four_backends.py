@@ -11,8 +11,8 @@ from source_tree import ROOT
 
 #: The files that every backend has.
 EVERYWHERE = (
-    *("backend", "data", "evaluation", "plugin", "profiler", "model/structure", "model/weights", "trace/live_bytes"),
-    *("trace/tracing", "running/runs", "costs/registry"),
+    *("backend", "evaluation", "plugin", "profiler", "model/structure", "model/weights", "trace/tracing"),
+    *("running/runs", "costs/registry"),
 )
 
 

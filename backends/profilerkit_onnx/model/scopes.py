@@ -20,9 +20,8 @@ from typing import NamedTuple
 
 from onnx import ModelProto, NodeProto
 
+from profilerkit.backend_kit.keras_scopes import KerasNames
 from profilerkit.backend_kit.scoped_calls import Scope
-
-from .keras_scopes import KerasNames, is_converted
 
 __all__ = ["Scope", "Scopes", "find_name", "find_scopes", "write_scope"]
 
@@ -64,8 +63,8 @@ def find_scopes(model: ModelProto) -> Scopes:
         around_nodes = [_read_layers_in_metadata(node) for node in nodes]
         types = _read_types_in_metadata(nodes)
     else:
-        is_keras = is_converted(model)
-        around_nodes = [_Around(*layers) for layers in KerasNames(model).paths()] if is_keras else _read_names(model)
+        names = KerasNames(nodes).paths() if _is_from_keras(model) else None
+        around_nodes = _read_names(model) if names is None else [_Around(*layers) for layers in names]
         types = _name_types_by_operators(model, around_nodes)
     scopes = Scopes(types={"": find_name(model)})
     counter = _CallCounter()
@@ -80,12 +79,17 @@ def find_scopes(model: ModelProto) -> Scopes:
 
 def find_name(model: ModelProto) -> str:
     """Return the class of the model that was exported, the name of a Keras model, or that of the graph."""
-    if is_converted(model):
-        name = KerasNames(model).name
+    if _is_from_keras(model):
+        name = KerasNames(list(model.graph.node)).name
     else:
         layers = (layer for node in model.graph.node for layer in _pair_with_classes(node))
         name = next((kind for path, kind in layers if not path), "").rpartition(".")[2]
     return name or model.graph.name or type(model).__name__
+
+
+def _is_from_keras(model: ModelProto) -> bool:
+    """Say whether tf2onnx has made a model."""
+    return bool(model.producer_name == "tf2onnx")
 
 
 def write_scope(node: NodeProto, layers: Sequence[tuple[str, str]]) -> None:

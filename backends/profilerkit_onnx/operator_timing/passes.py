@@ -10,6 +10,7 @@ from os import PathLike, fspath
 from onnx import ModelProto
 
 from profilerkit import InputError, ModelInputs
+from profilerkit.backend_kit.graph_work import Executed
 from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
 
@@ -21,7 +22,6 @@ from ..running.runs import make_feeds
 from ..running.sessions import make_options
 from ..trace.pricing import name_operator
 from ..trace.tracing import operators_by_node
-from ..trace.values import Executed
 
 __all__ = ["RanNode", "operator_times", "rewrite_nodes", "run_nodes"]
 

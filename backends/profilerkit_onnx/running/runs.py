@@ -12,8 +12,8 @@ from onnx import ModelProto, helper
 
 from profilerkit import ModelInputs, Run
 from profilerkit.backend_kit.failures import explain_failure
+from profilerkit.backend_kit.numpy_data import as_tensor
 
-from ..data import as_tensor
 from ..loaders import whole
 from ..model.declared_inputs import bind_inputs
 from .runtime import onnxruntime

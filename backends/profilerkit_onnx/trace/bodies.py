@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from onnx import GraphProto, NodeProto
 
 from profilerkit.backend_kit.branch_memory import Fork
+from profilerkit.backend_kit.graph_work import Executed, Work
 from profilerkit.trace.bounds import Choice
 
-from .values import Executed, Value
+from .values import Value
 from .walk import Values, Walk, find_value
-from .work import Work
 
 __all__ = ["Body", "count_first", "find_graph", "walk_body"]
 

@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto
 
+from profilerkit.backend_kit.graph_work import Executed, Work
 from profilerkit.costs import Shape
 
 from .bodies import Body, count_first, find_graph, walk_body
 from .pricing import name_node
 from .trips import count_trips
-from .values import Executed, Value
+from .values import Value
 from .walk import Values, Walk
-from .work import Work
 
 __all__ = ["walk_loop", "walk_scan"]
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TypeProto, helper
 
 from profilerkit import ModelInputs, ModelTrace
-from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import explain_failure, note_layer
-from profilerkit.backend_kit.product_dtypes import product_dtype
+from profilerkit.backend_kit.graph_work import Executed, calls_of_layers, trace_work
 from profilerkit.backend_kit.scoped_calls import Weights, layer_records
-from profilerkit.trace.bounds import PeakSpread
-from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
+from profilerkit.trace.records import LayerCall
 
 from ..model.declared_inputs import bind_inputs, bind_sizes, graph_inputs
 from ..model.scopes import Scopes, find_scopes
@@ -24,14 +21,14 @@ from ..model.types import LARGEST
 from ..model.weights import list_constants, weight_records
 from .control_flow import HANDLERS, holds_conditions
 from .functions import functions_by_key
-from .layers import layer_calls
-from .live_bytes import bytes_along
-from .values import Executed, Value
+from .values import Value
 from .walk import Walk, find_value
 
 __all__ = ["operators_by_node", "trace_model"]
 
 METHOD = "shapes inferred along the graph"
+#: Operators whose output is their first input in another shape: it shares its buffer.
+_VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 def trace_model(model: ModelProto, inputs: ModelInputs | None, kind: Callable[..., Walk] = Walk) -> ModelTrace:
@@ -58,7 +55,7 @@ def _calls_before(walks: list[Walk], scopes: Scopes) -> dict[str, list[LayerCall
     if not walks or walks[0].node < 0:
         return {}
     begun = Scopes(scopes.chains[: walks[0].node + 1], scopes.types)
-    return layer_calls(begun, walks[0].work.executed, (), ())
+    return calls_of_layers(begun.chains, walks[0].work.executed, (), ())
 
 
 def operators_by_node(model: ModelProto, inputs: ModelInputs) -> dict[int, list[Executed]]:
@@ -108,17 +105,17 @@ def _trace(
     kind: Callable[..., Walk],
 ) -> ModelTrace:
     """Return the trace of a call that the model can do."""
-    walk, input_values, outputs = _walk_graph(model, inputs, [chain[-1].path for chain in scopes.chains], walks, kind)
-    calls = layer_calls(scopes, walk.work.executed, input_values.values(), outputs)
-    return ModelTrace(
-        layer_records(scopes.types, weights, calls),
-        tuple(_record(op, scopes) for op in walk.work.executed),
-        _memory(walk, input_values, outputs, weights),
-        walk.work.count_missing(),
+    walk, values, outputs = _walk_graph(model, inputs, [chain[-1].path for chain in scopes.chains], walks, kind)
+    return trace_work(
+        walk.work,
+        scopes.chains,
+        scopes.types,
+        weights,
+        list(values.values()),
+        outputs,
+        _VIEWS,
         METHOD,
         tuple(_notes(walk)),
-        choices=tuple(walk.work.choices),
-        peak_spread=_peak_spread(walk, input_values, outputs),
     )
 
 
@@ -136,50 +133,6 @@ def _find_type(tensor: object) -> TypeProto:
         return TypeProto()
     element = helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype))
     return helper.make_tensor_type_proto(element, tuple(tensor.shape))
-
-
-def _record(op: Executed, scopes: Scopes) -> OpRecord:
-    """Return what reports say of one operator."""
-    scope = scopes.chains[op.node][-1]
-    return OpRecord(
-        op.operator,
-        scope.path,
-        scope.call,
-        op.macs,
-        op.flops,
-        sum(value.bytes for value in op.inputs) * op.times,
-        sum(value.bytes for value in op.outputs) * op.times,
-        tuple(value.info for value in op.outputs),
-        product_dtype=_find_product_dtype(op) if op.macs else None,
-    )
-
-
-def _find_product_dtype(op: Executed) -> str | None:
-    """Return the dtype of what a product multiplies if that is narrower than what it writes; otherwise None."""
-    return product_dtype([value.info.dtype for value in op.inputs], op.outputs[0].info.dtype)
-
-
-def _peak_spread(walk: Walk, input_values: Mapping[str, Value], outputs: list[Value]) -> PeakSpread:
-    """Return how much the peak of the bytes alive may differ, where branches and loops are not known."""
-
-    def timeline(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> Sequence[int]:
-        return bytes_along(executed, input_values, outputs, spans)
-
-    input_bytes = sum(value.bytes for value in input_values.values())
-    return spread_of_forks(walk.work.executed, walk.work.spans, walk.work.forks, timeline, input_bytes)
-
-
-def _memory(walk: Walk, input_values: Mapping[str, Value], outputs: list[Value], weights: Weights) -> MemoryTimeline:
-    """Return the bytes alive after each operator, and how many outputs have a size that is not known."""
-    every = {record.identity: record.bytes for lists in weights.values() for one_list in lists for record in one_list}
-    unsized = Counter(op.operator for op in walk.work.executed for value in op.outputs if value.shape is None)
-    return MemoryTimeline(
-        sum(every.values()),
-        sum(value.bytes for value in input_values.values()),
-        bytes_along(walk.work.executed, input_values, outputs, walk.work.spans),
-        "along the order of the graph; a runtime may order and reuse otherwise",
-        unsized,
-    )
 
 
 def _notes(walk: Walk) -> list[str]:

@@ -17,7 +17,7 @@ from profilerkit.trace.records import TensorInfo
 
 from ..model.types import common_type, count_bytes, dtype_name, read_dims, read_shape, tensor_type
 
-__all__ = ["Array", "Executed", "MadeConstant", "Origin", "Value"]
+__all__ = ["Array", "MadeConstant", "Origin", "Value"]
 
 Array = np.ndarray[Any, Any]
 
@@ -131,28 +131,3 @@ class MadeConstant:
 
 #: Where the elements of a constant come from: the file, or other constants.
 Origin: TypeAlias = TensorProto | SparseTensorProto | MadeConstant
-
-
-@dataclass(eq=False)
-class Executed:
-    """One operator that the walk came by, in the order of execution.
-
-    Attributes:
-        operator: Its name: "Conv", "com.microsoft::Gelu".
-        node: The index of the node of the model's own graph that it comes from.
-        inputs: The values that it reads.
-        outputs: The values that it makes.
-        times: How many times it runs.
-        macs: Multiply-accumulates of all its runs together.
-        flops: Floating-point operations of all its runs together.
-        missing: What is not counted of it, in words; empty where all is.
-    """
-
-    operator: str
-    node: int
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
-    times: int = 1
-    macs: int = 0
-    flops: int = 0
-    missing: str = ""

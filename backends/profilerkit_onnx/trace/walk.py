@@ -11,6 +11,7 @@ from typing import TypeAlias
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto
 from onnx.shape_inference import InferenceError
 
+from profilerkit.backend_kit.graph_work import Executed, Work
 from profilerkit.costs import Cost, Shape
 from profilerkit.trace.bounds import Branch, Choice
 
@@ -21,8 +22,7 @@ from .functions import find_body, function_key
 from .inference import find_schema, infer
 from .pricing import has_unknown_lengths, name_node, name_operator, price, read_attributes
 from .signatures import Known, signature
-from .values import Executed, MadeConstant, Origin, Value
-from .work import Work
+from .values import MadeConstant, Origin, Value
 
 __all__ = ["Handler", "Values", "Walk", "find_value"]
 

@@ -1,11 +1,11 @@
-"""Layers of Keras models that tf2onnx has converted, from the scopes of TensorFlow in the names of the nodes.
+"""Layers of Keras models in converted graphs, from the scopes of TensorFlow in the names of the nodes.
 
 Keras opens a scope for each layer twice a call: once to build it, once to call it, and TensorFlow numbers scopes of one
 name. So the first call of ``dense`` in ``classifier`` stands in ``classifier_1/dense_1``, the second in
 ``classifier_1/dense_3``, and a layer whose own name ends in a number in ``classifier_1/dense_1_2``. Functions of
 TensorFlow open scopes too, which have no number unless they come again: these are no layers.
 
-The converter writes nodes without a scope. Such a node is in the innermost layer that all of its neighbors are in; a
+A converter writes nodes without a scope. Such a node is in the innermost layer that all of its neighbors are in; a
 recurrent one in that of its initial state. A product into which it has folded a batch norm has the name of the norm;
 the weight tells the layer.
 """
@@ -15,10 +15,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from onnx import ModelProto, NodeProto
-
-__all__ = ["KerasNames", "is_converted"]
+__all__ = ["KerasNames", "ScopedNode"]
 
 #: Scopes that functions of TensorFlow open.
 _FUNCTIONS = re.compile(
@@ -37,29 +36,44 @@ _STATE = 5
 Parts = tuple[str, ...]
 
 
-def is_converted(model: ModelProto) -> bool:
-    """Say whether tf2onnx has made a model."""
-    return model.producer_name == "tf2onnx"
+class ScopedNode(Protocol):
+    """A node of a graph, as ONNX writes it: its name with scopes, its operator, and the names of what it reads."""
+
+    @property
+    def name(self) -> str:
+        """Its name: "net_1/dense_1/MatMul"."""
+
+    @property
+    def op_type(self) -> str:
+        """Its operator."""
+
+    @property
+    def input(self) -> Sequence[str]:
+        """The names of the values that it reads; empty for one that is left out."""
+
+    @property
+    def output(self) -> Sequence[str]:
+        """The names of the values that it makes."""
 
 
 @dataclass
 class KerasNames:
-    """The layers that the names in a converted model tell.
+    """The layers that the names in a converted graph tell.
 
     Attributes:
-        model: The converted model.
+        nodes: The nodes of the converted graph.
         root: The name of the model's own scope; empty if nodes have no scope in common.
         is_numbered: Whether the scopes of layers have numbers, as current Keras writes them.
         scopes: For each node the scopes that it is in, those of layers alone.
     """
 
-    model: ModelProto
+    nodes: Sequence[ScopedNode]
     root: str = ""
     is_numbered: bool = False
     scopes: list[Parts] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        nodes = list(self.model.graph.node)
+        nodes = self.nodes
         split = [_split_scopes(node.name) for node in nodes]
         scoped = [parts for parts in split if parts]
         roots = {parts[0] for parts in scoped}
@@ -124,7 +138,7 @@ class KerasNames:
         is_numbered_layer = _NUMBERED.fullmatch(numbered[1])  # ``dense_1_2`` beside ``dense_1``
         return not is_numbered_layer and (*parts[:-1], numbered[1]) in self.siblings
 
-    def _find_owner(self, node: NodeProto, parts: Parts, scopes: Parts | None) -> Parts | None:
+    def _find_owner(self, node: ScopedNode, parts: Parts, scopes: Parts | None) -> Parts | None:
         """Return the layers of a node; of a product with a batch norm folded into it, those of its weight."""
         if node.op_type in _PRODUCTS and any(part.startswith("batchnorm") for part in parts):
             for name in node.input[1:2]:
@@ -138,7 +152,7 @@ def _split_scopes(name: str) -> Parts:
     return tuple(_INLINED.sub("", part) for part in name.split("/")[:-1])
 
 
-def _add_neighbors(nodes: Sequence[NodeProto], named: Sequence[Parts | None]) -> list[Parts]:
+def _add_neighbors(nodes: Sequence[ScopedNode], named: Sequence[Parts | None]) -> list[Parts]:
     """Return the layers of each node; where its name tells none, those that all of its neighbors are in."""
     makers = {output: index for index, node in enumerate(nodes) for output in node.output if output}
     before = [[makers[name] for name in node.input if name in makers] for node in nodes]

@@ -1,13 +1,14 @@
-"""The batches of ONNX models: numpy arrays, and the tensors of torch that become arrays."""
+"""The batches of backends that run on numpy arrays: made, cut, and converted from tensors of torch and TensorFlow."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from profilerkit import InputError, TensorSpec
+from ..errors import InputError
+from ..inputs import TensorSpec
 
 __all__ = ["as_tensor", "random_tensor", "with_batch_size"]
 
@@ -20,20 +21,30 @@ def as_tensor(value: Any) -> Any:
     if detach is not None:
         value = detach().cpu()
         if str(value.dtype) == "torch.bfloat16":  # which numpy lacks
+            import ml_dtypes
+
             return value.float().numpy().astype(ml_dtypes.bfloat16)
     return value.numpy() if hasattr(value, "numpy") else value
 
 
 def random_tensor(spec: TensorSpec, batch_size: int) -> np.ndarray[Any, Any]:
     """Return normal values for floats and zeros for all else: valid for an embedding of any size."""
-    shape = (batch_size, *spec.shape)
-    try:
-        dtype = np.dtype(getattr(ml_dtypes, spec.dtype, spec.dtype))
-    except TypeError as error:
-        raise InputError(f"numpy has no dtype {spec.dtype!r}; use a name such as 'float32' or 'int64'") from error
-    if dtype.kind == "f" or hasattr(ml_dtypes, spec.dtype):
+    shape, dtype = (batch_size, *spec.shape), _find_dtype(spec.dtype)
+    if dtype.kind in "fV":  # V: those of ml_dtypes
         return np.random.default_rng(0).normal(size=shape).astype(dtype)
     return np.zeros(shape, dtype)
+
+
+def _find_dtype(name: str) -> np.dtype[Any]:
+    """Return a dtype of numpy's or, where it is installed, of ml_dtypes'; raise `InputError` for any other name."""
+    with suppress(ImportError):
+        import ml_dtypes
+
+        name = getattr(ml_dtypes, name, name)
+    try:
+        return np.dtype(name)
+    except TypeError as error:
+        raise InputError(f"numpy has no dtype {name!r}; use a name such as 'float32' or 'int64'") from error
 
 
 def with_batch_size(tensor: np.ndarray[Any, Any], batch_size: int) -> np.ndarray[Any, Any]:
