@@ -10,6 +10,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+import torch
+
 __all__ = ["BESIDE", "SAMPLES", "TOKENS", "find_shapes"]
 
 #: Tokens in the sequences that language models are given, and samples in a second of sound.
@@ -35,9 +37,10 @@ _COMPARED = ("input_ids", "pixel_values", "input_features")
 Input: TypeAlias = "tuple[tuple[int, ...], str]"
 
 
-def find_shapes(model: Any, config: Any) -> dict[str, Input] | None:
-    """Return the shapes of one sample by the names of the inputs that a model needs.
+def find_shapes(model: Any, config: Any, dtype: torch.dtype = torch.float32) -> dict[str, Input] | None:
+    """Return the shapes of one sample by the names of the inputs that a model of a dtype needs.
 
+    Inputs that are no integers have the dtype of the model: its first layer multiplies them with weights of it.
     None if its main input, or another one that it cannot do without, is of a kind that no configuration describes.
     """
     parameters = inspect.signature(model.forward).parameters
@@ -50,7 +53,9 @@ def find_shapes(model: Any, config: Any) -> dict[str, Input] | None:
         names.append("decoder_input_ids")
     if any(name not in _SHAPES for name in names):
         return None
-    return {name: _SHAPES[name](config) for name in dict.fromkeys(names)}
+    shapes = {name: _SHAPES[name](config) for name in dict.fromkeys(names)}
+    floating = str(dtype).removeprefix("torch.")
+    return {name: (shape, floating if kind == "float32" else kind) for name, (shape, kind) in shapes.items()}
 
 
 def _is_required(parameter: inspect.Parameter) -> bool:

@@ -22,7 +22,7 @@ from profilerkit.plugging.loaded_files import find_namespace
 from profilerkit.process.archives import require_whole
 
 from .hub_inputs import find_shapes
-from .language_models.models import default_dtype, own_dtype
+from .language_models.models import default_dtype, unify_dtype
 from .model.program_checks import names_in_pickle, require_harmless_program, weights_only
 
 __all__ = ["load_file", "load_from_timm", "load_from_torchvision", "load_hugging_face", "names_of_library"]
@@ -156,7 +156,10 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
     if not trust:
         _require_code_of_transformers(spec, config)
     build = _find_builder(transformers, config, trust)
-    dtype = own_dtype(config)
+    try:
+        config, dtype = unify_dtype(config)
+    except InputError as error:
+        raise InputError(f"{spec!r}: {error}") from error
     try:
         with torch.device("meta"), default_dtype(dtype):
             model = build(config)
@@ -170,7 +173,7 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
     if sum(parameter.numel() for parameter in model.parameters()) < LARGE:
         with _same_weights_each_time(), default_dtype(dtype):
             model = build(config)
-    return LoadedModel(model.eval(), input_shape=find_shapes(model, config), name=name)
+    return LoadedModel(model.eval(), input_shape=find_shapes(model, config, dtype), name=name)
 
 
 def _find_builder(transformers: ModuleType, config: Any, trust: bool) -> Callable[[Any], Any]:
@@ -199,7 +202,16 @@ def _find_configuration(transformers: ModuleType, spec: str, name: str, trust: b
     """Return the configuration in a folder, the default one of a type of model, or that of a name on the hub."""
     remote = {"trust_remote_code": trust}
     if Path(name).exists():
-        return _read(spec, lambda: transformers.AutoConfig.from_pretrained(name, local_files_only=True, **remote))
+        try:
+            return _read(spec, lambda: transformers.AutoConfig.from_pretrained(name, local_files_only=True, **remote))
+        except InputError as error:
+            unknown = error.__cause__
+            if isinstance(unknown, AttributeError) and unknown.obj is torch:  # transformers reads a dtype by its name
+                raise InputError(
+                    f"{spec!r}: its config.json names the dtype {unknown.name!r}, which torch does not have; write "
+                    "float32, bfloat16 or float16 as dtype, or leave it out for float32"
+                ) from unknown
+            raise
     if name in transformers.CONFIG_MAPPING:
         return transformers.AutoConfig.for_model(name)
     try:

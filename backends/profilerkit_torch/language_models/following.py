@@ -20,6 +20,7 @@ from profilerkit_predict.language_models.records import CacheContents, CacheLaye
 from profilerkit_predict.language_models.shapes import find_shapes
 from profilerkit_predict.language_models.weights import count_unrouted_macs, weight_parts
 
+from ..model.weights import note_quantization
 from ..trace.tracing import trace_model
 from .calls import Calls
 from .models import (
@@ -69,6 +70,7 @@ def find_facts(
     is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
     notes += _notes(strangers, is_encoder_decoder, unrouted, trace)
     cached = 1 if is_encoder_decoder else length
+    unquantized = tuple(note_quantization(followed))  # no remark here: the bytes of ``stored`` are counted
     return ModelFacts(
         name=name or type(followed).__name__,
         execution=describe_execution(followed, has_experts),
@@ -85,7 +87,7 @@ def find_facts(
         cache_layers=cache_layers,
         latent=latent_attention(followed, cache_layers),
         is_encoder_decoder=is_encoder_decoder,
-        notes=(*notes, *trace.notes),
+        notes=(*notes, *(note for note in trace.notes if note not in unquantized)),
         unrouted_macs=unrouted,
         stored=read_format(quantization),
         cache_repeats=cache_repeats(followed, calls.contents[0]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,9 +30,9 @@ __all__ = [
     "language_model",
     "latent_attention",
     "longest_context",
-    "own_dtype",
     "require_decoder",
     "text_configuration",
+    "unify_dtype",
     "with_head",
 ]
 
@@ -99,7 +100,7 @@ def _build(config: Any, kind: type | None, dtype: str | None, device: str = "met
 
     if kind is None:
         kind = _kind_with_head(transformers, config)
-    chosen = _DTYPES[dtype] if dtype else own_dtype(config)
+    config, chosen = unify_dtype(config, _DTYPES[dtype] if dtype else None)
     with default_dtype(chosen), torch.device(device):
         model: nn.Module = kind(config)
     return model.eval()
@@ -125,12 +126,43 @@ def _kind_with_head(transformers: Any, config: Any) -> type:
     return kinds[0]
 
 
-def own_dtype(config: Any) -> torch.dtype:
-    """Return the dtype of the weights that a configuration names; float32 if it names none."""
-    dtype = getattr(config, "dtype", None)
-    if isinstance(dtype, str):
-        dtype = getattr(torch, dtype, None)
-    return dtype if isinstance(dtype, torch.dtype) else torch.float32
+def unify_dtype(config: Any, dtype: torch.dtype | None = None) -> tuple[Any, torch.dtype]:
+    """Return a copy of a configuration whose parts all have one dtype, and that dtype.
+
+    It is the dtype that is asked for, else that of the configuration, else that of its text, else that of its first
+    part that names one, else float32. transformers loads all parts of a model in one dtype too; a part that names
+    another would be built in that. Raises `InputError` for a dtype that no model can be built in.
+    """
+    config = copy.deepcopy(config)
+    parts = list(_list_parts(config))
+    text = getattr(config, "text_config", None)
+    named = [part.dtype for part in (config, text, *parts[1:]) if getattr(part, "dtype", None) is not None]
+    chosen = _read_dtype(dtype or (named[0] if named else torch.float32))
+    for part in parts:
+        part.dtype = chosen
+    return config, chosen
+
+
+def _list_parts(config: Any) -> Iterator[Any]:
+    """Yield a configuration and the configurations inside it, at any depth."""
+    yield config
+    for value in vars(config).values():
+        if is_configuration(value):
+            yield from _list_parts(value)
+
+
+def _read_dtype(value: Any) -> torch.dtype:
+    """Return the dtype that a configuration names; of one that has a dtype for each part, that of the whole."""
+    if isinstance(value, dict):
+        value = value.get("", "float32")
+    dtype = getattr(torch, value, None) if isinstance(value, str) else value
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point or dtype.itemsize < 2:
+        raise InputError(
+            f"the configuration names the dtype {str(value).removeprefix('torch.')!r}, and models are built in "
+            "float32, bfloat16, float16 or float64; write one of these as dtype, and what the weights are stored in as "
+            "quantization_config"
+        )
+    return dtype
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -15,7 +16,25 @@ from .packed_weights import count_stored_bytes as size_of
 from .packed_weights import logical_count
 from .tensors import identify_elements
 
-__all__ = ["size_of", "weight_record"]
+__all__ = ["note_quantization", "size_of", "weight_record"]
+
+
+def note_quantization(model: torch.nn.Module) -> Iterator[str]:
+    """Yield a note where a model of transformers is built without the quantization that its configuration names.
+
+    A model that transformers loaded quantized has its quantizer, and weights that are counted as they are stored.
+    """
+    quantization = getattr(getattr(model, "config", None), "quantization_config", None)
+    if quantization is None or getattr(model, "hf_quantizer", None) is not None:
+        return
+    content = quantization if isinstance(quantization, dict) else vars(quantization)
+    method = content.get("quant_method")
+    method = getattr(method, "value", method)  # a member of an enumeration, or its text
+    if isinstance(method, str):
+        yield (
+            f"the configuration of the model says that its weights are stored quantized ({method}); this model has "
+            "them unquantized, and its size, memory and times are those of unquantized weights"
+        )
 
 
 def weight_record(

@@ -29,6 +29,7 @@ from ..model.inventory import is_lazy
 from ..model.keras_layers import adapt_to_keras, holds_keras
 from ..model.modules import find_device, list_modules
 from ..model.scripted import frozen_weights, notes_on_scripts
+from ..model.weights import note_quantization
 from ..model.wrapped import rank_share, with_wrapper
 from ..untouched.mutable_inputs import on_device
 from .conditions import conditions
@@ -89,6 +90,7 @@ def _list_remarks(trace: ModelTrace, model: nn.Module, modules: Sequence[nn.Modu
         yield str(trace.rank)
     if trace.failure is None:
         yield from write_notes((*conditions(model), *formulas_used(trace, COSTS.list_added())))
+    yield from note_quantization(model)
     yield from lacking
 
 
