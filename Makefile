@@ -82,7 +82,7 @@ docs: $(VENV)/.installed-docs ## build the documentation; a warning is an error
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-bench: $(VENV)/.installed ## run the benchmarks
+bench: $(VENV)/.installed ## measure every figure of docs/speed.rst beside its peers, and write the page
 	@$(BIN)/python benchmarks/run.py
 
 clean: ## remove the environment and everything that was built

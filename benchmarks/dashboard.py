@@ -53,40 +53,53 @@ ACTS = {
 PAINT = "performance.getEntriesByType('paint').find((entry) => entry.name === 'first-contentful-paint')?.startTime"
 
 
-def built(store: Path, page: Path) -> None:
-    """Write the page, and print what that took."""
+def build_page(store: Path, page: Path) -> dict[str, float]:
+    """Write the page, and return the milliseconds that took: of the clock, and of the processor."""
     with Store.open(store, create=False) as opened:
         start, busy = time.perf_counter(), time.process_time()
-        written = write(opened, page, pages=False)
-        seconds, busy = time.perf_counter() - start, time.process_time() - busy
-    size = page.stat().st_size
-    print(f"build: {written.rows} rows, {seconds:.1f} s ({busy:.1f} s of CPU), {size / 2**20:.2f} MiB", flush=True)
+        write(opened, page, pages=False)
+        return {
+            "build": 1e3 * (time.perf_counter() - start),
+            "build, of the processor": 1e3 * (time.process_time() - busy),
+        }
 
 
-def look_at(page: Page, file: Path) -> None:
-    """Open the page, and print the times of what people do with it."""
+def look_at(page: Page, file: Path) -> dict[str, float]:
+    """Open the page, and return the milliseconds of what people do with it, by the clock: medians, but of opening."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def busy() -> float:
-        """Return the milliseconds of CPU that the page's thread has taken; another program's are not among them."""
+        """Return the milliseconds that the page's thread has taken of a processor; another program's are not in it."""
         metrics = session.send("Performance.getMetrics")["metrics"]
         return 1000.0 * sum(float(metric["value"]) for metric in metrics if metric["name"] == "TaskDuration")
 
     page.goto(file.as_uri(), timeout=120_000)
     page.wait_for_selector("#models tr[data-at]")
-    rows = page.locator("#models tr[data-at]").count()
     paint: Any = page.evaluate(PAINT)
-    print(f"open: first paint {paint or float('nan'):.0f} ms, {busy():.0f} ms of CPU, {rows} rows in the document")
-    costs: dict[str, list[float]] = {name: [] for name in ACTS}
+    results = {"open: first paint": float(paint or "nan"), "open, of the processor": busy()}
     times: dict[str, list[float]] = {name: [] for name in ACTS}
     for name, act in [*ACTS.items()] * ROUNDS:
-        before = busy()
         times[name].append(page.evaluate(TIMED.replace("(ACT)", f"(() => {{{act}}})")))
-        costs[name].append(busy() - before)
-    for name in ACTS:
-        cost, shown = median(costs[name]), median(times[name])
-        print(f"{name}: {cost:.0f} ms of CPU, {shown:.0f} ms to the screen (median of {ROUNDS})", flush=True)
+    return {**results, **{name: median(shown) for name, shown in times.items()}}
+
+
+def measure_page(folder: Path, rows: int, store: Path | None = None) -> dict[str, float]:
+    """Build the page of a store, look at it in a browser, and return the milliseconds of each act.
+
+    Without a store, rows are planted into one in the folder, each with two runs.
+    """
+    file = folder / "audit.html"
+    if store is None:
+        store = folder / "runs.db"
+        with Store.open(store) as opened:
+            fill(opened, rows, times=2)
+    times = build_page(store, file)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable(), args=["--no-sandbox", "--disable-gpu"])
+        times.update(look_at(browser.new_page(viewport={"width": 1280, "height": 900}), file))
+        browser.close()
+    return times
 
 
 def main() -> None:
@@ -94,19 +107,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--store", type=Path)
-    parser.add_argument("--page", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        store = options.store or Path(folder, "runs.db")
-        file = options.page or Path(folder, "audit.html")
-        if options.store is None:
-            with Store.open(store) as opened:
-                fill(opened, options.rows, times=2)
-        built(store, file)
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=executable(), args=["--no-sandbox", "--disable-gpu"])
-            look_at(browser.new_page(viewport={"width": 1280, "height": 900}), file)
-            browser.close()
+        for name, spent in measure_page(Path(folder), options.rows, options.store).items():
+            print(f"{name}: {spent:.0f} ms")
 
 
 if __name__ == "__main__":

@@ -11,27 +11,19 @@ import keras
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from profilerkit import Ratio, profile
+from profilerkit import Measurement, Ratio, profile
 from profilerkit.times.sampling import Sampling, measure_interleaved
 
 STATIC = ("total_params", "model_size", "macs", "flops", "memory_footprint", "layerwise_data")
 
 
-def main() -> None:
-    """Measure the three in turn for each model, and print the ratios to tracing alone."""
-    models = {
-        "MobileNetV2": keras.applications.MobileNetV2(weights=None),
-        "ResNet50": keras.applications.ResNet50(weights=None),
-        "EfficientNetB0": keras.applications.EfficientNetB0(weights=None),
-        "ConvNeXtTiny": keras.applications.ConvNeXtTiny(weights=None),
-    }
-    print(f"{'':<16} {'tracing':>10} {'profile':>10} {'profile/tracing':>22} {'frozen and profiled/tracing':>30}")
-    for name, model in models.items():
-        print(f"{name:<16} {write_line(model, tf.zeros((1, 224, 224, 3)))}")
+MODELS = ("MobileNetV2", "ResNet50", "EfficientNetB0", "ConvNeXtTiny")
 
 
-def write_line(model: Any, x: Any) -> str:
-    """Return a line of the table."""
+def time_model(name: str) -> list[Measurement]:
+    """Return the times of tracing a model, of a static profile, and of freezing and profiling it, in turn."""
+    model: Any = getattr(keras.applications, name)(weights=None)
+    x = tf.zeros((1, 224, 224, 3))
 
     def trace() -> Any:
         return tf.function(lambda batch: model(batch, training=False)).get_concrete_function(x)
@@ -43,10 +35,17 @@ def write_line(model: Any, x: Any) -> str:
             tf.compat.v1.profiler.profile(frozen.graph, options=options | {"output": "none"})
 
     calls = [trace, lambda: profile(model, x, metrics=STATIC), peer]
-    alone, ours, other = measure_interleaved(calls, Sampling(num_iters=5, warmup=1))
-    own_ratio, other_ratio = Ratio.of(alone, ours), Ratio.of(alone, other)
-    ratios = [f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" for ratio in (own_ratio, other_ratio)]
-    return f"{1e3 * alone.median:7.0f} ms {1e3 * ours.median:7.0f} ms {ratios[0]:>22} {ratios[1]:>30}"
+    return measure_interleaved(calls, Sampling(num_iters=5, warmup=1))
+
+
+def main() -> None:
+    """Measure the three in turn for each model, and print the ratios to tracing alone."""
+    print(f"{'':<16} {'tracing':>10} {'profile':>10} {'profile/tracing':>22} {'frozen and profiled/tracing':>30}")
+    for name in MODELS:
+        alone, ours, other = time_model(name)
+        ratios = [Ratio.of(alone, measured) for measured in (ours, other)]
+        texts = [f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" for ratio in ratios]
+        print(f"{name:<16} {1e3 * alone.median:7.0f} ms {1e3 * ours.median:7.0f} ms {texts[0]:>22} {texts[1]:>30}")
 
 
 if __name__ == "__main__":

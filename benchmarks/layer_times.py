@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from trace_tools import tiny_layers
 
-from profilerkit import Ratio
+from profilerkit import Measurement, Ratio
 from profilerkit.times.sampling import Sampling, measure_interleaved
 from profilerkit_torch import layer_times
 
@@ -91,26 +91,39 @@ class Watched:
             return time.perf_counter() - start
 
 
+#: Each model with its input, and how many rounds it gets.
+MODELS: dict[str, Callable[[], tuple[nn.Module, torch.Tensor, int]]] = {
+    "200 tiny Linear + ReLU pairs": lambda: (tiny_layers(), torch.randn(1, 8), 60),
+    "ResNet-50": lambda: (resnet50(), torch.randn(1, 3, 224, 224), 40),
+}
+
+
+def time_passes(model: nn.Module, example: torch.Tensor, rounds: int) -> dict[str, Measurement | str]:
+    """Return the time of a pass under each tool, all in turn, or why a tool is left out."""
+    calls: dict[str, Watched] = {}
+    times: dict[str, Measurement | str] = {}
+    for tool, watch in TOOLS.items():
+        call = Watched(model.eval(), example, watch)
+        try:
+            call()
+        except ImportError as error:
+            times[tool] = f"left out: {error}"
+        else:
+            calls[tool] = call
+    measured = measure_interleaved(list(calls.values()), Sampling(num_iters=rounds, warmup=3))
+    return {**dict(zip(calls, measured, strict=True)), **times}
+
+
 def main() -> None:
     """Measure the tools in turn for each model, and print their ratios to the plain pass."""
-    models = {
-        "200 tiny Linear + ReLU pairs": (tiny_layers(), torch.randn(1, 8), 60),
-        "ResNet-50": (resnet50(), torch.randn(1, 3, 224, 224), 40),
-    }
-    for name, (model, example, rounds) in models.items():
+    for name, build in MODELS.items():
         print(name)
-        calls = {}
-        for tool, watch in TOOLS.items():
-            call = Watched(model.eval(), example, watch)
-            try:
-                call()
-            except ImportError as error:
-                print(f"  {tool:<16} left out: {error}")
+        times = time_passes(*build())
+        plain = times["plain"]
+        for tool, result in times.items():
+            if isinstance(result, str) or isinstance(plain, str):
+                print(f"  {tool:<16} {result}")
                 continue
-            calls[tool] = call
-        plain, *others = measure_interleaved(list(calls.values()), Sampling(num_iters=rounds, warmup=3))
-        print(f"  {'plain':<16} {1e3 * plain.median:8.2f} ms")
-        for tool, result in zip(list(calls)[1:], others, strict=True):
             ratio = Ratio.of(plain, result)
             print(f"  {tool:<16} {1e3 * result.median:8.2f} ms {ratio.value:8.3f} [{ratio.low:.3f}, {ratio.high:.3f}]")
 

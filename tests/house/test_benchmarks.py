@@ -1,10 +1,13 @@
-"""Benchmarks are run by hand: that they can be imported, and that the files which they name exist, is tested."""
+"""Benchmarks are run by hand. Tested: they import, the files they name exist, their page is read and written."""
 
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from source_tree import ROOT
@@ -59,3 +62,51 @@ class C:  # 2
     assert code_lines.find_part("backends/profilerkit_torch/costs/matmul.py") == "backends/profilerkit_torch"
     assert code_lines.find_part("profilerkit/costs/matmul.py") == "profilerkit"
     assert code_lines.find_part("tests/profilerkit/trace/test_table.py") == "tests/profilerkit"
+
+
+@pytest.fixture
+def tables(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the module of the page's tables."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module("speed.tables")
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """Return a page with a place for one table, and text around it."""
+    path = tmp_path / "page.rst"
+    path.write_text("Before.\n\n.. measured times: begin\n\n.. measured times: end\n\nAfter.\n", encoding="utf-8")
+    return path
+
+
+def test_a_table_is_read_from_the_page_as_it_was_written(tables: Any, page: Path) -> None:
+    table = tables.Table(
+        ("model", "time", "in passes"), (("two words", "1,200 ms", "0.5"), ("x", "", "2")), ("in passes",)
+    )
+    assert tables.read_table(page, "times", table.guarded) is None
+    for _ in range(2):  # a second time it replaces the first
+        tables.write_tables(page, {"times": str(table)})
+        assert tables.read_table(page, "times", table.guarded) == table
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("Before.\n") and text.endswith("After.\n") and text.count("two words") == 1
+
+
+def test_a_page_without_a_place_for_a_table_says_so(tables: Any, page: Path) -> None:
+    with pytest.raises(SystemExit, match="no place for 'sizes': '.. measured sizes: begin'"):
+        tables.write_tables(page, {"sizes": "1"})
+
+
+def test_a_guarded_figure_may_be_a_tenth_worse(tables: Any) -> None:
+    def rows(first: str, second: str) -> Any:
+        return tables.Table(("model", "time", "ratio"), (("a", first, first), ("b", "1 s", second)), ("ratio",))
+
+    assert tables.find_worse(rows("1,000", "2.0"), rows("1,099", "2.2")) == []
+    assert tables.find_worse(rows("1,000", "2.0"), rows("900", "2.3")) == ["b, ratio: 2.3, +15% against 2"]
+    assert tables.find_worse(rows("not there", "2.0"), rows("5", "1.0")) == []
+
+
+def test_the_page_has_a_place_for_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks" / "speed").glob("*.py"))
+    names = re.findall(r"^\.\. measured (.+): begin$", (ROOT / "docs" / "speed.rst").read_text(encoding="utf-8"), re.M)
+    assert "machine" in names
+    assert [name for name in names if name != "machine" and f'"{name}": ' not in sources] == []

@@ -1,0 +1,112 @@
+"""How the time of a static profile grows: with layers, levels, operators, parameters, the batch, models of an audit."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import torch
+from audit_engines import audit_models
+from torch import nn
+from trace_tools import STATIC, tiny_layers
+
+from profilerkit import profile
+
+from .options import Options
+from .processes import ask
+from .tables import Table
+
+__all__ = ["PICTURE", "measure"]
+
+PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "speed_growth.png"
+#: Models of an audit each take a process: fewer of them.
+COUNTS, QUICK_COUNTS = (10, 100, 1_000, 10_000), (10, 100)
+
+
+class Repeated(nn.Module):
+    """A module that calls one operator again and again."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return what is left of the input after all calls."""
+        for _ in range(self.times):
+            x = torch.relu(x)
+        return x
+
+
+def nest_layers(depth: int) -> nn.Module:
+    """Return so many levels of layers, each inside of the other."""
+    nested: nn.Module = nn.Linear(8, 8)
+    for _ in range(depth):
+        nested = nn.Sequential(nested, nn.ReLU())
+    return nested
+
+
+def profile_static(model: nn.Module, x: torch.Tensor) -> float:
+    """Return the seconds of processor time of the fastest of three static profiles."""
+    model.eval()
+    times = []
+    for _ in range(3):
+        gc.collect()
+        start = time.process_time()
+        profile(model, x, metrics=STATIC)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+#: What grows, and the seconds for a number of it.
+GROWING: Mapping[str, Callable[[int], float]] = {
+    "layers in a row": lambda count: profile_static(tiny_layers(count // 2), torch.randn(1, 8)),
+    "levels of layers": lambda count: profile_static(nest_layers(min(count, 1_000)), torch.randn(1, 8)),
+    "operators of one layer": lambda count: profile_static(Repeated(count), torch.randn(1, 8)),
+    "parameters, in thousands": lambda count: profile_static(nn.Linear(1_000, count), torch.randn(1, 1_000)),
+    "samples of a batch": lambda count: profile_static(tiny_layers(10), torch.randn(count, 8)),
+    "models of an audit": lambda count: _audit(min(count, 1_000)),
+}
+
+
+def measure(options: Options) -> dict[str, Table]:
+    """Return the table of times by what grows, and of a Llama on the meta device; draw the picture of the first."""
+    sys.setrecursionlimit(20_000)
+    counts = QUICK_COUNTS if options.quick else COUNTS
+    profile_static(tiny_layers(1), torch.randn(1, 8))  # what is imported at the first call
+    times = {name: [seconds(count) for count in counts] for name, seconds in GROWING.items()}
+    if not options.quick:
+        draw(times, counts)
+    rows = [(name, *(f"{1e3 * spent:,.1f} ms" for spent in spents)) for name, spents in times.items()]
+    return {"growth": Table(("number", *(f"{count:,}" for count in counts)), tuple(rows)), "Llama": _measure_llama()}
+
+
+def _audit(count: int) -> float:
+    start = time.perf_counter()
+    audit_models(count)
+    return time.perf_counter() - start
+
+
+def _measure_llama() -> Table:
+    """Return what a Llama of 70 billion parameters takes on the meta device."""
+    answer = ask("trace_scaling.py")
+    if "error" in answer:
+        raise SystemExit(f"Llama: {answer['error']}")
+    return Table(("Llama of 70 billion parameters", "2,048 words"), tuple(answer.items()))
+
+
+def draw(times: Mapping[str, list[float]], counts: tuple[int, ...]) -> None:
+    """Draw the times, each in those of its first number, on logarithmic axes, beside a straight line."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for name, spents in times.items():
+        axes.loglog(counts, [1e3 * spent for spent in spents], marker="o", label=name)
+    axes.loglog(counts, [count * 0.1 for count in counts], color="gray", linestyle="--", label="0.1 ms each")
+    axes.set_xlabel("number")
+    axes.set_ylabel("milliseconds of a static profile")
+    axes.legend(fontsize="small")
+    figure.savefig(PICTURE, dpi=100)
