@@ -1,4 +1,4 @@
-"""One tool that counts a model's work, beside a forward pass of the same model: run by ``static_trace.py``.
+"""One tool that counts a model's work, beside a forward pass of the same model: run by ``speed/static_profiles.py``.
 
 ``python trace_tools.py TOOL SAMPLES MODEL`` prints one line of JSON: wall seconds of the samples, taken in turn, with
 as many threads as torch takes, and of the first call with the import of the tool. Every sample of the tool has a model

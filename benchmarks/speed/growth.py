@@ -91,7 +91,7 @@ def _audit(count: int) -> float:
 
 def _measure_llama() -> Table:
     """Return what a Llama of 70 billion parameters takes on the meta device."""
-    answer = ask("trace_scaling.py")
+    answer = ask("llama_trace.py")
     if "error" in answer:
         raise SystemExit(f"Llama: {answer['error']}")
     return Table(("Llama of 70 billion parameters", "2,048 words"), tuple(answer.items()))
