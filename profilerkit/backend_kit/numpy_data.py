@@ -1,16 +1,32 @@
-"""The batches of backends that run on numpy arrays: made, cut, and converted from tensors of torch and TensorFlow."""
+"""The batches of backends that run on numpy arrays: made, cut, converted from tensors, held against a declaration."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..error_text import shown
 from ..errors import InputError
-from ..inputs import TensorSpec
+from ..inputs import ModelInputs, TensorSpec
 
-__all__ = ["as_tensor", "random_tensor", "with_batch_size"]
+__all__ = ["Declared", "as_tensor", "bind_inputs", "name_sizes", "random_tensor", "with_batch_size"]
+
+
+class Declared(NamedTuple):
+    """An input as a model declares it.
+
+    Attributes:
+        name: Its name in the model.
+        dims: Its sizes: numbers, names of open ones, None for one without either; None if the rank is open.
+        dtype: The name of its dtype: "float32", or "string", which any fits; None for what is no tensor.
+    """
+
+    name: str
+    dims: Sequence[int | str | None] | None
+    dtype: str | None
 
 
 def as_tensor(value: Any) -> Any:
@@ -52,3 +68,65 @@ def with_batch_size(tensor: np.ndarray[Any, Any], batch_size: int) -> np.ndarray
     if not len(tensor):
         raise InputError("an input has an empty batch, which cannot be repeated to a batch size")
     return np.resize(tensor, (batch_size, *tensor.shape[1:]))
+
+
+def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, Any]:
+    """Return the tensors of a call by the names of a model's inputs: positional ones in order, the others by name.
+
+    Raises `InputError` for a number, a name, a shape or a dtype that the model does not declare.
+    """
+    names = [value.name for value in declared]
+    supplied = list(ModelInputs(*inputs.args).leaves())
+    unknown = sorted(set(inputs.kwargs) - set(names))
+    if unknown or len(supplied) > len(names):
+        surplus = f"no input {unknown[0]!r}" if unknown else f"{len(names)} inputs, and {len(supplied)} were given"
+        raise InputError(f"the model declares {surplus}; its inputs are: {', '.join(map(repr, names)) or 'none'}")
+    bound = {**dict(zip(names, supplied, strict=False)), **inputs.kwargs}
+    missing = [name for name in names if name not in bound]
+    if missing:
+        raise InputError(
+            f"the input {missing[0]!r} is missing; the model declares the inputs: {', '.join(map(repr, names))}"
+        )
+    for value in declared:
+        _require_fitting(value, bound[value.name])
+    return bound
+
+
+def _require_fitting(declared: Declared, tensor: Any) -> None:
+    """Raise `InputError` for a tensor that is not of the shape and dtype that an input declares."""
+    name, dims, dtype = declared
+    if dtype is None:
+        return
+    if not hasattr(tensor, "shape") or not hasattr(tensor, "dtype"):
+        raise InputError(f"the input {name!r} is {shown(tensor)}; give an array for it")
+    shape = tuple(tensor.shape)
+    fits = dims is None or (
+        len(dims) == len(shape)
+        and all(dim == size for dim, size in zip(dims, shape, strict=True) if isinstance(dim, int))
+    )
+    if not fits:
+        sizes = ", ".join("any" if dim is None else str(dim) for dim in dims or ())
+        raise InputError(
+            f"the input {name!r} has the shape {shape}, and the model declares ({sizes}); give an array of that shape"
+        )
+    if dtype != "string" and str(tensor.dtype) != dtype:
+        raise InputError(f"the input {name!r} is of {tensor.dtype}, and the model declares {dtype}; convert it first")
+
+
+def name_sizes(declared: Sequence[Declared], bound: Mapping[str, Any]) -> dict[str, int]:
+    """Return the open sizes of a model by name, as the shapes of a call's tensors tell them.
+
+    Raises `InputError` where two inputs tell different sizes.
+    """
+    sizes: dict[str, int] = {}
+    origin: dict[str, str] = {}
+    for value in declared:
+        for dim, size in zip(value.dims or (), getattr(bound[value.name], "shape", ()), strict=False):
+            if isinstance(dim, str) and sizes.setdefault(dim, int(size)) != size:
+                raise InputError(
+                    f"the size {dim!r} is {sizes[dim]} in the input {origin[dim]!r} and {size} in {value.name!r}; "
+                    "give inputs that agree"
+                )
+            if isinstance(dim, str):
+                origin.setdefault(dim, value.name)
+    return sizes

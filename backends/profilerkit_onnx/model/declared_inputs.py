@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from onnx import ModelProto, TypeProto, ValueInfoProto
+from onnx import ModelProto, ValueInfoProto
 
 from profilerkit import InputError, ModelInputs
+from profilerkit.backend_kit import numpy_data
 from profilerkit.declared_inputs import DeclaredInput
-from profilerkit.error_text import shown
 
 from .types import dtype_name, read_dims
 
@@ -42,22 +42,25 @@ def bind_inputs(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
 
     Raises `InputError` for a number, a name, a shape or a dtype that the model does not declare.
     """
-    declared = graph_inputs(model)
-    names = [value.name for value in declared]
-    supplied = list(ModelInputs(*inputs.args).leaves())
-    unknown = sorted(set(inputs.kwargs) - set(names))
-    if unknown or len(supplied) > len(names):
-        surplus = f"no input {unknown[0]!r}" if unknown else f"{len(names)} inputs, and {len(supplied)} were given"
-        raise InputError(f"the model declares {surplus}; its inputs are: {', '.join(map(repr, names)) or 'none'}")
-    bound = {**dict(zip(names, supplied, strict=False)), **inputs.kwargs}
-    missing = [name for name in names if name not in bound]
-    if missing:
-        raise InputError(
-            f"the input {missing[0]!r} is missing; the model declares the inputs: {', '.join(map(repr, names))}"
-        )
-    for value in declared:
-        _require_fitting(value, bound[value.name])
-    return bound
+    return numpy_data.bind_inputs(_list_declared(model), inputs)
+
+
+def bind_sizes(model: ModelProto, bound: Mapping[str, Any]) -> dict[str, int]:
+    """Return the open sizes of a model by name, as the shapes of a call's tensors tell them.
+
+    Raises `InputError` where two inputs tell different sizes.
+    """
+    return numpy_data.name_sizes(_list_declared(model), bound)
+
+
+def _list_declared(model: ModelProto) -> list[numpy_data.Declared]:
+    return [_declare(value) for value in graph_inputs(model)]
+
+
+def _declare(value: ValueInfoProto) -> numpy_data.Declared:
+    if value.type.WhichOneof("value") != "tensor_type":
+        return numpy_data.Declared(value.name, None, None)
+    return numpy_data.Declared(value.name, read_dims(value.type), dtype_name(value.type.tensor_type.elem_type))
 
 
 def count_samples(model: ModelProto, inputs: ModelInputs) -> int | None:
@@ -74,50 +77,3 @@ def count_samples(model: ModelProto, inputs: ModelInputs) -> int | None:
         return None
     layout = next((attribute.i for attribute in first.attribute if attribute.name == "layout"), 0)
     return int(shape[0 if layout else 1]) if len(shape) == 3 else None
-
-
-def _require_fitting(value: ValueInfoProto, tensor: Any) -> None:
-    """Raise `InputError` for a tensor that is not of the shape and dtype that an input declares."""
-    if value.type.WhichOneof("value") != "tensor_type":
-        return
-    if not hasattr(tensor, "shape") or not hasattr(tensor, "dtype"):
-        raise InputError(f"the input {value.name!r} is {shown(tensor)}; give an array for it")
-    dims, shape = read_dims(value.type), tuple(tensor.shape)
-    fits = dims is None or (
-        len(dims) == len(shape)
-        and all(dim == size for dim, size in zip(dims, shape, strict=True) if isinstance(dim, int))
-    )
-    if not fits:
-        raise InputError(
-            f"the input {value.name!r} has the shape {shape}, and the model declares {_write_dims(dims or ())}; give "
-            "an array of that shape"
-        )
-    element = dtype_name(value.type.tensor_type.elem_type)
-    if element != "string" and str(tensor.dtype) != element:
-        raise InputError(
-            f"the input {value.name!r} is of {tensor.dtype}, and the model declares {element}; convert it first"
-        )
-
-
-def _write_dims(dims: Iterable[int | str | None]) -> str:
-    return f"({', '.join('any' if dim is None else str(dim) for dim in dims)})"
-
-
-def bind_sizes(declared: Iterable[ValueInfoProto], bound: Mapping[str, Any]) -> dict[str, int]:
-    """Return the open sizes of a model by name, as the shapes of a call's tensors tell them.
-
-    Raises `InputError` where two inputs tell different sizes.
-    """
-    sizes: dict[str, int] = {}
-    origin: dict[str, str] = {}
-    for value in declared:
-        declared_type: TypeProto = value.type
-        for dim, size in zip(read_dims(declared_type) or (), getattr(bound[value.name], "shape", ()), strict=False):
-            if isinstance(dim, str) and sizes.setdefault(dim, int(size)) != size:
-                raise InputError(
-                    f"the size {dim!r} is {sizes[dim]} in the input {origin[dim]!r} and {size} in {value.name!r}; "
-                    "give inputs that agree"
-                )
-            if isinstance(dim, str):
-                origin.setdefault(dim, value.name)
-    return sizes

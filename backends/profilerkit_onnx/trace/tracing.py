@@ -15,7 +15,7 @@ from profilerkit.backend_kit.graph_work import Executed, calls_of_layers, trace_
 from profilerkit.backend_kit.scoped_calls import Weights, layer_records
 from profilerkit.trace.records import LayerCall
 
-from ..model.declared_inputs import bind_inputs, bind_sizes, graph_inputs
+from ..model.declared_inputs import bind_inputs, bind_sizes
 from ..model.scopes import Scopes, find_scopes
 from ..model.types import LARGEST
 from ..model.weights import list_constants, weight_records
@@ -83,7 +83,7 @@ def _walk_graph(
         {("" if entry.domain == "ai.onnx" else entry.domain): entry.version for entry in model.opset_import},
         functions_by_key(model.functions),
         {value.name: value.type for value in (*model.graph.value_info, *model.graph.output)},
-        bind_sizes(graph_inputs(model), bound),
+        bind_sizes(model, bound),
         HANDLERS,
         paths,
     )

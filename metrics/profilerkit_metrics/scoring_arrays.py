@@ -1,0 +1,98 @@
+"""Scores of models that a runtime calls with numpy arrays: for the backends that read a format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from profilerkit import DataLoader, InputError, ModelInputs
+from profilerkit.arguments.structures import apply_transform, map_leaves
+from profilerkit.backend_kit.numpy_data import as_tensor
+from profilerkit.error_text import shown
+from profilerkit.inputs import LOADER, TRANSFORM
+
+from .scoring import LossEvaluation, ScoredBatch, Transform, count_samples
+
+__all__ = ["ArrayLossEvaluation", "score_arrays"]
+
+
+class ArrayLossEvaluation(LossEvaluation):
+    """Evaluates a loss of numpy arrays; a backend's subclass says how it runs a model over a loader.
+
+    A loss of several values counts as their mean, a dict of parts as their sum.
+    """
+
+    @staticmethod
+    def mean(value: Any) -> float:
+        """Return the mean of what a loss returned."""
+        return float(np.mean(np.asarray(value, np.float64)))
+
+
+def score_arrays(
+    call: Callable[[ModelInputs], Any],
+    data_loader: Iterable[Any],
+    transform: Transform | None = None,
+    probabilities: bool | None = None,
+) -> Iterator[ScoredBatch]:
+    """Return the scored batches of a loader.
+
+    Args:
+        call: Runs the model: called with the arrays of a batch, it returns an array, or arrays by name.
+        data_loader: Batches of inputs and targets.
+        transform: Changes inputs and targets before the model gets them.
+        probabilities: Whether the scores are probabilities; None if that is not known.
+
+    Raises `ArgumentError` for what is no loader, and no transform.
+    """
+    data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
+    loader = data_loader if isinstance(data_loader, DataLoader) else DataLoader(data_loader)
+    return _score_batches(call, loader, transform, probabilities)
+
+
+def _score_batches(
+    call: Callable[[ModelInputs], Any], loader: DataLoader, transform: Transform | None, probabilities: bool | None
+) -> Iterator[ScoredBatch]:
+    for batch in loader:
+        inputs = loader.forward_pass.extract_model_inputs(batch)
+        target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
+        if transform is not None:
+            inputs, target = apply_transform(transform, inputs, target)
+        model_inputs = ModelInputs.of(inputs).map(as_tensor)
+        output = call(model_inputs)
+        samples = count_samples([target, *model_inputs.leaves()], lambda value: isinstance(value, np.ndarray))
+        yield ScoredBatch(
+            output,
+            target,
+            samples,
+            scores=lambda output=output, target=target: _scores(output, np.shape(target)),  # type: ignore[misc]
+            targets=lambda output=output, target=target: _targets(output, target),  # type: ignore[misc]
+            probabilities=probabilities,
+        )
+
+
+def _scores(output: Any, target_shape: tuple[int, ...]) -> Any:
+    """Return the scores with the classes last; of images and sequences they are the second dimension in most models.
+
+    The shape of the targets tells where it is: all dimensions of the scores but that of the classes.
+    """
+    if not isinstance(output, np.ndarray) or output.ndim == 0:
+        raise InputError(
+            f"the model gives {shown(output)} for a batch, not one array with a score for each sample; evaluate a "
+            "model with one output"
+        )
+    scores = output.astype(np.float32) if output.dtype.isbuiltin == 2 else output
+    return np.moveaxis(scores, 1, -1) if _has_classes_second(scores.shape, target_shape) else scores
+
+
+def _targets(output: Any, target: Any) -> Any:
+    targets = np.asarray(target)
+    is_moved = targets.shape == np.shape(output) and _has_classes_second(targets.shape, targets.shape)
+    return np.moveaxis(targets, 1, -1) if is_moved else targets
+
+
+def _has_classes_second(shape: tuple[int, ...], target_shape: tuple[int, ...]) -> bool:
+    if len(shape) < 3:
+        return False
+    return target_shape in ((shape[0], *shape[2:]), shape) or target_shape != shape[:-1]
