@@ -96,6 +96,7 @@ class Case:
             "leave_out": entry.leave_out,
             "arguments": {**entry.sampling, **entry.arguments},
             "backend": entry.backend,
+            "trust": entry.trust,
             "data": self.data,
             "code": self.code.digest,
             "versions": dict(self.versions),
@@ -151,7 +152,9 @@ def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Ite
     names = None if entry.metrics is None else tuple(dict.fromkeys((*entry.metrics, *budgeted)))
     timed = is_run_for(names, entry.leave_out) or bool(entry.evaluation)
     references = (*(() if entry.data is None else (entry.data,)), *entry.evaluation)
-    data = tuple((text, read_code(text, plan.folder).digest) for text in references)
+    codes = [read_code(text, plan.folder) for text in references]
+    data = tuple((text, code.digest) for text, code in zip(references, codes, strict=True))
+    data_versions = dict(find_versions(frozenset().union(*(code.imports for code in codes))))
     for pattern in entry.specs:
         listing = find_specs(pattern, plan.folder)
         for spec in listing.specs:
@@ -171,7 +174,7 @@ def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Ite
                     timed,
                     code,
                     data,
-                    versions,
+                    {**data_versions, **versions},
                     warm if plan.warm else None,
                 )
 

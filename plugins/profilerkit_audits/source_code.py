@@ -2,6 +2,9 @@
 
 A key of a row has a digest of the files and the versions of the packages, so that a changed model is measured again and
 an unchanged one is not. Imports are read from the syntax: a module that code imports by a computed name is not seen.
+
+A package that is installed has a version, which tells its code. Code without one is read like the model's own: modules
+beside it or on ``PYTHONPATH``, and packages that are installed in editable form, whose code changes under one version.
 """
 
 from __future__ import annotations
@@ -9,12 +12,14 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.machinery
+import importlib.util
+import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, version
 from pathlib import Path
 
 from profilerkit.plugging.extension import LoaderInfo
@@ -42,8 +47,8 @@ class SourceCode:
 def read_code(spec: str, folder: Path) -> SourceCode:
     """Return the code of what a text leads to, with paths relative to a folder.
 
-    A Python file and the modules beside it that it imports; a module that is not installed, likewise; a saved model's
-    bytes; of a model of a library nothing but the names of packages.
+    A Python file and the modules without a version that it imports; a module, likewise; the bytes of a saved model, or
+    of what lies in a folder (``hf:FOLDER``); of a model of a library nothing but the names of packages.
     """
     loaders = list(_find_loaders(spec))
     preload = next((loader.preload for loader in loaders if loader.preload), ())
@@ -52,16 +57,14 @@ def read_code(spec: str, folder: Path) -> SourceCode:
     module = None
     if is_in_file(spec):
         module, folder = folder / source, (folder / source).parent
-    elif path.is_file():
-        return SourceCode(_digest_file(path), frozenset(frameworks), preload)
-    elif path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
-        parts = ((file.relative_to(path), _digest_file(file).encode()) for file in files)
-        return SourceCode(_digest(parts), frozenset(frameworks), preload)
+    elif path.exists():
+        return SourceCode(_digest_path(path), frozenset(frameworks), preload)
     elif is_in_module(spec) and not any(loader.packages for loader in loaders):
-        module, frameworks = _find_local(source, folder), {source.partition(".")[0]}
+        module, folder = _find_own(source, folder) or (None, folder)
+        frameworks = {source.partition(".")[0]}
     if module is None:
-        return SourceCode("", frozenset(frameworks), preload)
+        named = folder / spec.partition(":")[2]
+        return SourceCode(_digest_path(named) if named != folder else "", frozenset(frameworks), preload)
     return SourceCode(*_read_python(module, folder), preload)
 
 
@@ -78,26 +81,36 @@ def _is_telling(loader: LoaderInfo) -> bool:
 
 
 def _read_python(file: Path, folder: Path) -> tuple[str, frozenset[str]]:
-    """Return the digest of a file and of the modules in its folder which it imports, and what else they import."""
-    pending, seen, imports = [file], dict[Path, bytes](), set[str]()
+    """Return the digest of a file and of the own modules that it imports, at any depth, and what else they import."""
+    pending, seen, imports = [(file, folder)], dict[Path, tuple[Path, bytes]](), set[str]()
     while pending:
-        current = pending.pop()
+        current, root = pending.pop()
         if current in seen:
             continue
         try:
-            seen[current] = current.read_bytes()
-            tree = ast.parse(seen[current])
-        except (OSError, SyntaxError, ValueError):  # the model's own error comes when it is loaded
+            content = current.read_bytes()
+        except OSError:
             continue
-        for name in _read_imports(tree, current, folder):
-            module = _find_local(name, folder)
-            if module is None:
+        seen[current] = current.relative_to(root), content
+        for name in _find_imports(content, current, root):
+            found = _find_own(name, root) or _find_own(name, folder)
+            if found is None:
                 imports.add(name.partition(".")[0])
-            else:
-                above = [parent / "__init__.py" for parent in module.parents if folder in parent.parents]
-                pending += [module, *(package for package in above if package.is_file())]
-    digest = _digest((path.relative_to(folder), seen[path]) for path in sorted(seen)) if seen else ""
+                continue
+            module, base = found
+            above = [parent / "__init__.py" for parent in module.parents if base in parent.parents]
+            pending += [(module, base), *((package, base) for package in above if package.is_file())]
+    digest = _digest(sorted(seen.values())) if seen else ""
     return digest, frozenset(imports - sys.stdlib_module_names)
+
+
+@lru_cache(maxsize=1000)
+def _find_imports(content: bytes, file: Path, folder: Path) -> tuple[str, ...]:
+    """Return the names of modules that a source file imports; none of one that is no Python."""
+    try:
+        return tuple(dict.fromkeys(_read_imports(ast.parse(content), file, folder)))
+    except (SyntaxError, ValueError):  # the model's own error comes when it is loaded
+        return ()
 
 
 def _read_imports(tree: ast.AST, file: Path, folder: Path) -> Iterator[str]:
@@ -123,6 +136,45 @@ def _find_local(name: str, folder: Path) -> Path | None:
         if name and candidate.is_file():
             return candidate
     return None
+
+
+def _find_own(name: str, folder: Path) -> tuple[Path, Path] | None:
+    """Return the file of a module whose code no version tells, and the folder that it is imported from.
+
+    It lies in the given folder, on ``PYTHONPATH``, or in a package that is installed in editable form. None of others.
+    """
+    local, top = _find_local(name, folder), name.partition(".")[0]
+    if local is not None:
+        return local, folder
+    root = None if top in sys.stdlib_module_names or _has_version(top) else _find_root(top)
+    found = None if root is None else _find_local(name, root)
+    return None if found is None or root is None else (found, root)
+
+
+@lru_cache(maxsize=1000)
+def _has_version(top: str) -> bool:
+    """Return whether the version of a package tells the code of a module: it is installed, and not in editable form.
+
+    profilerkit itself counts as told: its version is part of every key.
+    """
+    names = _distributions().get(top, [])
+    return "profilerkit" in names or (bool(names) and not any(map(_is_editable, names)))
+
+
+def _is_editable(package: str) -> bool:
+    origin = distribution(package).read_text("direct_url.json")
+    return origin is not None and bool(json.loads(origin).get("dir_info", {}).get("editable"))
+
+
+def _find_root(top: str) -> Path | None:
+    """Return the folder that a module is imported from; nothing is imported for a name without a dot."""
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):  # a module that is there already, and does not say from where
+        return None
+    if spec is None or not (spec.submodule_search_locations or spec.origin):
+        return None
+    return Path(next(iter(spec.submodule_search_locations or ()), spec.origin or "")).parent
 
 
 def find_module(name: str, folder: Path) -> Path | None:
@@ -151,6 +203,14 @@ def _digest(parts: Iterable[tuple[Path, bytes]]) -> str:
     for path, content in parts:
         digest.update(f"{path.as_posix()}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
+
+
+def _digest_path(path: Path) -> str:
+    """Return the digest of a file, or of all files in a folder; nothing if there is none."""
+    if path.is_file():
+        return _digest_file(path)
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else []
+    return _digest((file.relative_to(path), _digest_file(file).encode()) for file in files) if files else ""
 
 
 def _digest_file(path: Path) -> str:

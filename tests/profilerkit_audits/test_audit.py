@@ -136,7 +136,7 @@ def test_settings_metrics_and_machines_have_keys_of_their_own(tmp_path: Path) ->
     assert key() == key() == key(timeout=7) == key(machine="other"), "a count is the same on every machine"
     timed: dict[str, Any] = {"metrics": ["execution_time"]}
     keys = {key(), key(batch_size=2), key(metrics=["macs"]), key(dtype="float64"), key(num_iters=3), key(**timed)}
-    assert len(keys | {key(machine="other", **timed)}) == 7
+    assert len(keys | {key(machine="other", **timed), key(trust=True)}) == 8
 
 
 def test_data_and_evaluation_by_reference(tmp_path: Path) -> None:
