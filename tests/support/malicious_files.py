@@ -124,6 +124,16 @@ def with_payload(kind: str, entry: str, data: bytes, prefix: str = "") -> Callab
     return rewrite
 
 
+def _put_example_inputs_in_capitals(data: bytes) -> Callable[[Changed], None]:
+    """Have torch find the example inputs under another name than an export writes: it does not mind the case."""
+
+    def rewrite(members: Changed) -> None:
+        members.pop("data/sample_inputs/model.pt")
+        members["data/sample_inputs/MODEL.PT"] = data
+
+    return rewrite
+
+
 def _nodes(model: Model) -> list[Any]:
     nodes: list[Any] = model["graph_module"]["graph"]["nodes"]
     return nodes
@@ -178,6 +188,8 @@ def programs(marker: Path, folder: Path) -> dict[str, Callable[[Path], Path]]:
         "constants of an earlier layout": lambda members: members.update({"data/constants/model.pt": touch}),
         "a weight": with_payload("weights", "weight_0", pickle_value(Touch(marker))),
         "a constant": with_payload("constants", "tensor_0", pickle_value(Touch(marker)), ""),
+        "example inputs in capitals": _put_example_inputs_in_capitals(touch),
+        "an object of torch's": with_payload("constants", "custom_obj_0", pickle.dumps(Touch(marker))),
         "an opaque object": with_payload("constants", "opaque_obj_0", pickle.dumps(Touch(marker))),
         "a size": in_model(_in_a_size(run)),
         "a function": in_model(_make_calling("torch.os.mkdir", str(marker))),

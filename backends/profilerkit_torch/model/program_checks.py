@@ -53,19 +53,21 @@ def _members(path: Path) -> Iterator[tuple[str, Callable[[str], bytes]]]:
     else:
         yield from ((name, reader.get_record) for name in reader.get_all_records())
     with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:  # files of torch before 2.8
-        yield from ((name, archive.read) for name in archive.namelist() if name.startswith("serialized_"))
+        yield from ((name, archive.read) for name in archive.namelist() if name.lower().startswith("serialized_"))
 
 
 def _require_harmless_member(name: str, read: Callable[[str], bytes]) -> None:
-    if name.startswith("data/aotinductor/"):
+    """Raise `_Finding` for a member of the archive that could run code; torch finds members in capitals too."""
+    small = name.lower()
+    if small.startswith("data/aotinductor/"):
         raise _Finding(f"holds compiled code ({name})")
-    if name.endswith(".pt") or name in ("serialized_state_dict.json", "serialized_constants.json"):
+    if small.endswith(".pt") or small in ("serialized_state_dict.json", "serialized_constants.json"):
         _require_tensors(name, read(name))
-    elif name.endswith(("_weights_config.json", "_constants_config.json")):
-        folder = "data/weights/" if name.endswith("_weights_config.json") else "data/constants/"
+    elif small.endswith(("_weights_config.json", "_constants_config.json")):
+        folder = "data/weights/" if small.endswith("_weights_config.json") else "data/constants/"
         for entry in json.loads(read(name))["config"].values():
             _require_harmless_payload(os.path.join(folder, entry["path_name"]), entry, read)  # noqa: PTH118  # as torch
-    elif name.startswith("models/") or name == "serialized_exported_program.json":
+    elif small.startswith("models/") or small == "serialized_exported_program.json":
         _require_harmless(json.loads(read(name)))
 
 

@@ -35,6 +35,8 @@ WAYS = [
     "constants of an earlier layout",
     "a weight",
     "a constant",
+    "example inputs in capitals",
+    "an object of torch's",
     "an opaque object",
     "a size",
     "a function",
@@ -55,10 +57,11 @@ WAYS = [
     "example_inputs in the layout of torch 2.7",
 ]
 #: What only the layout of torch 2.8 and newer has; and of that, what 2.8 itself has not.
-NEW_LAYOUT, NEWER_LAYOUT = WAYS[:6], WAYS[3:6]
+NEW_LAYOUT, NEWER_LAYOUT = WAYS[:8], WAYS[3:8]
 #: Refused as well, though it takes more than to load and profile them: the name of a node is written into code that
 #: nothing here calls, and torch 2.13 itself refuses the others when it has read the rest.
 NOT_RUN = (
+    "an object of torch's",
     "a function",
     "the name of a node",
     "an operator that writes a file",
@@ -265,6 +268,19 @@ def test_compiled_code_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match=r"holds compiled code \(data/aotinductor/model/net\.so\)"):
         load_model(str(path))
+
+
+@pytest.mark.skipif(not is_new_layout(), reason="an archive of an earlier layout has no such files")
+def test_names_that_lead_out_of_the_archive_write_nothing(tmp_path: Path) -> None:
+    """Files of the user's beside a model are text in memory: nothing of an archive is unpacked."""
+    from malicious_files import rewritten
+
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    outside = {f"extra/{above}escaped": b"here" for above in ("", "../", "../../", f"{tmp_path}/")}
+    path = rewritten(honest_program(inside / "net.pt2"), lambda members: members.update(outside))
+    assert load_model(str(path)).name == "net"
+    assert sorted(file.name for file in tmp_path.rglob("*")) == ["inside", "net.pt2"]
 
 
 def test_the_command_line_trusts_what_it_is_told_to(tmp_path: Path) -> None:
