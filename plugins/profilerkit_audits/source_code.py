@@ -93,11 +93,11 @@ def _read_python(file: Path, folder: Path) -> tuple[str, frozenset[str]]:
             continue
         seen[current] = current.relative_to(root), content
         for name in _find_imports(content, current, root):
-            found = _find_own(name, root) or _find_own(name, folder)
-            if found is None:
+            own_module = _find_own(name, root) or _find_own(name, folder)
+            if own_module is None:
                 imports.add(name.partition(".")[0])
                 continue
-            module, base = found
+            module, base = own_module
             above = [parent / "__init__.py" for parent in module.parents if base in parent.parents]
             pending += [(module, base), *((package, base) for package in above if package.is_file())]
     digest = _digest(sorted(seen.values())) if seen else ""
@@ -147,8 +147,8 @@ def _find_own(name: str, folder: Path) -> tuple[Path, Path] | None:
     if local is not None:
         return local, folder
     root = None if top in sys.stdlib_module_names or _has_version(top) else _find_root(top)
-    found = None if root is None else _find_local(name, root)
-    return None if found is None or root is None else (found, root)
+    module = None if root is None else _find_local(name, root)
+    return None if module is None or root is None else (module, root)
 
 
 @lru_cache(maxsize=1000)

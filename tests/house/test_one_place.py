@@ -187,6 +187,8 @@ REMEMBERED = {
     "profilerkit_audits/source_code.py": {
         "_digest_at",
         "_distributions",
+        "_find_imports",
+        "_has_version",
         "find_versions",
     },  # paths, at most 1000
     "profilerkit/times/conditions.py": {"_name_process", "_resource"},  # the number of this process; takes nothing
