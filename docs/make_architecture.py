@@ -34,6 +34,7 @@ PACKAGES = {
     "profilerkit_tensorflow": ROOT / "backends" / "profilerkit_tensorflow",
     "profilerkit_jax": ROOT / "backends" / "profilerkit_jax",
     "profilerkit_onnx": ROOT / "backends" / "profilerkit_onnx",
+    "profilerkit_litert": ROOT / "backends" / "profilerkit_litert",
 }
 
 # The rooms and their arrows -------------------------------------------------------------------------------------------

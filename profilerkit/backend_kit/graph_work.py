@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from ..trace.bounds import Branch, Choice, PeakSpread
@@ -18,7 +18,7 @@ from .live_bytes import Step, live_bytes
 from .product_dtypes import product_dtype
 from .scoped_calls import Scope, ScopedValue, Weights, layer_calls, layer_records
 
-__all__ = ["Executed", "GraphValue", "Work", "bytes_along", "calls_of_layers", "trace_work"]
+__all__ = ["Executed", "GraphValue", "Work", "bytes_along", "calls_of_layers", "count_first", "trace_work"]
 
 
 class GraphValue(ScopedValue, Protocol):
@@ -111,6 +111,25 @@ class Work:
     def as_side(self, *further: Executed) -> Side:
         """Return it as one side of a fork; the operators ``further`` run after it."""
         return Side((*self.executed, *further), tuple(self.spans), tuple(self.forks))
+
+
+def count_first(first: Work, second: Work, path: str, reason: str, handing_on: Sequence[Executed] = ()) -> Work:
+    """Return the work of an operator that runs one of two: the first, with how the second one differs.
+
+    Args:
+        first: The work that is counted.
+        second: The work that may be done instead.
+        path: The path of the layer of the operator.
+        reason: Why it is not known which one is done, and which one is counted.
+        handing_on: What makes the values that the first one returns of those that the second one does.
+    """
+    branches = first.as_branch(path), second.as_branch(path)
+    return replace(
+        first,
+        choices=first.choices if branches[0] == branches[1] else [Choice(branches, 0, reason)],
+        forks=[Fork(0, first.as_side(), [second.as_side(*handing_on)], reason)],
+        missed=first.missed + (second.count_missing() - first.count_missing()),
+    )
 
 
 class _Placed(NamedTuple):

@@ -18,7 +18,14 @@ PAGES = [
     *sorted((DOCS / "decisions").glob("*.rst")),
     *(ROOT / name for name in ("CONTRIBUTING.rst", "tests/README.rst")),
 ]
-DRAWN = ["profilerkit", "profilerkit_jax", "profilerkit_onnx", "profilerkit_tensorflow", "profilerkit_torch"]
+DRAWN = [
+    "profilerkit",
+    "profilerkit_jax",
+    "profilerkit_litert",
+    "profilerkit_onnx",
+    "profilerkit_tensorflow",
+    "profilerkit_torch",
+]
 
 
 @pytest.fixture

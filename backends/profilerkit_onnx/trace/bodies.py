@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from onnx import GraphProto, NodeProto
 
-from profilerkit.backend_kit.branch_memory import Fork
+from profilerkit.backend_kit import graph_work
 from profilerkit.backend_kit.graph_work import Executed, Work
-from profilerkit.trace.bounds import Choice
 
 from .values import Value
 from .walk import Values, Walk, find_value
@@ -58,15 +57,9 @@ def count_first(walk: Walk, first: Body, second: Body, reason: str) -> Work:
         second: The body that may run instead; it returns its values as those of the first.
         reason: Why it is not known which one runs, and which one is counted.
     """
-    branches = first.work.as_branch(walk.path), second.work.as_branch(walk.path)
     handing_on = [
         Executed("Identity", walk.node, (value,), (result,))
         for value, result in zip(second.outputs, first.outputs, strict=True)
         if value is not result
     ]
-    return replace(
-        first.work,
-        choices=first.work.choices if branches[0] == branches[1] else [Choice(branches, 0, reason)],
-        forks=[Fork(0, first.work.as_side(), [second.work.as_side(*handing_on)], reason)],
-        missed=first.work.missed + (second.work.count_missing() - first.work.count_missing()),
-    )
+    return graph_work.count_first(first.work, second.work, walk.path, reason, handing_on)

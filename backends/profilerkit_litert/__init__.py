@@ -1,0 +1,30 @@
+"""The LiteRT backend of profilerkit: models of ``.tflite`` files.
+
+Names are imported when they are first used: the plugin must be found where LiteRT is missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from profilerkit.process.lazy import install_lazy_names, module_of_each
+
+if TYPE_CHECKING:
+    from .backend import LiteRTBackend
+    from .costs import LiteRTCall, register_op_cost
+    from .model.reading import LiteRTModel, open_model
+    from .profiler import LiteRTProfiler
+
+__all__ = ["LiteRTBackend", "LiteRTCall", "LiteRTModel", "LiteRTProfiler", "open_model", "register_op_cost"]
+
+#: Where each name comes from. A test holds this, the imports above and `__all__` together.
+_MODULES = module_of_each(
+    {
+        ".backend": "LiteRTBackend",
+        ".costs": "LiteRTCall register_op_cost",
+        ".model.reading": "LiteRTModel open_model",
+        ".profiler": "LiteRTProfiler",
+    }
+)
+
+install_lazy_names(__name__, _MODULES, "profilerkit[litert]")

@@ -1,0 +1,109 @@
+"""The LiteRT backend: `Backend` for the models of ``.tflite`` files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from profilerkit import Backend, DeviceNotAvailableError, ModelInputs, ModelTrace, TensorSpec
+from profilerkit.backend import DEVICE, Device, DeviceLike
+from profilerkit.backend_kit import numpy_data
+from profilerkit.backend_kit.installed import find_version
+from profilerkit.declared_inputs import make_inputs
+from profilerkit.devices.here import processor
+from profilerkit.devices.info import DeviceInfo
+from profilerkit.process.contents import list_contents
+from profilerkit.protocols import DeclaresInputs, LimitsMetrics, NamesDevices, NoticesTraining, OpensModels, TakesCosts
+
+from .costs.registry import COSTS, register_op_cost
+from .model.inputs import read_declared_inputs
+from .model.reading import LiteRTModel, open_model
+from .trace.tracing import trace_model
+
+__all__ = ["LiteRTBackend"]
+
+T = TypeVar("T")
+
+
+class LiteRTBackend(Backend, DeclaresInputs, LimitsMetrics, NamesDevices, NoticesTraining, OpensModels, TakesCosts):
+    """Profiles the paths of ``.tflite`` files, their bytes, and `LiteRTModel`."""
+
+    name: ClassVar[str] = "litert"
+    shares_costs: ClassVar[bool] = True
+
+    def open_model(self, model: Any) -> Any:
+        """Return the `LiteRTModel` of a path or of the bytes of a file."""
+        return open_model(model)
+
+    def accepts(self, model: Any) -> bool:
+        """Return whether the model is a `LiteRTModel`, or what one is read from."""
+        return isinstance(model, (LiteRTModel, bytes, bytearray))
+
+    def model_name(self, model: Any) -> str:
+        """Return the name of the file, or of the model that it was converted from."""
+        return str(self.trace(open_model(model), None).layers[0].type)
+
+    def resolve_device(self, model: Any, device: DeviceLike) -> str:
+        """Return "cpu"; raise `DeviceNotAvailableError` for any other device."""
+        if DEVICE("device", device) not in (None, Device.CPU):
+            raise DeviceNotAvailableError(f"device {device!r} is not there: the litert backend runs models on the CPU")
+        return "cpu"
+
+    def device_info(self, device: DeviceLike = None) -> DeviceInfo:
+        """Return what is known of the CPU."""
+        self.resolve_device(None, device)
+        return processor()
+
+    def is_tensor(self, value: Any) -> bool:
+        """Return whether a value is a numpy array."""
+        return isinstance(value, np.ndarray)
+
+    def as_tensor(self, value: Any) -> Any:
+        """Return an array for a tensor of torch or TensorFlow."""
+        return numpy_data.as_tensor(value)
+
+    def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:
+        """Return an array for a spec: normal for floats, zeros for integers."""
+        return numpy_data.random_tensor(spec, batch_size)
+
+    def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
+        """Return the array cut or repeated to a batch size."""
+        return numpy_data.with_batch_size(tensor, batch_size)
+
+    def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
+        """Return inputs as the signature declares them."""
+        declared = read_declared_inputs(open_model(model))
+        return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
+
+    def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
+        """Trace the graph on shapes alone."""
+        return trace_model(open_model(model), None if inputs is None else inputs.map(numpy_data.as_tensor))
+
+    def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
+        """Return ``call()``: a model has no modes, and stays where it is."""
+        self.resolve_device(model, device)
+        return call()
+
+    def preserve(self, model: Any) -> AbstractContextManager[None]:
+        """Return a context that does nothing: no method changes a model."""
+        return nullcontext()
+
+    def inapplicable(self, model: Any) -> Mapping[str, str]:
+        """Say that nothing of a model is trained."""
+        return {"trainable_params": "a model of LiteRT holds constants, and does not say which of them were trained"}
+
+    def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
+        """Take cost formulas of plugins by operator, ``"CONV_2D"`` or a custom one's name; all of them or none."""
+        COSTS.register_whole(costs, register_op_cost)
+
+    def fingerprint(self, model: Any, values: bool = True) -> object:
+        """Return a value that changes with the formulas of plugins: a model itself cannot be changed."""
+        opened = open_model(model)
+        return id(opened.content), opened.signature.key, list_contents(COSTS.list_added())
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the version of LiteRT."""
+        return {"ai_edge_litert": find_version("ai_edge_litert")}

@@ -1,0 +1,8 @@
+"""What each operator costs: adapters that pass shapes and options to a formula of `profilerkit.costs`."""
+
+from __future__ import annotations
+
+from . import operators
+from .registry import OPERATORS, LiteRTCall, price, register_op_cost, scoped_costs
+
+__all__ = ["OPERATORS", "LiteRTCall", "operators", "price", "register_op_cost", "scoped_costs"]

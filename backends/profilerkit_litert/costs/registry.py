@@ -1,0 +1,78 @@
+"""Which formula gives the cost of which operator of LiteRT; what has none is reported as not counted, never as zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from profilerkit.backend_kit.operator_costs import (
+    OperatorCall,
+    OperatorCosts,
+    RegisterCost,
+    UnknownShapeError,
+)
+from profilerkit.costs import Cost, CostRegistry, activation
+
+__all__ = ["COSTS", "OPERATORS", "LiteRTCall", "price", "register_op_cost", "scoped_costs"]
+
+COSTS = CostRegistry("LiteRT", called_with={"operator": (("call",), ())})
+OPERATORS = OperatorCosts(COSTS, example="CONV_2D")
+register_op_cost: RegisterCost = OPERATORS.register
+scoped_costs: Callable[[], AbstractContextManager[None]] = COSTS.scoped
+
+#: What an operator may do to its result, by the numbers of the schema.
+_FUSED: dict[int, Callable[[int], Cost]] = {
+    1: activation.relu,
+    2: activation.clamp,
+    3: activation.clamp,
+    4: activation.tanh,
+    5: activation.relu,
+}
+
+
+def _leave_default(name: str, default: Any = None) -> Any:
+    return default
+
+
+@dataclass(frozen=True)
+class LiteRTCall(OperatorCall):
+    """One call of an operator, as formulas see it.
+
+    Attributes:
+        type: The operator: ``"CONV_2D"``; a custom one by its own name.
+        inputs: Shapes of its inputs; reading an unknown one makes the call one that is not counted.
+        outputs: Shapes of its outputs.
+        input_dtypes: Names of the inputs' dtypes: ``"int8"``; empty for an optional input that is left out.
+        output_dtypes: Names of the outputs' dtypes.
+        option: Returns an option by its name in the schema's Python classes, ``"strideH"``, or the default given.
+        value: Returns the value of an input by its index, as a numpy array, where it is known before the model runs;
+            ``None`` elsewhere.
+    """
+
+    option: Callable[..., Any] = _leave_default
+
+    def has_input(self, index: int) -> bool:
+        """Return whether an optional input is there."""
+        return index < len(self.input_dtypes) and bool(self.input_dtypes[index])
+
+    def count_elements(self, indices: Sequence[int]) -> int:
+        """Return the elements of those of these inputs that are there."""
+        return sum(self.inputs[index].numel for index in indices if self.has_input(index))
+
+
+def price(call: LiteRTCall) -> tuple[Cost, str]:
+    """Return the cost of one run of an operator, with the activation fused into it, and what is not counted of it."""
+    try:
+        cost = OPERATORS.cost(call)
+        if cost is None:
+            return Cost(0, 0), call.type
+        fused = call.option("fusedActivationFunction", 0)
+        if fused and call.has_floats and "LSTM" not in call.type and "RNN" not in call.type:
+            if fused not in _FUSED:
+                return cost, f"the activation {fused} of {call.type}"
+            cost = cost.plus(_FUSED[fused](call.outputs[0].numel))
+    except UnknownShapeError:
+        return Cost(0, 0), f"{call.type} of unknown shape"
+    return cost, ""

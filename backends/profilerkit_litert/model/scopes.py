@@ -1,0 +1,113 @@
+"""Layers by the scopes in the names of tensors: which layer of the source model each operator comes from.
+
+A converter names what it fuses by all of its parts: ``net_1/relu_1/Relu;net_1/conv1_1/convolution``. An operator with
+a weight is in the layer of that weight, any other in the first layer that the name of its output tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import NamedTuple
+
+from profilerkit.backend_kit.keras_scopes import KerasNames
+from profilerkit.backend_kit.scoped_calls import Scope
+
+from .reading import Graph, Operator
+
+__all__ = ["Scopes", "find_scopes"]
+
+#: The type of a layer that only holds others.
+_CONTAINER = "Module"
+
+
+@dataclass
+class Scopes:
+    """The layers of a graph.
+
+    Attributes:
+        chains: For each operator the calls of layers that it is in, the model's own first.
+        types: The type of each layer by its path, layers in the order of the graph, the model itself first.
+    """
+
+    chains: list[tuple[Scope, ...]] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
+
+
+class _Node(NamedTuple):
+    """An operator as `KerasNames` reads it."""
+
+    name: str
+    op_type: str
+    input: Sequence[str]
+    output: Sequence[str]
+
+
+def find_scopes(graph: Graph, name: str) -> Scopes:
+    """Return the layers of a graph; ``name`` is the type of the model where its scopes tell none."""
+    weights = _find_weights(graph)
+    nodes = [
+        _Node(_find_scope(graph, operator, weight), operator.name, *_number(operator))
+        for operator, weight in zip(graph.operators, weights, strict=True)
+    ]
+    names = KerasNames(nodes)
+    scopes = Scopes(types={"": names.name or name})
+    with_weight: set[str] = set()
+    placed = list(zip(graph.operators, weights, names.paths(), strict=True))
+    scopes.chains = [(Scope(""), *map(Scope, paths, calls)) for _, _, (paths, calls) in placed]
+    for operator, weight, (paths, _) in sorted(placed, key=lambda item: item[0].name == "DEQUANTIZE"):
+        if not paths:  # what unpacks weights stands before all else
+            continue
+        for outer in accumulate(paths[-1].split("."), lambda prefix, part: f"{prefix}.{part}"):
+            scopes.types.setdefault(outer, _CONTAINER)
+        if paths[-1] not in with_weight:
+            scopes.types[paths[-1]] = operator.name
+        if weight:
+            with_weight.add(paths[-1])
+    for path in list(scopes.types):
+        if path and any(inner.startswith(f"{path}.") for inner in scopes.types):
+            scopes.types[path] = _CONTAINER
+    return scopes
+
+
+def _number(operator: Operator) -> tuple[list[str], list[str]]:
+    """Return what an operator reads and makes, by the numbers of the tensors: their names may be equal."""
+    inputs, outputs = (
+        [str(index) if index >= 0 else "" for index in side] for side in (operator.inputs, operator.outputs)
+    )
+    return inputs, outputs
+
+
+def _find_weights(graph: Graph) -> list[str]:
+    """Return for each operator the name of its largest constant of at least two dimensions; empty for none."""
+    sources = {
+        made: op.inputs[0] for op in graph.operators if op.name == "DEQUANTIZE" for made in op.outputs if op.inputs
+    }
+    names = []
+    for operator in graph.operators:
+        tensors = [graph.tensors[sources.get(index, index)] for index in operator.inputs if index >= 0]
+        sized = [
+            (len(tensor.data), tensor.name)
+            for tensor in tensors
+            if tensor.data is not None and len(tensor.shape or ()) > 1
+        ]
+        names.append(max(sized, default=(0, ""))[1])
+    return names
+
+
+def _find_scope(graph: Graph, operator: Operator, weight: str) -> str:
+    """Return the name that tells the layer of an operator; empty where none does.
+
+    A layer that is called twice has one weight, with the name of one call: the name of the output tells the call.
+    """
+    made = next((graph.tensors[index].name for index in operator.outputs if index >= 0), "")
+    parts, owner = ([part for part in name.split(";") if "/" in part] for name in (made, weight))
+    same = [part for part in parts if owner and _strip(part) == _strip(owner[0])]
+    return (same or owner or parts or [""])[0]
+
+
+def _strip(name: str) -> str:
+    """Return the scopes of a name without the numbers of calls."""
+    return re.sub(r"_\d+(?=/)", "", f"{name.rpartition('/')[0]}/")

@@ -1,0 +1,68 @@
+"""The weights of a graph: constants that its operators compute with, by the layers that use them.
+
+A quantized weight counts the numbers that it stands for, at the bytes that it takes. Its scales and zero points are no
+parameters; they are stored beside it, where there is one for each channel.
+"""
+
+from __future__ import annotations
+
+import math
+
+from profilerkit.trace.dtypes import element_bytes
+from profilerkit.trace.records import WeightRecord
+
+from .reading import Graph, Tensor
+from .scopes import Scopes
+
+__all__ = ["weight_records"]
+
+Records = dict[str, tuple[list[WeightRecord], list[WeightRecord]]]
+#: Operators that hand a constant on as it is or in another form: its user is the user of what they make.
+_HANDING_ON = ("DENSIFY", "DEQUANTIZE", "RESHAPE", "TRANSPOSE")
+
+
+def weight_records(graph: Graph, scopes: Scopes) -> Records:
+    """Return the parameters and the buffers of each layer, by its path.
+
+    Parameters are constants of floats, and of integers with scales. Constants of other integers are buffers: shapes,
+    indices, tables; a single number is nothing. A state that a variable keeps is a buffer that no file has.
+    """
+    sources = {index: index for index in range(len(graph.tensors))}
+    users: dict[int, dict[str, None]] = {}
+    for operator, chain in zip(graph.operators, scopes.chains, strict=True):
+        for index in operator.inputs:
+            if index >= 0:
+                users.setdefault(sources[index], {})[chain[-1].path] = None
+        first = sources[operator.inputs[0]] if operator.inputs and operator.inputs[0] >= 0 else -1
+        if operator.name in _HANDING_ON and first >= 0 and graph.tensors[first].data is not None:
+            users.pop(first, None)
+            sources.update(dict.fromkeys(operator.outputs, first))
+    records: Records = {}
+    for index, paths in users.items():
+        tensor = graph.tensors[index]
+        if tensor.data is not None or tensor.is_variable:
+            for path in paths:
+                _add(records.setdefault(path, ([], [])), tensor, index)
+    return records
+
+
+def _add(lists: tuple[list[WeightRecord], list[WeightRecord]], tensor: Tensor, index: int) -> None:
+    """Add what a layer has of a tensor; tensors of one buffer are one weight."""
+    parameters, buffers = lists
+    shape = tensor.sizes or ()
+    count, identity = math.prod(shape), -index - 1 if tensor.is_variable else 4 * tensor.buffer
+    size = math.ceil(count * element_bytes(tensor.dtype)) if tensor.data is None else len(tensor.data)
+    name = tensor.name.rpartition("/")[2]
+    is_parameter = tensor.data is not None and (
+        tensor.dtype.startswith(("float", "bfloat")) or tensor.quantization[0] > 0
+    )
+    if count > 1 or (is_parameter and shape):
+        record = WeightRecord(name, identity, count, size, tensor.dtype, None, tensor.data is not None, shape)
+        (parameters if is_parameter else buffers).append(record)
+    for offset, (what, number, dtype, width) in enumerate(
+        zip(("scale", "zero_point"), tensor.quantization, ("float32", "int64"), (4, 8), strict=True), start=1
+    ):
+        if is_parameter and number > 1:
+            buffers.append(
+                WeightRecord(f"{name}.{what}", identity + offset, number, width * number, dtype, None, True, (number,))
+            )

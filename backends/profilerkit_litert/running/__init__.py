@@ -1,0 +1,1 @@
+"""Runs by the interpreter of LiteRT."""

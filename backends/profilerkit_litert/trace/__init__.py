@@ -1,0 +1,1 @@
+"""One pass over the graphs of a file, on shapes alone: shapes, operators and their work."""

@@ -1,0 +1,69 @@
+"""One pass over a model: the trace of it, on shapes alone; neither weights are read nor activations made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from profilerkit import ModelInputs, ModelTrace
+from profilerkit.backend_kit.failures import explain_failure, note_layer
+from profilerkit.backend_kit.graph_work import trace_work
+from profilerkit.backend_kit.scoped_calls import layer_records
+
+from ..model.inputs import bind_inputs
+from ..model.reading import LiteRTModel
+from ..model.scopes import find_scopes
+from ..model.weights import weight_records
+from .values import Value
+from .walk import Walk
+
+__all__ = ["trace_model"]
+
+METHOD = "shapes inferred along the graph"
+#: Operators whose output is their first input in another shape: it shares its buffer.
+_VIEWS = frozenset({"BITCAST", "EXPAND_DIMS", "RESHAPE", "SQUEEZE"})
+
+
+def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
+    """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone."""
+    graph = model.graphs[model.signature.graph]
+    scopes = find_scopes(graph, model.name)
+    weights = weight_records(graph, scopes)
+    if inputs is None:
+        return ModelTrace(layer_records(scopes.types, weights))
+    walk = Walk(model, [chain[-1].path for chain in scopes.chains])
+    try:
+        bound = bind_inputs(model, inputs.own_call())
+        values = [_make_value(walk, model, index, bound[name]) for name, index in model.signature.inputs.items()]
+        outputs = walk.over(graph, values)
+        notes = tuple(_notes(walk))
+        return trace_work(walk.work, scopes.chains, scopes.types, weights, values, outputs, _VIEWS, METHOD, notes)
+    except Exception as error:  # whatever a damaged file leads to
+        if walk.node >= 0:
+            note_layer(error, walk.paths[walk.node])
+        failure = explain_failure(error, inputs, "litert", __package__ or "")
+        return ModelTrace(layer_records(scopes.types, weights), failure=failure)
+
+
+def _make_value(walk: Walk, model: LiteRTModel, index: int, tensor: Any) -> Value:
+    """Return the value of an input; integers that are given may be sizes, and are known."""
+    declared = model.graphs[model.signature.graph].tensors[index]
+    array = np.asarray(tensor) if np.asarray(tensor).dtype.kind in "iub" and np.size(tensor) <= 64 else None
+    return walk.value(declared, tuple(np.shape(tensor)), array=array)
+
+
+def _notes(walk: Walk) -> list[str]:
+    notes = list(walk.notes)
+    signatures = walk.model.signatures
+    if len(signatures) > 1:
+        names = ", ".join(map(repr, signatures))
+        notes.append(
+            f"of the signatures {names}, {walk.model.signature.key!r} is counted; with_signature chooses another"
+        )
+    if walk.constants:
+        notes.append(
+            f"{walk.constants} operators depend on constants and shapes alone: they are computed before the first run, "
+            "and count as nothing"
+        )
+    return notes

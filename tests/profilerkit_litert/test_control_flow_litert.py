@@ -1,0 +1,211 @@
+"""Graphs inside operators: branches, loops, calls. Each body is a product of 4 x 4, 16 multiply-accumulates a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ai_edge_litert")
+import numpy as np
+from litert_models import GraphBuilder, options, write_model
+
+from profilerkit import ModelInputs
+from profilerkit.trace import ModelTrace
+from profilerkit_litert import LiteRTBackend, LiteRTModel
+
+F = np.float32
+BACKEND = LiteRTBackend()
+
+
+def products(builder: GraphBuilder, x: int, number: int) -> int:
+    weight = builder.constant("w", np.ones((4, 4), F))
+    for _ in range(number):
+        x = builder.add("FULLY_CONNECTED", [x, weight, -1], (-1, 4), options=options("FullyConnected"))
+    return x
+
+
+class Graphs:
+    """A model of several graphs, the main one first."""
+
+    def __init__(self) -> None:
+        self.main = GraphBuilder()
+        self.graphs = [self.main]
+        self.outputs: list[dict[str, int]] = [{}]
+
+    def graph(self, build: Callable[[GraphBuilder], dict[str, int]]) -> int:
+        builder = GraphBuilder(self.main.buffers, f"graph_{len(self.graphs)}")
+        self.graphs.append(builder)
+        self.outputs.append(build(builder))
+        return len(self.graphs) - 1
+
+    def body(self, number: int) -> int:
+        return self.graph(lambda builder: {"y": products(builder, builder.input("x", (-1, 4)), number)})
+
+    def trace(self, result: int, **inputs: Any) -> ModelTrace:
+        self.outputs[0] = {"y": result}
+        model = LiteRTModel(write_model(self.graphs, self.outputs, {"serving": 0}))
+        trace = BACKEND.trace(model, ModelInputs(**inputs))
+        assert trace.failure is None, trace.failure
+        return trace
+
+
+X = np.ones((3, 4), F)
+
+
+def test_a_branch_that_the_input_chooses_is_counted_alone() -> None:
+    graphs = Graphs()
+    x, choice = graphs.main.input("x", (-1, 4)), graphs.main.input("choice", (), "bool")
+    chosen = options("If", thenSubgraphIndex=graphs.body(1), elseSubgraphIndex=graphs.body(3))
+    y = graphs.main.add("IF", [choice, x], (-1, 4), options=chosen)
+    trace = graphs.trace(y, x=X, choice=np.asarray(True))
+    assert (trace.macs, trace.missing, trace.choices) == (48, (), ())
+
+
+def test_of_two_branches_the_dearer_is_counted() -> None:
+    graphs = Graphs()
+    x = graphs.main.input("x", (-1, 4))
+    weight = graphs.main.constant("threshold", np.zeros((), F))
+    total = graphs.main.add("SUM", [x, graphs.main.constant("axes", np.array([0, 1], np.int32))], ())
+    choice = graphs.main.add("GREATER", [total, weight], (), dtype="bool")
+    chosen = options("If", thenSubgraphIndex=graphs.body(1), elseSubgraphIndex=graphs.body(3))
+    trace = graphs.trace(graphs.main.add("IF", [choice, x], (-1, 4), options=chosen), x=X)
+    assert trace.macs == 3 * 48
+    bounds = trace.bounds("macs")
+    assert (bounds.low, bounds.high) == (48, 3 * 48)
+    assert "the condition of an IF in 'the model' depends on values" in trace.choices[0].reason
+
+
+def loop(turns: Any, *, grows: bool = False) -> ModelTrace:
+    """Return the trace of ``while i < turns: x = x @ w; i += 1``; a body that grows joins x with itself."""
+    graphs = Graphs()
+    main = graphs.main
+    x = main.input("x", (-1, 4))
+    limit = (
+        main.constant("turns", np.asarray(turns, np.int32)) if turns is not None else main.input("turns", (), "int32")
+    )
+
+    def condition(builder: GraphBuilder) -> dict[str, int]:
+        i, _, most = builder.input("i", (), "int32"), builder.input("x", (-1, 4)), builder.input("turns", (), "int32")
+        return {"y": builder.add("LESS", [i, most], (), dtype="bool")}
+
+    def body(builder: GraphBuilder) -> dict[str, int]:
+        i, value, most = (
+            builder.input("i", (), "int32"),
+            builder.input("x", (-1, 4)),
+            builder.input("turns", (), "int32"),
+        )
+        value = products(builder, value, 1)
+        if grows:
+            value = builder.add("CONCATENATION", [value, value], (-1, 4), options=options("Concatenation", axis=0))
+        one = builder.constant("one", np.asarray(1, np.int32))
+        return {"i": builder.add("ADD", [i, one], (), dtype="int32", options=options("Add")), "x": value, "turns": most}
+
+    chosen = options("While", condSubgraphIndex=graphs.graph(condition), bodySubgraphIndex=graphs.graph(body))
+    start = main.constant("start", np.asarray(0, np.int32))
+    made = main.add("WHILE", [start, x, limit], (), (-1, 4), (), options=chosen)
+    inputs = {"x": X} if turns is not None else {"x": X, "turns": np.asarray(5, np.int32)}
+    return graphs.trace(made[1], **inputs)
+
+
+def test_a_loop_counts_as_often_as_it_runs() -> None:
+    trace = loop(7)
+    assert (trace.macs, trace.missing) == (7 * 48, ())
+    assert [op.macs for op in trace.operators if op.operator == "FULLY_CONNECTED"] == [7 * 48]
+    assert trace.layers[0].calls[0].outputs[0].shape == (3, 4)
+
+
+def test_a_loop_that_does_not_run_counts_nothing() -> None:
+    assert loop(0).macs == 0
+
+
+def test_a_number_of_turns_that_is_given_is_known() -> None:
+    assert loop(None).macs == 5 * 48
+
+
+def test_a_loop_whose_values_grow_is_named() -> None:
+    """1 + 2 + 4 rows are multiplied; a body that is gone over once for all turns cannot say so."""
+    trace = loop(3, grows=True)
+    assert "FULLY_CONNECTED of unknown shape (3 calls)" in trace.missing
+
+
+def test_a_loop_of_unknown_length_is_counted_once_and_named() -> None:
+    graphs = Graphs()
+    main = graphs.main
+    x = main.input("x", (-1, 4))
+
+    def condition(builder: GraphBuilder) -> dict[str, int]:
+        value = builder.input("x", (-1, 4))
+        total = builder.add("SUM", [value, builder.constant("axes", np.array([0, 1], np.int32))], ())
+        return {"y": builder.add("LESS", [total, builder.constant("most", np.asarray(9, F))], (), dtype="bool")}
+
+    chosen = options("While", condSubgraphIndex=graphs.graph(condition), bodySubgraphIndex=graphs.body(1))
+    trace = graphs.trace(main.add("WHILE", [x], (-1, 4), options=chosen), x=X)
+    assert trace.macs == 48
+    assert trace.missing == ("WHILE of an unknown number of turns (1 call)",)
+
+
+def test_what_runs_once_counts_as_nothing() -> None:
+    graphs = Graphs()
+    x = graphs.main.input("x", (-1, 4))
+
+    def prepare(builder: GraphBuilder) -> dict[str, int]:
+        return {"y": products(builder, builder.constant("table", np.ones((8, 4), F)), 1)}
+
+    graphs.main.add("CALL_ONCE", [], options=options("CallOnce", initSubgraphIndex=graphs.graph(prepare)))
+    trace = graphs.trace(products(graphs.main, x, 1), x=X)
+    assert trace.macs == 48
+    assert "CALL_ONCE prepares variables and tables before the first pass: it counts as nothing" in trace.notes
+
+
+@pytest.mark.parametrize(
+    ("operator", "name", "option"),
+    [("CALL", "Call", "subgraph"), ("STABLEHLO_COMPOSITE", "StableHLOComposite", "decompositionSubgraphIndex")],
+)
+def test_a_call_counts_as_what_it_calls(operator: str, name: str, option: str) -> None:
+    graphs = Graphs()
+    x = graphs.main.input("x", (-1, 4))
+    y = graphs.main.add(operator, [x], (-1, 4), options=options(name, **{option: graphs.body(2)}))
+    assert graphs.trace(y, x=X).macs == 2 * 48
+
+
+def test_a_graph_that_calls_itself_is_an_error() -> None:
+    graphs = Graphs()
+    x = graphs.main.input("x", (-1, 4))
+
+    def again(builder: GraphBuilder) -> dict[str, int]:
+        return {"y": builder.add("CALL", [builder.input("x", (-1, 4))], (-1, 4), options=options("Call", subgraph=1))}
+
+    y = graphs.main.add("CALL", [x], (-1, 4), options=options("Call", subgraph=graphs.graph(again)))
+    graphs.outputs[0] = {"y": y}
+    model = LiteRTModel(write_model(graphs.graphs, graphs.outputs, {"serving": 0}))
+    assert "the graph 'graph_1' calls itself; convert the model again" in str(
+        BACKEND.trace(model, ModelInputs(x=X)).failure
+    )
+
+
+def test_graphs_that_double_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty graphs, each of which calls the one before twice, are a million million operators."""
+    monkeypatch.setattr("profilerkit_litert.trace.walk._MOST_OPERATORS", 1000)
+    graphs = Graphs()
+    x, last = graphs.main.input("x", (-1, 4)), graphs.body(1)
+    for _ in range(40):
+
+        def twice(builder: GraphBuilder, called: int = last) -> dict[str, int]:
+            chosen = options("Call", subgraph=called)
+            once = builder.add("CALL", [builder.input("x", (-1, 4))], (-1, 4), options=chosen)
+            return {"y": builder.add("CALL", [once], (-1, 4), options=chosen)}
+
+        last = graphs.graph(twice)
+    graphs.outputs[0] = {"y": graphs.main.add("CALL", [x], (-1, 4), options=options("Call", subgraph=last))}
+    model = LiteRTModel(write_model(graphs.graphs, graphs.outputs, {"serving": 0}))
+    assert "call one another for more than 1,000 operators" in str(BACKEND.trace(model, ModelInputs(x=X)).failure)
+
+
+def test_a_graph_that_is_not_there_is_named() -> None:
+    graphs = Graphs()
+    y = graphs.main.add("CALL", [graphs.main.input("x", (-1, 4))], (-1, 4), options=options("Call", subgraph=9))
+    graphs.outputs[0] = {"y": y}
+    model = LiteRTModel(write_model(graphs.graphs, graphs.outputs, {"serving": 0}))
+    assert "it has no graph 9" in str(BACKEND.trace(model, ModelInputs(x=X)).failure)
