@@ -100,7 +100,7 @@ class UnknownStatusError(ProfilerKitError, KeyError):
                 "; `profilerkit list` lists them" if is_profiler else ""
             )
         verb = "know" if owner.startswith("these ") else "knows"
-        super().__init__(f"unknown status {shown(name)}; {owner} {verb}, nearest first: {listing}")
+        super().__init__(f"unknown metric {shown(name)}; {owner} {verb}, nearest first: {listing}")
 
     def __reduce__(self) -> tuple[Callable[..., UnknownStatusError], tuple[Any, ...]]:
         return _make_unknown_status, (self.name, self.names, self.owner)

@@ -1,7 +1,8 @@
 """Limits as people write them: ``macs = "<= 5 G"``, ``execution_time = "<= 1.10x"``.
 
 A limit is a comparison, a number, and what the number is in: a prefix (``5 G``), a prefix with the unit of the metric
-(``5 GMACs``, ``25 MiB``, ``2.5 ms``), or ``x``, which makes it relative to the baseline.
+(``5 GMACs``, ``25 MiB``, ``2.5 ms``), or ``x``, which makes it relative to the baseline: ``<= 1.02x``. A percentage
+with a sign is the same: ``<= +2 %``.
 """
 
 from __future__ import annotations
@@ -68,9 +69,11 @@ class Limit:
             where = f" of layers {pattern!r}" if pattern is not None else ""
             raise BudgetError(
                 f"{key}{where} = {shown(text)} is no limit; write a comparison, a number and what it is in: "
-                "'<= 5 G', '<= 25 MiB', '>= 90 %', or '<= 1.10x' for times the baseline"
+                "'<= 5 G', '<= 25 MiB', '>= 90 %', or '<= 1.10x' (or '<= +10 %') for times the baseline"
             )
-        comparison, _, suffix = match.groups()
+        comparison, written, suffix = match.groups()
+        if suffix == "%" and written[0] in "+-":
+            return cls(key, comparison, 1 + number / 100, "x", pattern)
         return cls(key, comparison, number, suffix or "", pattern)
 
     @property

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
+import sysconfig
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from .manager import Offer
 
 __all__ = ["find_loader", "load_model"]
+
+#: Where Python's own modules are, and those of profilerkit.
+_OURS = (Path(sysconfig.get_path("stdlib")), Path(__file__).parents[1])
 
 
 def load_model(spec: str, trust: bool = False) -> Any:
@@ -81,7 +87,11 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
     accepting = [offer for offer in offered if _accepts(offer, spec)]
     if not accepting and spec.rstrip(":").endswith(".py"):
         file = spec.rstrip(":")
-        raise InputError(f"{spec!r} is a file, and no model in it; give {file}:name of a model or of what builds one")
+        names = ", ".join(f"{file}:{name}" for name in _read_names(Path(file)))
+        listing = f"; its classes and functions are: {names}" if names else ""
+        raise InputError(
+            f"{spec!r} is a file, and no model in it; give {file}:name of a model or of what builds one{listing}"
+        )
     if not accepting:
         ways = " or ".join(offer.item.description for offer in offered) or "(no plugin offers a way to load one)"
         raise InputError(f"{spec!r} does not say where the model is; give {ways}{describe_disabled()}")
@@ -94,6 +104,16 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
             remedy = f"leave out the code that registers {by_code[-1]!r}"
         raise InputError(f"several model loaders take {spec!r}: {names}; {remedy}")
     return (external or accepting)[0]
+
+
+def _read_names(path: Path) -> list[str]:
+    """Return the public classes and functions at the top of a Python file, which is read and not run."""
+    try:
+        statements = ast.parse(path.read_bytes()).body
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return []
+    definitions = [item for item in statements if isinstance(item, (ast.ClassDef, ast.FunctionDef))]
+    return [item.name for item in definitions if not item.name.startswith("_")]
 
 
 def _takes_trust(load: Callable[..., Any]) -> bool:
@@ -178,4 +198,16 @@ def _guard(source: str, load: Callable[[], Any]) -> Any:
     except MemoryError:
         raise
     except (Exception, SystemExit, GeneratorExit) as error:
-        raise ModelFailedError(f"{source} raised {type(error).__name__}: {in_plain_names(str(error))}") from error
+        message = f"{source} raised {type(error).__name__}: {in_plain_names(str(error))}"
+        raise ModelFailedError(f"{message}{_find_line(error)}") from error
+
+
+def _find_line(error: BaseException) -> str:
+    """Return where an error arose in the user's own files: the last line of a call that is in no installed package."""
+    calls = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    lines = [(path, line) for path, line in calls if path.is_file() and not _is_installed(path)]
+    return f" ({lines[-1][0].name}, line {lines[-1][1]})" if lines else ""
+
+
+def _is_installed(path: Path) -> bool:
+    return "site-packages" in path.parts or any(path.is_relative_to(folder) for folder in _OURS)

@@ -103,7 +103,7 @@ def test_a_typo_is_warned_of(model: FakeModel, backend: FakeBackend) -> None:
 
 
 def test_an_unknown_metric_is_said_before_anything_is_computed(model: FakeModel, backend: FakeBackend) -> None:
-    with pytest.raises(UnknownStatusError, match="unknown status 'mac'; this profiler knows, nearest first: macs"):
+    with pytest.raises(UnknownStatusError, match="unknown metric 'mac'; this profiler knows, nearest first: macs"):
         profile(model, X, backend=backend, metrics=["total_params", "mac"])
     assert backend.traced == 0
 
@@ -139,7 +139,7 @@ def test_keys_are_left_out(model: FakeModel, make_profiler: Callable[..., Profil
     assert report["macs"] == 600
     comparison = compare(model, model, leave_out=iter(["macs", "execution_time"]), **given)
     assert not {"macs", "execution_time"} & {*comparison.reference, *comparison.others[0]}
-    with pytest.raises(UnknownStatusError, match="unknown status 'mac'; leave_out knows, nearest first: macs"):
+    with pytest.raises(UnknownStatusError, match="unknown metric 'mac'; leave_out knows, nearest first: macs"):
         profile(model, X, backend=backend, leave_out=["mac"])
     own = profile(model, X, backend=backend, functions=[ComputeWeight()], metrics="weight", leave_out="weight")
     assert own["weight"] == 30, "what the user gives stays"

@@ -46,6 +46,13 @@ def test_a_bound_is_read_in_base_units(text: str, unit: str) -> None:
     assert not limit.relative
 
 
+def test_a_percentage_with_a_sign_is_relative_to_the_baseline() -> None:
+    assert Limit.parse("macs", "<= +2%") == Limit.parse("macs", "<= 1.02x")
+    assert Limit.parse("throughput", ">= -5 %") == Limit.parse("throughput", ">= 0.95x")
+    assert str(Limit.parse("macs", "<= +2 %")) == "macs <= 1.02x"
+    assert not Limit.parse("accuracy", ">= 90 %").relative
+
+
 def test_times_the_baseline() -> None:
     limit = Limit.parse("execution_time", "<= 1.10x")
     assert (limit.relative, limit.bound("s"), str(limit)) == (True, 1.1, "execution_time <= 1.1x")

@@ -152,14 +152,14 @@ def test_a_file_that_cannot_be_written_after_all_does_not_cost_the_result(
 def test_a_metric_that_there_is_not_is_a_usage_error(models: str) -> None:
     result = run("profile", f"{models}:teacher", "--input-shape", "4", "--metric", "mac")
     assert result.exit_code == 2
-    assert "unknown status 'mac'; this profiler knows, nearest first: macs" in result.stderr
+    assert "unknown metric 'mac'; this profiler knows, nearest first: macs" in result.stderr
 
 
 def test_a_name_like_another_name_of_a_metric_names_that(models: str) -> None:
     """ "latency" is another name of execution_time, "params" of total_params."""
     for typed, meant in {"latncy": "latency", "param": "params"}.items():
         result = run("profile", f"{models}:teacher", "--input-shape", "4", "--metric", typed)
-        assert f"unknown status {typed!r}; this profiler knows, nearest first: {meant}, " in result.stderr
+        assert f"unknown metric {typed!r}; this profiler knows, nearest first: {meant}, " in result.stderr
 
 
 def test_show_of_a_model_names_the_command_that_profiles_it(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_metrics_that_were_not_requested_of_a_model_are_left_out_of_a_saved_repo
     assert [word in result.stdout for word in ("Total Parameters", "MACs", "Model Size")] == [True, True, False]
     wrong = run(command, saved, saved, "--metric", "throughput")
     assert wrong.exit_code == 2
-    assert "unknown status 'throughput'; these reports know, nearest first: " in " ".join(wrong.stderr.split())
+    assert "unknown metric 'throughput'; these reports know, nearest first: " in " ".join(wrong.stderr.split())
 
 
 def test_a_budget_beside_a_baseline(models: str) -> None:
@@ -365,7 +365,7 @@ def test_a_budget_that_cannot_be_read_is_a_usage_error(name: str, models: str) -
 UNCHECKABLE = {
     "unit": ("Fails", "macs <= 4 MiB", "the unit of macs is MACs"),
     "unit, without spaces": ("Fails", "macs<=4MiB", "the unit of macs is MACs"),
-    "metric": ("Fails", "mcs <= 4", "unknown status 'mcs'; this profiler knows, nearest first: macs, "),
+    "metric": ("Fails", "mcs <= 4", "unknown metric 'mcs'; this profiler knows, nearest first: macs, "),
     "no unit": ("teacher", "total_params <= 4 MiB", "total_params is a number without a unit"),
 }
 

@@ -163,7 +163,7 @@ def test_an_unknown_name_lists_the_known_ones_nearest_first() -> None:
     registry.register(Compute(One, Two))
     with pytest.raises(UnknownStatusError) as caught:
         registry["twoo"]
-    assert str(caught.value) == "unknown status 'twoo'; this profiler knows, nearest first: two, one"
+    assert str(caught.value) == "unknown metric 'twoo'; this profiler knows, nearest first: two, one"
     assert isinstance(caught.value, KeyError)
     with pytest.raises(UnknownStatusError, match="none: register a ProfilerFunction first"):
         Registry()["one"]

@@ -176,7 +176,7 @@ def test_a_typo_is_warned_of_with_the_nearest_name(model: FakeModel, make_profil
 def test_an_unknown_status_is_said_before_a_typo(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(model, make_function(lambda: 1, "macs"), make_function(lambda: 1, "size"))
     with pytest.raises(
-        UnknownStatusError, match="unknown status 'mac'; this profiler knows, nearest first: macs, size"
+        UnknownStatusError, match="unknown metric 'mac'; this profiler knows, nearest first: macs, size"
     ):
         profiler.compute_status("mac", typo=1)
 

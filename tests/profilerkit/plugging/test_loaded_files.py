@@ -158,6 +158,37 @@ def test_nothing_remains_after_an_error(
     assert in_plain_names(load(f"{tmp_path / 'net.py'}:build", tmp_path)) == "helper"
 
 
+@pytest.mark.parametrize(
+    ("net", "helper", "message"),
+    [
+        ("import helper\ndef build():\n    raise OSError('no')", "", r"raised OSError: no \(net.py, line 3\)$"),
+        (
+            "import helper\ndef build():\n    return helper.make()",
+            "def make():\n    return [][1]",
+            r"\(helper.py, line 2\)$",
+        ),
+        ("import json\ndef build():\n    return json.loads('[')", "", r"\(net.py, line 3\)$"),  # not where json is
+        ("def build(width):\n    return width", "", r"required positional argument: 'width'$"),  # raised by no line
+        ("def build(:", "", r"raised SyntaxError: .* \(net.py, line 1\)$"),  # once, as Python says it
+    ],
+)
+def test_an_error_names_the_line_of_the_user(net: str, helper: str, message: str, tmp_path: Path) -> None:
+    write(tmp_path, net=net, helper=helper)
+    with pytest.raises(ModelFailedError, match=message):
+        load(f"{tmp_path / 'net.py'}:build", tmp_path)
+
+
+def test_a_file_without_a_name_lists_what_is_in_it(tmp_path: Path) -> None:
+    write(tmp_path, net="raise OSError('not run')\nclass Net: ...\ndef build(): ...\ndef _hidden(): ...\nWIDTH = 3")
+    path = tmp_path / "net.py"
+    with pytest.raises(InputError) as raised:
+        load(str(path), tmp_path)
+    assert str(raised.value).endswith(f"; its classes and functions are: {path}:Net, {path}:build")
+    write(tmp_path, net="def build(:")
+    with pytest.raises(InputError, match="of what builds one$"):
+        load(str(path), tmp_path)
+
+
 def test_modules_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``package.module:name`` has the current folder on the path, and no longer."""
     for name, width in {"old": 8, "new": 16}.items():

@@ -179,7 +179,7 @@ def test_a_key_in_conflict_can_be_left_out_or_overridden(install: Any) -> None:
         assert list(left.status_keys()) == []
     assert list(profile(FakeModel(), backend=FakeBackend(), leave_out="depth")) == []
     assert list(compare(FakeModel(), FakeModel(), backend=FakeBackend(), leave_out="depth").reference) == []
-    with pytest.raises(UnknownStatusError, match="^unknown status 'dept'; leave_out knows, nearest first: depth$"):
+    with pytest.raises(UnknownStatusError, match="^unknown metric 'dept'; leave_out knows, nearest first: depth$"):
         Profiler(FakeModel(), backend=FakeBackend()).register_defaults(leave_out="dept")
     report = profile(FakeModel(), backend=FakeBackend(), functions=[ComputeOtherDepth()])
     assert report["depth"] == -1

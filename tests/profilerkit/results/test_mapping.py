@@ -97,7 +97,7 @@ def test_a_comparison_has_the_values_of_each_model_by_name() -> None:
     assert "size" in BOTH and "trace" not in BOTH
     assert dict(BOTH)["time"] == {"Net": TIME, "Other": None}
     assert repr(BOTH) == "<Comparison 'Net' and 'Other', 6 metrics>"
-    with pytest.raises(UnknownStatusError, match="unknown status 'mac'; this comparison knows, nearest first: macs, "):
+    with pytest.raises(UnknownStatusError, match="unknown metric 'mac'; this comparison knows, nearest first: macs, "):
         BOTH["mac"]
 
 

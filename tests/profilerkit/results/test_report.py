@@ -77,7 +77,7 @@ def test_a_report_is_read_by_key(model: FakeModel, make_profiler: MakeProfiler) 
     assert [row["path"] for row in made.layers.top(1)] == ["second"]
     assert (made.name, made.backend, made.model_type) == ("Mine", "fake", "profilerkit.testing.fakes.FakeModel")
     assert made.environment["fake"] == "1.0"
-    with pytest.raises(UnknownStatusError, match="unknown status 'mac'; this report knows, nearest first: macs"):
+    with pytest.raises(UnknownStatusError, match="unknown metric 'mac'; this report knows, nearest first: macs"):
         made["mac"]
 
 

@@ -260,7 +260,7 @@ def test_any_function_may_say_which_argument_asks_for_it() -> None:
 
 
 def test_an_unknown_name_is_said_before_several_sizes_that_nobody_reads() -> None:
-    with pytest.raises(UnknownStatusError, match="unknown status 'batch_sweep'"):
+    with pytest.raises(UnknownStatusError, match="unknown metric 'batch_sweep'"):
         profile_sizes((1, 8), leave_out="batch_sweep", metrics=["batch_sweep"])
 
 
