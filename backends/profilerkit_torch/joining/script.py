@@ -1,6 +1,6 @@
 """Makes a profile of a model with torch.profiler, for `profilerkit join`. Needs torch alone; copy it anywhere.
 
-As a program: ``python profile_model.py torchvision.models:resnet18 --input 3,224,224 --batch-size 8``. MODEL is
+As a program: ``python profile_model.py torchvision.models:resnet18 --input-shape 3,224,224 --batch-size 8``. MODEL is
 ``module:name`` or ``path/to/file.py:name``, where the name is a module (``torch.nn.Module``) or a function that returns
 one. From Python: ``profile_model(model, (x,), output="profile.json.gz")``.
 """
@@ -212,7 +212,9 @@ def main() -> None:
     """Read the arguments, and profile the model."""
     parser = argparse.ArgumentParser(description="Profile a model for 'profilerkit join'. Needs torch alone.")
     parser.add_argument("model", help="module:name or path/to/file.py:name, a torch.nn.Module or what returns one")
-    parser.add_argument("--input", action="append", required=True, help="3,224,224 or ids=128:int64; repeat it")
+    parser.add_argument(
+        "--input-shape", "--input", action="append", required=True, help="3,224,224 or ids=128:int64; repeat it"
+    )
     parser.add_argument("--batch-size", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--dtype", default="float32", help="of weights and inputs: float32, bfloat16, float16")
@@ -223,7 +225,7 @@ def main() -> None:
     options = parser.parse_args()
     dtype = getattr(torch, options.dtype)
     model = load(options.model).to(device=options.device, dtype=dtype)
-    made = [make_input(text, options.batch_size, options.device, dtype) for text in options.input]
+    made = [make_input(text, options.batch_size, options.device, dtype) for text in options.input_shape]
     inputs = tuple(tensor for name, tensor in made if not name)
     named = {name: tensor for name, tensor in made if name}
     profile_model(model, inputs, named, options.output, options.steps, options.warm_up, options.training)

@@ -81,7 +81,7 @@ def test_a_plain_interpreter_makes_a_profile(tmp_path: Path) -> None:
 def test_what_is_no_model(arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from profilerkit_torch.joining import script
 
-    monkeypatch.setattr(sys, "argv", ["script.py", *arguments, "--input", "4", "--device", "cpu"])
+    monkeypatch.setattr(sys, "argv", ["script.py", *arguments, "--input-shape", "4", "--device", "cpu"])
     monkeypatch.setattr(sys, "path", list(sys.path))
     with pytest.raises(SystemExit, match=message):
         script.main()
