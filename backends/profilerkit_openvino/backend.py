@@ -1,0 +1,142 @@
+"""The OpenVINO backend: `Backend` for ``openvino.Model`` and ``.xml`` files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import openvino
+
+from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
+from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
+from profilerkit.backend_kit import numpy_data
+from profilerkit.declared_inputs import DeclaredInput, make_inputs
+from profilerkit.devices.here import describe_device, processor
+from profilerkit.devices.info import DeviceInfo
+from profilerkit.process.contents import list_contents
+from profilerkit.protocols import (
+    DeclaresInputs,
+    LimitsMetrics,
+    NamesDevices,
+    NoticesTraining,
+    OpensModels,
+    TakesCosts,
+)
+
+from .costs import COSTS, register_op_cost
+from .loaders import open_model
+from .runs import MODES, core, prepare_run, resolve_device
+from .tracing import declare, trace_model
+from .weights import list_inner
+
+__all__ = ["OpenvinoBackend"]
+
+T = TypeVar("T")
+
+
+class OpenvinoBackend(Backend, DeclaresInputs, LimitsMetrics, NamesDevices, NoticesTraining, OpensModels, TakesCosts):
+    """Profiles ``openvino.Model`` and the paths of ``.xml`` files.
+
+    The execution modes are OpenVINO's hints: to keep the precision of the model, or to compute as fast as it can.
+    """
+
+    name: ClassVar[str] = "openvino"
+    execution_modes: ClassVar[tuple[str, ...]] = tuple(MODES)
+    offered_options: ClassVar[tuple[str, ...]] = ("num_threads",)
+    shares_costs: ClassVar[bool] = True
+
+    def open_model(self, model: Any) -> Any:
+        """Return the model of a path; anything else as it is."""
+        return open_model(model)
+
+    def accepts(self, model: Any) -> bool:
+        """Say whether the model is an ``openvino.Model``."""
+        return isinstance(model, openvino.Model)
+
+    def model_name(self, model: Any) -> str:
+        """Return the name that the model has in its file."""
+        return str(open_model(model).get_friendly_name())
+
+    def resolve_device(self, model: Any, device: DeviceLike) -> str:
+        """Return OpenVINO's name of a device in lower case; "cpu" for None."""
+        return resolve_device(device)
+
+    def device_info(self, device: DeviceLike = None) -> DeviceInfo:
+        """Return what is known of a device, by the name that OpenVINO has of it."""
+        name = resolve_device(device)
+        if name == "cpu":
+            return processor()
+        return describe_device(str(core().get_property(name.upper(), "FULL_DEVICE_NAME")), "gpu")
+
+    def is_tensor(self, value: Any) -> bool:
+        """Say whether a value is a numpy array."""
+        return isinstance(value, np.ndarray)
+
+    def as_tensor(self, value: Any) -> Any:
+        """Return an array for a tensor of torch or TensorFlow."""
+        return numpy_data.as_tensor(value)
+
+    def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:
+        """Return an array for a spec: normal for floats, zeros for integers."""
+        return numpy_data.random_tensor(spec, batch_size)
+
+    def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
+        """Return the array cut or repeated to a batch size."""
+        return numpy_data.with_batch_size(tensor, batch_size)
+
+    def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
+        """Return inputs as the model declares them."""
+        inputs = {
+            name: DeclaredInput(name, None if dims is None else tuple(dims), dtype or "")  # type: ignore[arg-type]
+            for name, dims, dtype in declare(open_model(model))
+        }
+        return make_inputs(ModelInputs(**inputs), batch_size, self.random_tensor) if inputs else None
+
+    def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
+        """Trace the graph on shapes alone; weights are not read."""
+        return trace_model(open_model(model), None if inputs is None else inputs.map(numpy_data.as_tensor))
+
+    @contextmanager
+    def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
+        """Yield a `Run` of the compiled model; the first call is the compilation, and one pass."""
+        mode, device = self.mode(options), resolve_device(options.device)
+        with prepare_run(open_model(model), inputs, device, mode, options.num_threads) as run:
+            yield run
+
+    def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
+        """Return ``call()``: the model has no modes, and stays where it is."""
+        resolve_device(device)
+        return call()
+
+    def preserve(self, model: Any) -> AbstractContextManager[None]:
+        """Return a context that does nothing: no method changes a model."""
+        return nullcontext()
+
+    def inapplicable(self, model: Any) -> Mapping[str, str]:
+        """Say that nothing of an OpenVINO model is trained."""
+        return {"trainable_params": "an OpenVINO model holds constants, and does not say which of them were trained"}
+
+    def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
+        """Take cost formulas of plugins by operator; all of them or none."""
+        COSTS.register_whole(costs, register_op_cost)
+
+    def fingerprint(self, model: Any, values: bool = True) -> object:
+        """Return a digest of the nodes and, with ``values``, of the constants: a model may be changed in place."""
+        digest = hashlib.blake2b(digest_size=16)
+        nodes = list(open_model(model).get_ordered_ops())
+        for node in nodes:
+            sources = [(source.get_node().get_name(), source.get_index()) for source in node.input_values()]
+            shapes = [str(output) for output in node.outputs()]
+            facts = (node.get_name(), node.get_friendly_name(), str(node.get_attributes()), sources, shapes)
+            digest.update(repr(facts).encode())
+            if values and node.get_type_name() == "Constant":
+                digest.update(node.get_tensor_view().data.tobytes())
+            nodes += [inner for body in list_inner(node) for inner in body.get_ordered_ops()]
+        return digest.hexdigest(), list_contents(COSTS.list_added())
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the version of openvino, and the devices that it finds."""
+        return {"openvino": openvino.__version__, "devices": ", ".join(core().available_devices)}

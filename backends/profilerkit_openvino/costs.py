@@ -1,0 +1,363 @@
+"""Which formula of `profilerkit.costs` gives the cost of which operator of OpenVINO's sets, by the operator's name.
+
+Operators that move, make, choose or compare data are known zeros. What has no formula here is reported as not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from profilerkit.backend_kit.operator_costs import (
+    OperatorCall,
+    OperatorCosts,
+    RegisterCost,
+    Shapes,
+    UnknownCostError,
+    UnknownShapeError,
+)
+from profilerkit.costs import (
+    Cost,
+    CostRegistry,
+    Shape,
+    activation,
+    attention,
+    convolution,
+    detection,
+    elementwise,
+    fourier,
+    linear_algebra,
+    matmul,
+    normalization,
+    pooling,
+    quantization,
+    recurrent,
+    reduction,
+)
+from profilerkit.costs.numbers import is_float
+
+__all__ = ["COSTS", "OPERATORS", "Call", "Cost", "Shapes", "UnknownShapeError", "register_op_cost"]
+
+COSTS = CostRegistry("OpenVINO", called_with={"operator": (("call",), ())})
+OPERATORS = OperatorCosts(COSTS, example="Convolution")
+register_op_cost: RegisterCost = OPERATORS.register
+_register = OPERATORS.register_all
+
+
+@dataclass(frozen=True)
+class Call(OperatorCall):
+    """One call of an operator: what formulas get.
+
+    Attributes:
+        attributes: The attributes of the node by name, as OpenVINO has them.
+    """
+
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def has_input(self, index: int) -> bool:
+        """Say whether an optional input is there."""
+        return index < len(self.inputs)
+
+    def read(self, index: int) -> Any:
+        """Return the values of an input that is a constant; raise `UnknownCostError` for any other."""
+        value = self.value(index)
+        if value is None:
+            raise UnknownCostError
+        return value
+
+
+# Moved, made, chosen, compared ----------------------------------------------------------------------------------------
+_FREE = """
+    Assign BatchToSpace BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift BitwiseXor Broadcast
+    Bucketize Concat Constant Convert ConvertLike ConvertPromoteTypes DepthToSpace Equal ExtractImagePatches Eye Gather
+    GatherElements GatherND GatherTree Greater GreaterEqual Identity IsFinite IsInf IsNaN Less LessEqual LogicalAnd
+    LogicalNot LogicalOr LogicalXor Multinomial NonZero NotEqual OneHot Pad Parameter RandomUniform Range ReadValue
+    ReduceLogicalAnd ReduceLogicalOr ReorgYolo Reshape Result Reverse ReverseSequence Roll ScatterUpdate SearchSorted
+    Select ShapeOf ShuffleChannels Slice SliceScatter SpaceToBatch SpaceToDepth SparseFillEmptyRows Split Squeeze
+    StridedSlice StringTensorPack StringTensorUnpack Tile TopK Transpose Unique Unsqueeze VariadicSplit Xor
+"""
+OPERATORS.register_free(*_FREE.split())
+
+# Element by element ---------------------------------------------------------------------------------------------------
+#: Operators, by the constant of the convention that each of them is.
+_FUNCTIONS = {
+    "ABSOLUTE": "Abs",
+    "COMPARE": "Maximum Minimum",
+    "ERF": "Erf",
+    "EXP": "Exp",
+    "LOG": "Log",
+    "NEGATE": "Negative",
+    "POWER": "Power",
+    "ROUND": "Ceiling Floor FloorMod Mod Round",
+    "SIGN": "Sign",
+    "SINE": "Cos Sin",
+    "SPECIAL": "Acos Acosh Asin Asinh Atan Atanh Cosh ErfInv Sinh Tan",
+    "SQRT": "Sqrt",
+}
+for _constant, _names in _FUNCTIONS.items():
+    OPERATORS.register_elementwise(elementwise.elementary(_constant), *_names.split())
+for _formula, _names in (
+    (activation.clamp, "Clamp"),
+    (activation.elu, "Elu Selu"),
+    (activation.hard_sigmoid, "HSigmoid HardSigmoid"),
+    (activation.hard_swish, "HSwish"),
+    (activation.leaky_relu, "PRelu"),
+    (activation.mish, "Mish"),
+    (activation.relu, "Relu"),
+    (activation.sigmoid, "Sigmoid"),
+    (activation.softmax, "Softmax"),
+    (activation.softplus, "SoftPlus"),
+    (activation.softsign, "SoftSign"),
+    (activation.tanh, "Tanh"),
+    (elementwise.squared_difference, "SquaredDifference"),
+    (normalization.normalize, "GroupNormalization"),
+    (normalization.normalize_with_known_statistics, "BatchNormInference"),
+    (quantization.fake_quantize, "FakeQuantize"),
+):
+    OPERATORS.register_elementwise(_formula, *_names.split())
+OPERATORS.register_elementwise(lambda elements: activation.softmax(elements, log=True), "LogSoftmax")
+OPERATORS.register_unless_neutral("ADD", 0, (0, 1), "Add")
+OPERATORS.register_unless_neutral("SUBTRACT", 0, (1,), "Subtract")
+OPERATORS.register_unless_neutral("MULTIPLY", 1, (0, 1), "Multiply")
+OPERATORS.register_unless_neutral("DIVIDE", 1, (1,), "Divide")
+
+
+@_register("Gelu")
+def gelu(call: Call) -> Cost:
+    """By erf, or approximately by tanh."""
+    return activation.gelu(call.outputs[0].numel, approximate=call.attributes.get("approximation_mode") == "TANH")
+
+
+@_register("Swish")
+def swish(call: Call) -> Cost:
+    """``x * sigmoid(beta * x)``; the product with a beta of 1, the default, is none."""
+    elements = call.outputs[0].numel
+    is_scaled = call.has_input(1) and not call.is_constant(1, 1)
+    return activation.silu(elements).plus(elementwise.elementary("MULTIPLY")(elements * is_scaled))
+
+
+# Reductions and normalization -----------------------------------------------------------------------------------------
+for _formula, _names in (
+    (reduction.total, "ReduceSum ReduceMean CumSum"),
+    (reduction.extreme, "ReduceMax ReduceMin SegmentMax"),
+    (reduction.multiply, "ReduceProd"),
+    (reduction.norm, "ReduceL2"),
+):
+    OPERATORS.register_reduction(_formula, *_names.split())
+
+
+@_register("ReduceL1")
+def reduce_l1(call: Call) -> Cost:
+    """``sum(abs(x))``."""
+    return elementwise.elementary("ABSOLUTE")(call.inputs[0].numel).plus(reduction.total(call.inputs[0].numel))
+
+
+@_register("NormalizeL2", "GRN")
+def normalize_by_norm(call: Call) -> Cost:
+    """``x / norm(x)``."""
+    elements = call.inputs[0].numel
+    return reduction.norm(elements).plus(elementwise.elementary("DIVIDE")(elements))
+
+
+@_register("MVN")
+def normalize_mean_and_variance(call: Call) -> Cost:
+    """Without scale and shift; without the variance a mean and a difference."""
+    elements = call.inputs[0].numel
+    if call.attributes.get("normalize_variance", True):
+        return normalization.normalize(elements, scale=False, shift=False)
+    return reduction.total(elements).plus(elementwise.elementary("SUBTRACT")(elements))
+
+
+@_register("LRN")
+def local_response(call: Call) -> Cost:
+    """A window of ``size`` elements along each of the axes."""
+    axes = np.size(call.read(1)) if call.has_input(1) else 1
+    return normalization.local_response(call.inputs[0].numel, call.attributes["size"] ** axes)
+
+
+# Products -------------------------------------------------------------------------------------------------------------
+@_register("Convolution", "BinaryConvolution")
+def convolve(call: Call) -> Cost:
+    """Each output element meets one filter of the weight ``(out, in, *kernel)``."""
+    return convolution.convolution(call.outputs[0].numel, prod(call.inputs[1][1:]))
+
+
+@_register("GroupConvolution")
+def convolve_groups(call: Call) -> Cost:
+    """Each output element meets one filter of the weight ``(groups, out / groups, in / groups, *kernel)``."""
+    return convolution.convolution(call.outputs[0].numel, prod(call.inputs[1][2:]))
+
+
+@_register("ConvolutionBackpropData")
+def convolve_transposed(call: Call) -> Cost:
+    """Each input element meets one filter of the weight ``(in, out, *kernel)``."""
+    return convolution.convolution(call.inputs[0].numel, prod(call.inputs[1][1:]))
+
+
+@_register("GroupConvolutionBackpropData")
+def convolve_groups_transposed(call: Call) -> Cost:
+    """Each input element meets one filter of the weight ``(groups, in / groups, out / groups, *kernel)``."""
+    return convolution.convolution(call.inputs[0].numel, prod(call.inputs[1][2:]))
+
+
+@_register("DeformableConvolution")
+def convolve_deformed(call: Call) -> Cost:
+    """A convolution of elements that are first taken between neighbours, for each output position and kernel place."""
+    x, weight, out = call.inputs[0], call.inputs[2], call.outputs[0]
+    sampled = out[0] * x[1] * prod(weight[2:]) * prod(out[2:])
+    return convolution.deformable_convolution(out.numel, prod(weight[1:]), sampled, call.has_input(3))
+
+
+@_register("MatMul")
+def multiply_matrices(call: Call) -> Cost:
+    """One multiply-accumulate for each output element and each element that is summed over."""
+    first = call.inputs[0]
+    summed = first[-2] if call.attributes.get("transpose_a") and len(first) > 1 else first[-1]
+    return matmul.product(call.outputs[0].numel * summed)
+
+
+@_register("Einsum")
+def einsum(call: Call) -> Cost:
+    """By `profilerkit.costs.matmul.contraction`."""
+    operands, _, result = str(call.attributes["equation"]).replace(" ", "").partition("->")
+    if "." in operands:  # an ellipsis, whose dimensions have no labels
+        raise UnknownCostError
+    terms = [dict(zip(term, shape, strict=True)) for term, shape in zip(operands.split(","), call.inputs, strict=True)]
+    return matmul.contraction(terms, result)
+
+
+@_register("ScaledDotProductAttention")
+def attend(call: Call) -> Cost:
+    """Queries ``(..., length, width)``, keys and values likewise; a mask of booleans or of one number costs nothing."""
+    query, key, value = call.inputs[0], call.inputs[1], call.inputs[2]
+    has_mask = call.has_input(3) and is_float(call.input_dtypes[3]) and call.inputs[3].numel > 1
+    scores = prod(call.outputs[0][:-1]) * key[-2]
+    return attention.attention(scores, query[-1], value[-1], has_mask)
+
+
+@_register("Inverse")
+def invert(call: Call) -> Cost:
+    """Each matrix of a batch."""
+    return linear_algebra.inverse(prod(call.inputs[0][:-2]), call.inputs[0][-1])
+
+
+# Recurrent layers -----------------------------------------------------------------------------------------------------
+_USUAL = {"lstm": ["sigmoid", "tanh", "tanh"], "gru": ["sigmoid", "tanh"]}
+
+
+@_register("LSTMSequence", "GRUSequence", "RNNSequence", "LSTMCell", "GRUCell", "RNNCell")
+def recur(call: Call) -> Cost:
+    """Weights ``(directions, gates * units, features)`` and ``(directions, gates * units, units)``, and biases.
+
+    The format has biases always: those that are all zero are none. Of each sequence the steps up to its length count,
+    if the lengths are known; if not, all. A cell has one step and no directions.
+    """
+    kind, is_cell = call.type.removesuffix("Sequence").removesuffix("Cell").lower(), call.type.endswith("Cell")
+    functions = [str(name) for name in call.attributes["activations"]]
+    if kind == "rnn":
+        kind = f"rnn_{functions[0]}"
+    if call.attributes.get("clip") or kind not in recurrent.GATES or functions != _USUAL.get(kind, functions):
+        raise UnknownCostError
+    first = 2 + kind.startswith("lstm") + (not is_cell)
+    weights, states = call.inputs[first], call.inputs[first + 1]
+    biases = call.value(first + 2)
+    number = 0 if biases is not None and not np.any(biases) else call.inputs[first + 2].numel
+    units = states.numel // states[-2]
+    positions = call.inputs[0][0] if is_cell else prod(call.inputs[0][:2])
+    lengths = None if is_cell else call.value(first - 1)
+    if lengths is not None:
+        positions = int(np.broadcast_to(np.clip(lengths, 0, call.inputs[0][1]), call.inputs[0][:1]).sum())
+    cost = recurrent.layers(kind, positions, weights.numel + states.numel, number, units, is_cell)
+    if not call.has_input(first + 3):  # peepholes: a product and an addition for each of three gates
+        return cost
+    return cost.plus(elementwise.scale_and_shift(positions * call.inputs[first + 3].numel))
+
+
+# Pooling, resampling, detection, transforms ---------------------------------------------------------------------------
+@_register("MaxPool", "AvgPool")
+def pool(call: Call) -> Cost:
+    """One comparison or addition for each element of the window."""
+    return pooling.pool(call.outputs[0].numel, prod(call.attributes["kernel"]), average=call.type == "AvgPool")
+
+
+@_register("AdaptiveAvgPool", "AdaptiveMaxPool")
+def pool_adaptively(call: Call) -> Cost:
+    """Windows as large as the sizes of input and output need."""
+    x, out = call.inputs[0], call.outputs[0]
+    elements = prod(x[:2]) * pooling.adaptive_windows(zip(x[2:], out[2:], strict=True))
+    return pooling.pool(elements, 1, average=call.type == "AdaptiveAvgPool")
+
+
+#: How many neighbours an interpolation has in each dimension.
+_NEIGHBOURS = {"nearest": 1, "linear": 2, "linear_onnx": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
+
+
+@_register("Interpolate")
+def interpolate(call: Call) -> Cost:
+    """A weighted sum of neighbours along each dimension that changes its size; the nearest alone is moved."""
+    neighbours = _NEIGHBOURS.get(call.attributes["mode"])
+    if neighbours is None or (call.attributes.get("antialias") and neighbours > 1):
+        raise UnknownCostError
+    resized = sum(before != after for before, after in zip(call.inputs[0], call.outputs[0], strict=True))
+    return pooling.resample(call.outputs[0].numel, neighbours**resized)
+
+
+@_register("GridSample")
+def sample_grid(call: Call) -> Cost:
+    """A weighted sum of the neighbours in both dimensions of the image."""
+    return pooling.resample(call.outputs[0].numel, _NEIGHBOURS[call.attributes.get("mode", "bilinear")] ** 2)
+
+
+@_register("ROIAlign")
+def align_regions(call: Call) -> Cost:
+    """``sampling_ratio ** 2`` points for each output element; adaptive ones depend on the boxes."""
+    ratio = call.attributes["sampling_ratio"]
+    if not ratio or call.attributes["mode"] != "avg":
+        raise UnknownCostError
+    return detection.roi_align(call.outputs[0].numel, ratio**2)
+
+
+@_register("NonMaxSuppression")
+def suppress(call: Call) -> Cost:
+    """The overlaps of the boxes of each image, once for each class."""
+    return detection.non_maximum_suppression(call.inputs[0][1]).times(prod(call.inputs[1][:2]))
+
+
+@_register("EmbeddingBagOffsetsSum", "EmbeddingBagOffsets", "EmbeddingSegmentsSum")
+def add_bags(call: Call) -> Cost:
+    """An addition for each element that is looked up, and a product where there are weights."""
+    weights = 5 if call.type == "EmbeddingSegmentsSum" else 4
+    return pooling.embedding_bag(call.inputs[1].numel * prod(call.inputs[0][1:]), call.has_input(weights))
+
+
+@_register("EmbeddingBagPackedSum", "EmbeddingBagPacked")
+def add_packed_bags(call: Call) -> Cost:
+    """An addition for each element that is looked up, and a product where there are weights."""
+    return pooling.embedding_bag(call.inputs[1].numel * prod(call.inputs[0][1:]), call.has_input(2))
+
+
+@_register("ScatterElementsUpdate", "ScatterNDUpdate")
+def scatter(call: Call) -> Cost:
+    """An addition, product or comparison for each of the updates, unless they replace."""
+    replaces = str(call.attributes.get("reduction", "none")).lower() == "none"
+    return reduction.scatter(call.inputs[2].numel, accumulates=not replaces)
+
+
+@_register("Col2Im")
+def add_columns(call: Call) -> Cost:
+    """What lies over one another adds up: an addition for each element that is brought in."""
+    return reduction.scatter(call.inputs[0].numel)
+
+
+@_register("DFT", "IDFT", "RDFT", "IRDFT")
+def transform(call: Call) -> Cost:
+    """A transform along each of the axes; the last dimension has the parts of complex numbers."""
+    wide = call.outputs[0] if call.type in ("RDFT", "DFT", "IDFT") else call.inputs[0]
+    real = call.inputs[0] if call.type == "RDFT" else call.outputs[0] if call.type == "IRDFT" else None
+    lengths = Shape(real) if real is not None else Shape(wide[:-1])
+    costs = [fourier.transform(lengths.numel, lengths[int(axis)], real is not None) for axis in np.ravel(call.read(1))]
+    return Cost(0, sum(cost.flops for cost in costs))

@@ -1,0 +1,61 @@
+"""Models from ``.xml`` files with the ``.bin`` beside them: read whole by OpenVINO's reader of its own format alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import openvino
+from openvino.frontend import FrontEndManager
+
+from profilerkit import InputError
+
+__all__ = ["is_compiled", "open_model", "shorten"]
+
+#: What an .xml file of the format begins with, after its declaration.
+_MARK, _HEAD = b"<net", 4096
+
+
+def is_compiled(model: Any) -> bool:
+    """Return whether something is a compiled model: it holds what the device runs, and no attributes of operators."""
+    return isinstance(model, openvino.CompiledModel)
+
+
+def open_model(model: Any) -> Any:
+    """Return the ``openvino.Model`` of a path; anything else as it is.
+
+    The weights are read from the file of the same name with the ending ``.bin``, and from no other. No code is loaded:
+    operators of extensions are unknown. Raises `InputError` for a path where no OpenVINO model is.
+    """
+    if not isinstance(model, (str, os.PathLike)):
+        return model
+    path = Path(model)
+    if not path.is_file():
+        raise InputError(f"the path {str(path)!r} does not exist or is no file; give the path of an .xml file")
+    with path.open("rb") as file:
+        is_network = _MARK in file.read(_HEAD)
+    if not is_network:
+        raise InputError(f"the file {str(path)!r} is no OpenVINO model: it does not begin with <net>; convert it again")
+    folder = path.parent.resolve()
+    for file_path in (path, path.with_suffix(".bin")):
+        if not file_path.resolve().is_relative_to(folder):
+            raise InputError(
+                f"{str(file_path)!r} leads outside of the folder of the model, from where nothing is read; put the "
+                "file itself beside the model"
+            )
+    try:
+        reader = FrontEndManager().load_by_framework("ir")
+        return reader.convert(reader.load(str(path), False))  # not mapped: the file may be overwritten
+    except (RuntimeError, ValueError) as error:  # UnicodeDecodeError is one
+        raise InputError(
+            f"the file {str(path)!r} cannot be read as an OpenVINO model: {shorten(error)}; is the .bin file of the "
+            "same name beside it, and whole? if not, convert the model again"
+        ) from error
+
+
+def shorten(error: Exception) -> str:
+    """Return what OpenVINO says of an error, without the places in its own source."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    told = [line for line in lines if line and not line.startswith(("Exception from", "Check '"))]
+    return " ".join(told or lines)

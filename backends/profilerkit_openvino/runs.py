@@ -1,0 +1,103 @@
+"""Passes of a model that OpenVINO has compiled for a device, with the inputs of one call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+import openvino
+
+from profilerkit import Device, DeviceNotAvailableError, ModelInputs, Run
+from profilerkit.backend import DEVICE, DeviceLike
+from profilerkit.backend_kit.failures import explain_failure
+from profilerkit.backend_kit.numpy_data import as_tensor
+
+from .tracing import bind
+
+__all__ = ["MODES", "compile_model", "make_call", "prepare_run", "resolve_device"]
+
+#: The execution modes: by which precision OpenVINO may compute, as its hint has it. The usual one is that of the model,
+#: so that times are those of the numbers that are counted; a CPU may otherwise run float32 as bfloat16.
+MODES: Mapping[str, Mapping[str, Any]] = {
+    "accuracy": {"EXECUTION_MODE_HINT": "ACCURACY"},
+    "performance": {"EXECUTION_MODE_HINT": "PERFORMANCE"},
+}
+
+
+@cache
+def core() -> Any:
+    """Return OpenVINO's runtime, which lists the devices and compiles for them."""
+    return openvino.Core()
+
+
+def resolve_device(device: DeviceLike) -> str:
+    """Return the name of a device in lower case: "cpu", "gpu.1"; "cpu" for None.
+
+    Raises `DeviceNotAvailableError` for one that OpenVINO does not find here.
+    """
+    device = DEVICE("device", device)
+    here = [name.lower() for name in core().available_devices]
+    name = "cpu" if device is None else device.value if isinstance(device, Device) else str(device).lower()
+    if name not in here and not (name == "gpu" and "gpu.0" in here):
+        raise DeviceNotAvailableError(f"device {device!r} is not there; OpenVINO finds here: {', '.join(here)}")
+    return name
+
+
+def compile_model(
+    model: Any, inputs: object, device: str, mode: str, num_threads: int | None = None, **further: Any
+) -> Any:
+    """Return a model compiled for a device; raises `ModelFailedError` for one that OpenVINO refuses."""
+    options = {"PERFORMANCE_HINT": "LATENCY", **MODES[mode], **further}
+    if num_threads is not None:
+        options["INFERENCE_NUM_THREADS"] = num_threads
+    try:
+        return core().compile_model(model, device.upper(), options)
+    except RuntimeError as error:
+        raise explain_failure(error, inputs, "openvino", __package__ or "") from error
+
+
+def make_call(model: Any, request: Any, inputs: ModelInputs) -> Callable[[], Any]:
+    """Return what runs one pass, and returns an array, or several by their names."""
+    bound = bind(model, inputs.map(as_tensor))
+    feeds = {
+        index: _wrap(array, node) for index, (array, node) in enumerate(zip(bound.values(), model.inputs, strict=True))
+    }
+    names = [_name(output) for output in model.outputs]
+
+    def call() -> Any:
+        try:
+            results = request.infer(feeds, share_inputs=True)
+        except RuntimeError as error:
+            raise explain_failure(error, inputs, "openvino", __package__ or "") from error
+        arrays = [results[index] for index in range(len(names))]
+        return arrays[0] if len(arrays) == 1 else dict(zip(names, arrays, strict=True))
+
+    return call
+
+
+def _name(output: Any) -> str:
+    names = output.get_names()
+    return str(min(names) if names else output.get_node().get_friendly_name())
+
+
+def _wrap(array: Any, declared: Any) -> Any:
+    """Return an array, or a tensor of OpenVINO's for a dtype that numpy lacks."""
+    if np.asarray(array).dtype.isbuiltin == 1:
+        return np.ascontiguousarray(array)
+    return openvino.Tensor(array.view(f"u{array.dtype.itemsize}"), array.shape, declared.get_element_type())
+
+
+@contextmanager
+def prepare_run(
+    model: Any, inputs: ModelInputs, device: str, mode: str, num_threads: int | None = None
+) -> Iterator[Run]:
+    """Yield the run of a model; the first call is the compilation and one pass."""
+    start = time.perf_counter()
+    compiled = compile_model(model, inputs, device, mode, num_threads)
+    call = make_call(model, compiled.create_infer_request(), inputs)
+    call()
+    yield Run(call, time.perf_counter() - start)
