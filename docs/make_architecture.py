@@ -35,6 +35,7 @@ PACKAGES = {
     "profilerkit_jax": ROOT / "backends" / "profilerkit_jax",
     "profilerkit_onnx": ROOT / "backends" / "profilerkit_onnx",
     "profilerkit_litert": ROOT / "backends" / "profilerkit_litert",
+    "profilerkit_openvino": ROOT / "backends" / "profilerkit_openvino",
 }
 
 # The rooms and their arrows -------------------------------------------------------------------------------------------

@@ -153,6 +153,7 @@ def test_signatures_in_the_reference_are_python() -> None:
         "profilerkit_jax",
         "profilerkit_metrics",
         "profilerkit_onnx",
+        "profilerkit_openvino",
         "profilerkit_tensorflow",
         "profilerkit_torch",
     ],
@@ -160,7 +161,7 @@ def test_signatures_in_the_reference_are_python() -> None:
 def test_every_public_name_is_in_the_reference(package: str) -> None:
     documented = list_documented_names()
     elsewhere = {name.rpartition(".")[2] for name in documented if not name.startswith(f"{package}.")}
-    if package in ("profilerkit_jax", "profilerkit_onnx", "profilerkit_tensorflow"):
+    if package in ("profilerkit_jax", "profilerkit_onnx", "profilerkit_openvino", "profilerkit_tensorflow"):
         pytest.importorskip(package.removeprefix("profilerkit_"))
     module = import_module(package)
     for name in module._MODULES if hasattr(module, "_MODULES") else module.__all__:

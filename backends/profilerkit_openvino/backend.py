@@ -28,7 +28,7 @@ from profilerkit.protocols import (
 
 from .costs import COSTS, register_op_cost
 from .loaders import open_model
-from .runs import MODES, core, prepare_run, resolve_device
+from .runs import MODES, open_runtime, prepare_run, resolve_device
 from .tracing import declare, trace_model
 from .weights import list_inner
 
@@ -69,7 +69,7 @@ class OpenvinoBackend(Backend, DeclaresInputs, LimitsMetrics, NamesDevices, Noti
         name = resolve_device(device)
         if name == "cpu":
             return processor()
-        return describe_device(str(core().get_property(name.upper(), "FULL_DEVICE_NAME")), "gpu")
+        return describe_device(str(open_runtime().get_property(name.upper(), "FULL_DEVICE_NAME")), "gpu")
 
     def is_tensor(self, value: Any) -> bool:
         """Say whether a value is a numpy array."""
@@ -139,4 +139,4 @@ class OpenvinoBackend(Backend, DeclaresInputs, LimitsMetrics, NamesDevices, Noti
 
     def environment(self) -> Mapping[str, str]:
         """Return the version of openvino, and the devices that it finds."""
-        return {"openvino": openvino.__version__, "devices": ", ".join(core().available_devices)}
+        return {"openvino": openvino.__version__, "devices": ", ".join(open_runtime().available_devices)}

@@ -31,7 +31,7 @@ class Layers:
     """The layers of a model.
 
     Attributes:
-        chains: For each node the calls of layers that it is in, the model's own first.
+        chains: For each node the calls of layers that it is in, the model's name_path first.
         types: The type of each layer by its path, the model itself first.
         unnamed: How many operators that compute something have lost their names.
     """
@@ -71,9 +71,9 @@ def read_consumers(node: Any) -> list[Any]:
 
 def _read_path(name: str) -> str | None:
     """Return the path of the layer that a name tells: empty for the model itself, None where it tells none."""
-    found = _TORCH.match(name)
-    if found:
-        return found[1]
+    match = _TORCH.match(name)
+    if match:
+        return match[1]
     if _ROOT.match(name):
         return ""
     path, last = "", ""
@@ -89,9 +89,9 @@ def _fill_gaps(nodes: Sequence[Any], named: Sequence[str | None]) -> list[str]:
     for position in reversed(range(len(nodes))):
         if paths[position] is None:
             readers = [paths[index[target.get_node().get_name()]] for target in read_consumers(nodes[position])]
-            known = [path.split(".") for path in readers if path is not None]
-            common = [parts[0] for parts in zip(*known, strict=False) if len(set(parts)) == 1] if known else []
-            paths[position] = ".".join(common) if known else None
+            told = [path.split(".") for path in readers if path is not None]
+            common = [parts[0] for parts in zip(*told, strict=False) if len(set(parts)) == 1] if told else []
+            paths[position] = ".".join(common) if told else None
     return [path or "" for path in paths]
 
 
@@ -104,10 +104,10 @@ def _number_calls(nodes: Sequence[Any], paths: Sequence[str], named: Sequence[st
     begun: dict[str, str] = {}
     chains: list[tuple[Scope, ...]] = []
     last: tuple[str, ...] = ()
-    for node, path, own in zip(nodes, paths, named, strict=True):
+    for node, path, name_path in zip(nodes, paths, named, strict=True):
         around = tuple(accumulate(path.split("."), lambda prefix, part: f"{prefix}.{part}")) if path else ()
         kind = node.get_type_name()
-        if kind not in ("Constant", "Parameter", "Result") and (own is not None or around):
+        if kind not in ("Constant", "Parameter", "Result") and (name_path is not None or around):
             for depth, layer in enumerate(around):
                 if last[: depth + 1] != around[: depth + 1]:
                     if layer not in calls:

@@ -29,7 +29,7 @@ MODES: Mapping[str, Mapping[str, Any]] = {
 
 
 @cache
-def core() -> Any:
+def open_runtime() -> Any:
     """Return OpenVINO's runtime, which lists the devices and compiles for them."""
     return openvino.Core()
 
@@ -40,7 +40,7 @@ def resolve_device(device: DeviceLike) -> str:
     Raises `DeviceNotAvailableError` for one that OpenVINO does not find here.
     """
     device = DEVICE("device", device)
-    here = [name.lower() for name in core().available_devices]
+    here = [name.lower() for name in open_runtime().available_devices]
     name = "cpu" if device is None else device.value if isinstance(device, Device) else str(device).lower()
     if name not in here and not (name == "gpu" and "gpu.0" in here):
         raise DeviceNotAvailableError(f"device {device!r} is not there; OpenVINO finds here: {', '.join(here)}")
@@ -55,7 +55,7 @@ def compile_model(
     if num_threads is not None:
         options["INFERENCE_NUM_THREADS"] = num_threads
     try:
-        return core().compile_model(model, device.upper(), options)
+        return open_runtime().compile_model(model, device.upper(), options)
     except RuntimeError as error:
         raise explain_failure(error, inputs, "openvino", __package__ or "") from error
 

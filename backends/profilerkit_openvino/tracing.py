@@ -25,7 +25,7 @@ from .costs import OPERATORS, Call, Cost, Shapes, UnknownShapeError
 from .layers import Layers, find_layers
 from .weights import dtype_name, find_weighted, is_made_of_constants, list_inner, read_constant, weight_records
 
-__all__ = ["VIEWS", "bind", "declare", "layers_of", "name_operator", "trace_model", "walk_model"]
+__all__ = ["VIEWS", "bind", "declare", "name_operator", "read_layers", "trace_model", "walk_model"]
 
 #: Operators whose output is their first input in another shape.
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Identity"})
@@ -47,7 +47,7 @@ class Value:
     bytes: int
 
     @classmethod
-    def of(cls, number: int, constant: bool, output: Any) -> Value:
+    def read(cls, number: int, constant: bool, output: Any) -> Value:
         """Return the value of an output of a node."""
         partial, element = output.get_partial_shape(), output.get_element_type()
         if partial.is_static:
@@ -84,7 +84,7 @@ def bind(model: Any, inputs: ModelInputs) -> dict[str, Any]:
     return bind_inputs(declare(model), inputs.own_call())
 
 
-def layers_of(model: Any) -> Layers:
+def read_layers(model: Any) -> Layers:
     """Return the layers of a model."""
     nodes = model.get_ordered_ops()
     return find_layers(nodes, find_weighted(nodes), model.get_friendly_name())
@@ -92,12 +92,12 @@ def layers_of(model: Any) -> Layers:
 
 def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
     """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone."""
-    layers = layers_of(model)
+    layers = read_layers(model)
     weights = weight_records(model.get_ordered_ops(), layers.chains)
     if inputs is None:
         return ModelTrace(layer_records(layers.types, weights))
     try:
-        walk, given, outputs = walk_model(model, inputs, layers)
+        walk, entries, outputs = walk_model(model, inputs, layers)
     except Exception as error:  # whatever a damaged file leads to
         failure = explain_failure(error, inputs, "openvino", __package__ or "")
         return ModelTrace(layer_records(layers.types, weights), failure=failure)
@@ -113,7 +113,7 @@ def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
             "each counts in the layer that reads its result"
         )
     method = "shapes inferred by OpenVINO"
-    return trace_work(walk.work, layers.chains, layers.types, weights, given, outputs, VIEWS, method, tuple(notes))
+    return trace_work(walk.work, layers.chains, layers.types, weights, entries, outputs, VIEWS, method, tuple(notes))
 
 
 def walk_model(model: Any, inputs: ModelInputs, layers: Layers) -> tuple[Walk, list[Value], list[Value]]:
@@ -125,12 +125,12 @@ def walk_model(model: Any, inputs: ModelInputs, layers: Layers) -> tuple[Walk, l
     shaped.validate_nodes_and_infer_types()  # `reshape` would rewrite the graph too
     walk = Walk([chain[-1].path for chain in layers.chains])
     values: Values = {}
-    given = []
+    entries = []
     for node in shaped.get_parameters():
-        given.append(Value.of(next(walk.numbers), False, node.output(0)))
-        values[node.get_name(), 0] = given[-1]
+        entries.append(Value.read(next(walk.numbers), False, node.output(0)))
+        values[node.get_name(), 0] = entries[-1]
     walk.go_over(shaped.get_ordered_ops(), values, 1, is_top=True)
-    return walk, given, [_read(result, values)[0] for result in shaped.get_results()]
+    return walk, entries, [_read(result, values)[0] for result in shaped.get_results()]
 
 
 def name_operator(node: Any) -> str:
@@ -171,8 +171,8 @@ class Walk:
                 continue
             inputs = _read(node, values)
             constant = is_made_of_constants(node, [value.constant for value in inputs])
-            outputs = [Value.of(next(self.numbers), constant, output) for output in node.outputs()]
-            values.update({(node.get_name(), place): value for place, value in enumerate(outputs)})
+            outputs = [Value.read(next(self.numbers), constant, output) for output in node.outputs()]
+            values.update({(node.get_name(), index): value for index, value in enumerate(outputs)})
             if constant:
                 self.constants += node.get_type_name() != "Constant"
             elif node.get_type_name() == "If":
@@ -209,8 +209,8 @@ class Walk:
         bodies = []
         for index, body in enumerate(list_inner(node)):
             inner = {
-                (body.get_parameters()[given.body_parameter_index].get_name(), 0): inputs[given.input_index]
-                for given in node.get_input_descriptions(index)
+                (body.get_parameters()[entry.body_parameter_index].get_name(), 0): inputs[entry.input_index]
+                for entry in node.get_input_descriptions(index)
             }
             work, results = self._go_over_body(body, inner, times)
             made = {made.output_index: results[made.body_value_index] for made in node.get_output_descriptions(index)}
@@ -220,15 +220,15 @@ class Walk:
             (first, made), second = bodies[0 if condition.all() else 1], None
         else:
             (first, made), second = sorted(bodies, key=lambda body: body[0].price, reverse=True)
-        for place, output in enumerate(outputs):  # the branch has made it already
-            values[node.get_name(), place] = Value(made[place].number, False, output.info, output.shape, output.bytes)
+        for index, output in enumerate(outputs):  # the branch has made it already
+            values[node.get_name(), index] = Value(made[index].number, False, output.info, output.shape, output.bytes)
         if second is None:
             self.work.add(first)
             return
         handing_on = [
-            Executed("Identity", self.node, (second[1][place],), (value,))
-            for place, value in made.items()
-            if value is not second[1][place]
+            Executed("Identity", self.node, (second[1][index],), (value,))
+            for index, value in made.items()
+            if value is not second[1][index]
         ]
         reason = _DEARER.format(node.get_friendly_name())
         self.work.add(count_first(first, second[0], self.paths[self.node], reason, handing_on))
@@ -239,11 +239,11 @@ class Walk:
         turns, reason, missing = _count_turns(node)
         parameters = {parameter.get_name(): parameter for parameter in body.get_parameters()}
         inner: Values = {}
-        for given in node.get_input_descriptions():
-            if type(given).__name__.startswith("Invariant"):
-                inner[body.get_parameters()[given.body_parameter_index].get_name(), 0] = inputs[given.input_index]
+        for entry in node.get_input_descriptions():
+            if type(entry).__name__.startswith("Invariant"):
+                inner[body.get_parameters()[entry.body_parameter_index].get_name(), 0] = inputs[entry.input_index]
         fresh = {
-            (key, 0): Value.of(next(self.numbers), False, parameter.output(0))
+            (key, 0): Value.read(next(self.numbers), False, parameter.output(0))
             for key, parameter in parameters.items()
             if (key, 0) not in inner
         }

@@ -133,16 +133,16 @@ def _find_role(node: Any, uses: Sequence[tuple[Any, int]]) -> int | None:
     """Return 0 for a parameter, 1 for a buffer, None for a number in the graph, such as a bound or an axis."""
     shape, dtype = node.get_output_shape(0), dtype_name(node.get_output_element_type(0))
     first, index = uses[0]
-    if any(_is_scale(user, place) for user, place in uses):
+    if any(_is_scale(user, position) for user, position in uses):
         return 1
     if dtype.startswith(_NARROW) and first.get_type_name() == "Convert":
         return 0
     if not is_float(dtype):
         return 1 if prod(shape) > 1 else None
-    kinds = [(user.get_type_name(), place) for user, place in uses]
-    if prod(shape) > 1 and any(place in (*_KEPT.get(kind, ()), *_STATES.get(kind, ())) for kind, place in kinds):
+    kinds = [(user.get_type_name(), position) for user, position in uses]
+    if prod(shape) > 1 and any(position in (*_KEPT.get(kind, ()), *_STATES.get(kind, ())) for kind, position in kinds):
         return 1
-    if any(_BIASES.get(kind) == place for kind, place in kinds) and not np.any(read_constant(node)):
+    if any(_BIASES.get(kind) == position for kind, position in kinds) and not np.any(read_constant(node)):
         return 1 if prod(shape) > 1 else None
     if prod(shape) > 1 or (first.get_type_name() in _PRODUCTS and len(shape) > 1):
         return 0

@@ -23,6 +23,7 @@ DRAWN = [
     "profilerkit_jax",
     "profilerkit_litert",
     "profilerkit_onnx",
+    "profilerkit_openvino",
     "profilerkit_tensorflow",
     "profilerkit_torch",
 ]

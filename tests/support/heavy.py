@@ -16,7 +16,9 @@ from source_tree import ROOT, SUPPORT, read_tree
 
 __all__ = ["is_heavy", "is_heavy_file"]
 
-FRAMEWORKS = frozenset({"torch", "tensorflow", "keras", "tf_keras", "transformers", "onnx", "jax", "flax", "equinox"})
+FRAMEWORKS = frozenset(
+    {"torch", "tensorflow", "keras", "tf_keras", "transformers", "onnx", "openvino", "jax", "flax", "equinox"}
+)
 BACKENDS = frozenset(path.parent.name for path in (ROOT / "backends").glob("*/__init__.py"))
 PROCESSES = frozenset({"subprocess", "Popen", "fork", "pytester", "isolated", "isolated_comparison"})
 #: What makes a test heavy where it is named.

@@ -133,7 +133,7 @@ class Graph:
     def mean(self, name: str, x: Any) -> Any:
         return self.one(name, ops.reduce_mean, x, ops.constant(np.array([2, 3])), keep_dims=True)
 
-    def given(self, name: str, *shape: int, dtype: Any = None) -> Any:
+    def parameter(self, name: str, *shape: int, dtype: Any = None) -> Any:
         return ops.parameter([-1, *shape], dtype or self.dtype, name=name)
 
 
@@ -144,7 +144,7 @@ def channels_first(height: int, width: int, channels: int) -> tuple[int, int, in
 def build_mlp(grow: Callable[[Graph, Any], Any] = lambda graph, x: x, dtype: Any = None) -> Any:
     """Return the network; ``grow`` adds to its end."""
     graph, (first, second) = Graph(dtype), MLP_HIDDEN
-    given = graph.given("x", MLP_FEATURES)
+    given = graph.parameter("x", MLP_FEATURES)
     x = graph.one("first_activation", ops.relu, graph.linear("first", given, MLP_FEATURES, first))
     x = graph.one("dropout", ops.identity, x)
     x = graph.one("second_activation", ops.relu, graph.linear("second", x, first, second))
@@ -157,7 +157,7 @@ def _average(graph: Graph, name: str, x: Any) -> Any:
 
 def build_lenet5() -> Any:
     graph, (one, two) = Graph(), LENET_CHANNELS
-    given = graph.given("x", *channels_first(*LENET_IMAGE))
+    given = graph.parameter("x", *channels_first(*LENET_IMAGE))
     x = graph.one("first_activation", ops.tanh, graph.conv("first", given, LENET_IMAGE[2], one, 5, 2))
     x = _average(graph, "first_pooling", x)
     x = graph.one("second_activation", ops.tanh, graph.conv("second", x, one, two, 5))
@@ -171,7 +171,7 @@ def build_lenet5() -> Any:
 
 def build_depthwise_cnn() -> Any:
     graph, (one, two) = Graph(), DEPTHWISE_CHANNELS
-    given = graph.given("x", *channels_first(*DEPTHWISE_IMAGE))
+    given = graph.parameter("x", *channels_first(*DEPTHWISE_IMAGE))
     x = graph.conv("stem", given, DEPTHWISE_IMAGE[2], one, 3, 1)
     x = graph.one("stem_activation", ops.clamp, x, 0.0, 6.0)
     with graph.inside("depthwise"):
@@ -185,7 +185,7 @@ def build_depthwise_cnn() -> Any:
 
 def build_residual_cnn() -> Any:
     graph, kept = Graph(), RESIDUAL_CHANNELS
-    given = graph.given("x", *channels_first(*RESIDUAL_IMAGE))
+    given = graph.parameter("x", *channels_first(*RESIDUAL_IMAGE))
     x = graph.batch_norm("stem_norm", graph.conv("stem", given, RESIDUAL_IMAGE[2], kept, 3, 1, bias=False), kept)
     for _ in range(2):
         with graph.inside("block"):
@@ -199,7 +199,7 @@ def build_residual_cnn() -> Any:
 def build_lstm() -> Any:
     """The states begin as zeros of the batch's size; a bias is there always, of zeros."""
     graph, size, units = Graph(), RECURRENT_FEATURES, RECURRENT_UNITS
-    given = graph.given("x", RECURRENT_STEPS, size)
+    given = graph.parameter("x", RECURRENT_STEPS, size)
     batch = ops.gather(ops.shape_of(given), ops.constant(np.array([0])), ops.constant(0))
     zeros = ops.broadcast(ops.constant(np.float32(0)), ops.concat([batch, ops.constant(np.array([1, units]))], 0))
     lengths = ops.broadcast(ops.constant(np.array([RECURRENT_STEPS])), batch)
@@ -214,7 +214,7 @@ def build_lstm() -> Any:
 
 def build_transformer_encoder() -> Any:
     graph, width = Graph(), ENCODER_WIDTH
-    given = graph.given("x", ENCODER_STEPS, width)
+    given = graph.parameter("x", ENCODER_STEPS, width)
     x = graph.add(ops.add, given, graph.weight("positions", ENCODER_STEPS, width))
     for name in ("first_block", "second_block"):
         with graph.inside(name):
@@ -243,7 +243,7 @@ def _attention(graph: Graph, x: Any) -> Any:
 
 def build_embedding_classifier() -> Any:
     graph, width = Graph(), EMBEDDING_WIDTH
-    given = graph.given("x", EMBEDDING_STEPS, dtype=openvino.Type.i64)
+    given = graph.parameter("x", EMBEDDING_STEPS, dtype=openvino.Type.i64)
     with graph.inside("embedding"):
         x = graph.add(ops.gather, graph.weight("weight", EMBEDDING_WORDS, width), given, ops.constant(0))
     x = graph.add(ops.reduce_mean, x, ops.constant(np.array([1])), keep_dims=False)
@@ -252,7 +252,7 @@ def build_embedding_classifier() -> Any:
 
 def build_dict_in_and_out() -> Any:
     graph, (height, width, channels) = Graph(), DICT_IMAGE
-    image, meta = graph.given("image", *channels_first(*DICT_IMAGE)), graph.given("meta", DICT_META)
+    image, meta = graph.parameter("image", *channels_first(*DICT_IMAGE)), graph.parameter("meta", DICT_META)
     x = graph.one("activation", ops.relu, graph.conv("convolution", image, channels, DICT_CHANNELS, 3, 1))
     x = graph.linear("image_features", graph.flatten(x), height * width * DICT_CHANNELS, DICT_WIDTH)
     x = graph.add(ops.add, x, graph.linear("meta_features", meta, DICT_META, DICT_WIDTH))

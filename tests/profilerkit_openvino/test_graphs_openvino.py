@@ -1,0 +1,261 @@
+"""What is found in graphs: layers by torch's names, weights as they are stored, control flow, bytes alive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openvino")
+import numpy as np
+import openvino
+from openvino import opset16 as ops
+
+from profilerkit import BackendNotFoundError, profile
+from profilerkit.errors import ProfilerKitError
+from profilerkit_openvino import OpenvinoProfiler
+
+COUNTS = ["macs", "flops", "total_params", "model_size"]
+
+
+def numbers(*values: int) -> Any:
+    return ops.constant(np.array(values, np.int64))
+
+
+def linear(x: Any, weight: Any, name: str = "") -> Any:
+    product = ops.matmul(x, weight, False, True)
+    if name:
+        product.set_friendly_name(name)
+    return product
+
+
+def model(result: Any, *given: Any) -> Any:
+    return openvino.Model([result] if not isinstance(result, list) else result, list(given), "net")
+
+
+# Weights --------------------------------------------------------------------------------------------------------------
+
+
+def narrow_weight(element: Any, zero_point: bool = False) -> Any:
+    """Return a weight of 6 x 8 narrow integers, converted and scaled row by row."""
+    packed = openvino.Tensor(np.zeros(6 * 8 * element.bitwidth // 8, np.uint8), [6, 8], element)
+    values = ops.convert(ops.constant(packed), "f32")
+    if zero_point:
+        zero = openvino.Tensor(np.zeros(6 * element.bitwidth // 8, np.uint8), [6, 1], element)
+        values = ops.subtract(values, ops.convert(ops.constant(zero), "f32"))
+    return ops.multiply(values, ops.constant(np.ones((6, 1), np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("element", "zero_point", "stored"),
+    [
+        (openvino.Type.i8, False, 48 + 24),  # a byte each, and a scale for each row
+        (openvino.Type.u8, True, 48 + 6 + 24),
+        (openvino.Type.i4, False, 24 + 24),
+        (openvino.Type.u4, True, 24 + 3 + 24),
+    ],
+)
+def test_quantized_weights_count_as_what_they_stand_for(element: Any, zero_point: bool, stored: int) -> None:
+    given = ops.parameter([2, 8], np.float32)
+    report = profile(model(linear(given, narrow_weight(element, zero_point)), given), metrics=COUNTS)
+    assert (report["total_params"], report["model_size"]) == (48, stored)
+    assert (report["macs"], report["flops"]) == (2 * 48, 4 * 48)  # what is made of constants alone is none
+
+
+def test_weights_of_float16_are_stored_so(tmp_path: Path) -> None:
+    given = ops.parameter([2, 8], np.float32, name="x")
+    path = tmp_path / "net.xml"
+    openvino.save_model(model(linear(given, ops.constant(np.ones((6, 8), np.float32))), given), path)
+    report = profile(path, metrics=COUNTS)
+    assert (report["total_params"], report["model_size"], report["macs"]) == (48, 96, 96)
+
+
+def test_a_constant_that_two_layers_use_is_one_weight() -> None:
+    given, shared = ops.parameter([2, 8], np.float32), ops.constant(np.ones((8, 8), np.float32))
+    first = linear(given, shared, "__module.first/aten::linear/MatMul")
+    report = profile(
+        model(linear(first, shared, "__module.second/aten::linear/MatMul"), given),
+        metrics=COUNTS,
+    )
+    assert report["total_params"] == 64
+    assert {row["path"]: row["own_params"] for row in report.layerwise} == {"": 0, "first": 64, "second": 64}
+
+
+# Layers ---------------------------------------------------------------------------------------------------------------
+
+
+def test_layers_of_a_converted_network_are_those_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    nn = torch.nn
+
+    class Block(nn.Module):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.norm, self.act = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU()
+
+        def forward(self, x: Any) -> Any:
+            return self.act(self.norm(self.conv(x)))
+
+    net = nn.Sequential(Block(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10)).eval()
+    converted = openvino.convert_model(net, example_input=torch.zeros(1, 3, 16, 16))
+    report = profile(converted, input_shape=(3, 16, 16), metrics=COUNTS)
+    rows = {row["path"]: (row["type"], row["macs"], row["own_params"]) for row in report.layerwise}
+    conv, linear_macs = 256 * 8 * 27, 80
+    assert rows[""][1] == conv + linear_macs == report["macs"]
+    # the converter has folded the scale of the norm into the convolution, which has no name of its own any more
+    assert rows["0"][1] == rows["0.norm"][1] == conv
+    assert rows["0.norm"] == ("Convolution", conv, 8 * 27 + 8)
+    assert rows["0.act"] == ("Relu", 0, 0)
+    assert rows["3"] == ("MatMul", linear_macs, 80 + 10)
+    assert any("lost the names of their layers" in note for note in report.notes)
+
+
+def test_a_layer_that_is_called_twice_is_one_layer() -> None:
+    given, shared = ops.parameter([2, 8], np.float32), ops.constant(np.ones((8, 8), np.float32))
+    first = linear(given, shared, "__module.layer/aten::linear/MatMul")
+    between = ops.relu(first, name="aten::relu/Relu")
+    report = profile(
+        model(linear(between, shared, "__module.layer/aten::linear/MatMul_1"), given),
+        metrics=COUNTS,
+    )
+    row = next(row for row in report.layerwise if row["path"] == "layer")
+    assert (row["calls"], row["macs"], row["params"]) == (2, 2 * 2 * 64, 64)
+
+
+def test_scopes_of_other_converters_are_layers_too() -> None:
+    given = ops.parameter([2, 8], np.float32)
+    product = linear(given, ops.constant(np.ones((8, 8), np.float32)), "/block/block.0/fc/MatMul")
+    report = profile(model(product, given), metrics=COUNTS)
+    assert [row["path"] for row in report.layerwise] == ["", "block", "block.0", "block.0.fc"]
+
+
+# Inputs ---------------------------------------------------------------------------------------------------------------
+
+
+def dynamic() -> Any:
+    given = ops.parameter([-1, -1, 8], np.float32, name="x")
+    return model(linear(given, ops.constant(np.ones((6, 8), np.float32))), given)
+
+
+def test_open_sizes_come_from_the_inputs() -> None:
+    assert profile(dynamic(), input_shape=(5, 8), batch_size=3, metrics=["macs"])["macs"] == 3 * 5 * 48
+    assert profile(dynamic(), inputs={"x": np.zeros((2, 7, 8), np.float32)}, metrics=["macs"])["macs"] == 14 * 48
+
+
+@pytest.mark.parametrize(
+    ("inputs", "told"),
+    [
+        ({}, "leaves dimension 1 open"),
+        ({"inputs": np.zeros((2, 7, 9), np.float32)}, r"the model declares \(any, any, 8\)"),
+        ({"inputs": np.zeros((2, 7, 8), np.float64)}, "is of float64, and the model declares float32"),
+        ({"inputs": {"y": np.zeros((2, 7, 8), np.float32)}}, "the model declares no input 'y'; its inputs are: 'x'"),
+    ],
+)
+def test_inputs_that_do_not_fit(inputs: dict[str, Any], told: str) -> None:
+    with pytest.raises(ProfilerKitError, match=told):
+        OpenvinoProfiler(dynamic(), **inputs).register_defaults().compute(["macs"], strict=True)
+
+
+def test_a_compiled_model_is_refused_with_what_to_give() -> None:
+    with pytest.raises(BackendNotFoundError, match=r"give the openvino\.Model that it was compiled from"):
+        profile(openvino.compile_model(dynamic(), "CPU"))
+
+
+# Control flow ---------------------------------------------------------------------------------------------------------
+
+
+def branches(condition: Any, given: Any) -> Any:
+    """Return an If with a product of 8 x 8 in one branch and a ReLU in the other."""
+    inner, other = ops.parameter([2, 8], np.float32), ops.parameter([2, 8], np.float32)
+    weight = ops.constant(np.ones((8, 8), np.float32))
+    result = ops.result(ops.matmul(inner, weight, False, True))
+    node = ops.if_op(condition)
+    node.set_then_body(openvino.Model([result], [inner], "then"))
+    rest = ops.result(ops.relu(other))
+    node.set_else_body(openvino.Model([rest], [other], "else"))
+    node.set_input(given.output(0), inner, other)
+    return node.set_output(result, rest)
+
+
+def test_a_condition_that_is_not_known_is_an_upper_bound() -> None:
+    given, condition = ops.parameter([2, 8], np.float32), ops.parameter([], bool)
+    report = profile(
+        model(branches(condition.output(0), given), given, condition),
+        inputs=[np.ones((2, 8), np.float32), np.array(True)],
+        metrics=[*COUNTS, "memory_footprint"],
+    )
+    assert (report["macs"], report["total_params"]) == (128, 64)
+    assert "macs=≤ 128 MACs" in repr(report)
+    assert "the condition of the If" in " ".join(report.status("macs").missing)
+    assert "weight" not in " ".join(report.status("memory_footprint").missing)
+
+
+@pytest.mark.parametrize(("value", "macs", "flops"), [(True, 128, 256), (False, 0, 16)])
+def test_a_condition_that_is_constant_decides(value: bool, macs: int, flops: int) -> None:
+    given = ops.parameter([2, 8], np.float32)
+    condition = ops.constant(np.array(value))
+    report = profile(model(branches(condition.output(0), given), given), metrics=COUNTS)
+    assert (report["macs"], report["flops"]) == (macs, flops)
+    assert report.status("macs").completeness.value == "complete"
+
+
+def loop(trips: Any, goes_on: Any = True) -> tuple[Any, list[Any]]:
+    """Return a Loop that multiplies 8 x 8 matrices in each turn."""
+    given, inner = ops.parameter([8, 8], np.float32), ops.parameter([8, 8], np.float32)
+    product = ops.result(ops.matmul(inner, inner, False, False))
+    condition = ops.result(ops.constant(np.array(goes_on)) if isinstance(goes_on, bool) else goes_on(inner))
+    node = ops.loop(trips, ops.constant(np.array(True)))
+    node.set_function(openvino.Model([product, condition], [inner], "body"))
+    node.set_special_body_ports([-1, 1])
+    node.set_merged_input(inner, given.output(0), product.output(0))
+    made = node.get_iter_value(product.output(0), -1)
+    return made, [given]
+
+
+def test_a_loop_counts_as_often_as_it_runs() -> None:
+    made, given = loop(ops.constant(np.int64(5)))
+    report = profile(model(made, *given), metrics=COUNTS)
+    assert report["macs"] == 5 * 512
+    assert report.status("macs").completeness.value == "complete"
+
+
+def test_a_loop_that_may_stop_is_an_upper_bound() -> None:
+    made, given = loop(ops.constant(np.int64(5)), lambda x: ops.less(ops.reduce_sum(x, numbers(0, 1)), np.float32(9)))
+    report = profile(model(made, *given), metrics=["macs"])
+    assert report["macs"] == 5 * 512
+    assert "may stop before its limit" in " ".join(report.status("macs").missing)
+
+
+def test_a_loop_of_unknown_turns_is_counted_once_and_named() -> None:
+    trips = ops.parameter([], np.int64)
+    made, given = loop(trips)
+    report = profile(model(made, *given, trips), inputs=[np.ones((8, 8), np.float32), np.array(3)], metrics=["macs"])
+    assert report["macs"] == 512
+    assert "Loop of an unknown number of turns" in " ".join(report.status("macs").missing)
+
+
+def test_a_tensor_iterator_runs_once_for_each_slice() -> None:
+    given, step = ops.parameter([7, 2, 8], np.float32), ops.parameter([1, 2, 8], np.float32)
+    weight = ops.constant(np.ones((4, 8), np.float32))
+    product = ops.result(ops.matmul(step, weight, False, True))
+    node = ops.tensor_iterator()
+    node.set_body(openvino.Model([product], [step], "body"))
+    node.set_sliced_input(step, given.output(0), 0, 1, 1, -1, 0)
+    made = node.get_concatenated_slices(product.output(0), 0, 1, 1, -1, 0)
+    report = profile(model(made, given), metrics=COUNTS)
+    assert (report["macs"], report["total_params"]) == (7 * 2 * 32, 32)
+
+
+# Memory ---------------------------------------------------------------------------------------------------------------
+
+
+def test_bytes_alive_along_the_graph() -> None:
+    """x of 2 x 8 floats; a product of 2 x 4, a ReLU of it, a reshape that needs nothing; then both are added."""
+    given = ops.parameter([2, 8], np.float32)
+    product = linear(given, ops.constant(np.ones((4, 8), np.float32)))
+    turned = ops.reshape(ops.relu(product), numbers(8), False)
+    result = ops.add(turned, ops.reshape(product, numbers(8), False))
+    report = profile(model(result, given), metrics=["memory_footprint"])
+    # the weight, x, and at the sum the product, the ReLU and the sum
+    assert report["memory_footprint"] == 4 * (32 + 16 + 8 + 8 + 8)
