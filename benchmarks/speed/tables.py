@@ -33,7 +33,7 @@ class Table:
     def __str__(self) -> str:
         """Return the table in reStructuredText."""
         lines = [self.columns, *self.rows]
-        widths = [max(len(line[place]) for line in lines) for place in range(len(self.columns))]
+        widths = [max(len(line[column]) for line in lines) for column in range(len(self.columns))]
         rule = "  ".join("=" * width for width in widths)
         texts = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
         return "\n".join((rule, texts[0], rule, *texts[1:], rule))
@@ -51,9 +51,9 @@ def find_worse(before: Table, now: Table) -> list[str]:
     """Return a line for each guarded figure that is worse than before by more than the tolerance."""
     earlier = dict(before.list_figures())
     return [
-        f"{place.row}, {place.column}: {figure:.3g}, {figure / earlier[place] - 1:+.0%} against {earlier[place]:.3g}"
-        for place, figure in now.list_figures()
-        if place in earlier and figure > earlier[place] * (1 + TOLERANCE)
+        f"{where.row}, {where.column}: {figure:.3g}, {figure / earlier[where] - 1:+.0%} against {earlier[where]:.3g}"
+        for where, figure in now.list_figures()
+        if where in earlier and figure > earlier[where] * (1 + TOLERANCE)
     ]
 
 
