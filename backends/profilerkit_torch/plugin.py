@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -49,38 +48,34 @@ def profilerkit_backends() -> list[BackendInfo]:
 @hookimpl
 def profilerkit_model_loaders() -> list[LoaderInfo]:
     """Offer saved programs, and the models that libraries build by name."""
-    hub = "hf:TYPE (or a folder, or a name on the hub)"
     return [
-        _loader(
-            "torch", _is_file, _make_trusting_loader("load_file"), "path/to/program.pt2 (or TorchScript, with --trust)"
+        LoaderInfo(
+            "torch", _is_file, _load_file, "path/to/program.pt2 (or TorchScript, with --trust)", frameworks=("torch",)
         ),
-        _loader("timm", _match_library("timm"), _make_loader("load_from_timm"), "timm:NAME", "timm"),
-        _loader(
-            "torchvision",
-            _match_library("torchvision"),
-            _make_loader("load_from_torchvision"),
-            "torchvision:NAME",
-            "torchvision",
-        ),
-        replace(
-            _loader("hf", _match_library("hf"), _make_trusting_loader("load_hugging_face"), hub, "transformers"),
+        _offer_image_models("timm", _load_from_timm),
+        _offer_image_models("torchvision", _load_from_torchvision),
+        LoaderInfo(
+            "hf",
+            _match_library("hf"),
+            _load_from_transformers,
+            "hf:TYPE (or a folder, or a name on the hub)",
+            names=_list_model_types,
+            packages=("transformers",),
+            frameworks=("torch",),
             preload=("transformers.modeling_utils", "transformers.models.auto.modeling_auto"),
         ),
     ]
 
 
-def _loader(
-    name: str, accepts: Callable[[str], bool], load: Callable[..., Any], description: str, package: str = ""
-) -> LoaderInfo:
-    """Return a loader whose models are torch's, and which lists those of a package."""
+def _offer_image_models(library: str, load: Callable[[str], Any]) -> LoaderInfo:
+    """Return the loader of a library of image models."""
 
-    def names() -> list[str]:
-        from . import loaders
+    def list_names() -> list[str]:
+        from .image_models import list_image_models
 
-        return [f"{name}:{entry}" for entry in loaders.names_of_library(package)]
+        return [f"{library}:{name}" for name in list_image_models(library)]
 
-    packages = (package,) if package else ()
-    return LoaderInfo(name, accepts, load, description, names if package else None, packages, ("torch",))
+    return LoaderInfo(library, _match_library(library), load, f"{library}:NAME", list_names, (library,), ("torch",))
 
 
 def _is_file(spec: str) -> bool:
@@ -92,23 +87,34 @@ def _match_library(library: str) -> Callable[[str], bool]:
     return lambda spec: spec.startswith(f"{library}:") and len(spec) > len(library) + 1
 
 
-def _make_loader(name: str) -> Callable[[str], Any]:
-    """Return a loader that imports torch when it is used."""
-
-    def load_model(spec: str) -> Any:
-        from . import loaders
-
-        return getattr(loaders, name)(spec)
-
-    return load_model
+# The loaders import torch when they are used -------------------------------------------------------------------------
 
 
-def _make_trusting_loader(name: str) -> Callable[..., Any]:
-    """Return a loader that imports torch when it is used, and gets whether the user trusts what it loads."""
+def _load_file(spec: str, trust: bool = False) -> Any:
+    from .loaders import load_file
 
-    def load_model(spec: str, trust: bool = False) -> Any:
-        from . import loaders
+    return load_file(spec, trust)
 
-        return getattr(loaders, name)(spec, trust=trust)
 
-    return load_model
+def _load_from_timm(spec: str) -> Any:
+    from .image_models import load_from_timm
+
+    return load_from_timm(spec)
+
+
+def _load_from_torchvision(spec: str) -> Any:
+    from .image_models import load_from_torchvision
+
+    return load_from_torchvision(spec)
+
+
+def _load_from_transformers(spec: str, trust: bool = False) -> Any:
+    from .hub_models import load_from_transformers
+
+    return load_from_transformers(spec, trust)
+
+
+def _list_model_types() -> list[str]:
+    from .hub_models import list_model_types
+
+    return [f"hf:{name}" for name in list_model_types()]

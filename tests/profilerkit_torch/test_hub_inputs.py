@@ -31,9 +31,9 @@ EXPECTED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_inputs_of_each_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes are those of the default configurations in transformers' documentation."""
-    from profilerkit_torch import loaders
+    from profilerkit_torch import hub_models
 
-    monkeypatch.setattr(loaders, "LARGE", 0)  # every model stays without values
+    monkeypatch.setattr(hub_models, "LARGE", 0)  # every model stays without values
     assert load_model(f"hf:{name}").input_shape == EXPECTED[name]
 
 
@@ -59,9 +59,9 @@ def test_a_main_input_that_no_configuration_describes() -> None:
 
 def test_a_model_that_compares_text_with_images_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The two towers' matrix products: 12 layers each, by hand from the sizes of the configuration."""
-    from profilerkit_torch import loaders
+    from profilerkit_torch import hub_models
 
-    monkeypatch.setattr(loaders, "LARGE", 0)
+    monkeypatch.setattr(hub_models, "LARGE", 0)
     loaded = load_model("hf:clip")
     report = profile(loaded.model, input_shape=loaded.input_shape, metrics=["macs"])
 

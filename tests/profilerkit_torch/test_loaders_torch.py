@@ -165,9 +165,9 @@ def test_random_weights_are_the_same_each_time(transformers: Any, tmp_path: Path
 
 def test_the_type_of_a_model(transformers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large models stay without values."""
-    from profilerkit_torch import loaders
+    from profilerkit_torch import hub_models
 
-    monkeypatch.setattr(loaders, "LARGE", 1000)
+    monkeypatch.setattr(hub_models, "LARGE", 1000)
     shapes = {"distilbert": {"input_ids": ((128,), "int64")}, "vit": {"pixel_values": ((3, 224, 224), "float32")}}
     for name, expected in shapes.items():
         loaded = load_model(f"hf:{name}")

@@ -1,0 +1,126 @@
+"""Models that transformers builds from a configuration, without weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from profilerkit import InputError, LoadedModel
+from profilerkit.backend_kit.installed import library_for
+from profilerkit.errors import by_likeness
+from profilerkit.plugging.extension import make_refusal
+
+from .hub_inputs import find_shapes
+from .image_models import same_weights_each_time
+from .language_models.models import default_dtype, unify_dtype
+from .loaders import read_file
+
+__all__ = ["list_model_types", "load_from_transformers"]
+
+#: From how many parameters on a model is left on the meta device: it is counted, and not run.
+LARGE = 1_000_000_000
+
+
+def list_model_types() -> list[str]:
+    """Return the types of models that transformers has; raises `InputError` if it is not installed."""
+    return sorted(library_for("transformers", "transformers").CONFIG_MAPPING)
+
+
+def load_from_transformers(spec: str, trust: bool = False) -> LoadedModel:
+    """Return the model of a configuration of transformers, without weights, and the shapes of inputs that fit it.
+
+    The text is a folder with a ``config.json``, the type of a model (``bert``, ``llama``: its default configuration),
+    or a name on the hub, whose configuration alone is downloaded. A model of a billion parameters or more stays on the
+    meta device: it is counted, and not run. Raises `InputError` for a configuration whose code lies beside it, or which
+    names code on the hub; with ``trust`` that code is run.
+    """
+    transformers = library_for("transformers", "transformers")
+    name = spec.partition(":")[2]
+    config = _find_configuration(transformers, spec, name, trust)
+    if not trust:
+        _require_code_of_transformers(spec, config)
+    build = _find_builder(transformers, config, trust)
+    try:
+        config, dtype = unify_dtype(config)
+    except InputError as error:
+        raise InputError(f"{spec!r}: {error}") from error
+    model = _build_on_meta(spec, build, config, dtype)
+    if sum(parameter.numel() for parameter in model.parameters()) < LARGE:
+        with same_weights_each_time(), default_dtype(dtype):
+            model = build(config)
+    return LoadedModel(model.eval(), input_shape=find_shapes(model, config, dtype), name=name)
+
+
+def _find_configuration(transformers: ModuleType, spec: str, name: str, trust: bool) -> Any:
+    """Return the configuration in a folder, the default one of a type of model, or that of a name on the hub."""
+    remote = {"trust_remote_code": trust}
+    if Path(name).exists():
+        return _read_folder(
+            spec, lambda: transformers.AutoConfig.from_pretrained(name, local_files_only=True, **remote)
+        )
+    if name in transformers.CONFIG_MAPPING:
+        return transformers.AutoConfig.for_model(name)
+    try:
+        return transformers.AutoConfig.from_pretrained(name, **remote)
+    except MemoryError:
+        raise
+    except Exception as error:
+        nearest = ", ".join(by_likeness(name, transformers.CONFIG_MAPPING)[:5])
+        raise InputError(
+            f"{spec!r}: there is no folder {name!r}, no type of model of that name (the nearest are {nearest}), and no "
+            f"configuration of it can be had from the hub: {str(error).strip().splitlines()[0]}"
+        ) from error
+
+
+def _read_folder(spec: str, read_configuration: Callable[[], Any]) -> Any:
+    """Return the configuration in a folder; raises `InputError` where transformers cannot read it."""
+    try:
+        return read_file(spec, read_configuration)
+    except InputError as error:
+        unknown = error.__cause__
+        if isinstance(unknown, AttributeError) and unknown.obj is torch:  # transformers reads a dtype by its name
+            raise InputError(
+                f"{spec!r}: its config.json names the dtype {unknown.name!r}, which torch does not have; write "
+                "float32, bfloat16 or float16 as dtype, or leave it out for float32"
+            ) from unknown
+        raise
+
+
+def _require_code_of_transformers(spec: str, config: Any) -> None:
+    """Raise `InputError` for a configuration that has code run which transformers does not come with."""
+    code = getattr(config, "auto_map", None)
+    kernels = [value for name, value in vars(config).items() if "attn_implementation" in name and "/" in str(value)]
+    if code:
+        raise make_refusal(spec, f"has code of its own ({', '.join(map(str, code.values()))})")
+    if kernels:
+        raise make_refusal(spec, f"has attention by code on the hub ({kernels[0]})")
+
+
+def _find_builder(transformers: ModuleType, config: Any, trust: bool) -> Callable[[Any], Any]:
+    """Return what builds the model of a configuration: the class that it names, or the usual one for its type."""
+    classes = [getattr(transformers, item, None) for item in getattr(config, "architectures", None) or ()]
+    if not classes:  # Funnel has two models for one configuration, and transformers asks the configuration for one
+        usual = transformers.MODEL_MAPPING.get(type(config), None)
+        classes = list(usual) if isinstance(usual, (list, tuple)) else []
+    first = classes[0] if classes else None
+    if isinstance(first, type) and issubclass(first, transformers.PreTrainedModel):
+        return first
+    return lambda config: transformers.AutoModel.from_config(config, trust_remote_code=trust)
+
+
+def _build_on_meta(spec: str, build: Callable[[Any], Any], config: Any, dtype: torch.dtype) -> Any:
+    """Return the model of a configuration, without values; whatever goes wrong is an `InputError` about it."""
+    try:
+        with torch.device("meta"), default_dtype(dtype):
+            return build(config)
+    except MemoryError:
+        raise
+    except Exception as error:  # the default configuration of ESM has no vocabulary, that of Nemotron no width
+        raise InputError(
+            f"{spec!r}: transformers cannot build a model of this configuration: {type(error).__name__}: "
+            f"{' '.join(str(error).split())}; give a folder with a config.json that is whole"
+        ) from error

@@ -1,0 +1,58 @@
+"""Models that timm and torchvision build by name, without weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from profilerkit import InputError, LoadedModel
+from profilerkit.backend_kit.installed import library_for
+from profilerkit.errors import by_likeness
+
+__all__ = ["list_image_models", "load_from_timm", "load_from_torchvision", "same_weights_each_time"]
+
+
+def list_image_models(library: str) -> list[str]:
+    """Return the names of all models that a library builds; raises `InputError` if it is not installed."""
+    package = library_for(library, library)
+    return sorted((package.models if library == "torchvision" else package).list_models())
+
+
+def load_from_timm(spec: str) -> LoadedModel:
+    """Return the model that timm builds under a name, without weights, and the shape of image that it was made for."""
+    timm = library_for("timm", "timm")
+    name = spec.partition(":")[2]
+    _require_known(spec, name, timm.list_models())
+    with same_weights_each_time():
+        model = timm.create_model(name, pretrained=False)
+    facts = getattr(model, "pretrained_cfg", None) or {}
+    return LoadedModel(model, input_shape=tuple(facts.get("input_size", (3, 224, 224))), name=name)
+
+
+def load_from_torchvision(spec: str) -> LoadedModel:
+    """Return the model that torchvision builds under a name, without weights, and the shape of image that it takes."""
+    models = library_for("torchvision", "torchvision").models
+    name = spec.partition(":")[2]
+    _require_known(spec, name, models.list_models())
+    try:
+        size = models.get_model_weights(name).DEFAULT.transforms().crop_size[0]
+    except (AttributeError, IndexError, TypeError, ValueError):  # detection models are made for no one size
+        size = 224
+    with same_weights_each_time():
+        return LoadedModel(models.get_model(name, weights=None), input_shape=(3, size, size), name=name)
+
+
+def _require_known(spec: str, name: str, names: list[str]) -> None:
+    if name not in names:
+        nearest = ", ".join(by_likeness(name, names)[:5])
+        raise InputError(f"{spec!r}: there is no model {name!r}; the nearest are: {nearest}")
+
+
+@contextmanager
+def same_weights_each_time() -> Iterator[None]:
+    """Draw random weights from a seed of their own: what depends on them, such as routes to experts, is repeatable."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        yield
