@@ -16,7 +16,7 @@ from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import restored
 
 from ..compat import name_of_call, next_node
-from ..untouched.temporary_settings import deeper_recursion
+from ..untouched.temporary_settings import deepen_recursion
 from .clocks import EventClock, HostClock
 from .overhead import Overhead
 from .timeline import Event, Kind
@@ -74,7 +74,7 @@ class CallRecorder:
             raised = True
             self.events.append((_ENTER, timed.index, self.clock(), next_node()))
             try:
-                with deeper_recursion():
+                with deepen_recursion():
                     output = timed.call(*args, **kwargs)
                 raised = False
             finally:

@@ -26,7 +26,7 @@ from ..untouched.leftovers import outside_restored
 from ..untouched.mutable_inputs import InputObjects, on_device
 from ..untouched.preservation import preserve, watch_parameters
 from ..untouched.substitution import substitute
-from ..untouched.temporary_settings import deeper_recursion, disable_compiling
+from ..untouched.temporary_settings import deepen_recursion, disable_compiling
 from .compiling import use_compiled
 from .devices import move_model, require_values, resolve_device
 from .observation import ObservingGuard, without_fused_layers
@@ -77,7 +77,7 @@ def _prepare_model(
     with (
         preserve(model, inventory=inventory),
         outside_restored(inventory, inputs),
-        deeper_recursion(),
+        deepen_recursion(),
         move_model(inventory, None if is_sharded else target) as moved,
     ):
         yield _set_mode(moved, options), target

@@ -27,7 +27,7 @@ from ..costs import replace_by_shapes
 from ..model.inventory import Inventory
 from ..model.keras_layers import own_keras_weights
 from ..untouched.global_hooks import hook_after_calls
-from ..untouched.temporary_settings import deeper_recursion
+from ..untouched.temporary_settings import deepen_recursion
 
 __all__ = ["LayerStack", "tensor_info"]
 
@@ -101,7 +101,7 @@ class LayerStack(CallStack):
         """
         self._older = {thread.ident for thread in threading.enumerate()}
         stops: list[Callable[[], None]] = []
-        with deeper_recursion(), restored(partial(call_each, stops)):
+        with deepen_recursion(), restored(partial(call_each, stops)):
             stops.append(register_module_forward_pre_hook(self._enter).remove)
             stops.append(hook_after_calls(self._leave))
             yield

@@ -10,7 +10,7 @@ from torch import nn
 from ..model.wrapped import has_wrappers, unwrap
 from ..untouched.caller_context import apart
 from ..untouched.preservation import preserve
-from ..untouched.temporary_settings import operator_by_operator
+from ..untouched.temporary_settings import run_operator_by_operator
 
 __all__ = ["traceable"]
 
@@ -18,7 +18,7 @@ __all__ = ["traceable"]
 @contextmanager
 def traceable(model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[nn.Module]:
     """Yield the model, whose modules these are, without its wrappers; at the end it is as it was."""
-    with apart(), operator_by_operator(modules):
+    with apart(), run_operator_by_operator(modules):
         if not has_wrappers(modules):
             yield model
             return

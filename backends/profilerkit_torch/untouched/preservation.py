@@ -25,6 +25,7 @@ from ..model.inventory import Inventory
 from ..model.tensors import has_storage, has_values, identify_elements
 from .caller_context import apart, restorer_of_modes
 from .marks import restorer_of_marks
+from .process_settings import SettingsSnapshot
 from .process_state import restorers_of_process
 from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copy_container, own_classes, refill
 from .write_guard import list_versions, restore_versions, write_back
@@ -70,7 +71,8 @@ def _restorers_of_all(inventory: Inventory, tensor_values: bool) -> tuple[list[S
     """
     kept = [item for item in (*inventory.buffers, *inventory.attributes) if has_values(item) and has_storage(item)]
     of_model = _restorers_of_model(inventory, kept)
-    of_process, restore_settings = restorers_of_process()
+    settings = SettingsSnapshot()
+    of_process = restorers_of_process(settings)
     steps: list[Step] = [restorer_of_modes()]
     if tensor_values:
         steps.append(partial(write_back, [(tensor.data, tensor.detach().clone()) for tensor in kept]))
@@ -80,7 +82,7 @@ def _restorers_of_all(inventory: Inventory, tensor_values: bool) -> tuple[list[S
     steps.append(restorer_of_marks(inventory.tensors))
 
     def restore_in_child() -> None:
-        for step in (*of_model, restore_settings):
+        for step in (*of_model, settings.restore_of_process):
             step()
 
     return steps, restore_in_child

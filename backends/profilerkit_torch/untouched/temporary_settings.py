@@ -17,7 +17,7 @@ from ..compat import COMPILER, graph_executor, is_compiler_imported, restorer_of
 from .preservation import one_at_a_time
 from .triton_import import answer_for_triton
 
-__all__ = ["deeper_recursion", "disable_compiling", "operator_by_operator"]
+__all__ = ["deepen_recursion", "disable_compiling", "run_operator_by_operator"]
 
 
 @contextmanager
@@ -30,20 +30,31 @@ def disable_compiling() -> Iterator[None]:
     answer_for_triton()
     if is_compiler_imported():
         with restored(restorer_of_stance()):
-            torch.compiler.set_stance("force_eager")
+            _run_as_written()
             yield
-        return
-    finder = AroundImport((COMPILER,), _disable_afterwards)
+    else:
+        with _disable_compiling_when_imported():
+            yield
+
+
+def _run_as_written() -> None:
+    torch.compiler.set_stance("force_eager")
+
+
+@contextmanager
+def _disable_compiling_when_imported() -> Iterator[None]:
+    """Watch for the import of torch's compiler in the block, and disable compiling when that is done."""
+    finder = AroundImport((COMPILER,), _disable_after_import)
     with restored(partial(_stop_finding, finder), _enable_compiling):
         sys.meta_path.insert(0, finder)
         yield
 
 
 @contextmanager
-def _disable_afterwards() -> Iterator[None]:
-    """Disable compiling at the end of the block, which loads the compiler."""
+def _disable_after_import() -> Iterator[None]:
+    """Disable compiling at the end of the block, in which Python loads the compiler."""
     yield
-    torch.compiler.set_stance("force_eager")
+    _run_as_written()
 
 
 def _stop_finding(finder: AroundImport) -> None:
@@ -58,7 +69,7 @@ def _enable_compiling() -> None:
 
 
 @contextmanager
-def operator_by_operator(modules: Sequence[nn.Module]) -> Iterator[None]:
+def run_operator_by_operator(modules: Sequence[nn.Module]) -> Iterator[None]:
     """Have compiled code run as it was written, and scripts without fusing operators, so that each is seen.
 
     These settings are the whole process': another thread waits here, or it would take ours for the user's.
@@ -67,13 +78,14 @@ def operator_by_operator(modules: Sequence[nn.Module]) -> Iterator[None]:
         if not any(isinstance(module, torch.jit.ScriptModule) for module in modules):
             yield
             return
-        with restored(partial(graph_executor[1], graph_executor[0]())):
-            graph_executor[1](False)
+        fuses_operators, set_fusing = graph_executor
+        with restored(partial(set_fusing, fuses_operators())):
+            set_fusing(False)
             yield
 
 
 @contextmanager
-def deeper_recursion() -> Iterator[None]:
+def deepen_recursion() -> Iterator[None]:
     """Double the recursion limit: following layers costs each call a frame, and no model may fail for that."""
     limit = sys.getrecursionlimit()
     with restored(partial(sys.setrecursionlimit, limit)):
