@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container
 from dataclasses import replace
 from typing import Any
 
@@ -23,40 +23,64 @@ from ..model.weights import weight_record
 __all__ = ["layer_records"]
 
 
+#: The parameters and the buffers of a module.
+_Weights = tuple[list[WeightRecord], list[WeightRecord]]
+
+
 def layer_records(
     model: nn.Module, calls: dict[str, list[LayerCall]], inventory: Inventory | None = None
 ) -> tuple[LayerRecord, ...]:
     """Return a record for each module, and for each further path under which a shared one was called."""
-    identities: dict[Any, int] = {}
+    identities: dict[Any, int] = {}  # the numbers of tensors: one of two modules has the same in both
     records = []
     inventory = inventory or Inventory(model)
     trained = list_trained_by_keras(model) if inventory.holds_keras else set()
     for path, module in list_shown_layers(inventory.layers, calls):
-        parameters: Sequence[WeightRecord] = ()
-        buffers: Sequence[WeightRecord] = ()
-        if not inventory.is_bare(module):
-            weights_of = (
-                _plain_weights if are_plain(module) and not inventory.find_further_attributes(module) else _own_weights
-            )
-            parameters, buffers = weights_of(module, identities)
+        parameters, buffers = _read_weights(module, inventory, identities)
         if inventory.holds_keras:
-            more, states = _keras_weights(module, identities, trained)
-            parameters, buffers = (*parameters, *more), (*buffers, *states)
-        records.append(_record(path, module, calls, parameters, buffers))
+            keras_weights, keras_states = _read_keras_weights(module, identities, trained)
+            parameters += keras_weights
+            buffers += keras_states
+        records.append(
+            LayerRecord(
+                path,
+                type_name(module),
+                count_depth(path),
+                tuple(parameters),
+                tuple(buffers),
+                tuple(calls.get(path, ())),
+                _read_configuration(module),
+            )
+        )
     return tuple(records)
 
 
-def _plain_weights(module: nn.Module, identities: dict[Any, int]) -> tuple[list[WeightRecord], list[WeightRecord]]:
+def _read_weights(module: nn.Module, inventory: Inventory, identities: dict[Any, int]) -> _Weights:
+    """Return the parameters and buffers of a module, in the way that is quickest for it."""
+    if inventory.is_bare(module):
+        return [], []
+    if are_plain(module) and not inventory.find_further_attributes(module):
+        return _read_plain_weights(module, identities)
+    return _read_any_weights(module, identities)
+
+
+def _read_plain_weights(module: nn.Module, identities: dict[Any, int]) -> _Weights:
     """Return the parameters and buffers of a module whose tensors are plain ones: of nearly every one."""
-    parameters, buffers, not_saved = read_parameters(module), read_buffers(module), unsaved_buffers(module)
-    return [weight_record(name, tensor, identities) for name, tensor in parameters.items() if tensor is not None], [
-        weight_record(name, tensor, identities, persistent=name not in not_saved)
-        for name, tensor in buffers.items()
+    not_saved = unsaved_buffers(module)
+    parameters = [
+        weight_record(name, tensor, identities)
+        for name, tensor in read_parameters(module).items()
         if tensor is not None
     ]
+    buffers = [
+        weight_record(name, tensor, identities, persistent=name not in not_saved)
+        for name, tensor in read_buffers(module).items()
+        if tensor is not None
+    ]
+    return parameters, buffers
 
 
-def _own_weights(module: nn.Module, identities: dict[Any, int]) -> tuple[list[WeightRecord], list[WeightRecord]]:
+def _read_any_weights(module: nn.Module, identities: dict[Any, int]) -> _Weights:
     """Return the parameters and buffers of any module, with what it keeps packed."""
     not_saved = unsaved_buffers(module)
     parameters = [
@@ -72,9 +96,7 @@ def _own_weights(module: nn.Module, identities: dict[Any, int]) -> tuple[list[We
     return parameters, buffers
 
 
-def _keras_weights(
-    module: nn.Module, identities: dict[Any, int], trained: Container[int]
-) -> tuple[list[WeightRecord], list[WeightRecord]]:
+def _read_keras_weights(module: nn.Module, identities: dict[Any, int], trained: Container[int]) -> _Weights:
     """Return what a Keras layer owns: its weights, and the states that it writes to."""
     weights = [
         replace(weight_record(name, tensor, identities), trainable=id(tensor) in trained)
@@ -88,20 +110,7 @@ def _keras_weights(
     return weights, states
 
 
-def _record(
-    path: str,
-    module: nn.Module,
-    calls: dict[str, list[LayerCall]],
-    parameters: Iterable[WeightRecord] = (),
-    buffers: Iterable[WeightRecord] = (),
-) -> LayerRecord:
-    made = tuple(calls.get(path, ()))
-    return LayerRecord(
-        path, type_name(module), count_depth(path), tuple(parameters), tuple(buffers), made, _configuration(module)
-    )
-
-
-def _configuration(module: nn.Module) -> str:
+def _read_configuration(module: nn.Module) -> str:
     """Return what torch prints of a layer of its own: "3, 16, kernel_size=(3, 3)"; of a user's class nothing is run."""
     cls = type(module)
     if not cls.__module__.startswith("torch.nn.") or cls.extra_repr is nn.Module.extra_repr:
