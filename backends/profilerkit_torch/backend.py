@@ -145,9 +145,9 @@ class TorchBackend(
 
     def calibration_networks(self, device: DeviceLike) -> Iterable[CalibrationNetwork]:
         """Yield small networks of torch's layers."""
-        from .calibration.networks import networks
+        from .calibration.networks import make_networks
 
-        return networks(devices.resolve_device(torch.nn.Module(), device))
+        return make_networks(devices.resolve_device(torch.nn.Module(), device))
 
     def use_threads(self, num_threads: int | None) -> AbstractContextManager[int]:
         """Return a context with so many threads of torch."""

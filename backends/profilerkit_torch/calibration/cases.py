@@ -15,9 +15,10 @@ from profilerkit import ModelInputs
 from profilerkit_predict.prediction.cases import CalibrationCase, OperatorCall
 
 from ..running.timed_passes import synchronize
-from .gradients import LARGE_RECURRENT, RECURRENT, gradients, gru, lstm, make_gradient, recurrences, recurrent_inputs
+from .gradients import describe_gradients, make_gradient
 from .operands import Described, Operands, choose_maker, indices, positive, random
 from .queued_calls import Busy, QueuedCall
+from .recurrent_layers import describe_layers, describe_layers_for_gradients
 
 __all__ = ["cases"]
 
@@ -132,10 +133,10 @@ def cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
         return OperatorCall(queued, model, inputs, lambda: queued.host_seconds)
 
     is_large = device.type != "cpu"
-    makers = (_products, _convolutions, _attention, _recurrent, _traffic, _images, gradients)
+    makers = (_products, _convolutions, _attention, describe_layers, _traffic, _images, describe_gradients)
     for name, function, operands in (item for maker in makers for item in maker(is_large)):
         yield CalibrationCase(f"{name} in {dtype}", partial(prepare, function, operands, False))
-    for name, function, operands in recurrences(is_large):
+    for name, function, operands in describe_layers_for_gradients(is_large):
         yield CalibrationCase(f"{name} in {dtype}", partial(prepare, function, operands, True), is_gradient=True)
 
 
@@ -201,13 +202,6 @@ def _attention(is_large: bool) -> Described:
     for batch, heads, length, width in _ATTENTION + _LARGE_ATTENTION * is_large:
         tensors = tuple(random(batch, heads, length, width) for _ in range(3))
         yield f"attention {tensors[0].shape}", functional.scaled_dot_product_attention, tensors
-
-
-def _recurrent(is_large: bool) -> Described:
-    for sizes in RECURRENT + LARGE_RECURRENT * is_large:
-        batch, steps = sizes[:2]
-        yield f"lstm {batch} x {steps}", lstm, recurrent_inputs(4, *sizes)
-        yield f"gru {batch} x {steps}", gru, recurrent_inputs(3, *sizes)
 
 
 def _traffic(is_large: bool) -> Described:

@@ -12,62 +12,74 @@ from torch import nn
 from profilerkit import ModelInputs
 from profilerkit_predict.prediction.cases import CalibrationNetwork
 
-__all__ = ["networks"]
+__all__ = ["make_networks"]
+
+#: A name, the family, the model and its input.
+_Described = tuple[str, str, nn.Module, torch.Tensor]
 
 
-def networks(device: torch.device) -> Iterator[CalibrationNetwork]:
+def make_networks(device: torch.device) -> Iterator[CalibrationNetwork]:
     """Yield the networks, with inputs on the device; larger ones as well for a device of its own."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        for name, family, model, inputs in chain(_make_networks(), _large() if device.type != "cpu" else ()):
+        for name, family, model, inputs in chain(_make_small(), _make_large() if device.type != "cpu" else ()):
             yield CalibrationNetwork(name, family, model.to(device), ModelInputs(inputs.to(device)))
 
 
-def _make_networks() -> Iterator[tuple[str, str, nn.Module, torch.Tensor]]:
-    yield "narrow layers", "dense", _dense(64, 6), torch.randn(4, 64)
-    yield "wide layers", "dense", _dense(768, 3), torch.randn(32, 768)
-    yield "plain convolutions", "convolutional", _plain(16, 4), torch.randn(4, 3, 32, 32)
-    yield "strided convolutions", "convolutional", _plain(48, 3), torch.randn(1, 3, 96, 96)
-    yield "residual blocks", "residual", _Stem(_Residual(32), 32, 3), torch.randn(2, 3, 32, 32)
-    yield "bottlenecks", "residual", _Stem(_Residual(64), 64, 4), torch.randn(1, 3, 56, 56)
-    yield "depthwise blocks", "depthwise", _Stem(_Separable(48), 48, 4), torch.randn(2, 3, 32, 32)
-    yield "short transformer", "transformer", _transformer(64, 4, 2), torch.randn(4, 32, 64)
-    yield "wide transformer", "transformer", _transformer(256, 8, 2), torch.randn(1, 128, 256)
-    yield "LSTM", "recurrent", _First(nn.LSTM(64, 64, batch_first=True)), torch.randn(8, 24, 64)
-    yield "GRU", "recurrent", _First(nn.GRU(48, 96, batch_first=True)), torch.randn(4, 16, 48)
-    yield "embedded words", "embedding", _words(), torch.randint(0, 2000, (8, 32))
+def _make_small() -> Iterator[_Described]:
+    yield "narrow layers", "dense", _make_dense(64, 6), torch.randn(4, 64)
+    yield "wide layers", "dense", _make_dense(768, 3), torch.randn(32, 768)
+    yield "plain convolutions", "convolutional", _make_convolutional(16, 4), torch.randn(4, 3, 32, 32)
+    yield "strided convolutions", "convolutional", _make_convolutional(48, 3), torch.randn(1, 3, 96, 96)
+    yield "residual blocks", "residual", _BlockNetwork(_Residual(32), 32, 3), torch.randn(2, 3, 32, 32)
+    yield "bottlenecks", "residual", _BlockNetwork(_Residual(64), 64, 4), torch.randn(1, 3, 56, 56)
+    yield "depthwise blocks", "depthwise", _BlockNetwork(_Separable(48), 48, 4), torch.randn(2, 3, 32, 32)
+    yield "short transformer", "transformer", _make_transformer(64, 4, 2), torch.randn(4, 32, 64)
+    yield "wide transformer", "transformer", _make_transformer(256, 8, 2), torch.randn(1, 128, 256)
+    yield "LSTM", "recurrent", _Outputs(nn.LSTM(64, 64, batch_first=True)), torch.randn(8, 24, 64)
+    yield "GRU", "recurrent", _Outputs(nn.GRU(48, 96, batch_first=True)), torch.randn(4, 16, 48)
+    yield "embedded words", "embedding", _make_word_model(), torch.randint(0, 2000, (8, 32))
 
 
-def _large() -> Iterator[tuple[str, str, nn.Module, torch.Tensor]]:
+def _make_large() -> Iterator[_Described]:
     """Make networks that keep a device of its own busy: of the small ones, the host takes most of the time."""
-    yield "wide layers, many rows", "dense", _dense(4096, 3), torch.randn(4096, 4096)
-    yield "strided convolutions, many images", "convolutional", _plain(48, 3), torch.randn(64, 3, 96, 96)
-    yield "residual blocks, many images", "residual", _Stem(_Residual(64), 64, 3), torch.randn(64, 3, 56, 56)
-    yield "depthwise blocks, many images", "depthwise", _Stem(_Separable(96), 96, 3), torch.randn(64, 3, 56, 56)
-    yield "transformer, many tokens", "transformer", _transformer(768, 12, 4), torch.randn(16, 256, 768)
-    yield "LSTM, many sequences", "recurrent", _First(nn.LSTM(256, 256, batch_first=True)), torch.randn(128, 64, 256)
+    yield "wide layers, many rows", "dense", _make_dense(4096, 3), torch.randn(4096, 4096)
+    yield "strided convolutions, many images", "convolutional", _make_convolutional(48, 3), torch.randn(64, 3, 96, 96)
+    yield "residual blocks, many images", "residual", _BlockNetwork(_Residual(64), 64, 3), torch.randn(64, 3, 56, 56)
+    yield "depthwise blocks, many images", "depthwise", _BlockNetwork(_Separable(96), 96, 3), torch.randn(64, 3, 56, 56)
+    yield "transformer, many tokens", "transformer", _make_transformer(768, 12, 4), torch.randn(16, 256, 768)
+    yield (
+        "LSTM, many sequences",
+        "recurrent",
+        _Outputs(nn.LSTM(256, 256, batch_first=True)),
+        torch.randn(128, 64, 256),
+    )
 
 
-def _dense(width: int, depth: int) -> nn.Module:
+def _make_dense(width: int, depth: int) -> nn.Module:
     layers: list[nn.Module] = []
     for _ in range(depth):
         layers += [nn.Linear(width, width), nn.ReLU()]
     return nn.Sequential(*layers)
 
 
-def _plain(width: int, depth: int) -> nn.Module:
+def _make_convolutional(width: int, depth: int) -> nn.Module:
+    """Return a classifier with plain convolutions, of which each halves the image and doubles the channels."""
     layers: list[nn.Module] = [nn.Conv2d(3, width, 3, padding=1), nn.ReLU()]
-    for index in range(depth):
-        layers += [nn.Conv2d(width << index, width << (index + 1), 3, 2, 1), nn.ReLU()]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width << depth, 10))
+    for _ in range(depth):
+        layers += [nn.Conv2d(width, 2 * width, 3, stride=2, padding=1), nn.ReLU()]
+        width *= 2
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 10))
 
 
-class _Stem(nn.Module):
-    """A convolution, and a block several times."""
+class _BlockNetwork(nn.Module):
+    """A convolution, and behind it one block several times, with the same weights."""
 
     def __init__(self, block: nn.Module, width: int, times: int) -> None:
         super().__init__()
-        self.stem, self.block, self.times = nn.Conv2d(3, width, 3, padding=1), block, times
+        self.stem = nn.Conv2d(3, width, 3, padding=1)
+        self.block = block
+        self.times = times
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.stem(x)
@@ -81,7 +93,8 @@ class _Residual(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.first, self.second = (nn.Conv2d(width, width, 3, padding=1, bias=False) for _ in range(2))
+        self.first = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.second = nn.Conv2d(width, width, 3, padding=1, bias=False)
         self.norms = nn.ModuleList([nn.BatchNorm2d(width), nn.BatchNorm2d(width)])
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -95,19 +108,20 @@ class _Separable(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.within = nn.Conv2d(width, width, 3, padding=1, groups=width)
-        self.across, self.norm = nn.Conv2d(width, width, 1), nn.BatchNorm2d(width)
+        self.across = nn.Conv2d(width, width, 1)
+        self.norm = nn.BatchNorm2d(width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.relu(self.norm(self.across(self.within(x))))
 
 
-def _transformer(width: int, heads: int, depth: int) -> nn.Module:
+def _make_transformer(width: int, heads: int, depth: int) -> nn.Module:
     layer = nn.TransformerEncoderLayer(width, heads, 4 * width, dropout=0.0, activation="gelu", batch_first=True)
     return nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
 
 
-class _First(nn.Module):
-    """A recurrent layer, and its outputs alone."""
+class _Outputs(nn.Module):
+    """A recurrent layer that returns its outputs, without its last states."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -117,12 +131,12 @@ class _First(nn.Module):
         return self.layer(x)[0]
 
 
-class _Mean(nn.Module):
-    """The mean over the words."""
+class _MeanOverWords(nn.Module):
+    """The mean over the second dimension, that of the words."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.mean(1)
 
 
-def _words() -> nn.Module:
-    return nn.Sequential(nn.Embedding(2000, 128), nn.LayerNorm(128), _Mean(), nn.Linear(128, 64), nn.ReLU())
+def _make_word_model() -> nn.Module:
+    return nn.Sequential(nn.Embedding(2000, 128), nn.LayerNorm(128), _MeanOverWords(), nn.Linear(128, 64), nn.ReLU())

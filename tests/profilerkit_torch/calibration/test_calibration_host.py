@@ -9,9 +9,15 @@ import torch
 
 from profilerkit import BackendFailedError
 from profilerkit_torch.calibration import host as calibration_host
-from profilerkit_torch.calibration.gradients import gru, lstm, make_gradient, recurrences, recurrent_inputs
+from profilerkit_torch.calibration.gradients import make_gradient
 from profilerkit_torch.calibration.host import host_seconds, split_gradient_seconds
 from profilerkit_torch.calibration.operands import choose_maker
+from profilerkit_torch.calibration.recurrent_layers import (
+    describe_inputs,
+    describe_layers_for_gradients,
+    run_gru,
+    run_lstm,
+)
 
 CPU = torch.device("cpu")
 
@@ -123,9 +129,9 @@ def test_the_host_of_this_machine_takes_some_time_and_draws_no_random_numbers() 
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.parametrize(("gates", "function", "kind"), [(4, lstm, torch.nn.LSTM), (3, gru, torch.nn.GRU)])
+@pytest.mark.parametrize(("gates", "function", "kind"), [(4, run_lstm, torch.nn.LSTM), (3, run_gru, torch.nn.GRU)])
 def test_recurrent_layers_are_those_of_torch(gates: int, function: Any, kind: Any) -> None:
-    inputs = choose_maker(CPU, torch.float32)(recurrent_inputs(gates, 2, 5, 3, 4))
+    inputs = choose_maker(CPU, torch.float32)(describe_inputs(gates, 2, 5, 3, 4))
     layer = kind(3, 4, batch_first=True)
     with torch.no_grad():
         for parameter, value in zip(layer.parameters(), inputs[-4:], strict=True):
@@ -138,7 +144,7 @@ def test_recurrent_layers_are_those_of_torch(gates: int, function: Any, kind: An
 def test_gradients_of_recurrent_layers_are_those_of_their_outputs_sum() -> None:
     """Of the first LSTM and the first GRU: by the inputs and the four weights."""
     torch.manual_seed(0)
-    made = list(recurrences(is_large=False))
+    made = list(describe_layers_for_gradients(is_large=False))
     for name in ("gradient of lstm 1 x 8", "gradient of gru 1 x 8"):
         _, function, operands = next(item for item in made if item[0] == name)
         inputs = choose_maker(CPU, torch.float32)(operands)
