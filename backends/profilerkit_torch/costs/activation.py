@@ -6,11 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import torch
-
 from profilerkit.costs import activation
 
-from .registry import Cost, Shape, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_existing, register_op_cost, register_op_costs
 from .shapes import SparseShape
 
 #: The formula for each element of the output, by operator.
@@ -46,19 +44,26 @@ _BY_INPUT: dict[str, Callable[[int], Cost]] = {
 }
 
 
-def _register(name: str, formula: Callable[[int], Cost], by_input: bool) -> None:
-    def cost(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-        """Return the cost for each element."""
-        return formula(x.numel if by_input else out.numel)
+def _register_by_output(name: str, formula: Callable[[int], Cost]) -> None:
+    def cost(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+        """Return the cost for each element of the output."""
+        return formula(out.numel)
 
-    for variant in filter(partial(hasattr, torch.ops.aten), (name, f"{name}_")):
-        register_op_cost(f"aten::{variant}", cost)
+    register_existing(cost, name, f"{name}_")
+
+
+def _register_by_input(name: str, formula: Callable[[int], Cost]) -> None:
+    def cost(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+        """Return the cost for each element of the input."""
+        return formula(x.numel)
+
+    register_existing(cost, name, f"{name}_")
 
 
 for _name, _formula in _BY_OUTPUT.items():
-    _register(_name, _formula, by_input=False)
+    _register_by_output(_name, _formula)
 for _name, _formula in _BY_INPUT.items():
-    _register(_name, _formula, by_input=True)
+    _register_by_input(_name, _formula)
 
 
 @register_op_costs("aten::clamp", "aten::clamp_")
@@ -73,21 +78,21 @@ def gelu(x: Shape, *, approximate: str = "none", out: Shape) -> Cost:
     return activation.gelu(out.numel, approximate=approximate != "none")
 
 
+def _count_stored(x: Shape) -> int:
+    """Return the elements that a tensor keeps: all of them unless it is sparse."""
+    return x.stored if isinstance(x, SparseShape) else x.numel
+
+
 def _register_sparse_softmax(name: str, log: bool) -> None:
     @register_op_cost(f"aten::_sparse_{name}")
     def sparse_softmax(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
         """As the dense one, for each stored element."""
-        return activation.softmax(count_stored(x), log=log)
+        return activation.softmax(_count_stored(x), log=log)
 
     @register_op_cost(f"aten::_sparse_{name}_backward_data")
     def sparse_softmax_gradient(dy: Shape, y: Shape, *_: Any, out: Any) -> Cost:
         """As the dense one's, for each stored element."""
-        return activation.softmax_gradient(count_stored(y), log=log)
-
-
-def count_stored(x: Shape) -> int:
-    """Return the elements that a tensor keeps: all of them unless it is sparse."""
-    return x.stored if isinstance(x, SparseShape) else x.numel
+        return activation.softmax_gradient(_count_stored(y), log=log)
 
 
 _register_sparse_softmax("softmax", log=False)

@@ -8,11 +8,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import torch
-
 from profilerkit.costs import constants, elementwise, reduction
 
-from .registry import Cost, Shape, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_existing, register_op_cost, register_op_costs
 
 #: Operators, by the constant of the convention that each of them is; one in place, and one over a list, is the same.
 _FUNCTIONS = {
@@ -82,9 +80,7 @@ def _register_lists(name: str, operations: Any) -> None:
         """As the operator that it is called after, for each element of each tensor."""
         return Cost(0, operations() * sum(shape.numel for shape in tensors))
 
-    for variant in (f"_foreach_{name}", f"_foreach_{name}_"):
-        if hasattr(torch.ops.aten, variant):
-            register_op_cost(f"aten::{variant}", over_lists)
+    register_existing(over_lists, f"_foreach_{name}", f"_foreach_{name}_")
 
 
 for _name in _LISTS.split():

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import torch
 
 from profilerkit.costs import pooling
 
-from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_existing, register_free, register_op_cost, register_op_costs
 
 
 def _window(kernel: int | Sequence[int], dimensions: int) -> int:
@@ -46,11 +45,8 @@ def _register_pooling(kind: str, dimensions: int) -> None:
     names = [suffix]
     if not average:
         names += [f"{suffix}_with_indices", f"quantized_{suffix}", f"mkldnn_{suffix}", f"fractional_{suffix}"]
-    for name in filter(partial(hasattr, torch.ops.aten), names):
-        register_op_cost(f"aten::{name}", pool)
-    adaptive = (f"adaptive_{suffix}", f"_adaptive_{suffix}", f"mkldnn_adaptive_{suffix}")
-    for name in filter(partial(hasattr, torch.ops.aten), adaptive):
-        register_op_cost(f"aten::{name}", adaptive_pool)
+    register_existing(pool, *names)
+    register_existing(adaptive_pool, f"adaptive_{suffix}", f"_adaptive_{suffix}", f"mkldnn_adaptive_{suffix}")
 
 
 for _kind in ("avg", "max"):

@@ -6,19 +6,29 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import torch
-
 from profilerkit.costs import reduction
 
-from .registry import Cost, Shape, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_existing, register_op_cost, register_op_costs
 
-#: The formula for each element of the input, by operator.
+#: The formula for each element of the input, by operator; an in-place variant has the same.
 _BY_INPUT: dict[str, Callable[[int], Cost]] = {
-    **dict.fromkeys(("var", "std", "var_mean", "std_mean"), reduction.variance),
-    **dict.fromkeys(("linalg_vector_norm", "norm", "native_norm"), reduction.norm),
-    **dict.fromkeys(("logsumexp", "logcumsumexp", "_logcumsumexp"), reduction.log_sum_exp),
-    **dict.fromkeys(("cumsum", "segment_reduce", "col2im"), reduction.total),  # overlapping patches are added up
-    **dict.fromkeys(("cummax", "cummin", "_cummax_helper", "_cummin_helper"), reduction.extreme),
+    "var": reduction.variance,
+    "std": reduction.variance,
+    "var_mean": reduction.variance,
+    "std_mean": reduction.variance,
+    "linalg_vector_norm": reduction.norm,
+    "norm": reduction.norm,
+    "native_norm": reduction.norm,
+    "logsumexp": reduction.log_sum_exp,
+    "logcumsumexp": reduction.log_sum_exp,
+    "_logcumsumexp": reduction.log_sum_exp,
+    "cumsum": reduction.total,
+    "segment_reduce": reduction.total,
+    "col2im": reduction.total,  # overlapping patches are added up
+    "cummax": reduction.extreme,
+    "cummin": reduction.extreme,
+    "_cummax_helper": reduction.extreme,
+    "_cummin_helper": reduction.extreme,
     "_aminmax": partial(reduction.extreme, ends=2),
     "cumprod": reduction.multiply,
     "dist": reduction.distance,
@@ -27,12 +37,11 @@ _BY_INPUT: dict[str, Callable[[int], Cost]] = {
 
 
 def _register(name: str, formula: Callable[[int], Cost]) -> None:
-    for variant in filter(partial(hasattr, torch.ops.aten), (name, f"{name}_")):
+    def cost(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+        """Return the cost for each input element."""
+        return formula(x.numel)
 
-        @register_op_cost(f"aten::{variant}")
-        def cost(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-            """Return the cost for each input element."""
-            return formula(x.numel)
+    register_existing(cost, name, f"{name}_")
 
 
 for _name, _formula in _BY_INPUT.items():
@@ -45,30 +54,25 @@ def trace(x: Shape, *, out: Shape) -> Cost:
     return reduction.total(min(x))
 
 
-def _register_scattering(name: str) -> None:
-    for variant in (name.replace("scatter", "scatter_", 1) if "." in name else f"{name}_", name):
-
-        @register_op_cost(f"aten::{variant}")
-        def count(x: Shape, dim: int, index: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-            """One addition, product or comparison for each index: a source may be larger, what is beyond is left."""
-            return reduction.scatter(index.numel)
-
-
-for _name in ("scatter_add", "scatter_reduce", "scatter.reduce", "scatter.value_reduce"):
-    _register_scattering(_name)
-
-
-def _register_accumulation(name: str) -> None:
-    for variant in (name, f"{name}_"):
-
-        @register_op_cost(f"aten::{variant}")
-        def accumulation(x: Shape, dim: int, index: Any, source: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-            """One addition (or comparison) for each element that is brought in."""
-            return reduction.scatter(source.numel)
+@register_op_costs(
+    "aten::scatter_add",
+    "aten::scatter_add_",
+    "aten::scatter_reduce",
+    "aten::scatter_reduce_",
+    "aten::scatter.reduce",
+    "aten::scatter_.reduce",
+    "aten::scatter.value_reduce",
+    "aten::scatter_.value_reduce",
+)
+def scatter(x: Shape, dim: int, index: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """One addition, product or comparison for each index: a source may be larger, what is beyond is left."""
+    return reduction.scatter(index.numel)
 
 
-for _name in ("index_add", "index_reduce"):
-    _register_accumulation(_name)
+@register_op_costs("aten::index_add", "aten::index_add_", "aten::index_reduce", "aten::index_reduce_")
+def accumulation(x: Shape, dim: int, index: Any, source: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """One addition (or comparison) for each element that is brought in."""
+    return reduction.scatter(source.numel)
 
 
 @register_op_costs("aten::index_put", "aten::put", "aten::_unsafe_index_put", "aten::_index_put_impl")

@@ -31,6 +31,7 @@ __all__ = [
     "is_free",
     "module_cost",
     "override",
+    "register_existing",
     "register_free",
     "register_module_cost",
     "register_op_cost",
@@ -143,6 +144,13 @@ def register_op_costs(*names: str) -> Callable[[F], F]:
         return function
 
     return register
+
+
+def register_existing(formula: Formula, *names: str) -> None:
+    """Give a formula to those of torch's operators that this release has: not each has an in-place variant."""
+    for name in names:
+        if hasattr(torch.ops.aten, name):
+            register_op_cost(f"aten::{name}", formula)
 
 
 def register_free(*names: str) -> None:
