@@ -13,10 +13,7 @@ from collections.abc import Callable
 
 from . import convention as c
 
-__all__ = ["OF_SIZES", "OPERATIONS", "REAL_MACS"]
-
-#: Real multiply-accumulates of a complex one.
-REAL_MACS = 4
+__all__ = ["FURTHER_OPERATIONS", "OPERATIONS"]
 
 
 def add() -> int:
@@ -139,6 +136,11 @@ def size_add() -> int:
     return c.ADD
 
 
+def multiply_accumulates() -> int:
+    """The real multiply-accumulates of a complex one."""
+    return 4
+
+
 def solution() -> int:
     """An operation of a decomposition or a solution: half of them multiply, and half of them add."""
     return (multiply() + add()) // 2
@@ -170,5 +172,10 @@ OPERATIONS: dict[str, Callable[[], int]] = {
     "ELEMENTWISE": elementwise,
     "FOURIER_POINT": fourier_point,
 }
-#: Names that formulas use beside those of the convention: the constant of real numbers, and what it is of complex ones.
-OF_SIZES = {"SIZE_POWER": ("POWER", size_power), "SIZE_ADD": ("ADD", size_add)}
+#: What formulas name beside the constants of the convention.
+FURTHER_OPERATIONS: dict[str, Callable[[], int]] = {
+    "SIZE_POWER": size_power,
+    "SIZE_ADD": size_add,
+    "SOLUTION": solution,
+    "MACS": multiply_accumulates,
+}

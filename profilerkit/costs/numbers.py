@@ -52,31 +52,24 @@ class Numbers(Enum):
         return cls.REAL if any(map(is_float, (*names, *results))) else cls.INTEGER
 
 
-class _Constants:
-    """The constants of the convention, for the numbers that are counted.
+#: What formulas name beside the constants of the convention, since complex numbers have another one for it: the power
+#: of ``abs(x)`` in a norm, and the sum of such.
+_SAME_FOR_REAL_NUMBERS = {"SIZE_POWER": "POWER", "SIZE_ADD": "ADD"}
+#: As well; one each of real numbers: the MACs of a multiply-accumulate, and an operation of a decomposition.
+_ONE_FOR_REAL_NUMBERS = ("MACS", "SOLUTION")
 
-    Three are the same as another one for real numbers: ``SIZE_POWER`` and ``SIZE_ADD`` (the power of ``abs(x)`` in a
-    norm, and the sum of such), ``SOLUTION`` (an operation of a decomposition, which is one), ``MACS`` (of one
-    multiply-accumulate).
-    """
+
+class _Constants:
+    """The constants of the convention as attributes, for the numbers that are counted."""
 
     def __getattr__(self, name: str) -> int:
         if complex_is_counted.get():
-            return self._of_complex(name)
-        if name in complex_numbers.OF_SIZES:
-            name = complex_numbers.OF_SIZES[name][0]
-        elif name in ("MACS", "SOLUTION"):
+            further = complex_numbers.FURTHER_OPERATIONS
+            return further[name]() if name in further else complex_numbers.OPERATIONS[name]()
+        if name in _ONE_FOR_REAL_NUMBERS:
             return 1
-        value: int = getattr(convention, name)
+        value: int = getattr(convention, _SAME_FOR_REAL_NUMBERS.get(name, name))
         return value
-
-    @staticmethod
-    def _of_complex(name: str) -> int:
-        if name in complex_numbers.OF_SIZES:
-            return complex_numbers.OF_SIZES[name][1]()
-        if name == "MACS":
-            return complex_numbers.REAL_MACS
-        return complex_numbers.solution() if name == "SOLUTION" else complex_numbers.OPERATIONS[name]()
 
 
 constants: _Constants = _Constants()
