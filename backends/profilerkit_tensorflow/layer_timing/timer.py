@@ -19,7 +19,7 @@ from profilerkit.trace.cross_check import TimedLayers
 
 from ..model.kinds import type_name
 from ..operator_timing.events import PassTimes, op_seconds
-from ..operator_timing.node_owners import NodeOwners, Placed, runs_of_bodies
+from ..operator_timing.node_owners import NodeOwners, NodePlace, count_graph_runs
 from ..operator_timing.profiled_programs import failures_as, fresh_call, has_gradient, make_training_program
 from ..running.devices import resolve_device
 from ..running.runs import require_values
@@ -99,7 +99,7 @@ class _Timed:
     """
 
     passes: Sequence[PassTimes]
-    placed: Mapping[str, Placed]
+    placed: Mapping[str, NodePlace]
     compiled: AbstractSet[tuple[str, bool]]
 
     def seconds(self, backward: bool) -> list[dict[str, float]]:
@@ -113,7 +113,7 @@ class _Timed:
             items.append(seconds)
         return items
 
-    def nodes(self, backward: bool) -> Iterable[Placed]:
+    def nodes(self, backward: bool) -> Iterable[NodePlace]:
         """Return the owners of the nodes of one direction."""
         return (node for node in self.placed.values() if node.backward == backward)
 
@@ -133,7 +133,7 @@ class _Timed:
 def _time_nodes(owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronized: bool) -> _Timed:
     call = fresh_call(program, inputs, synchronized)
     timed = op_seconds(call, passes).passes
-    placed: dict[str, Placed] = {}
+    placed: dict[str, NodePlace] = {}
     for times in timed:
         placed.update(owners.locate(times))
     return _Timed(timed, placed, owners.find_compiled())
@@ -159,7 +159,7 @@ def _layer_times(program: Program, forward: _Timed, gradients: _Timed | None, ba
 
 def _calls(program: Program, forward: _Timed) -> Counter[str]:
     """Return how often a pass called each layer: in a loop once for each run, in a branch not taken never."""
-    runs = runs_of_bodies(forward.passes[-1], forward.placed)
+    runs = count_graph_runs(forward.passes[-1], forward.placed)
     live = _Live()
     calls: Counter[str] = Counter()
     for owner in program.calls.ownership.calls:
@@ -196,7 +196,7 @@ def _find_missing(
     return reasons
 
 
-def _hosts(nodes: Iterable[Placed]) -> dict[str, str]:
+def _hosts(nodes: Iterable[NodePlace]) -> dict[str, str]:
     """Return, for each layer whose operators run in kernels of other layers, the paths of those layers."""
     hosts: dict[str, set[str]] = {}
     for node in nodes:

@@ -23,7 +23,7 @@ from ..trace.program import Program, trace_program
 from ..trace.tracing import BOOKKEEPING, macs_of_program
 from ..untouched.preservation import preserve
 from .events import MAX_PASSES, PassTimes, op_seconds
-from .node_owners import NodeOwners, Placed
+from .node_owners import NodeOwners, NodePlace
 from .profiled_programs import failures_as, fresh_call, has_gradient, make_training_program
 
 __all__ = ["times_of_operators"]
@@ -138,7 +138,7 @@ class _Ledger:
                 called=tuple(self._last.get(key, ())),
             )
 
-    def _add(self, times: PassTimes, placed: dict[str, Placed]) -> None:
+    def _add(self, times: PassTimes, placed: dict[str, NodePlace]) -> None:
         index, backward = len(self.whole), self.phase == "backward"
         self._last.clear()
         self._calls.clear()
@@ -158,7 +158,7 @@ class _Ledger:
         self.whole.append(times.wall_seconds - others)
 
 
-def _operator(node: Placed, kernel: str) -> CalledOperator:
+def _operator(node: NodePlace, kernel: str) -> CalledOperator:
     """Return a node's operator, with the others of its layer that its kernel runs too."""
     if not node.parts:
         return CalledOperator(node.type, is_free=node.type in BOOKKEEPING)

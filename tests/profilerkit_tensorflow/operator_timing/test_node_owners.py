@@ -12,7 +12,7 @@ import keras  # noqa: E402
 
 from profilerkit import ModelInputs  # noqa: E402
 from profilerkit_tensorflow.operator_timing.events import PassTimes, op_seconds  # noqa: E402
-from profilerkit_tensorflow.operator_timing.node_owners import NodeOwners, Placed, runs_of_bodies  # noqa: E402
+from profilerkit_tensorflow.operator_timing.node_owners import NodeOwners, NodePlace, count_graph_runs  # noqa: E402
 from profilerkit_tensorflow.trace.program import Program, trace_program  # noqa: E402
 from profilerkit_tensorflow.untouched.preservation import preserve  # noqa: E402
 
@@ -28,7 +28,7 @@ def ran(model: Any, x: Any, training: bool) -> tuple[Program, PassTimes]:
     return program, times
 
 
-def place_nodes(model: Any, x: Any, training: bool = True) -> list[tuple[str, Placed]]:
+def place_nodes(model: Any, x: Any, training: bool = True) -> list[tuple[str, NodePlace]]:
     """Where each node of a pass belongs, with the last part of its name."""
     program, times = ran(model, x, training)
     return list(NodeOwners(program, training).locate(times).items())
@@ -120,7 +120,7 @@ def test_loops_branches_and_functions_lead_to_the_layers_inside() -> None:
 def test_a_loops_body_runs_once_a_round() -> None:
     module, x = Deep(), tf.ones([2, 4])
     program, times = ran(module, x, training=False)
-    runs = runs_of_bodies(times, NodeOwners(program, training=False).locate(times))
+    runs = count_graph_runs(times, NodeOwners(program, training=False).locate(times))
     called = {call.path: runs.get(id(call.graph), 0) for call in program.calls.ownership.calls if call.path}
     assert called == {"looped": 3, "branch": 1, "called": 1}
 
