@@ -34,7 +34,7 @@ from profilerkit_metrics.scoring import (
 )
 
 from .data import TFDataLoader, as_tensor, is_tensor
-from .model.calls import CompiledCall
+from .model.compiled_calls import CompiledCall
 from .model.layouts import fit_inputs
 from .running.devices import resolve_device
 from .running.runs import build_weightless, require_values

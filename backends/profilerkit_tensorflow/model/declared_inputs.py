@@ -8,7 +8,7 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, read_declared_call
 from profilerkit.declared_inputs import DeclaredInput
 
-from .calls import is_saved_for_inference, read_served_signature
+from .call_signatures import is_saved_for_inference, read_served_signature
 from .kinds import is_saved_model
 
 __all__ = ["read_declared_inputs"]

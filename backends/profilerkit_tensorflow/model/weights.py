@@ -8,8 +8,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras
+
 from ..compat import whole_variable
-from .calls import is_keras, is_legacy_keras
 from .kinds import own_variables
 from .variables import find_stored_variable, read_weight_list
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras
+
 from ..compat import convert, make_twin
-from ..model.calls import is_keras, is_legacy_keras
 from .questions import replace_attribute
 
 __all__ = ["convert_callable", "functions_traced_anew"]

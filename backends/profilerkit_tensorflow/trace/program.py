@@ -14,11 +14,12 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.keras_layers import call_arguments
+from profilerkit.backend_kit.keras_layers import call_arguments, is_keras, is_legacy_keras
 from profilerkit.process.restoring import restored
 
 from ..compat import FuncGraph, makes_unallocated
-from ..model.calls import call_model, check_outputs, is_keras, is_legacy_keras, takes_training
+from ..model.call_signatures import takes_training
+from ..model.calls import call_model, check_outputs
 from ..model.kinds import is_function, is_unbuilt, list_layers
 from ..model.replicas import as_one_replica, find_strategy
 from ..model.unallocated import collect_unallocated, make_without_values
