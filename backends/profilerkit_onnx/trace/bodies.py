@@ -1,4 +1,4 @@
-"""Graphs inside an operator: the walk over one of them, and the work of an operator that runs one of two."""
+"""Graphs inside an operator: the walk over one of them, the work of one of two, and what loops hand out."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from onnx import GraphProto, NodeProto
 
 from profilerkit.backend_kit import graph_work
 from profilerkit.backend_kit.graph_work import Executed, Work
+from profilerkit.costs import Shape
 
 from .values import Value
 from .walk import Values, Walk, find_value
 
-__all__ = ["Body", "count_first", "find_graph", "walk_body"]
+__all__ = ["Body", "count_first", "find_graph", "name_inputs", "stack_turns", "walk_body"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,12 @@ def walk_body(
     return Body(work, [find_value(output.name, inner) for output in graph.output])
 
 
+def name_inputs(graph: GraphProto, inputs: Sequence[Value | None]) -> Values:
+    """Return the values that a body gets, by the names of its inputs."""
+    named = zip(graph.input, inputs, strict=True)
+    return {formal.name: value for formal, value in named if value is not None}
+
+
 def count_first(walk: Walk, first: Body, second: Body, reason: str) -> Work:
     """Return the work of an operator that runs one of two bodies: that of the first, and how the second one differs.
 
@@ -63,3 +70,12 @@ def count_first(walk: Walk, first: Body, second: Body, reason: str) -> Work:
         if value is not result
     ]
     return graph_work.count_first(first.work, second.work, walk.path, reason, handing_on)
+
+
+def stack_turns(walk: Walk, value: Value, axis: int, length: int | None) -> Value:
+    """Return what a loop hands out of a value that each turn makes: all of them along a new dimension."""
+    if value.shape is None or length is None:
+        return Value.of(walk.number(), value.element, None)
+    sizes = list(value.shape)
+    sizes.insert(axis % (len(sizes) + 1), length)
+    return Value.of(walk.number(), value.element, Shape(sizes))

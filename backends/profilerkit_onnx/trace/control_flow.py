@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from onnx import ModelProto
 
 from .branches import walk_if
-from .loops import walk_loop, walk_scan
+from .loops import walk_loop
+from .scans import walk_scan
 from .walk import Handler
 
 __all__ = ["HANDLERS", "holds_conditions"]

@@ -1,8 +1,7 @@
-"""``Loop`` and ``Scan``: the walk goes over the body once, with what is the same in every turn.
+"""``Loop``: the walk goes over the body once, with what is the same in every turn.
 
-A ``Loop`` counts as often as it runs, also where its condition counts the turns (`trips`), and up to its limit where it
-may stop before. A ``Scan`` runs once for each slice of its inputs. Where the number of turns is not known, one is
-counted, and the loop is named as missing.
+It counts as often as it runs, also where its condition counts the turns (`trips`), and up to its limit where it may
+stop before. Where the number of turns is not known, one is counted, and the loop is named as missing.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from onnx import GraphProto, NodeProto, TensorProto
 from profilerkit.backend_kit.graph_work import Executed, Work
 from profilerkit.costs import Shape
 
-from .bodies import Body, count_first, find_graph, walk_body
+from .bodies import Body, count_first, find_graph, name_inputs, stack_turns, walk_body
 from .pricing import name_node
 from .trips import count_trips
 from .values import Value
 from .walk import Values, Walk
 
-__all__ = ["walk_loop", "walk_scan"]
+__all__ = ["walk_loop"]
 
 _MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
 _MAY_NOT_RUN = "the Loop {!r}, whose number of trips is not known, may not run at all: it is counted once"
@@ -50,9 +49,6 @@ class _Turns(NamedTuple):
         return None if self.may_stop else self.number
 
 
-# Loop -----------------------------------------------------------------------------------------------------------------
-
-
 def walk_loop(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
     """Go over the body of a ``Loop``, whose inputs are its limit, its condition, and what the first turn gets."""
     graph, condition, begins = find_graph(node, "body"), inputs[1], inputs[2:]
@@ -61,17 +57,12 @@ def walk_loop(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], value
     walk.work.executed.append(Executed("Loop", walk.node, (), turn, times))
     goes_on, body = _walk_any_turn(walk, graph, turn, begins, values, times * turns.factor)
     if turns.number is not None and condition is not None and condition.is_true and goes_on.is_true:
-        # only the limit ends it
-        turns = _Turns(turns.number, may_stop=False)
-    if turns.may_stop:
-        reason = (_MAY_NOT_RUN if turns.number is None else _MAY_STOP).format(name_node(node))
-        walk.work.add_loop(count_first(walk, body, _skip(body, begins), reason))
-    else:
-        walk.work.add_loop(body.work)
-    carried = [_carry_out(turns, *pair) for pair in zip(begins, body.outputs, strict=False)]
+        turns = _Turns(turns.number, may_stop=False)  # only the limit ends it
+    walk.work.add_loop(_count_work(walk, node, turns, body, begins))
+    carried = [_carry_out(turns, begin, output) for begin, output in zip(begins, body.outputs, strict=False)]
     if any(value.from_inputs for value in values.values()):  # any of them may decide how often it runs
         carried = [value.mark_from_inputs() for value in carried]
-    stacked = [_stack(walk, value, 0, turns.exact) for value in body.outputs[len(begins) :]]
+    stacked = [stack_turns(walk, value, 0, turns.exact) for value in body.outputs[len(begins) :]]
     missing = "Loop of an unknown number of trips" if turns.number is None else ""
     walk.work.executed.append(Executed("Loop", walk.node, tuple(body.outputs), tuple(stacked), times, missing=missing))
     values.update(zip(node.output, [*carried, *stacked], strict=False))
@@ -112,15 +103,24 @@ def _walk_any_turn(
 
     What the first turn gets is tried first; where a turn hands on a value of another size, that size is not known.
     """
-    carried = [value and value.without_array() for value in begins]
+    carried = [begin and begin.without_array() for begin in begins]
     while True:
-        body = walk_body(walk, graph, values, times, _name_inputs(graph, [*turn, *carried]))
+        body = walk_body(walk, graph, values, times, name_inputs(graph, [*turn, *carried]))
         goes_on, *outputs = body.outputs
-        pairs = zip(carried, outputs, strict=False)
-        after = [value and value.merge([output]).without_array() for value, output in pairs]
-        if [value and value.type for value in after] == [value and value.type for value in carried]:
+        common = [
+            value and value.merge([output]).without_array() for value, output in zip(carried, outputs, strict=False)
+        ]
+        if [value and value.type for value in common] == [value and value.type for value in carried]:
             return goes_on, Body(body.work, outputs)
-        carried = after
+        carried = common
+
+
+def _count_work(walk: Walk, node: NodeProto, turns: _Turns, body: Body, begins: Sequence[Value | None]) -> Work:
+    """Return the work of a loop: that of its body, or either that or none where it may stop, or not run at all."""
+    if not turns.may_stop:
+        return body.work
+    reason = (_MAY_NOT_RUN if turns.number is None else _MAY_STOP).format(name_node(node))
+    return count_first(walk, body, _skip(body, begins), reason)
 
 
 def _skip(body: Body, begins: Sequence[Value | None]) -> Body:
@@ -136,53 +136,3 @@ def _carry_out(turns: _Turns, before: Value | None, after: Value) -> Value:
     if turns.exact == 0:
         return before
     return after.merge([before])
-
-
-# Scan -----------------------------------------------------------------------------------------------------------------
-
-
-def walk_scan(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
-    """Go over the body of a ``Scan`` of operator set 9 or newer: its inputs are its first state, and what is sliced."""
-    graph = find_graph(node, "body")
-    axes = {attribute.name: list(attribute.ints) for attribute in node.attribute}
-    states = len(inputs) - next(entry.i for entry in node.attribute if entry.name == "num_scan_inputs")
-    sliced = list(zip(inputs[states:], axes.get("scan_input_axes", [0] * len(inputs)), strict=False))
-    length = next((value.shape[axis] for value, axis in sliced if value is not None and value.shape is not None), None)
-    begins = [value and value.without_array() for value in inputs[:states]]
-    slices = [value and _slice(value, axis) for value, axis in sliced]
-    turns = 1 if length is None else length
-    body = walk_body(walk, graph, values, times * turns, _name_inputs(graph, [*begins, *slices]))
-    walk.work.add_loop(body.work)
-    results = body.outputs[states:]
-    output_axes = axes.get("scan_output_axes", [0] * len(results))
-    stacked = [_stack(walk, value, axis, length) for value, axis in zip(results, output_axes, strict=True)]
-    missing = "Scan of an unknown length" if length is None else ""
-    walk.work.executed.append(Executed("Scan", walk.node, tuple(body.outputs), tuple(stacked), times, missing=missing))
-    values.update(zip(node.output, [*body.outputs[:states], *stacked], strict=False))
-
-
-def _slice(value: Value, axis: int) -> Value:
-    """Return what each turn gets of a value: the same buffer, without one of the dimensions."""
-    if value.shape is None:
-        return Value.of(value.number, value.element, None)
-    sizes = list(value.shape)
-    del sizes[axis]
-    return Value.of(value.number, value.element, Shape(sizes))
-
-
-# Both -----------------------------------------------------------------------------------------------------------------
-
-
-def _name_inputs(graph: GraphProto, inputs: Sequence[Value | None]) -> Values:
-    """Return the values that a body gets, by the names of its inputs."""
-    named = zip(graph.input, inputs, strict=True)
-    return {formal.name: value for formal, value in named if value is not None}
-
-
-def _stack(walk: Walk, value: Value, axis: int, length: int | None) -> Value:
-    """Return what a loop hands out of a value that each turn makes: all of them along a new dimension."""
-    if value.shape is None or length is None:
-        return Value.of(walk.number(), value.element, None)
-    sizes = list(value.shape)
-    sizes.insert(axis % (len(sizes) + 1), length)
-    return Value.of(walk.number(), value.element, Shape(sizes))
