@@ -21,9 +21,9 @@ from .piping.registry import Binding, Registry, read_request
 from .piping.status import Comparative, Outcome, StatusKey
 from .plugging import offers
 from .plugging.opening import OpenedModel
-from .process.locks import PerThread
 from .process.progress import track
 from .process.restoring import whole_call
+from .process.threads import PerThread
 from .protocols import Watches, WatchesLayers, require_capability, suspend_modes
 from .render.display import log
 from .times.layer_times import LayerTimer

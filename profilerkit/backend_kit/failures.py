@@ -8,7 +8,7 @@ from types import TracebackType
 
 from ..error_text import list_causes
 from ..errors import BackendFailedError, ModelFailedError, error_summary, model_failed
-from .installed import describe_untested
+from .tested_releases import describe_untested
 
 __all__ = ["backend_failed", "explain_failure", "find_raising_line", "note_layer"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -12,12 +11,10 @@ from types import ModuleType
 
 from ..errors import InputError
 
-__all__ = ["declare_tested", "describe_untested", "find_version", "library_for", "require_version"]
+__all__ = ["find_version", "library_for", "read_numbers", "require_version"]
 
 #: Returned for a package whose version cannot be determined.
 _UNKNOWN = "of an unknown version"
-#: The oldest and the newest release of each framework that a backend is tested with, by the backend's name.
-_tested: dict[str, Mapping[str, tuple[str, str]]] = {}
 
 
 def find_version(module: str, *distributions: str) -> str:
@@ -25,15 +22,12 @@ def find_version(module: str, *distributions: str) -> str:
 
     ``distributions`` are further names under which it is published. Raises `ImportError` if it is not installed.
     """
-    if module in sys.modules:
-        loaded = sys.modules[module]
-        is_installed = loaded is not None  # None blocks the import
-    else:
-        loaded, is_installed = None, find_spec(module) is not None
-    if not is_installed:
-        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+    loaded = sys.modules.get(module)
     if loaded is not None:
         return str(getattr(loaded, "__version__", _UNKNOWN))
+    is_blocked = module in sys.modules  # None stands there, which keeps others from importing it
+    if is_blocked or find_spec(module) is None:
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
     for distribution in (module, *distributions):
         try:
             return version(distribution)
@@ -58,39 +52,12 @@ def library_for(asked: str, package: str, module: str = "") -> ModuleType:
 
 def require_version(name: str, current: str, minimum: tuple[int, int]) -> None:
     """Raise `ImportError` if a framework is too old; a version that does not start with numbers is accepted."""
-    numbers = _numbers(current)
+    numbers = read_numbers(current)
     if len(numbers) > 1 and numbers[:2] < minimum:
         raise ImportError(f"{name} {current} is too old, {'.'.join(map(str, minimum))} or newer is needed")
 
 
-def declare_tested(backend: str, releases: Mapping[str, tuple[str, str]]) -> None:
-    """Declare the oldest and the newest release of each framework that a backend is tested with.
-
-    Errors of the backend name them if another release is installed. `profilerkit.BackendInfo.tested` is declared when
-    the backend is loaded.
-
-    >>> declare_tested("my_backend", {"numpy": ("0.1", "0.2")})
-    >>> describe_untested("my_backend").partition(", and")[0]
-    'the my_backend backend is tested with numpy 0.1 to 0.2'
-    """
-    _tested[backend] = releases
-
-
-def describe_untested(backend: str) -> str:
-    """Return in words what a backend is tested with, if another release is installed; an empty text otherwise."""
-    for framework, (oldest, newest) in _tested.get(backend, {}).items():
-        try:
-            current = find_version(framework)
-        except ImportError:  # a library that is not needed
-            continue
-        numbers, first, last = _numbers(current), _numbers(oldest), _numbers(newest)
-        if numbers and not (first <= numbers[: len(first)] and numbers[: len(last)] <= last):
-            tested = oldest if oldest == newest else f"{oldest} to {newest}"
-            return f"the {backend} backend is tested with {framework} {tested}, and {current} is installed"
-    return ""
-
-
-def _numbers(version: str) -> tuple[int, ...]:
+def read_numbers(version: str) -> tuple[int, ...]:
     """Return the numbers that a version starts with: (2, 15, 0) of "2.15.0+cpu"."""
     match = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, match[0].split("."))) if match else ()

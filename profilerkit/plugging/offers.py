@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..backend import API_VERSION, OLDEST_API_VERSION, Backend, BackendInfo
-from ..backend_kit.installed import declare_tested, describe_untested
+from ..backend_kit.tested_releases import declare_tested, describe_untested
 from ..error_text import shown
 from ..errors import (
     BackendNotFoundError,

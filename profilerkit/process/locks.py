@@ -7,18 +7,16 @@ in the child forever. All locks of profilerkit are made here; `restoring` undoes
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
-from types import FrameType, TracebackType
+from types import TracebackType
 
 from ..errors import ProfilerBusyError
 from .restoring import interruptible
+from .threads import find_awaited
 
-__all__ = ["Lock", "PerThread"]
+__all__ = ["Lock"]
 
 
 class Lock:
@@ -71,7 +69,7 @@ class Lock:
 
         Raises `ProfilerBusyError` if that thread waits, without a timeout, for this one, its result, or one that does.
         """
-        if threading.get_ident() in _find_awaited(self._holder):
+        if threading.get_ident() in find_awaited(self._holder):
             raise ProfilerBusyError(
                 "this thread waits for one that profiles, which waits for this thread: a model may not join a "
                 "thread, or take the result of one, that profiles; profile before or after the model's call"
@@ -104,65 +102,3 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
-
-
-class PerThread:
-    """A list for each thread; no thread gets the list of one that has ended, in a forked child either."""
-
-    def __init__(self) -> None:
-        self._lists: weakref.WeakKeyDictionary[threading.Thread, list[str]] = weakref.WeakKeyDictionary()
-
-    def mine(self) -> list[str]:
-        """Return the list of this thread."""
-        return self._lists.setdefault(threading.current_thread(), [])
-
-    def __reduce__(self) -> tuple[type[PerThread], tuple[()]]:
-        """Return what makes a copy, which is empty."""
-        return PerThread, ()
-
-
-# Which thread waits for which -----------------------------------------------------------------------------------------
-
-#: The code of what waits for a thread to end, or for the result of a job of a pool.
-_WAITING = frozenset({threading.Thread.join.__code__, Future.result.__code__})
-
-
-def _find_awaited(thread: int) -> set[int]:
-    """Return the threads that a thread waits for, without a timeout, and those that these wait for."""
-    frames = sys._current_frames()
-    awaited: set[int] = set()
-    remaining = [thread]
-    while remaining:
-        new = set(_list_awaited(remaining.pop(), frames)) - awaited
-        awaited |= new
-        remaining += new
-    return awaited
-
-
-def _list_awaited(thread: int, frames: Mapping[int, FrameType]) -> Iterator[int]:
-    """Yield the threads that one thread itself waits for: the variables of the method that waits tell which."""
-    for frame in _list_frames(frames.get(thread)):
-        if frame.f_code in _WAITING and frame.f_locals["timeout"] is None:
-            target = frame.f_locals["self"]
-            number = target.ident if isinstance(target, threading.Thread) else _find_thread(target, frames)
-            if number is not None:
-                yield number
-
-
-def _find_thread(job: object, frames: Mapping[int, FrameType]) -> int | None:
-    """Return the thread of a pool that runs the job of a future; None while no thread does."""
-    return next((thread for thread, frame in frames.items() if job in _list_jobs(frame)), None)
-
-
-def _list_jobs(frame: FrameType) -> Iterator[object]:
-    """Yield the futures of the jobs that a thread runs, if it is one of a pool."""
-    for outer in _list_frames(frame):
-        if outer.f_code.co_name == "run" and outer.f_globals.get("__name__") == "concurrent.futures.thread":
-            yield getattr(outer.f_locals.get("self"), "future", None)
-
-
-def _list_frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield a frame and those around it, the innermost first."""
-    while frame is not None:
-        yield frame
-        frame = frame.f_back

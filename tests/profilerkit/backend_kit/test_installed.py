@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from profilerkit.backend_kit.installed import declare_tested, describe_untested, find_version, require_version
+from profilerkit.backend_kit.installed import find_version, require_version
+from profilerkit.backend_kit.tested_releases import declare_tested, describe_untested
 
 
 @pytest.fixture

@@ -24,8 +24,9 @@ from profilerkit.plugging import offered_formulas
 from profilerkit.plugging.offers import Offer, PluginInfo
 from profilerkit.process.cached import cached_property, once_for_each
 from profilerkit.process.collector import collector_paused
-from profilerkit.process.locks import Lock, PerThread
+from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import undone_in_child
+from profilerkit.process.threads import PerThread
 from profilerkit.testing import FakeBackend
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
