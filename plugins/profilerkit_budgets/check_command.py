@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-def _forms(context: click.Context, parameter: click.Parameter, value: str) -> str:
+def _check_form(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return the name of a format; raises `click.BadParameter` where there is none of it."""
     from .forms import FORMS
 
     if value not in FORMS and not context.resilient_parsing:
@@ -55,7 +56,7 @@ def _complete_form(context: click.Context, parameter: click.Parameter, incomplet
 @input_options
 @measuring_options
 @isolation_options
-@format_option("Format of the result: console, markdown or junit.", _forms, shell_complete=_complete_form)
+@format_option("Format of the result: console, markdown or junit.", _check_form, shell_complete=_complete_form)
 @output_option("Write the result to a file instead of standard output.")
 @click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress; only set the exit code.")
 @click.option("--strict", is_flag=True, help="Also fail if a measured ratio is too uncertain to decide.")
@@ -79,29 +80,33 @@ def command(
     from .retrying import check_with_retries, select_broken
 
     try:
-        budget = _budget(path, limit, required=not update)
+        budget = _read_budget(path, limit, required=not update)
         _require_units(budget)
         _require_baseline(budget, baseline, update)
     except BudgetError as error:
         raise click.UsageError(str(error)) from error
     request = Request(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
     if update and baseline is not None:
-        _record(model, baseline, request)
+        _record_baseline(model, baseline, request)
         return
     try:
-        report, findings = check_with_retries(lambda: _reports(model, baseline, request), budget, retries, strict)
+        report, findings = check_with_retries(lambda: _measure(model, baseline, request), budget, retries, strict)
     except BudgetError as error:
         fail(str(error), USAGE, error)
     text = FORMS[form](findings, report.name)
     if output is not None:
-        try:
-            write_text(output, text)
-        except OSError as error:
-            cannot_write(error)
-    elif not how["quiet"]:
+        _write(output, text)
+    elif not request.quiet:
         emit(text.rstrip("\n"))
     if select_broken(findings, strict):
         sys.exit(NOT_KEPT)
+
+
+def _write(output: Path, text: str) -> None:
+    try:
+        write_text(output, text)
+    except OSError as error:
+        cannot_write(error)
 
 
 def _require_baseline(budget: Budget, baseline: str | None, update: bool) -> None:
@@ -109,17 +114,17 @@ def _require_baseline(budget: Budget, baseline: str | None, update: bool) -> Non
     if update and (baseline is None or not is_saved(baseline)):
         raise BudgetError("--update records the baseline in a file: give it as --baseline baseline.json")
     if budget.needs_baseline and baseline is None:
-        relative = next(str(one) for one in budget.limits if one.relative)
+        relative = next(str(limit) for limit in budget.limits if limit.relative)
         raise BudgetError(f"{relative} is relative: give --baseline, a saved report or a model")
     if not update and baseline is not None and is_saved(baseline) and not Path(baseline).exists():
         raise BudgetError(f"there is no baseline {baseline}; record one with --update")
 
 
-def _record(model: str, baseline: str, request: Request) -> None:
+def _record_baseline(model: str, baseline: str, request: Request) -> None:
     """Measure a model, or read its report, and save it as the baseline; print what was recorded."""
     from .baselines import record_baseline
 
-    report, _ = _reports(model, None, request)
+    report, _ = _measure(model, None, request)
     try:
         line = record_baseline(report, baseline)
     except OSError as error:
@@ -128,13 +133,14 @@ def _record(model: str, baseline: str, request: Request) -> None:
         emit(line)
 
 
-def _budget(path: str | None, limits: tuple[str, ...], required: bool = True) -> Budget:
+def _read_budget(path: str | None, limits: tuple[str, ...], required: bool) -> Budget:
+    """Return the limits of a file and those of the command line; raises `BudgetError` for none where some are due."""
     from . import Budget, Limit
 
     read = Budget.load(path).limits if path is not None else ()
     parsed = []
     for text in limits:
-        key = re.split(r"[\s<>=]", text.strip(), maxsplit=1)[0]
+        key = re.split(r"[\s<>=]", text.strip(), maxsplit=1)[0]  # what stands before the comparison
         parsed.append(Limit.parse(key, text.strip().removeprefix(key)))
     if required and not (read or parsed):
         raise BudgetError("give a budget: --budget budget.toml, or --limit 'macs <= 5 G'")
@@ -142,17 +148,17 @@ def _budget(path: str | None, limits: tuple[str, ...], required: bool = True) ->
 
 
 def _require_units(budget: Budget) -> None:
-    """Read the limits by the units of their metrics before anything is measured; raises `BudgetError`."""
+    """Raise `BudgetError` for a limit in another unit than its metric has, before anything is measured."""
     from profilerkit.piping.status import Metric
     from profilerkit.plugging.offers import list_status_keys
 
     units = {offer.item.NAME: offer.item.UNIT for offer in list_status_keys() if issubclass(offer.item, Metric)}
     for limit in budget.limits:
         if limit.pattern is None and units.get(limit.key):
-            limit.bound(units[limit.key])
+            limit.bound(units[limit.key])  # raises it
 
 
-def _reports(model: str, baseline: str | None, request: Request) -> tuple[Report, Report | None]:
+def _measure(model: str, baseline: str | None, request: Request) -> tuple[Report, Report | None]:
     """Return the report of the model and that of the baseline; two models are measured in turn."""
     if baseline is not None:
         comparison, _ = compare_specs((baseline, model), request, renamed=False)

@@ -1,4 +1,4 @@
-"""The commands of all plugins, by name."""
+"""The commands of all plugins, and the options that they add to ``profile``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["list_commands", "load_command", "load_options", "use_options"]
 def list_commands() -> dict[str, CommandInfo]:
     """Return what plugins say of their commands, by name; of two with one name the first."""
     commands: dict[str, CommandInfo] = {}
-    for offer in _offers():
+    for offer in _list_commands():
         commands.setdefault(offer.item.name, offer.item)
     return commands
 
@@ -32,41 +32,48 @@ def load_command(name: str) -> click.Command | None:
 
     Raises `NotOfferedError` if it cannot be loaded, and `RegistrationConflictError` if two plugins offer it.
     """
-    named = [offer for offer in _offers() if offer.item.name == name]
+    named = [offer for offer in _list_commands() if offer.item.name == name]
     if not named:
         return None
-    command: click.Command = load_offer(
-        "command",
-        require_unique("command", named)[0],
-        lambda loaded: isinstance(loaded, click.Command),
-        "is no command",
-    )
+    offer = require_unique("command", named)[0]
+    command: click.Command = load_offer("command", offer, _is_command, "is no command")
     return command
+
+
+def _list_commands() -> list[Offer[CommandInfo]]:
+    return manager().answer_once("commands", lambda: offers("profilerkit_commands", CommandInfo))
+
+
+def _is_command(loaded: object) -> bool:
+    return isinstance(loaded, click.Command)
+
+
+# Options --------------------------------------------------------------------------------------------------------------
 
 
 def load_options() -> list[click.Option]:
     """Import the options that plugins add to ``profile``; raises `NotOfferedError` if one cannot be loaded."""
-    return [option for option, _ in _options()]
+    return [option for option, _ in _load_offered_options()]
 
 
 def use_options(values: Mapping[str, Any], report: Report, spec: str) -> None:
     """Let each option that plugins add, and that was given, do what it is for with the report of a model."""
-    for option, offer in _options():
+    for option, offer in _load_offered_options():
         value = values.get(option.name or "")
         if value is not None:
             with contained(offer.plugin, f"option {option.opts[0]}"):
                 offer.item.load_use()(value, report, spec)
 
 
-def _options() -> list[tuple[click.Option, Offer[OptionInfo]]]:
-    return manager().answer_once(
-        "options",
-        lambda: [
-            (load_offer("option", offer, lambda loaded: isinstance(loaded, click.Option), "is no option"), offer)
-            for offer in offers("profilerkit_options", OptionInfo)
-        ],
-    )
+def _load_offered_options() -> list[tuple[click.Option, Offer[OptionInfo]]]:
+    """Return the options, each with what its plugin says of it; they are imported once."""
+    return manager().answer_once("options", _import_options)
 
 
-def _offers() -> list[Offer[CommandInfo]]:
-    return manager().answer_once("commands", lambda: offers("profilerkit_commands", CommandInfo))
+def _import_options() -> list[tuple[click.Option, Offer[OptionInfo]]]:
+    offered = offers("profilerkit_options", OptionInfo)
+    return [(load_offer("option", offer, _is_option, "is no option"), offer) for offer in offered]
+
+
+def _is_option(loaded: object) -> bool:
+    return isinstance(loaded, click.Option)

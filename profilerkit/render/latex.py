@@ -62,32 +62,36 @@ def render(
 
 def table(grid: Grid) -> str:
     """Return a grid as a booktabs table with its title as the caption; a long one goes over several pages."""
-    sides = "".join("r" if index in grid.numeric else "l" for index in range(len(grid.titles)))
-    if grid.kind == "descriptions":
-        sides = "lp{0.7\\linewidth}"
-    head = f"{_row(tuple(title.replace(chr(10), ' ') for title in grid.titles))}\n\\midrule"
-    body = "\n".join(_row(row, grid.depths[index] if grid.depths else 0) for index, row in enumerate(grid.rows))
+    columns = "".join("r" if index in grid.numeric else "l" for index in range(len(grid.titles)))
+    if grid.kind == "descriptions":  # a term, and a text that takes several lines
+        columns = "lp{0.7\\linewidth}"
+    titles = tuple(title.replace("\n", " ") for title in grid.titles)
+    head = f"{_write_row(titles)}\n\\midrule"
+    depths = grid.depths or [0] * len(grid.rows)
+    body = "\n".join(_write_row(row, depth) for row, depth in zip(grid.rows, depths, strict=True))
     caption = f"\\caption{{{escape(grid.title)}}}"
     if len(grid.rows) > _PAGE:
         return (
-            f"\\begin{{longtable}}{{{sides}}}\n{caption}\\\\\n\\toprule\n{head}\n\\endhead\n\\bottomrule\n\\endfoot\n"
+            f"\\begin{{longtable}}{{{columns}}}\n{caption}\\\\\n\\toprule\n{head}\n\\endhead\n\\bottomrule\n\\endfoot\n"
             f"{body}\n\\end{{longtable}}"
         )
     return (
-        f"\\begin{{table}}[htbp]\n\\centering\n{caption}\n\\begin{{tabular}}{{{sides}}}\n\\toprule\n{head}\n{body}\n"
+        f"\\begin{{table}}[htbp]\n\\centering\n{caption}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n{head}\n{body}\n"
         "\\bottomrule\n\\end{tabular}\n\\end{table}"
     )
 
 
-def _row(cells: tuple[str, ...], depth: int = 0) -> str:
+def _write_row(cells: tuple[str, ...], depth: int = 0) -> str:
+    """Return a row, its first cell as far to the right as its layer lies deep."""
     indent = f"\\hspace*{{{depth}em}}" if depth else ""
     return f"{indent}{' & '.join(map(escape, cells))} \\\\"
 
 
 def escape(text: str) -> str:
     """Return a text that TeX prints as it is."""
-    return "".join(_SPECIAL.get(letter) or _letter(letter) for letter in text)
+    return "".join(_SPECIAL.get(letter) or _write_letter(letter) for letter in text)
 
 
-def _letter(letter: str) -> str:
+def _write_letter(letter: str) -> str:
+    """Return a letter, or its code point where ASCII lacks it: ``[U+00E9]``."""
     return letter if letter.isascii() else f"{{[}}U+{ord(letter):04X}{{]}}"

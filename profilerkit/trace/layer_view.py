@@ -22,33 +22,35 @@ def with_times(layers: LayerTable | None, times: LayerTable | None) -> LayerTabl
     the forward pass over its seconds, with the layers inside, and ``achieved_own_flops_per_second``, without them. They
     are None where there is nothing to divide, or nothing to divide by.
     """
-    if layers and not times and not (_shares(layers[0], {}) or _compute_rates(layers[0])):
-        return layers
+    if layers and not times and not (_compute_shares(layers[0], {}) or _compute_rates(layers[0])):
+        return layers  # there is nothing to add to their rows
     timed = {row["path"]: row for row in times or ()}
     columns = dict.fromkeys([*(layers[0] if layers else ()), *(times[0] if times else ())])
     rows = [{**columns, **timed.pop(row["path"], {}), **row} for row in layers or ()]
     rows += [{**columns, **row} for row in timed.values()]
     root = next((row for row in rows if not row["path"]), {})
-    return LayerTable({**row, **_shares(row, root), **_compute_rates(row)} for row in rows)
+    return LayerTable({**row, **_compute_shares(row, root), **_compute_rates(row)} for row in rows)
 
 
-def _shares(row: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, float | None]:
+def _compute_shares(row: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the shares of the whole model that a row lacks, by column."""
     lacking = [name for name in _SHARED if name in row and f"{name}_share" not in row]
-    return {f"{name}_share": _over(row[name], root.get(name)) for name in lacking}
+    return {f"{name}_share": _divide(row[name], root.get(name)) for name in lacking}
 
 
 def _compute_rates(row: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the FLOPs of the forward pass over its seconds, by column, as far as a row has both."""
     # Of a training step the FLOPs of both passes are counted, and those of the forward pass beside them.
     flops = "forward_flops" if "forward_flops" in row else "flops"
-    names = {"achieved_flops_per_second": "", "achieved_own_flops_per_second": "own_"}
-    return {
-        name: _over(row[f"{prefix}{flops}"] or None, row[f"{prefix}forward_seconds"])
-        for name, prefix in names.items()
-        if f"{prefix}{flops}" in row and f"{prefix}forward_seconds" in row
-    }
+    rates = {}
+    for part in ("", "own_"):
+        work, seconds = f"{part}{flops}", f"{part}forward_seconds"
+        if work in row and seconds in row:
+            rates[f"achieved_{part}flops_per_second"] = _divide(row[work] or None, row[seconds])
+    return rates
 
 
-def _over(value: float | None, whole: float | None) -> float | None:
+def _divide(value: float | None, whole: float | None) -> float | None:
     return value / whole if value is not None and whole else None
 
 

@@ -8,6 +8,7 @@ from .registry import Cost, OpCall, register_elementwise, register_op_cost, regi
 
 
 def _normalize(call: OpCall) -> Cost:
+    """Return the cost with known statistics, or in training with those of the batch."""
     elements = call.inputs[0].numel
     if call.attribute("is_training"):
         return normalization.normalize(elements)
@@ -27,13 +28,13 @@ def _is_activated(call: OpCall) -> bool:
     "_MklNativeFusedBatchNormV3",
 )
 def batch_norm(call: OpCall) -> Cost:
-    """Return the cost with known statistics, or in training with those of the batch."""
+    """Return the cost of the normalization alone."""
     return _normalize(call)
 
 
 @register_op_costs("_FusedBatchNormEx", "_MklNativeFusedBatchNormEx")
 def batch_norm_with_activation(call: OpCall) -> Cost:
-    """As without; an addition for each element of a side input, and the activation (ReLU)."""
+    """Return the cost of the normalization, an addition for each element of a side input, and the activation (ReLU)."""
     elements = call.inputs[0].numel
     cost = _normalize(call).plus(elementwise.add_summands(1 + (call.attribute("num_side_inputs") or 0), elements))
     return activation.add_activation(cost, elements, "relu" if _is_activated(call) else None)

@@ -14,7 +14,7 @@ import torch
 __all__ = ["SIZES"]
 
 
-def _alike(first: torch.Tensor, *others: Any) -> bool:
+def _are_alike(first: torch.Tensor, *others: Any) -> bool:
     """Return whether all are plain contiguous tensors on the meta device and of one dtype; None is left out."""
     return all(
         type(tensor) in (torch.Tensor, torch.nn.Parameter)
@@ -28,17 +28,21 @@ def _alike(first: torch.Tensor, *others: Any) -> bool:
 
 def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Sequence[int] | None:
     """Rows of ``x`` times the transposed weight."""
-    if not _alike(x, weight, bias) or x.dim() < 2 or weight.dim() != 2 or x.shape[-1] != weight.shape[1]:
+    if not _are_alike(x, weight, bias) or x.dim() < 2 or weight.dim() != 2 or x.shape[-1] != weight.shape[1]:
         return None
     features = weight.shape[0]
-    return (*x.shape[:-1], features) if bias is None or bias.shape == (features,) else None
+    if bias is not None and bias.shape != (features,):
+        return None
+    return (*x.shape[:-1], features)
 
 
 def _addmm(bias: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, **scales: Any) -> Sequence[int] | None:
     """A product of two matrices and a row that is added to each of its rows."""
-    if scales or not _alike(bias, x, weight) or not x.dim() == weight.dim() == 2 or x.shape[1] != weight.shape[0]:
+    if scales or not _are_alike(bias, x, weight) or x.dim() != 2 or weight.dim() != 2:
         return None
-    return (x.shape[0], weight.shape[1]) if bias.shape == weight.shape[1:] else None
+    if x.shape[1] != weight.shape[0] or bias.shape != weight.shape[1:]:
+        return None
+    return x.shape[0], weight.shape[1]
 
 
 def _convolution(
@@ -52,21 +56,24 @@ def _convolution(
 ) -> Sequence[int] | None:
     """A batch of samples, each with ``groups`` groups of channels; one window per output element."""
     dims = x.dim() - 2
-    if not _alike(x, weight, bias) or weight.dim() != x.dim() or dims < 1 or 0 in (*x.shape, *weight.shape):
+    if not _are_alike(x, weight, bias) or weight.dim() != x.dim() or dims < 1 or 0 in (*x.shape, *weight.shape):
         return None
     channels = weight.shape[0]
     if groups < 1 or x.shape[1] != weight.shape[1] * groups or channels % groups:
         return None
     if bias is not None and bias.shape != (channels,):
         return None
-    steps, pads, gaps = (
-        tuple(argument) * (dims if len(argument) == 1 else 1) for argument in (stride, padding, dilation)
-    )
+    steps, pads, gaps = (_repeat(argument, dims) for argument in (stride, padding, dilation))
     if not len(steps) == len(pads) == len(gaps) == dims or min((*steps, *gaps)) < 1 or min(pads) < 0:
         return None
     sizes = zip(x.shape[2:], weight.shape[2:], steps, pads, gaps, strict=True)
     out = [(size + 2 * pad - gap * (kernel - 1) - 1) // step + 1 for size, kernel, step, pad, gap in sizes]
     return (x.shape[0], channels, *out) if min(out) > 0 else None
+
+
+def _repeat(argument: Sequence[int], dims: int) -> Sequence[int]:
+    """Return an argument for each dimension: a single number is that of all."""
+    return tuple(argument) * dims if len(argument) == 1 else argument
 
 
 #: By operator: the size of its output, called with its arguments.
