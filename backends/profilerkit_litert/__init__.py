@@ -12,16 +12,29 @@ from profilerkit.process.lazy import install_lazy_names, module_of_each
 if TYPE_CHECKING:
     from .backend import LiteRTBackend
     from .costs import LiteRTCall, register_op_cost
+    from .evaluation import EvalLossFunction, get_accuracy, get_missclass, get_topk
     from .model.reading import LiteRTModel, open_model
     from .profiler import LiteRTProfiler
 
-__all__ = ["LiteRTBackend", "LiteRTCall", "LiteRTModel", "LiteRTProfiler", "open_model", "register_op_cost"]
+__all__ = [
+    "EvalLossFunction",
+    "LiteRTBackend",
+    "LiteRTCall",
+    "LiteRTModel",
+    "LiteRTProfiler",
+    "get_accuracy",
+    "get_missclass",
+    "get_topk",
+    "open_model",
+    "register_op_cost",
+]
 
 #: Where each name comes from. A test holds this, the imports above and `__all__` together.
 _MODULES = module_of_each(
     {
         ".backend": "LiteRTBackend",
         ".costs": "LiteRTCall register_op_cost",
+        ".evaluation": "EvalLossFunction get_accuracy get_missclass get_topk",
         ".model.reading": "LiteRTModel open_model",
         ".profiler": "LiteRTProfiler",
     }

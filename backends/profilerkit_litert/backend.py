@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from profilerkit import Backend, DeviceNotAvailableError, ModelInputs, ModelTrace, TensorSpec
-from profilerkit.backend import DEVICE, Device, DeviceLike
+from profilerkit import Backend, DeviceNotAvailableError, ModelInputs, ModelTrace, Run, TensorSpec
+from profilerkit.backend import AS_IT_IS, DEVICE, Device, DeviceLike, RunOptions
 from profilerkit.backend_kit import numpy_data
 from profilerkit.backend_kit.installed import find_version
 from profilerkit.declared_inputs import make_inputs
 from profilerkit.devices.here import processor
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
-from profilerkit.protocols import DeclaresInputs, LimitsMetrics, NamesDevices, NoticesTraining, OpensModels, TakesCosts
+from profilerkit.protocols import (
+    DeclaresInputs,
+    LimitsMetrics,
+    MeasuresMemory,
+    NamesDevices,
+    NoticesTraining,
+    OpensModels,
+    TakesCosts,
+)
 
 from .costs.registry import COSTS, register_op_cost
 from .model.inputs import read_declared_inputs
 from .model.reading import LiteRTModel, open_model
+from .running.runs import MODES, measure_arena, prepare_run
 from .trace.tracing import trace_model
 
 __all__ = ["LiteRTBackend"]
@@ -28,10 +37,24 @@ __all__ = ["LiteRTBackend"]
 T = TypeVar("T")
 
 
-class LiteRTBackend(Backend, DeclaresInputs, LimitsMetrics, NamesDevices, NoticesTraining, OpensModels, TakesCosts):
-    """Profiles the paths of ``.tflite`` files, their bytes, and `LiteRTModel`."""
+class LiteRTBackend(
+    Backend,
+    DeclaresInputs,
+    LimitsMetrics,
+    MeasuresMemory,
+    NamesDevices,
+    NoticesTraining,
+    OpensModels,
+    TakesCosts,
+):
+    """Profiles the paths of ``.tflite`` files, their bytes, and `LiteRTModel`.
+
+    The execution modes are the kernels that run.
+    """
 
     name: ClassVar[str] = "litert"
+    execution_modes: ClassVar[tuple[str, ...]] = tuple(MODES)
+    offered_options: ClassVar[tuple[str, ...]] = ("num_threads",)
     shares_costs: ClassVar[bool] = True
 
     def open_model(self, model: Any) -> Any:
@@ -81,6 +104,19 @@ class LiteRTBackend(Backend, DeclaresInputs, LimitsMetrics, NamesDevices, Notice
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the graph on shapes alone."""
         return trace_model(open_model(model), None if inputs is None else inputs.map(numpy_data.as_tensor))
+
+    @contextmanager
+    def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
+        """Yield a `Run` of the interpreter; the first call is its making, and one pass."""
+        mode = self.mode(options)
+        self.resolve_device(model, options.device)
+        with prepare_run(open_model(model), inputs, mode, options.num_threads) as run:
+            yield run
+
+    def measure_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
+        """Return the bytes that the interpreter has planned for the tensors of a pass."""
+        self.resolve_device(model, device)
+        return measure_arena(open_model(model), inputs)
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``: a model has no modes, and stays where it is."""

@@ -168,7 +168,7 @@ def build_mlp(grow: Callable[[Network, int], Any] = lambda network, x: x, dtype:
     network.dtype = dtype
     x = network.input("x", (-1, MLP_FEATURES), str(np.dtype(dtype)))
     x = network.one("first_activation", "RELU", network.linear("first", x, MLP_FEATURES, first), (-1, first))
-    x = network.one("dropout", "SQUEEZE", x, (-1, first), options=options("Squeeze", squeezeDims=[]))
+    x = network.one("drop", "SQUEEZE", x, (-1, first), options=options("Squeeze", squeezeDims=[]))
     x = network.one("second_activation", "RELU", network.linear("second", x, first, second), (-1, second))
     return network.model({"scores": grow(network, network.linear("classifier", x, second, CLASSES))})
 
@@ -283,13 +283,20 @@ def build_dict_in_and_out() -> LiteRTModel:
 BUILDERS: Mapping[str, Callable[[], LiteRTModel]] = {
     "mlp": build_mlp,
     "lenet5": build_lenet5,
-    "depthwise_cnn": build_depthwise_cnn,
-    "residual_cnn": build_residual_cnn,
-    "lstm": build_lstm,
     "embedding_classifier": build_embedding_classifier,
     "dict_in_and_out": build_dict_in_and_out,
 }
+#: Those that are counted, and that no kernel runs.
+ONLY_COUNTED: Mapping[str, Callable[[], LiteRTModel]] = {
+    "depthwise_cnn": build_depthwise_cnn,
+    "residual_cnn": build_residual_cnn,
+    "lstm": build_lstm,
+}
+#: What the kernels of LiteRT cannot run, or its operators not say.
 NOT_EXPRESSIBLE = {
+    "depthwise_cnn": "the kernels of LiteRT's convolutions need a bias",
+    "residual_cnn": "the kernels of LiteRT's convolutions need a bias",
+    "lstm": "the kernels of LiteRT's LSTM need biases",
     "gru": "LiteRT has no operator of a GRU, and converts one into a loop",
     "transformer_encoder": "LiteRT has no operator of a layer normalization, whose parts take an operation more",
 }

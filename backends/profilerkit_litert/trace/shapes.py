@@ -7,6 +7,7 @@ the same shape without memory. An operator without a rule has the shape that the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -146,16 +147,19 @@ def _transpose_convolve(call: Call) -> Any:
 
 def _connect(call: Call) -> Any:
     units, features = call.shape(1)
-    leading = call.shape()[:-1]
-    if call.option("keepNumDims", False):
-        return (*leading, units)
-    return (int(np.prod(call.shape(), dtype=object)) // max(features, 1), units)
+    *leading, last = call.shape()
+    elements = math.prod((*leading, last))
+    if elements % max(features, 1) or (call.option("keepNumDims", False) and last != features):
+        raise ValueError(f"{call.shape()} has no rows of {features} features")
+    return (*leading, units) if call.option("keepNumDims", False) else (elements // max(features, 1), units)
 
 
 def _multiply(call: Call) -> Any:
     x, y = call.shape(0), call.shape(1)
-    rows = x[-1] if call.option("adjX", False) else x[-2]
-    columns = y[-2] if call.option("adjY", False) else y[-1]
+    rows, summed = x[-2:] if not call.option("adjX", False) else x[:-3:-1]
+    others, columns = y[-2:] if not call.option("adjY", False) else y[:-3:-1]
+    if summed != others:
+        raise ValueError(f"a product of {x} and {y} sums over {summed} and {others}")
     return (*np.broadcast_shapes(x[:-2], y[:-2]), rows, columns)
 
 

@@ -1,0 +1,111 @@
+"""One pass of LiteRT's interpreter over a model, made ready once: the kernels, the inputs, the first call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+from profilerkit import ModelInputs, NotOfferedError, Run
+from profilerkit.backend_kit.failures import explain_failure
+from profilerkit.backend_kit.numpy_data import as_tensor
+
+from ..model.inputs import bind_inputs
+from ..model.reading import LiteRTModel
+
+__all__ = ["MODES", "make_call", "measure_arena", "prepare_run"]
+
+#: The execution modes: which kernels run, by LiteRT's names of them. XNNPACK takes what it can; the reference kernels
+#: are the plain loops that others are held against.
+MODES = {
+    "xnnpack": OpResolverType.AUTO,
+    "builtin": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    "reference": OpResolverType.BUILTIN_REF,
+}
+_HINT = "do these inputs fit it, and does LiteRT know its operators?"
+
+
+@contextmanager
+def prepare_run(model: LiteRTModel, inputs: ModelInputs, mode: str, num_threads: int | None = None) -> Iterator[Run]:
+    """Yield the run of a model; the first call is the making of the interpreter, its plan of the memory, and one pass.
+
+    Each call returns the outputs: one array, or several by their names.
+    """
+    start = time.perf_counter()
+    call = make_call(model, inputs, mode, num_threads)
+    call()
+    yield Run(call, time.perf_counter() - start)
+
+
+def make_call(model: LiteRTModel, inputs: ModelInputs, mode: str, num_threads: int | None = None) -> Callable[[], Any]:
+    """Return what runs one pass on the inputs, which are the interpreter's already.
+
+    Raises `InputError` as `bind_inputs` does, and `ModelFailedError` for a model that LiteRT refuses.
+    """
+    interpreter = _make_interpreter(model, inputs, mode, num_threads)
+    outputs = model.signature.outputs
+
+    def run() -> Any:
+        interpreter.invoke()
+        arrays = {name: interpreter.get_tensor(index) for name, index in outputs.items()}
+        return next(iter(arrays.values())) if len(arrays) == 1 else arrays
+
+    return lambda: _try(run, inputs)
+
+
+def _make_interpreter(model: LiteRTModel, inputs: ModelInputs, mode: str, num_threads: int | None = None) -> Any:
+    """Return an interpreter that has the inputs, and has planned its memory for their shapes."""
+    if model.signature.graph:
+        raise NotOfferedError(
+            f"the signature {model.signature.key!r} has a graph of its own, which the litert backend counts, and does "
+            "not run: it runs the main graph"
+        )
+    bound = bind_inputs(model, inputs.own_call().map(as_tensor))
+
+    def make() -> Any:
+        interpreter = Interpreter(
+            model_content=model.content, num_threads=num_threads, experimental_op_resolver_type=MODES[mode]
+        )
+        for name, index in model.signature.inputs.items():
+            interpreter.resize_tensor_input(index, bound[name].shape)
+        interpreter.allocate_tensors()
+        for name, index in model.signature.inputs.items():
+            interpreter.set_tensor(index, bound[name])
+        return interpreter
+
+    return _try(make, inputs)
+
+
+def _try(function: Callable[[], Any], inputs: object) -> Any:
+    try:
+        return function()
+    except (ValueError, RuntimeError) as error:
+        raise explain_failure(error, inputs, "litert", __package__ or "", _HINT) from error
+
+
+def measure_arena(model: LiteRTModel, inputs: ModelInputs) -> int:
+    """Return the bytes that the tensors of a pass take in the interpreter's own plan of its memory, weights aside.
+
+    Tensors that are never needed at the same time lie in the same bytes, which count once. The scratch of kernels is
+    among them; XNNPACK, which has memory of its own, does not run.
+    """
+    interpreter = _make_interpreter(model, inputs, "builtin")
+    _try(interpreter.invoke, inputs)
+    constants = {index for index, tensor in enumerate(model.graphs[0].tensors) if tensor.data is not None}
+    spans = []
+    for details in interpreter.get_tensor_details():
+        try:
+            view = interpreter.tensor(details["index"])()
+        except ValueError:  # no kernel has asked for it
+            continue
+        if details["index"] not in constants and view.nbytes:
+            begin = view.__array_interface__["data"][0]
+            spans.append((begin, begin + view.nbytes))
+    total = reached = 0
+    for begin, end in sorted(spans):
+        total += max(end - max(begin, reached), 0)
+        reached = max(reached, end)
+    return total
