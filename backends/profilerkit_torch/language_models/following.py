@@ -13,7 +13,7 @@ from torch import nn
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
 from profilerkit.trace.records import OpRecord
-from profilerkit_predict.language_models.checkpoints import keeps_dtype, read_format
+from profilerkit_predict.checkpoints.quantization import Formats, read_formats
 from profilerkit_predict.language_models.growth import find_growth, needs_third_length
 from profilerkit_predict.language_models.laws import find_terms, split_phases
 from profilerkit_predict.language_models.records import CacheContents, CacheLayer, ModelFacts, PassCounts
@@ -62,8 +62,8 @@ def find_facts(
     windows = find_windows(followed, calls.windows)
     terms, strangers = find_terms(*operators, batch=batch, prompt=length, windows=windows)
     config, routing = followed.config, find_routing(followed.config)
-    quantization = find_quantization(config)
-    weights = weight_parts(trace, operators[1], batch, _head(followed, trace), routing, keeps_dtype(quantization))
+    formats, unknown_storage = _read_formats(config)
+    weights = weight_parts(trace, operators[1], batch, _head(followed, trace), routing, formats)
     unrouted = count_unrouted_macs(trace, operators[1], batch, routing)
     cache_layers = _cache_layers(followed, calls.contents)
     has_experts = any(part.kind == "experts" for part in weights)
@@ -89,13 +89,21 @@ def find_facts(
         is_encoder_decoder=is_encoder_decoder,
         notes=(*notes, *(note for note in trace.notes if note not in unquantized)),
         unrouted_macs=unrouted,
-        stored=read_format(quantization),
+        unknown_storage=unknown_storage,
         cache_repeats=cache_repeats(followed, calls.contents[0]),
         shapes_by=None
         if is_encoder_decoder or unrouted
         else partial(find_shapes, *operators, batch=batch, prompt=length, windows=windows),
         passes_by=partial(_split_passes, trace, operators),
     )
+
+
+def _read_formats(config: Any) -> tuple[Formats, str]:
+    """Return the formats of the weights by a configuration, and why they are not known; empty if they are."""
+    try:
+        return read_formats(find_quantization(config)), ""
+    except InputError as error:
+        return read_formats(None), str(error)
 
 
 def _notes(strangers: Sequence[str], is_encoder_decoder: bool, unrouted: int, trace: ModelTrace) -> Iterator[str]:

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import nn
 
 from profilerkit import ArgumentError, InputError
 from profilerkit.backend_kit.installed import find_version
+from profilerkit_predict.checkpoints.quantization import read_modelopt_file
 from profilerkit_predict.language_models.records import CacheContents, CacheLayer, ExecutionModel, LatentAttention
 
 from ..compat import read_attention, read_experts
@@ -23,6 +25,7 @@ __all__ = [
     "default_dtype",
     "describe_execution",
     "find_dtype",
+    "find_folder",
     "find_quantization",
     "find_routing",
     "find_windows",
@@ -319,12 +322,19 @@ def find_routing(config: Any) -> tuple[int, int] | None:
 
 
 def find_quantization(config: Any) -> dict[str, Any] | None:
-    """Return the quantization that a configuration names, as a dict; None without one."""
+    """Return the quantization that a configuration names, or ModelOpt's file beside it, as a dict; None without one."""
     for part in (config, text_configuration(config)):
         value = getattr(part, "quantization_config", None)
         if value is not None:
             return dict(value if isinstance(value, dict) else value.to_dict())
-    return None
+    folder = find_folder(config)
+    return None if folder is None else read_modelopt_file(folder)
+
+
+def find_folder(config: Any) -> Path | None:
+    """Return the folder that a configuration was read from; None if it was read from elsewhere."""
+    name = getattr(config, "_name_or_path", None)
+    return Path(name) if isinstance(name, str) and name and Path(name).is_dir() else None
 
 
 def latent_attention(model: nn.Module, cache: Sequence[CacheLayer]) -> LatentAttention | None:

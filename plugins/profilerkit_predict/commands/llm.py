@@ -38,8 +38,8 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 
 @click.command("llm")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
-@click.option("--prompt", type=_COUNT, default=2048, show_default=True, help="Tokens of each prompt.")
-@click.option("--new", type=_COUNT, default=256, show_default=True, help="Tokens to generate for each prompt.")
+@click.option("--prompt", type=_COUNT, help="Tokens of each prompt.  [default: 2048, or what the model takes]")
+@click.option("--new", type=_COUNT, help="Tokens to generate for each.  [default: 256, or what the model takes]")
 @click.option(
     "--batch", default="1", show_default=True, callback=parse_batch_sizes, help="Sequences at once; several: 1,8,32."
 )
@@ -56,7 +56,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
     "--weights",
     multiple=True,
     callback=_several,
-    help="The format of the matrices: bf16, fp8, int8, int4, nf4; or several.",
+    help="The format of the matrices: bf16, fp8, mxfp8, int8, int4, mxfp4, nf4, nvfp4; or several.",
 )
 @click.option(
     "--devices", type=_COUNT, default=1, show_default=True, help="Devices that share weights, cache and work."
@@ -83,7 +83,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 def command(models: tuple[str, ...], form: str, output: Path | None, **options: Any) -> None:
     """Predict the memory and time that serving a language model needs.
 
-    MODEL names a language model, such as hf:llama, or a folder with its configuration, hf:path/to/folder; weights are
+    MODEL names a language model, such as hf:llama, or a folder with its configuration, path/to/folder; weights are
     not needed. Several models, devices, dtypes or formats are compared.
     """
     result = _result(models, options)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from profilerkit.process.lazy import install_lazy_names, module_of_each
 
 if TYPE_CHECKING:
+    from ..checkpoints.formats import WEIGHT_FORMATS, WeightFormat
     from .api import kv_bytes, kv_bytes_per_token, llm
     from .caching import CacheBytes
     from .comparison import LanguageModelComparison
     from .fitting import Fit, Memory
-    from .formulas import WEIGHT_FORMATS, WeightFormat, count_expected_experts
+    from .formulas import count_expected_experts
     from .records import (
         CacheContents,
         CacheLayer,
@@ -64,7 +65,8 @@ _MODULES = module_of_each(
         ".caching": "CacheBytes",
         ".comparison": "LanguageModelComparison",
         ".fitting": "Fit Memory",
-        ".formulas": "WEIGHT_FORMATS WeightFormat count_expected_experts",
+        "..checkpoints.formats": "WEIGHT_FORMATS WeightFormat",
+        ".formulas": "count_expected_experts",
         ".records": """
             CacheContents CacheLayer CacheTensor ExecutionModel GeneratedTokens LatentAttention ModelFacts PassCounts
             Term WeightPart

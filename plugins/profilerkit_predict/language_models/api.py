@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from profilerkit.arguments.checks import BATCH_SIZE, FLAG, at_least
@@ -21,15 +22,16 @@ from profilerkit.process.collector import collector_paused, objects_aged
 from profilerkit.protocols import require_capability
 
 from ..capabilities import CAPABILITIES, FollowsLanguageModels
+from ..checkpoints.formats import WeightFormat, list_product_dtypes, weight_format
 from .caching import CacheBytes, cache_bytes, compute_slope
 from .comparison import LanguageModelComparison
 from .fitting import fit
-from .formulas import WeightFormat, weight_format
 from .growth import find_growth
+from .lengths import choose_lengths, require_context
 from .records import ModelFacts
 from .report import LanguageModelReport
 from .serving import predict_serving
-from .step_cost import StepCost, require_context
+from .step_cost import StepCost
 
 __all__ = ["kv_bytes", "kv_bytes_per_token", "llm"]
 
@@ -41,8 +43,8 @@ _LIBRARY = 300
 
 def llm(
     *models: Any,
-    prompt: int = 2048,
-    new: int = 256,
+    prompt: int | None = None,
+    new: int | None = None,
     batch: int | Iterable[int] = 1,
     device: Any = None,
     dtype: Any = None,
@@ -64,8 +66,8 @@ def llm(
 
     Args:
         *models: Models, configurations, or texts such as ``"hf:llama"`` that a model loader takes.
-        prompt: The tokens of each prompt.
-        new: The tokens that are generated for each prompt.
+        prompt: The tokens of each prompt. Default: 2,048, or less where the model takes fewer.
+        new: The tokens that are generated for each prompt. Default: 256, or less where the model takes fewer.
         batch: The number of sequences at the same time; several numbers give a row each.
         device: A name of `profilerkit.devices`, a `DeviceInfo`, or several; None for counts alone.
         dtype: The dtype of activations and cache, such as "bf16". Default: the dtype of the model.
@@ -90,9 +92,10 @@ def llm(
         raise ArgumentError("llm() needs a model: llm('hf:llama', prompt=2048, new=256)")
     if name is not None and len(models) > 1:
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
-    numbers = {"prompt": prompt, "new": new, "devices": devices, "block_size": block_size}
-    numbers |= {"prefill_tokens": prefill_tokens, "repetitions": repetitions}
-    counts = {key: at_least(1)(key, value) for key, value in numbers.items()}
+    numbers = {"devices": devices, "block_size": block_size, "prefill_tokens": prefill_tokens}
+    given = {"prompt": prompt, "new": new, "repetitions": repetitions}
+    numbers |= {key: value for key, value in given.items() if value is not None}
+    requested = {key: at_least(1)(key, value) for key, value in numbers.items()}
     reserve, batches = _share(reserve), BATCH_SIZE("batch_size", batch)
     batches = batches if isinstance(batches, tuple) else (batches,)
     formats = [None if item is None else weight_format(str(item)) for item in _list_values(weights)]
@@ -101,13 +104,15 @@ def llm(
     for model, kind in product(models, _list_values(dtype)):
         with collector_paused():  # it would go through all objects many times while modules are imported
             followed = _Followed(model, _dtype(kind), backend, name, trust)
-            facts = followed.facts(counts["prompt"], counts["new"])
+            lengths = followed.choose_lengths(requested.get("prompt"), requested.get("new"))
+            counts = {**requested, "prompt": lengths[0], "new": lengths[1]}
+            facts = followed.facts(*lengths)
         measured = followed.generate(counts, batches[0]) if FLAG("measure", measure) else None
-        for target, requested in product(targets, formats):
-            weight = requested or facts.stored
-            cost = StepCost(
-                facts, target, weight, _peak_dtype(facts, target, weight), counts["devices"], counts["block_size"]
-            )
+        for target, weight in product(targets, formats):
+            if weight is None and facts.unknown_storage:
+                raise InputError(facts.unknown_storage)
+            peak = _peak_dtype(facts, target, weight)
+            cost = StepCost(facts, target, weight, peak, counts["devices"], counts["block_size"])
             report = _report(facts, cost, counts, batches, reserve)
             cache = partial(followed.cache, block_size=counts["block_size"])
             reports.append(replace(report, measured=measured, cache_after=cache))
@@ -141,7 +146,8 @@ class _Followed:
     def __init__(self, model: Any, dtype: str | None, backend: Any, name: str | None, trust: bool) -> None:
         self.name, is_loaded, imported_before = name, isinstance(model, str), len(sys.modules)
         if is_loaded:
-            model = load_model(model, trust=trust)
+            is_folder = (Path(model) / "config.json").is_file()
+            model = load_model(f"hf:{model}" if is_folder else model, trust=trust)
             if len(sys.modules) - imported_before > _LIBRARY:
                 objects_aged()  # what was imported stays
         if isinstance(model, LoadedModel):
@@ -151,30 +157,26 @@ class _Followed:
         self.backend: FollowsLanguageModels = require_capability(chosen, FollowsLanguageModels, CAPABILITIES)
         self.model, self.dtype = self.backend.with_language_head(model) if is_loaded else model, dtype
 
+    def choose_lengths(self, prompt: int | None, new: int | None) -> tuple[int, int]:
+        return choose_lengths(prompt, new, self.backend.longest_context(self.model), self._title)
+
     def facts(self, prompt: int, new: int) -> ModelFacts:
-        limit = self.backend.longest_context(self.model)
-        _require(limit, prompt + new, self.name or type(self.model).__name__, f"prompt {prompt:,} + new {new:,}")
         facts: ModelFacts = self.backend.language_model(self.model, prompt, self.dtype, self.name)
-        require_context(facts, prompt + new)
+        require_context(facts.longest_context, prompt + new, facts.name)
         return facts
+
+    @property
+    def _title(self) -> str:
+        return self.name or type(self.model).__name__
 
     def generate(self, counts: dict[str, int], batch: int) -> Any:
         sizes = {name: counts[name] for name in ("prompt", "new", "repetitions")}
         return self.backend.generate(self.model, batch=batch, **sizes)
 
     def cache(self, context: int, batch: int, block_size: int) -> tuple[CacheBytes, int]:
-        limit = self.backend.longest_context(self.model)
-        _require(limit, context, self.name or type(self.model).__name__, "the context")
+        require_context(self.backend.longest_context(self.model), context, self._title, "the context = ")
         before, after = self.backend.language_model_cache(self.model, context, batch, self.dtype)
         return cache_bytes(before, find_growth(before, after), block_size), compute_slope(before, after)
-
-
-def _require(limit: int | None, tokens: int, name: str, what: str) -> None:
-    if limit is not None and tokens > limit:
-        raise InputError(
-            f"{what} = {tokens:,} tokens were requested, and {name} takes {limit:,} (max_position_embeddings of its "
-            "configuration); give a shorter prompt or fewer new tokens"
-        )
 
 
 def _report(
@@ -185,8 +187,14 @@ def _report(
     fits = [fit(cost, batch, prompt + new, counts["prefill_tokens"], reserve) for batch in batches if has_memory]
     needed = [one_fit.needed_devices for one_fit in fits] or [None] * len(batches)
     rows = [predict_serving(cost, size, prompt, new, count) for size, count in zip(batches, needed, strict=True)]
-    name = cost.weights.name if cost.weights else facts.dtype
-    return LanguageModelReport(facts.name, facts, cost, prompt, new, name, tuple(rows), tuple(fits))
+    return LanguageModelReport(facts.name, facts, cost, prompt, new, _name_weights(cost), tuple(rows), tuple(fits))
+
+
+def _name_weights(cost: StepCost) -> str:
+    """Return the format of the weights that was requested, or those that the checkpoint has beside the plain dtype."""
+    if cost.weights is not None:
+        return cost.weights.name
+    return " + ".join(name for name in cost.facts.stored_formats if name != cost.facts.dtype) or cost.facts.dtype
 
 
 def _list_values(value: Any) -> list[Any]:
@@ -200,24 +208,12 @@ def _dtype(dtype: Any) -> str | None:
 
 
 def _peak_dtype(facts: ModelFacts, device: DeviceInfo | None, weights: WeightFormat | None) -> str:
-    """Return the dtype whose peak bounds the products: that of the weights where engines multiply in it.
-
-    Weights of 8 bits may be multiplied with activations of 8 bits, and those of microscaling formats of 4 bits by
-    devices that do so, so that only that peak is a bound. Other weights of 4 bits are unpacked to the dtype of the
-    activations.
-    """
-    dtypes = _PRODUCTS.get(weights.name if weights else "", ())
-    return next((dtype for dtype in dtypes if device is not None and device.peak(dtype)), facts.dtype)
-
-
-#: In what an engine may multiply weights of a format, the fastest first.
-_PRODUCTS = {
-    "fp8": ("float8",),
-    "int8": ("int8",),
-    "mxfp4": ("float4", "float8"),
-    "mxfp8": ("float8",),
-    "nvfp4": ("float4", "float8"),
-}
+    """Return the dtype whose peak bounds the products: the fastest that an engine may multiply the weights in."""
+    if device is None:
+        return facts.dtype
+    stored = facts.stored_formats if weights is None else (weights.name,)
+    dtypes = [facts.dtype, *(dtype for name in stored for dtype in list_product_dtypes(name))]
+    return max(dtypes, key=lambda dtype: device.peak(dtype) or 0.0)
 
 
 def _share(reserve: Any) -> float:

@@ -2,83 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from fractions import Fraction
 
-from profilerkit.errors import ArgumentError, by_likeness
+from profilerkit.errors import ArgumentError
 
+from ..checkpoints.formats import WeightFormat
 from .records import Term, WeightPart
 
 __all__ = [
-    "WEIGHT_FORMATS",
-    "WeightFormat",
     "count_attended_pairs",
     "count_expected_experts",
     "count_macs",
     "count_stored_bytes",
     "dtype_bytes",
     "pairs_as_written",
-    "weight_format",
 ]
 
 #: Bytes of an element.
 _BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8": 1, "int8": 1}
-
-
-@dataclass(frozen=True, slots=True)
-class WeightFormat:
-    """How the matrices of a model are stored.
-
-    Attributes:
-        name: Its name: "int4".
-        bits: Bits of an element.
-        group: How many elements share a scale; 0 for one scale a matrix, which is not counted.
-        scale_bits: Bits of a scale, with its zero point.
-        kinds: The kinds of weights that are stored so; the others stay as they are.
-    """
-
-    name: str
-    bits: int
-    group: int = 0
-    scale_bits: int = 16
-    kinds: tuple[str, ...] = ("matrix", "experts")
-
-    def count_bytes(self, elements: int) -> int:
-        """Return the bytes of so many elements, with their scales.
-
-        >>> WeightFormat("int4", 4, 128).count_bytes(1024)
-        528
-        """
-        scales = -(-elements // self.group) if self.group else 0
-        return -(-elements * self.bits // 8) + -(-scales * self.scale_bits // 8)
-
-
-#: The formats of ``weights=``. Only matrices of products and experts change; tables, heads and norms stay as they are.
-WEIGHT_FORMATS: Mapping[str, WeightFormat] = {
-    form.name: form
-    for form in (
-        WeightFormat("float32", 32),
-        WeightFormat("bfloat16", 16),
-        WeightFormat("float16", 16),
-        WeightFormat("fp8", 8),
-        WeightFormat("int8", 8),
-        WeightFormat("int4", 4, 128),
-        WeightFormat("nf4", 4, 64),
-    )
-}
-_SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "float8": "fp8"}
-
-
-def weight_format(name: str) -> WeightFormat:
-    """Return a format by its name; raises `ArgumentError` for an unknown one, with the nearest."""
-    full_name = _SHORT.get(name, name)
-    if full_name not in WEIGHT_FORMATS:
-        raise ArgumentError(
-            f"weights={name!r} is no format of weights; there are, nearest first: "
-            f"{', '.join(by_likeness(str(name), WEIGHT_FORMATS))}"
-        )
-    return WEIGHT_FORMATS[full_name]
 
 
 def dtype_bytes(dtype: str) -> int:

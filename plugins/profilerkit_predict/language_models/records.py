@@ -14,7 +14,6 @@ from profilerkit.times.measurement import Measurement
 if TYPE_CHECKING:
     from profilerkit.trace.records import ModelTrace
 
-    from .formulas import WeightFormat
     from .shapes import StepShapes
 
 __all__ = [
@@ -175,8 +174,8 @@ class WeightPart:
         kind: "matrix" (of products), "experts", "embedding" (tables of which rows are read), "head" (what makes logits)
             or "other" (norms, biases, buffers).
         elements: All of its elements.
-        bytes: All of its bytes.
-        dtype: The name of its dtype.
+        bytes: All of its bytes, as the checkpoint stores them.
+        dtype: The name of its dtype, or of the format that it is stored in: "bfloat16", "nvfp4", "Q4_K".
         row_elements: The elements of a row, for "embedding".
         experts: How many experts there are in each of its layers, for "experts".
         experts_per_token: How many of them each token is sent to.
@@ -328,7 +327,7 @@ class ModelFacts:
         is_encoder_decoder: Whether the prompt goes to an encoder.
         notes: What else a reader of the numbers must know.
         unrouted_macs: Multiply-accumulates of a token for experts that it is not sent to, where a library runs all.
-        stored: How the checkpoint stores the matrices, by its configuration; None for their dtype.
+        unknown_storage: Why the bytes of the weights as the checkpoint stores them are not known; empty if they are.
         cache_repeats: How often the cache object holds each head of keys and values, as the library repeats them first.
         shapes_by: Makes ``shapes`` when they are first read.
         passes_by: Makes ``passes`` when they are first read.
@@ -351,10 +350,19 @@ class ModelFacts:
     is_encoder_decoder: bool = False
     notes: tuple[str, ...] = ()
     unrouted_macs: int = 0
-    stored: WeightFormat | None = None
+    unknown_storage: str = ""
     cache_repeats: int = 1
     shapes_by: Callable[[], StepShapes | None] | None = field(default=None, compare=False, repr=False)
     passes_by: Callable[[], tuple[ModelTrace, ...]] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def stored_formats(self) -> tuple[str, ...]:
+        """The formats that matrices and experts are stored in, those with the most bytes first."""
+        sizes: dict[str, int] = {}
+        for part in self.weights:
+            if part.kind in ("matrix", "experts"):
+                sizes[part.dtype] = sizes.get(part.dtype, 0) + part.bytes
+        return tuple(sorted(sizes, key=sizes.__getitem__, reverse=True))
 
     @cached_property
     def shapes(self) -> StepShapes | None:

@@ -11,8 +11,10 @@ from profilerkit.devices import DeviceInfo
 from profilerkit.errors import ArgumentError, InputError
 from profilerkit.process.cached import cached_property
 
+from ..checkpoints.formats import WeightFormat
 from .estimating import Estimate, Estimator
-from .formulas import WeightFormat, count_expected_experts, count_macs, count_stored_bytes, dtype_bytes
+from .formulas import count_expected_experts, count_macs, count_stored_bytes, dtype_bytes
+from .lengths import require_context
 from .records import CacheLayer, ModelFacts
 from .rewrites import engine_macs
 
@@ -97,7 +99,7 @@ class StepCost:
         batch, new_tokens = at_least(1)("batch", batch), at_least(1)("new_tokens", new_tokens)
         if not isinstance(cached, int) or isinstance(cached, bool) or cached < 0:
             raise ArgumentError(f"cached={cached!r}: give a whole number from 0")
-        require_context(self.facts, new_tokens + cached)
+        require_context(self.facts.longest_context, new_tokens + cached, self.facts.name)
         self._require_traced_source(new_tokens)
         macs = engine_macs(self.facts, batch, new_tokens, cached)
         read, written = self._cache_traffic(batch, new_tokens, cached)
@@ -244,12 +246,3 @@ class StepCost:
                 f"{facts.name} is an encoder-decoder, and was traced with a prompt of {facts.traced_prompt:,} tokens: "
                 f"the cost of {new_tokens:,} does not follow from it; call llm with prompt={new_tokens}"
             )
-
-
-def require_context(facts: ModelFacts, context: int) -> None:
-    """Raise `InputError` if a model does not take so many tokens."""
-    if facts.longest_context is not None and context > facts.longest_context:
-        raise InputError(
-            f"{context:,} tokens were requested, and {facts.name} takes {facts.longest_context:,} "
-            "(max_position_embeddings of its configuration); give a shorter prompt or fewer new tokens"
-        )

@@ -212,13 +212,15 @@ def comparison_text(comparison: LanguageModelComparison) -> str:
 def comparison_table(comparison: LanguageModelComparison) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
     """Return one row for each report and batch size: the title, the titles of the columns and the rows."""
     rows: list[tuple[str, ...]] = []
+    lengths = {(report.prompt, report.new) for report in comparison.reports}
     for report in comparison.reports:
         for index, serving in enumerate(report.serving):
             fit = report.fits[index] if report.fits else None
             needed = "-" if fit is None or fit.needed_devices is None else f"{fit.needed_devices:,}"
             device = report.device.name if report.device else "-"
             slope = sum(layer.bytes_per_token for layer in report.facts.cache_layers)
-            row = (report.name, device, report.weights, f"{serving.batch:,}", _seconds(serving.time_to_first_token))
+            name = report.name if len(lengths) == 1 else f"{report.name} ({report.prompt:,} + {report.new:,} tokens)"
+            row = (name, device, report.weights, f"{serving.batch:,}", _seconds(serving.time_to_first_token))
             rate = _rate(serving.tokens_per_second)
             rows.append(
                 (
@@ -231,7 +233,10 @@ def comparison_table(comparison: LanguageModelComparison) -> tuple[str, Sequence
                 )
             )
     titles = ("model", "device", "weights", "batch", "first token", "per token", "tokens/s", "cache/token", "cache")
-    return "Language models, engine", (*titles, "devices"), rows
+    title = "Language models, engine"
+    if len(lengths) == 1:
+        title += ", {:,} tokens of prompt and {:,} new".format(*lengths.pop())
+    return title, (*titles, "devices"), rows
 
 
 def _wrap(lines: Iterable[str]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, WeightRecord
 
+from ..checkpoints.quantization import Formats
 from .records import WeightPart
 
 __all__ = ["Routing", "count_unrouted_macs", "weight_parts"]
@@ -23,7 +24,7 @@ def weight_parts(
     batch: int,
     head: int | None = None,
     routing: Routing | None = None,
-    keeps_dtype: Callable[[str], bool] = lambda path: False,
+    formats: Formats = lambda path, kind: None,
 ) -> tuple[WeightPart, ...]:
     """Return the weights by kind and dtype, tied ones once.
 
@@ -31,7 +32,7 @@ def weight_parts(
     Experts are weights of three dimensions of a layer that multiplies a token by a whole number of the first one:
     ``decode``, the operators of a step of one token for each of ``batch`` sequences, tell how many. Where all were run,
     ``routing`` says to how many a token is sent. ``head`` is the identity of the weight that makes logits, if it is
-    known. Matrices of layers that ``keeps_dtype`` accepts are "other": no format of the matrices holds for them.
+    known. ``formats`` tells how the checkpoint stores the weights of a layer.
     """
     macs = _macs_by_layer(decode)
     parts: defaultdict[_Key, list[int]] = defaultdict(lambda: [0, 0, 0])
@@ -45,10 +46,11 @@ def weight_parts(
                 continue
             seen.add(weight.identity)
             key = _key(weight, layer, chosen, weight.identity in tables, weight.identity == head)
-            if key[0] in ("matrix", "experts") and keeps_dtype(layer.path):
-                key = ("other", weight.dtype, 0, 0, 0)
+            form = formats(layer.path, key[0])
+            if form is not None:
+                key = (key[0], form.name, *key[2:])
             parts[key][0] += weight.count
-            parts[key][1] += weight.bytes
+            parts[key][1] += weight.bytes if form is None else form.count_bytes(weight.count)
             parts[key][2] += not met or key[0] != "experts"
             met = met or key[0] == "experts"
     return tuple(

@@ -9,9 +9,9 @@ import pytest
 from toy_language_model import DEVICE, toy_facts
 
 from profilerkit.devices import DeviceInfo, Figure
+from profilerkit_predict.checkpoints.formats import weight_format
 from profilerkit_predict.language_models import CacheLayer, LatentAttention, StepCost, Term, WeightPart
 from profilerkit_predict.language_models.estimating import Estimate, average, compute_rate
-from profilerkit_predict.language_models.formulas import weight_format
 from profilerkit_predict.language_models.serving import SAMPLED, predict_serving
 from profilerkit_predict.language_models.shapes import AttentionShape, ProductShape, StepShapes, TrafficShape
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point

@@ -8,12 +8,12 @@ from fractions import Fraction
 import pytest
 
 from profilerkit import ArgumentError
+from profilerkit_predict.checkpoints.formats import weight_format
 from profilerkit_predict.language_models.formulas import (
     count_attended_pairs,
     count_expected_experts,
     count_macs,
     pairs_as_written,
-    weight_format,
 )
 from profilerkit_predict.language_models.records import Term
 

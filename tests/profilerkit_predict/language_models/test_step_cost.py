@@ -7,9 +7,9 @@ from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError, InputError
 from profilerkit.devices import DeviceInfo, Figure
+from profilerkit_predict.checkpoints.formats import weight_format
 from profilerkit_predict.language_models import CacheLayer, LatentAttention, StepCost, Term, WeightPart
 from profilerkit_predict.language_models.fitting import count_memory, fit
-from profilerkit_predict.language_models.formulas import weight_format
 from profilerkit_predict.language_models.rewrites import REWRITES, engine_macs
 from profilerkit_predict.language_models.serving import predict_serving
 

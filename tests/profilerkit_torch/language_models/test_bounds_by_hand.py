@@ -15,7 +15,6 @@ from tiny_language_models import skip_where_experts_ask_for_addresses
 
 from profilerkit import InputError, kv_bytes, llm
 from profilerkit.plugging.loaders import load_model
-from profilerkit_predict.language_models.checkpoints import READ_METHODS, read_format
 
 transformers = pytest.importorskip("transformers")
 WIDTH, WORDS, PROMPT = 32, 50, 12
@@ -111,16 +110,27 @@ def test_weights_are_read_as_the_checkpoint_stores_them() -> None:
     assert asked.weights == "bfloat16"
 
 
-def test_every_method_of_quantization_is_read_or_refused() -> None:
-    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
+def test_weights_of_unknown_bytes_are_refused_unless_a_format_is_given() -> None:
+    config = configuration("LlamaConfig", intermediate_size=64, quantization_config={"quant_method": "aqlm"})
+    with pytest.raises(InputError, match="stored by 'aqlm', whose bytes are not known here, for each matrix has"):
+        llm(config, prompt=PROMPT, new=4)
+    report: Any = llm(config, prompt=PROMPT, new=4, weights="bf16", dtype="bf16")
+    assert report.weights == "bfloat16"
 
-    for method in AUTO_QUANTIZATION_CONFIG_MAPPING:
-        if method in READ_METHODS and method != "compressed-tensors":
-            assert read_format({"quant_method": method}) is not None
-        else:
-            message = f"weights are stored by '?{method}'?, whose bytes are not known here.*Give the format: weights="
-            with pytest.raises(InputError, match=message):
-                read_format({"quant_method": method})
+
+def test_the_file_of_modelopt_beside_a_configuration_is_read(tmp_path: Path) -> None:
+    configuration("LlamaConfig", intermediate_size=64, dtype="bfloat16").save_pretrained(tmp_path)
+    plain: Any = llm(str(tmp_path), prompt=PROMPT, new=4)
+    inner = {"quant_algo": "FP8", "exclude_modules": ["lm_head", "model.layers.0*"]}
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps({"quantization": inner}), encoding="utf-8")
+    stored: Any = llm(str(tmp_path), prompt=PROMPT, new=4)
+    one_layer = 4 * WIDTH * WIDTH + 3 * WIDTH * 64
+    assert stored.weights == "fp8"
+    assert plain.cost.stored_weight_bytes - stored.cost.stored_weight_bytes == one_layer
+    for content, message in (("[1]", "holds no quantization"), ("{", "cannot be read")):
+        (tmp_path / "hf_quant_config.json").write_text(content, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            llm(str(tmp_path), prompt=PROMPT, new=4)
 
 
 def test_a_decoder_is_not_taken_for_an_encoder_decoder() -> None:

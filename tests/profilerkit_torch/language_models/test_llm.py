@@ -191,6 +191,27 @@ def test_a_model_that_returns_no_cache_is_an_error() -> None:
         llm(Forgetful(tiny_config()), prompt=8, new=2)
 
 
+def test_the_usual_lengths_are_those_that_a_model_takes() -> None:
+    """It takes 64 tokens: an eighth of them is new. What is given stays, and the rest follows."""
+    config = tiny_config()
+    found: list[tuple[int, int]] = []
+    for given in ({}, {"prompt": 60}, {"new": 50}):
+        report: Any = llm(config, **given)
+        found.append((report.prompt, report.new))
+    assert found == [(56, 8), (60, 4), (14, 50)]
+    with pytest.raises(InputError, match=r"give a shorter prompt \(prompt=, --prompt\) or fewer new tokens"):
+        llm(config, prompt=64)
+    rows = str(llm(config, tiny_config(max_position_embeddings=128)))
+    assert "LlamaForCausalLM (56 + 8 tokens) " in rows
+    assert "LlamaForCausalLM (112 + 16 tokens) " in rows
+
+
+def test_a_folder_needs_no_prefix(tmp_path: Any) -> None:
+    tiny_config().save_pretrained(tmp_path)
+    report: Any = llm(str(tmp_path))
+    assert report.facts.prefill.macs == 56 * TOKEN + HEAD + 56 * 56 * PAIR
+
+
 @pytest.mark.parametrize("name", ["past_key_values", "cache", "state", "a name of the next release"])
 def test_a_cache_is_what_a_model_returns_and_takes_whatever_its_name(name: str) -> None:
     names = ["input_ids", "attention_mask", "image_hidden_states", name.replace(" ", "_")]

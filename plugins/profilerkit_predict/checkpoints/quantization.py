@@ -1,0 +1,332 @@
+"""How a checkpoint stores the weights of each layer, by the quantization that its configuration names."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from profilerkit.errors import InputError
+
+from .formats import WEIGHT_FORMATS, WeightFormat, make_grouped
+
+__all__ = ["READ_METHODS", "REFUSED_METHODS", "Formats", "read_formats", "read_modelopt_file"]
+
+#: Returns the format of a layer's weights of a kind, by the layer's path; None for their own dtype.
+Formats = Callable[[str, str], "WeightFormat | None"]
+#: A pattern of paths, None for all, and the format of what it fits, None for its own dtype. The first that fits holds.
+_Rule = tuple["re.Pattern[str] | None", "WeightFormat | None"]
+_Config = Mapping[str, Any]
+
+#: The bits of the scales of groups: of 16 bits, and of the 8 bits of microscaling formats.
+_HALF, _MICRO = 16, 8
+_MXFP4, _MXFP8, _NVFP4 = (WEIGHT_FORMATS[name] for name in ("mxfp4", "mxfp8", "nvfp4"))
+_FP8, _INT8 = (WEIGHT_FORMATS[name] for name in ("fp8", "int8"))
+
+
+def read_formats(config: _Config | None) -> Formats:
+    """Return the formats of the weights that a ``quantization_config`` describes; without one, their own dtype.
+
+    The content of ModelOpt's ``hf_quant_config.json`` is read as well. Raises `InputError` for a method whose bytes are
+    not known.
+    """
+    if not config or config.get("dequantize"):
+        return lambda path, kind: None
+    described = _flatten_modelopt(config)
+    method = str(described.get("quant_method", ""))
+    try:
+        rules = [*_list_kept(described), *_METHODS[method](described)]
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, re.error) as error:
+        raise _make_refusal(method, error) from error
+    return lambda path, kind: _find_format(rules, path, kind)
+
+
+def _find_format(rules: list[_Rule], path: str, kind: str) -> WeightFormat | None:
+    """Return the format of the first rule that fits; experts that a library joins are also known by one of them."""
+    names = (path, f"{path}.0.gate_proj") if kind == "experts" else (path,)
+    for pattern, form in rules:
+        if pattern is None or any(pattern.search(name) for name in names):
+            if form is None:
+                return None
+            if kind in form.kinds:
+                return form
+    return None
+
+
+def _make_refusal(method: str, error: Exception) -> InputError:
+    """Return the error for a quantization whose bytes are not known, with the reason."""
+    why = f" ({type(error).__name__}: {error})" if method in _METHODS else ""
+    if method in REFUSED_METHODS:
+        why = f", for {REFUSED_METHODS[method]}"
+    named = repr(method) if method else "a nameless method"
+    return InputError(
+        f"the configuration says that weights are stored by {named}, whose bytes are not known here{why}; known are "
+        f"{', '.join(READ_METHODS)}. Give a folder that has the files of the weights, or a format: weights='int4' "
+        "(--weights int4), or weights='bf16' for the model as it was before"
+    )
+
+
+def _list_kept(config: _Config) -> Iterator[_Rule]:
+    """Yield the rules of layers whose weights keep their dtype."""
+    names = ("modules_to_not_convert", "ignored_layers", "ignore", "exclude", "exclude_modules", "skip_modules")
+    for name in (*names, "llm_int8_skip_modules"):
+        for item in config.get(name) or ():
+            yield _compile(str(item)), None
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    """Return a pattern of paths as configurations write it: after "re:" a regular expression, otherwise whole names.
+
+    >>> bool(_compile("mlp.gate").search("layers.0.mlp.gate")), bool(_compile("mlp.gate").search("mlp.gate_proj"))
+    (True, False)
+    """
+    if pattern.startswith("re:"):
+        return re.compile(pattern[3:])
+    return re.compile(rf"(?:^|\.){re.escape(pattern).replace(re.escape('*'), '.*')}(?:\.|$)")
+
+
+def _read_integers(config: _Config) -> WeightFormat:
+    """Return the format of GPTQ, AWQ and AutoRound: a scale of 16 bits and a zero point for each group."""
+    bits = int(config.get("bits", config.get("w_bit", 4)))
+    kind = str(config.get("data_type", "int"))
+    if kind != "int":
+        return {("mx_fp", 4): _MXFP4, ("mx_fp", 8): _MXFP8, ("nv_fp", 4): _NVFP4, ("fp", 8): _FP8}[kind[:5], bits]
+    return make_grouped(
+        f"int{bits}", bits, int(config.get("group_size", config.get("q_group_size", 128))), _HALF + bits
+    )
+
+
+def _list_integers(config: _Config) -> Iterator[_Rule]:
+    """Yield the rules of GPTQ, AWQ and AutoRound, some layers of which have bits or groups of their own."""
+    for pattern, own in (config.get("dynamic") or {}).items():  # "-:" leaves layers out, "+:" changes them
+        yield re.compile(pattern.removeprefix("+:").removeprefix("-:")), _vary(config, own, pattern.startswith("-:"))
+    for path, own in (config.get("extra_config") or {}).items():
+        yield _compile(path), _vary(config, own, False)
+    yield None, _read_integers(config)
+
+
+def _vary(config: _Config, own: _Config, is_left_out: bool) -> WeightFormat | None:
+    """Return the format of layers that differ from the others; None where they have 16 bits."""
+    own_config = {**config, **own}
+    return None if is_left_out or int(own_config.get("bits", 4)) >= _HALF else _read_integers(own_config)
+
+
+def _list_bitsandbytes(config: _Config) -> Iterator[_Rule]:
+    if not (config.get("load_in_4bit") or config.get("quant_method") == "bitsandbytes_4bit"):
+        yield None, _INT8
+        return
+    # Nested: the scales of 64 elements have 8 bits, and 256 of them share one of 32; that one is left out.
+    scale_bits = 8 if config.get("bnb_4bit_use_double_quant") else 32
+    yield None, WeightFormat(str(config.get("bnb_4bit_quant_type", "fp4")), 4, 64, scale_bits)
+
+
+def _list_blocks(config: _Config) -> Iterator[_Rule]:
+    """Yield fp8 with a scale for each block, or for each matrix where no blocks are named; experts may have 4 bits."""
+    if config.get("expert_dtype") == "fp4":
+        yield None, WeightFormat("mxfp4", 4, 32, _MICRO, ("experts",))
+    rows, columns = config.get("weight_block_size") or (0, 0)
+    form = make_grouped("fp8", 8, int(rows) * int(columns), _MICRO if config.get("scale_fmt") == "ue8m0" else 32)
+    for item in config.get("modules_to_convert") or ():
+        yield _compile(str(item)), WeightFormat("fp8", 8, kinds=("matrix", "experts", "embedding", "head"))
+    yield None, form
+
+
+def _list_hqq(config: _Config) -> Iterator[_Rule]:
+    stored = config.get("quant_config", config)
+    layers: list[tuple[re.Pattern[str] | None, _Config]] = [(None, stored)]
+    if "weight_quant_params" not in stored and "nbits" not in stored and stored is not config:
+        layers = [(_compile(name), one) for name, one in stored.items()]
+    for pattern, one in layers:
+        weights = one.get("weight_quant_params", one)
+        bits = int(weights.get("nbits", 4))
+        yield pattern, make_grouped(f"int{bits}", bits, int(weights.get("group_size") or 64), 2 * _HALF)
+
+
+def _list_quanto(config: _Config) -> Iterator[_Rule]:
+    name = str(config.get("weights", "int8"))
+    bits = {"float8": 8, "int8": 8, "int4": 4, "int2": 2}[name]
+    yield None, _FP8 if name == "float8" else WeightFormat(f"int{bits}", bits, 0 if bits == 8 else 128)
+
+
+def _list_compressed(config: _Config) -> Iterator[_Rule]:
+    """Yield the rules of compressed-tensors: groups for classes of layers, and for patterns of their paths."""
+    if (config.get("sparsity_config") or {}).get("format", "dense") != "dense":
+        raise ValueError("sparse weights are stored with what tells where they are")
+    of_classes = []
+    for group in config["config_groups"].values():
+        form = _read_compressed(group["weights"]) if group.get("weights") else None
+        targets = [str(target) for target in group.get("targets") or ("Linear",)]
+        for target in targets:
+            if target.startswith("re:") or "." in target:
+                yield _compile(target), form
+            else:
+                of_classes.append(form)
+    if len(set(of_classes)) > 1:
+        raise ValueError(f"{len(set(of_classes))} formats for layers that only their class tells apart")
+    yield from ((None, form) for form in set(of_classes))
+
+
+def _read_compressed(weights: _Config) -> WeightFormat:
+    bits, group = int(weights["num_bits"]), int(weights.get("group_size") or 0)
+    block = weights.get("block_structure")
+    if weights.get("type") == "float":
+        formats = {(4, 16): _NVFP4, (4, 32): _MXFP4, (8, 32): _MXFP8}
+        if (bits, group) in formats:
+            return formats[bits, group]
+        if bits != 8:
+            raise ValueError(f"floats of {bits} bits in groups of {group}")
+        return make_grouped("fp8", 8, int(block[0]) * int(block[1]) if block else group, _HALF)
+    return make_grouped(f"int{bits}", bits, group, _HALF if weights.get("symmetric", True) else _HALF + bits)
+
+
+def read_modelopt_file(folder: Path) -> dict[str, Any] | None:
+    """Return the content of the file that ModelOpt writes beside a configuration; None if there is none."""
+    path = folder / "hf_quant_config.json"
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path} holds no quantization: it is no JSON object")
+    return content
+
+
+def _flatten_modelopt(config: _Config) -> _Config:
+    """Return ModelOpt's own file as a configuration with a method; other configurations as they are."""
+    inner = config.get("quantization")
+    if "quant_method" in config or not isinstance(inner, Mapping):
+        return config
+    return {**inner, "quant_method": "modelopt"}
+
+
+def _list_modelopt(config: _Config) -> Iterator[_Rule]:
+    """Yield the rules of ModelOpt: one algorithm for all layers, or one for each by name."""
+    for path, one in (config.get("quantized_layers") or {}).items():
+        yield _compile(path), _read_modelopt({**config, **one})
+    if str(config.get("quant_algo", "")).upper() != "MIXED_PRECISION":
+        yield None, _read_modelopt(config)
+
+
+def _read_modelopt(config: _Config) -> WeightFormat | None:
+    algorithm, group = config["quant_algo"], int(config.get("group_size") or 0)
+    if algorithm is None:
+        return None
+    algorithm = str(algorithm).upper()
+    if algorithm in ("W4A16_AWQ", "W4A8_AWQ", "W4A16"):
+        return make_grouped("int4", 4, group or 128, _HALF)
+    if algorithm in ("FP8_PB_WO", "FP8_PB_REAL"):
+        return WeightFormat("fp8", 8, 128 * 128, 32)
+    known = {
+        "FP8": _FP8,
+        "FP8_PER_CHANNEL_PER_TOKEN": _FP8,
+        "W8A16": _INT8,
+        "INT8_SQ": _INT8,
+        "W8A8_SQ_PER_CHANNEL": _INT8,
+    }
+    known |= {"NVFP4": _NVFP4, "NVFP4_AWQ": _NVFP4, "W4A8_NVFP4_FP8": _NVFP4, "W4A16_NVFP4": _NVFP4}
+    return {**known, "MXFP8": _MXFP8, "W4A8_MXFP4_FP8": _MXFP4}[algorithm]
+
+
+def _list_quark(config: _Config) -> Iterator[_Rule]:
+    for path, one in (config.get("layer_quant_config") or {}).items():
+        yield _compile(path), _read_quark(one.get("weight"))
+    if config.get("layer_type_quant_config"):
+        raise ValueError("formats by the type of layers")
+    yield None, _read_quark(config["global_quant_config"].get("weight"))
+
+
+def _read_quark(weight: _Config | None) -> WeightFormat | None:
+    if weight is None:
+        return None
+    dtype, group = str(weight["dtype"]), int(weight.get("group_size") or 0)
+    is_grouped = weight.get("qscheme") == "per_group"
+    if dtype == "fp4" and is_grouped:
+        return {32: _MXFP4, 16: _NVFP4}[group]
+    if dtype.startswith("fp8"):
+        return _MXFP8 if is_grouped and group == 32 else make_grouped("fp8", 8, group if is_grouped else 0, 32)
+    bits = {"int4": 4, "uint4": 4, "int8": 8, "uint8": 8}[dtype]
+    return make_grouped(f"int{bits}", bits, group if is_grouped else 0, _HALF + bits * (dtype[0] == "u"))
+
+
+def _list_torchao(config: _Config) -> Iterator[_Rule]:
+    """Yield the rule of torchao, whose configuration names a class with its options."""
+    described = config["quant_type"]["default"]
+    name, group = str(described["_type"]), int(described.get("_data", {}).get("group_size") or 128)
+    formats = {
+        "Int4WeightOnlyConfig": WeightFormat("int4", 4, group, 2 * _HALF),
+        "Int8WeightOnlyConfig": _INT8,
+        "Int8DynamicActivationInt8WeightConfig": _INT8,
+        "Float8WeightOnlyConfig": _FP8,
+        "Float8DynamicActivationFloat8WeightConfig": _FP8,
+    }
+    yield None, formats[name]
+
+
+def _list_small_floats(config: _Config) -> Iterator[_Rule]:
+    """Yield the rule of FP-Quant and Four Over Six, which store NVFP4 or MXFP4."""
+    if config.get("store_master_weights") or config.get("keep_master_weights") or config.get("module_config_overrides"):
+        raise ValueError("weights are kept in another format too")
+    dtype = config.get("weight_dtype") or config.get("dtype") or config.get("forward_dtype") or "nvfp4"
+    yield None, {"nvfp4": _NVFP4, "mxfp4": _MXFP4}[str(dtype)]
+
+
+def _list_gemma(config: _Config) -> Iterator[_Rule]:
+    """Yield the rules of Gemma's: a scale for each row, which is not counted, and other bits for some layers."""
+    default = int(config.get("num_bits", 4))
+    kinds = ("matrix", "experts", *(("embedding", "head") if config.get("quantize_embeddings") else ()))
+    for pattern, own in (config.get("module_quant_configs") or {}).items():
+        bits = int(own.get("num_bits", default))
+        yield re.compile(pattern), WeightFormat(f"int{bits}", bits, kinds=kinds)
+    yield None, WeightFormat(f"int{default}", default, kinds=kinds)
+
+
+def _always(form: WeightFormat) -> Callable[[_Config], Iterator[_Rule]]:
+    """Return what yields one format for all layers."""
+    return lambda config: iter([(None, form)])
+
+
+_METHODS: dict[str, Callable[[_Config], Iterator[_Rule]]] = {
+    "auto-round": _list_integers,
+    "awq": _list_integers,
+    "bitnet": _always(WeightFormat("ternary", 2)),
+    "bitsandbytes": _list_bitsandbytes,
+    "bitsandbytes_4bit": _list_bitsandbytes,
+    "bitsandbytes_8bit": _list_bitsandbytes,
+    "compressed-tensors": _list_compressed,
+    "eetq": _always(_INT8),
+    "fbgemm_fp8": _always(_FP8),
+    "fouroversix": _list_small_floats,
+    "fp8": _list_blocks,
+    "fp_quant": _list_small_floats,
+    "gemma": _list_gemma,
+    "gptq": _list_integers,
+    "higgs": lambda config: iter(
+        [(None, make_grouped("higgs", int(config.get("bits", 4)), int(config.get("group_size", 256)), _HALF))]
+    ),
+    "hqq": _list_hqq,
+    "metal": lambda config: iter(
+        [(None, make_grouped("affine", int(config.get("bits", 4)), int(config.get("group_size", 64)), 2 * _HALF))]
+    ),
+    "modelopt": _list_modelopt,
+    # gpt-oss: the experts alone, in groups of 32.
+    "mxfp4": _always(WeightFormat("mxfp4", 4, 32, _MICRO, ("experts",))),
+    "mxfp8": _always(_MXFP8),
+    "nvfp4": _always(_NVFP4),
+    "quanto": _list_quanto,
+    "quark": _list_quark,
+    "torchao": _list_torchao,
+}
+#: The methods of quantization whose bytes are known.
+READ_METHODS = tuple(_METHODS)
+#: Methods whose bytes do not follow from a configuration, with the reason.
+REFUSED_METHODS: Mapping[str, str] = {
+    "aqlm": "each matrix has codebooks of its own, which the configuration does not size",
+    "gguf": "each tensor has a type of its own in the file: give that file, path/to/model.gguf",
+    "sinq": "its scales of rows and columns have dtypes that the configuration does not name",
+    "spqr": "how many outliers are kept beside 3 bits depends on the values",
+    "vptq": "codebooks and indices differ by layer",
+}

@@ -1,0 +1,35 @@
+"""The tokens of a prompt and of a generation: those that were requested, and what a model takes."""
+
+from __future__ import annotations
+
+from profilerkit.errors import InputError
+
+__all__ = ["choose_lengths", "require_context"]
+
+#: The usual tokens of a prompt, and of a generation.
+_PROMPT, _NEW = 2048, 256
+
+
+def choose_lengths(prompt: int | None, new: int | None, limit: int | None, name: str) -> tuple[int, int]:
+    """Return the tokens of a prompt and the new ones: for None the usual ones, or fewer where a model takes fewer.
+
+    >>> choose_lengths(None, None, 4096, "a model"), choose_lengths(None, None, 1024, "a model")
+    ((2048, 256), (896, 128))
+
+    Raises `InputError` if the model takes fewer than were requested.
+    """
+    if limit is not None:
+        new = new or min(_NEW, max(1, limit // 8 if prompt is None else limit - prompt))
+        prompt = prompt or min(_PROMPT, max(1, limit - new))
+    prompt, new = prompt or _PROMPT, new or _NEW
+    require_context(limit, prompt + new, name, f"prompt {prompt:,} + new {new:,} = ")
+    return prompt, new
+
+
+def require_context(limit: int | None, tokens: int, name: str, what: str = "") -> None:
+    """Raise `InputError` if a model does not take so many tokens; ``what`` stands before their number."""
+    if limit is not None and tokens > limit:
+        raise InputError(
+            f"{what}{tokens:,} tokens were requested, and {name} takes {limit:,} (max_position_embeddings of its "
+            "configuration); give a shorter prompt (prompt=, --prompt) or fewer new tokens (new=, --new)"
+        )

@@ -1,0 +1,206 @@
+"""How configurations say that weights are stored: bits of an element worked out by hand, layer by layer."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from profilerkit import InputError
+from profilerkit_predict.checkpoints.quantization import READ_METHODS, REFUSED_METHODS, read_formats
+
+#: So many elements that every group and block is whole.
+ELEMENTS = 128 * 128 * 256
+GATE, MATRIX, EXPERTS = "model.layers.0.mlp.gate", "model.layers.0.self_attn.q_proj", "model.layers.3.mlp.experts"
+
+
+def count_bits(config: dict[str, Any] | None, path: str = MATRIX, kind: str = "matrix") -> Fraction | None:
+    form = read_formats(config)(path, kind)
+    return None if form is None else Fraction(8 * form.count_bytes(ELEMENTS), ELEMENTS)
+
+
+def fraction(bits: int, scale: int, group: int) -> Fraction:
+    return bits + Fraction(scale, group)
+
+
+GROUPED = {"bits": 4, "group_size": 32}
+COMPRESSED = {"num_bits": 4, "type": "int", "group_size": 32, "symmetric": True}
+
+
+def compressed(weights: dict[str, Any], **options: Any) -> dict[str, Any]:
+    groups = {"group_0": {"targets": ["Linear"], "weights": weights}}
+    return {"quant_method": "compressed-tensors", "config_groups": groups, **options}
+
+
+@pytest.mark.parametrize(
+    ("config", "bits"),
+    [
+        (None, None),
+        ({}, None),
+        ({"quant_method": "gptq", **GROUPED}, fraction(4, 16 + 4, 32)),
+        ({"quant_method": "gptq", "bits": 8, "group_size": -1}, 8),
+        ({"quant_method": "awq", "w_bit": 4, "q_group_size": 64}, fraction(4, 16 + 4, 64)),
+        ({"quant_method": "auto-round", "data_type": "mx_fp", "bits": 4}, fraction(4, 8, 32)),
+        ({"quant_method": "auto-round", "data_type": "nv_fp", "bits": 4}, fraction(4, 8, 16)),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, fraction(4, 32, 64)),
+        (
+            {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_use_double_quant": True},
+            fraction(4, 8, 64),
+        ),
+        ({"quant_method": "bitsandbytes_8bit"}, 8),
+        ({"quant_method": "bitnet"}, 2),
+        ({"quant_method": "eetq"}, 8),
+        ({"quant_method": "fbgemm_fp8"}, 8),
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, fraction(8, 32, 128 * 128)),
+        ({"quant_method": "fp8", "weight_block_size": [128, 128], "scale_fmt": "ue8m0"}, fraction(8, 8, 128 * 128)),
+        ({"quant_method": "fp8", "weight_block_size": None}, 8),
+        ({"quant_method": "fp8", "dequantize": True}, None),
+        ({"quant_method": "mxfp8"}, fraction(8, 8, 32)),
+        ({"quant_method": "nvfp4"}, fraction(4, 8, 16)),
+        ({"quant_method": "mxfp4"}, None),  # the experts alone
+        ({"quant_method": "fp_quant", "forward_dtype": "mxfp4"}, fraction(4, 8, 32)),
+        ({"quant_method": "fouroversix"}, fraction(4, 8, 16)),
+        ({"quant_method": "higgs", "bits": 3, "group_size": 128}, fraction(3, 16, 128)),
+        ({"quant_method": "metal", "bits": 4, "group_size": 64}, fraction(4, 2 * 16, 64)),
+        ({"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 2, "group_size": 16}}}, 2 + 2),
+        ({"quant_method": "hqq", "quant_config": {"self_attn.q_proj": {"nbits": 3, "group_size": 64}}}, 3.5),
+        ({"quant_method": "quanto", "weights": "int2"}, fraction(2, 16, 128)),
+        ({"quant_method": "quanto", "weights": "float8"}, 8),
+        ({"quant_method": "gemma", "num_bits": 2}, 2),
+        ({"quant_method": "gemma", "module_quant_configs": {r"q_proj$": {"num_bits": 8}}}, 8),
+        (
+            {"quant_method": "torchao", "quant_type": {"default": {"_type": "Int4WeightOnlyConfig", "_data": {}}}},
+            fraction(4, 2 * 16, 128),
+        ),
+        (
+            {"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp4", "qscheme": "per_group"}}},
+            "a group",
+        ),
+        (
+            {
+                "quant_method": "quark",
+                "global_quant_config": {"weight": {"dtype": "fp4", "qscheme": "per_group", "group_size": 32}},
+            },
+            fraction(4, 8, 32),
+        ),
+        (compressed(COMPRESSED), fraction(4, 16, 32)),
+        (compressed({**COMPRESSED, "symmetric": False}), fraction(4, 16 + 4, 32)),
+        (compressed({"num_bits": 4, "type": "float", "group_size": 16}), fraction(4, 8, 16)),
+        (compressed({"num_bits": 8, "type": "float", "strategy": "channel"}), 8),
+        (compressed({"num_bits": 8, "type": "float", "block_structure": [128, 128]}), fraction(8, 16, 128 * 128)),
+        (compressed(COMPRESSED, sparsity_config={"format": "sparse-24-bitmask"}), "sparse weights"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}, fraction(4, 8, 16)),
+        ({"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}, 8),
+        ({"quantization": {"quant_algo": "W4A16_AWQ", "group_size": 128}}, fraction(4, 16, 128)),
+        ({"quantization": {"quant_algo": "FP8_PB_WO"}}, fraction(8, 32, 128 * 128)),
+        ({"quantization": {"quant_algo": None}}, None),
+        ({"quantization": {"quant_algo": "NVFP9"}}, "NVFP9"),
+        ({"quant_method": "aqlm"}, "each matrix has codebooks of its own"),
+        ({"quant_method": "gguf"}, "give that file, path/to/model.gguf"),
+        ({"quant_method": "made-up"}, "stored by 'made-up', whose bytes are not known here; known are auto-round"),
+        ({"bits": 4}, "stored by a nameless method"),
+    ],
+)
+def test_bits_of_an_element(config: dict[str, Any] | None, bits: Fraction | int | str | None) -> None:
+    if isinstance(bits, str) and bits != "a group":
+        with pytest.raises(InputError, match=bits) as caught:
+            count_bits(config)
+        assert str(caught.value).endswith("or weights='bf16' for the model as it was before")
+    elif bits == "a group":  # what is missing is named, and not guessed
+        with pytest.raises(InputError, match=r"'quark', whose bytes are not known here \(KeyError: 0\)"):
+            count_bits(config)
+    else:
+        assert count_bits(config) == bits
+
+
+@pytest.mark.parametrize(
+    ("config", "bits"),
+    [
+        ({"quant_method": "fp8", "modules_to_not_convert": ["mlp.gate", "lm_head"]}, {GATE: None, MATRIX: 8}),
+        (
+            {"quant_method": "fp8", "ignored_layers": ["model.layers.1"]},
+            {"model.layers.1.x": None, "model.layers.11.x": 8},
+        ),
+        (
+            {"quantization": {"quant_algo": "FP8", "exclude_modules": ["model.layers.*.self_attn*", "lm_head"]}},
+            {MATRIX: None, GATE: 8},
+        ),
+        (compressed(COMPRESSED, ignore=["re:.*self_attn.*"]), {MATRIX: None, GATE: Fraction(9, 2)}),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {
+                    "group_0": {"targets": ["re:.*self_attn.*"], "weights": {"num_bits": 8, "type": "float"}},
+                    "group_1": {"targets": ["Linear"], "weights": COMPRESSED},
+                },
+            },
+            {MATRIX: 8, GATE: Fraction(9, 2)},
+        ),
+        (
+            {
+                "quantization": {
+                    "quant_algo": "MIXED_PRECISION",
+                    "quantized_layers": {MATRIX: {"quant_algo": "NVFP4", "group_size": 16}},
+                }
+            },
+            {MATRIX: Fraction(9, 2), GATE: None},
+        ),
+        (
+            {"quant_method": "gptq", **GROUPED, "dynamic": {r"-:.*gate$": {}, r"+:.*q_proj$": {"bits": 8}}},
+            {GATE: None, MATRIX: fraction(8, 16 + 8, 32), "model.layers.0.mlp.up_proj": fraction(4, 16 + 4, 32)},
+        ),
+        ({"quant_method": "auto-round", **GROUPED, "extra_config": {GATE: {"bits": 16}}}, {GATE: None, MATRIX: 4.625}),
+        (
+            {
+                "quant_method": "quark",
+                "global_quant_config": {"weight": {"dtype": "fp4", "qscheme": "per_group", "group_size": 32}},
+                "layer_quant_config": {"*q_proj": {"weight": {"dtype": "fp8_e4m3", "qscheme": "per_tensor"}}},
+            },
+            {MATRIX: 8, GATE: Fraction(17, 4)},
+        ),
+    ],
+)
+def test_layers_that_differ(config: dict[str, Any], bits: dict[str, Fraction | None]) -> None:
+    assert {path: count_bits(config, path) for path in bits} == bits
+
+
+def test_experts_that_a_library_joins_are_known_by_one_of_them() -> None:
+    pattern = r"re:.*mlp\.experts\.\d+\.gate_proj$"
+    config = {
+        "quant_method": "compressed-tensors",
+        "config_groups": {
+            "group_0": {"targets": [pattern], "weights": {"num_bits": 4, "type": "float", "group_size": 16}}
+        },
+    }
+    assert count_bits(config, EXPERTS, "experts") == Fraction(9, 2)
+    assert count_bits(config, MATRIX) is None
+    deepseek = {"quant_method": "fp8", "weight_block_size": [128, 128], "expert_dtype": "fp4", "scale_fmt": "ue8m0"}
+    assert count_bits(deepseek, EXPERTS, "experts") == fraction(4, 8, 32)
+    assert count_bits(deepseek) == fraction(8, 8, 128 * 128)
+    assert count_bits({"quant_method": "mxfp4"}, EXPERTS, "experts") == fraction(4, 8, 32)
+
+
+def test_tables_norms_and_the_head_keep_their_dtype() -> None:
+    for kind in ("embedding", "head", "other"):
+        assert count_bits({"quant_method": "fp8"}, MATRIX, kind) is None
+    gemma = {"quant_method": "gemma", "quantize_embeddings": True}
+    assert count_bits(gemma, MATRIX, "embedding") == 4
+    assert count_bits(gemma, MATRIX, "other") is None
+
+
+def test_every_method_of_transformers_is_read_or_refused() -> None:
+    auto = pytest.importorskip("transformers.quantizers.auto")
+    for method, kind in auto.AUTO_QUANTIZATION_CONFIG_MAPPING.items():
+        if method in REFUSED_METHODS:
+            with pytest.raises(InputError, match=f"'{method}', whose bytes are not known here, for "):
+                read_formats({"quant_method": method})
+            continue
+        assert method in READ_METHODS, f"{method} is new in transformers: read it, or say why not"
+        try:
+            config = kind().to_dict()
+        except (ImportError, KeyError, TypeError, ValueError):  # it asks for its own package, or has no defaults
+            continue
+        if method != "compressed-tensors":  # by default it has no groups
+            form = read_formats({**config, "quant_method": method})(EXPERTS, "experts")
+            assert form is not None, method
