@@ -17,7 +17,7 @@ from profilerkit.backend_kit.installed import find_version
 from profilerkit_predict.checkpoints.quantization import read_modelopt_file
 from profilerkit_predict.language_models.records import CacheContents, CacheLayer, ExecutionModel, LatentAttention
 
-from ..compat import read_attention, read_experts
+from ..compat import read_attention, read_experts, read_origin
 from ..model.modules import list_modules, list_parameters
 
 __all__ = [
@@ -333,8 +333,8 @@ def find_quantization(config: Any) -> dict[str, Any] | None:
 
 def find_folder(config: Any) -> Path | None:
     """Return the folder that a configuration was read from; None if it was read from elsewhere."""
-    name = getattr(config, "_name_or_path", None)
-    return Path(name) if isinstance(name, str) and name and Path(name).is_dir() else None
+    name = read_origin(config)
+    return Path(name) if name and Path(name).is_dir() else None
 
 
 def latent_attention(model: nn.Module, cache: Sequence[CacheLayer]) -> LatentAttention | None:

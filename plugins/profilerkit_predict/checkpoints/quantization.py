@@ -99,18 +99,18 @@ def _read_integers(config: _Config) -> WeightFormat:
 
 
 def _list_integers(config: _Config) -> Iterator[_Rule]:
-    """Yield the rules of GPTQ, AWQ and AutoRound, some layers of which have bits or groups of their own."""
-    for pattern, own in (config.get("dynamic") or {}).items():  # "-:" leaves layers out, "+:" changes them
-        yield re.compile(pattern.removeprefix("+:").removeprefix("-:")), _vary(config, own, pattern.startswith("-:"))
-    for path, own in (config.get("extra_config") or {}).items():
-        yield _compile(path), _vary(config, own, False)
+    """Yield the rules of GPTQ, AWQ and AutoRound, some layers of which have other bits or groups."""
+    for pattern, change in (config.get("dynamic") or {}).items():  # "-:" leaves layers out, "+:" changes them
+        yield re.compile(pattern.removeprefix("+:").removeprefix("-:")), _vary(config, change, pattern.startswith("-:"))
+    for path, change in (config.get("extra_config") or {}).items():
+        yield _compile(path), _vary(config, change, False)
     yield None, _read_integers(config)
 
 
-def _vary(config: _Config, own: _Config, is_left_out: bool) -> WeightFormat | None:
+def _vary(config: _Config, change: _Config, is_left_out: bool) -> WeightFormat | None:
     """Return the format of layers that differ from the others; None where they have 16 bits."""
-    own_config = {**config, **own}
-    return None if is_left_out or int(own_config.get("bits", 4)) >= _HALF else _read_integers(own_config)
+    changed = {**config, **change}
+    return None if is_left_out or int(changed.get("bits", 4)) >= _HALF else _read_integers(changed)
 
 
 def _list_bitsandbytes(config: _Config) -> Iterator[_Rule]:
@@ -196,7 +196,7 @@ def read_modelopt_file(folder: Path) -> dict[str, Any] | None:
 
 
 def _flatten_modelopt(config: _Config) -> _Config:
-    """Return ModelOpt's own file as a configuration with a method; other configurations as they are."""
+    """Return ModelOpt's change file as a configuration with a method; other configurations as they are."""
     inner = config.get("quantization")
     if "quant_method" in config or not isinstance(inner, Mapping):
         return config
@@ -278,8 +278,8 @@ def _list_gemma(config: _Config) -> Iterator[_Rule]:
     """Yield the rules of Gemma's: a scale for each row, which is not counted, and other bits for some layers."""
     default = int(config.get("num_bits", 4))
     kinds = ("matrix", "experts", *(("embedding", "head") if config.get("quantize_embeddings") else ()))
-    for pattern, own in (config.get("module_quant_configs") or {}).items():
-        bits = int(own.get("num_bits", default))
+    for pattern, change in (config.get("module_quant_configs") or {}).items():
+        bits = int(change.get("num_bits", default))
         yield re.compile(pattern), WeightFormat(f"int{bits}", bits, kinds=kinds)
     yield None, WeightFormat(f"int{default}", default, kinds=kinds)
 
@@ -324,7 +324,7 @@ _METHODS: dict[str, Callable[[_Config], Iterator[_Rule]]] = {
 READ_METHODS = tuple(_METHODS)
 #: Methods whose bytes do not follow from a configuration, with the reason.
 REFUSED_METHODS: Mapping[str, str] = {
-    "aqlm": "each matrix has codebooks of its own, which the configuration does not size",
+    "aqlm": "each matrix has codebooks of its change, which the configuration does not size",
     "gguf": "each tensor has a type of its own in the file: give that file, path/to/model.gguf",
     "sinq": "its scales of rows and columns have dtypes that the configuration does not name",
     "spqr": "how many outliers are kept beside 3 bits depends on the values",

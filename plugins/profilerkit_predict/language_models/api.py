@@ -194,7 +194,7 @@ def _name_weights(cost: StepCost) -> str:
     """Return the format of the weights that was requested, or those that the checkpoint has beside the plain dtype."""
     if cost.weights is not None:
         return cost.weights.name
-    return " + ".join(name for name in cost.facts.stored_formats if name != cost.facts.dtype) or cost.facts.dtype
+    return " + ".join(name for name in cost.facts.storage_formats if name != cost.facts.dtype) or cost.facts.dtype
 
 
 def _list_values(value: Any) -> list[Any]:
@@ -211,7 +211,7 @@ def _peak_dtype(facts: ModelFacts, device: DeviceInfo | None, weights: WeightFor
     """Return the dtype whose peak bounds the products: the fastest that an engine may multiply the weights in."""
     if device is None:
         return facts.dtype
-    stored = facts.stored_formats if weights is None else (weights.name,)
+    stored = facts.storage_formats if weights is None else (weights.name,)
     dtypes = [facts.dtype, *(dtype for name in stored for dtype in list_product_dtypes(name))]
     return max(dtypes, key=lambda dtype: device.peak(dtype) or 0.0)
 

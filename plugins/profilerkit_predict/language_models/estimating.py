@@ -61,8 +61,8 @@ class Estimator:
             return "estimates are for one device: the time of communication is not in a calibration"
         if cost.weights is not None and cost.stored_weight_bytes != sum(part.bytes for part in facts.weights):
             return f"no estimates for {cost.weights.name}: the calibration has products of the model's own dtype alone"
-        if cost.weights is None and any(name != facts.dtype for name in facts.stored_formats):
-            names = ", ".join(name for name in facts.stored_formats if name != facts.dtype)
+        if cost.weights is None and any(name != facts.dtype for name in facts.storage_formats):
+            names = ", ".join(name for name in facts.storage_formats if name != facts.dtype)
             return f"no estimates for {names}: the calibration has products of the model's own dtype alone"
         if facts.latent is not None:
             return "no estimates for latent attention: the shapes of its absorbed products are not derived"

@@ -356,7 +356,7 @@ class ModelFacts:
     passes_by: Callable[[], tuple[ModelTrace, ...]] | None = field(default=None, compare=False, repr=False)
 
     @property
-    def stored_formats(self) -> tuple[str, ...]:
+    def storage_formats(self) -> tuple[str, ...]:
         """The formats that matrices and experts are stored in, those with the most bytes first."""
         sizes: dict[str, int] = {}
         for part in self.weights:
