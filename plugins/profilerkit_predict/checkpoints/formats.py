@@ -90,6 +90,6 @@ def list_product_dtypes(name: str) -> tuple[str, ...]:
     devices that do so. The blocks of GGUF are multiplied as integers of 8 bits. Other weights of 4 bits are unpacked to
     the dtype of the activations.
     """
-    if name in _PRODUCTS:
-        return _PRODUCTS[name]
+    if name.lower() in _PRODUCTS:
+        return _PRODUCTS[name.lower()]
     return ("int8",) if name.startswith(("Q", "IQ", "TQ")) else ()

@@ -196,7 +196,7 @@ def read_modelopt_file(folder: Path) -> dict[str, Any] | None:
 
 
 def _flatten_modelopt(config: _Config) -> _Config:
-    """Return ModelOpt's change file as a configuration with a method; other configurations as they are."""
+    """Return ModelOpt's own file as a configuration with a method; other configurations as they are."""
     inner = config.get("quantization")
     if "quant_method" in config or not isinstance(inner, Mapping):
         return config
@@ -220,15 +220,17 @@ def _read_modelopt(config: _Config) -> WeightFormat | None:
         return make_grouped("int4", 4, group or 128, _HALF)
     if algorithm in ("FP8_PB_WO", "FP8_PB_REAL"):
         return WeightFormat("fp8", 8, 128 * 128, 32)
-    known = {
-        "FP8": _FP8,
-        "FP8_PER_CHANNEL_PER_TOKEN": _FP8,
-        "W8A16": _INT8,
-        "INT8_SQ": _INT8,
-        "W8A8_SQ_PER_CHANNEL": _INT8,
-    }
-    known |= {"NVFP4": _NVFP4, "NVFP4_AWQ": _NVFP4, "W4A8_NVFP4_FP8": _NVFP4, "W4A16_NVFP4": _NVFP4}
-    return {**known, "MXFP8": _MXFP8, "W4A8_MXFP4_FP8": _MXFP4}[algorithm]
+    return _MODELOPT[algorithm]
+
+
+#: The algorithms of ModelOpt that have no groups to be named.
+_MODELOPT = {
+    **dict.fromkeys(("FP8", "FP8_PER_CHANNEL_PER_TOKEN"), _FP8),
+    **dict.fromkeys(("W8A16", "INT8_SQ", "W8A8_SQ_PER_CHANNEL"), _INT8),
+    **dict.fromkeys(("NVFP4", "NVFP4_AWQ", "W4A8_NVFP4_FP8", "W4A16_NVFP4"), _NVFP4),
+    "MXFP8": _MXFP8,
+    "W4A8_MXFP4_FP8": _MXFP4,
+}
 
 
 def _list_quark(config: _Config) -> Iterator[_Rule]:
@@ -324,7 +326,7 @@ _METHODS: dict[str, Callable[[_Config], Iterator[_Rule]]] = {
 READ_METHODS = tuple(_METHODS)
 #: Methods whose bytes do not follow from a configuration, with the reason.
 REFUSED_METHODS: Mapping[str, str] = {
-    "aqlm": "each matrix has codebooks of its change, which the configuration does not size",
+    "aqlm": "each matrix has codebooks of its own, which the configuration does not size",
     "gguf": "each tensor has a type of its own in the file: give that file, path/to/model.gguf",
     "sinq": "its scales of rows and columns have dtypes that the configuration does not name",
     "spqr": "how many outliers are kept beside 3 bits depends on the values",

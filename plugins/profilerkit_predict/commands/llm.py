@@ -83,8 +83,8 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 def command(models: tuple[str, ...], form: str, output: Path | None, **options: Any) -> None:
     """Predict the memory and time that serving a language model needs.
 
-    MODEL names a language model, such as hf:llama, or a folder with its configuration, path/to/folder; weights are
-    not needed. Several models, devices, dtypes or formats are compared.
+    MODEL names a language model, such as hf:llama, or a folder with its configuration, or a GGUF file, whose header
+    alone is read; weights are not needed. Several models, devices, dtypes or formats are compared.
     """
     result = _result(models, options)
     if output is not None:

@@ -26,6 +26,7 @@ from ..checkpoints.formats import WeightFormat, list_product_dtypes, weight_form
 from .caching import CacheBytes, cache_bytes, compute_slope
 from .comparison import LanguageModelComparison
 from .fitting import fit
+from .gguf_models import find_gguf_facts
 from .growth import find_growth
 from .lengths import choose_lengths, require_context
 from .records import ModelFacts
@@ -37,6 +38,8 @@ __all__ = ["kv_bytes", "kv_bytes_per_token", "llm"]
 
 #: The short names of dtypes.
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
+#: The dtypes that the cache of a GGUF file may have.
+_CACHE_DTYPES = ("float16", "bfloat16", "float32")
 #: A library with its dependencies has more modules than this.
 _LIBRARY = 300
 
@@ -65,7 +68,8 @@ def llm(
     `LanguageModelComparison` of all combinations. Models are those of transformers, on torch.
 
     Args:
-        *models: Models, configurations, or texts such as ``"hf:llama"`` that a model loader takes.
+        *models: Models, configurations, texts such as ``"hf:llama"`` that a model loader takes, folders with a
+            configuration, or GGUF files, for which no framework is needed.
         prompt: The tokens of each prompt. Default: 2,048, or less where the model takes fewer.
         new: The tokens that are generated for each prompt. Default: 256, or less where the model takes fewer.
         batch: The number of sequences at the same time; several numbers give a row each.
@@ -93,8 +97,9 @@ def llm(
     if name is not None and len(models) > 1:
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
     numbers = {"devices": devices, "block_size": block_size, "prefill_tokens": prefill_tokens}
-    given = {"prompt": prompt, "new": new, "repetitions": repetitions}
-    numbers |= {key: value for key, value in given.items() if value is not None}
+    numbers["repetitions"] = repetitions
+    lengths_requested = {"prompt": prompt, "new": new}
+    numbers |= {key: value for key, value in lengths_requested.items() if value is not None}
     requested = {key: at_least(1)(key, value) for key, value in numbers.items()}
     reserve, batches = _share(reserve), BATCH_SIZE("batch_size", batch)
     batches = batches if isinstance(batches, tuple) else (batches,)
@@ -103,7 +108,7 @@ def llm(
     reports: list[LanguageModelReport] = []
     for model, kind in product(models, _list_values(dtype)):
         with collector_paused():  # it would go through all objects many times while modules are imported
-            followed = _Followed(model, _dtype(kind), backend, name, trust)
+            followed = _follow(model, _dtype(kind), backend, name, trust)
             lengths = followed.choose_lengths(requested.get("prompt"), requested.get("new"))
             counts = {**requested, "prompt": lengths[0], "new": lengths[1]}
             facts = followed.facts(*lengths)
@@ -126,7 +131,7 @@ def kv_bytes(
 
     Of an encoder-decoder, ``context`` are the tokens of the prompt, and the decoder has seen one.
     """
-    followed = _Followed(model, _dtype(dtype), backend, None, False)
+    followed = _follow(model, _dtype(dtype), backend)
     sizes = {"context": context, "batch": batch, "block_size": block_size}
     return followed.cache(**{key: at_least(1)(key, value) for key, value in sizes.items()})[0]
 
@@ -136,8 +141,41 @@ def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: 
 
     It is the slope at that length: 0 for a state-space model, and less where windows are full.
     """
-    followed = _Followed(model, _dtype(dtype), backend, None, False)
+    followed = _follow(model, _dtype(dtype), backend)
     return followed.cache(at_least(1)("context", context), 1, 1)[1]
+
+
+def _follow(
+    model: Any, dtype: str | None, backend: Any, name: str | None = None, trust: bool = False
+) -> _Followed | _FollowedFile:
+    """Return what tells the facts of a model: a backend that follows it, or the header of its GGUF file."""
+    if isinstance(model, (str, Path)) and str(model).endswith(".gguf"):
+        return _FollowedFile(Path(model), dtype, name)
+    return _Followed(model, dtype, backend, name, trust)
+
+
+class _FollowedFile:
+    """A GGUF file, whose header was read."""
+
+    def __init__(self, path: Path, dtype: str | None, name: str | None) -> None:
+        if dtype is not None and dtype not in _CACHE_DTYPES:
+            raise ArgumentError(f"dtype={dtype!r}: give {', '.join(_CACHE_DTYPES)}, the dtype of the cache")
+        self.header_facts = find_gguf_facts(path, dtype, name)
+
+    def choose_lengths(self, prompt: int | None, new: int | None) -> tuple[int, int]:
+        return choose_lengths(prompt, new, self.header_facts.longest_context, self.header_facts.name)
+
+    def facts(self, prompt: int, new: int) -> ModelFacts:
+        return self.header_facts
+
+    def generate(self, counts: dict[str, int], batch: int) -> Any:
+        raise ArgumentError(f"measure=True: {self.header_facts.name} is a file, not a model that can run; leave it out")
+
+    def cache(self, context: int, batch: int, block_size: int) -> tuple[CacheBytes, int]:
+        raise InputError(
+            f"{self.header_facts.name} is a file, without a cache that could be looked at; "
+            "llm(file).cost.cache_bytes(context, batch) has the bytes of an engine's cache"
+        )
 
 
 class _Followed:

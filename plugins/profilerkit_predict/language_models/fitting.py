@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .records import PassCounts
 from .step_cost import StepCost
 
 __all__ = ["Fit", "Memory", "count_memory", "fit"]
@@ -21,21 +22,22 @@ class Memory:
     Attributes:
         weights: Its share of the weights.
         cache: Its share of the paged cache.
-        activations: Of one pass over at most ``prefill_tokens`` tokens; each device has all of them.
+        activations: Of one pass over at most ``prefill_tokens`` tokens; each device has all of them. None if they are
+            not known: then what is needed is more.
         reserve: What is left free, for the framework, kernels and fragments.
         capacity: What the device has; None if that is not known.
     """
 
     weights: int
     cache: int
-    activations: int
+    activations: int | None
     reserve: int
     capacity: int | None
 
     @property
     def total(self) -> int:
         """The bytes that are needed."""
-        return self.weights + self.cache + self.activations + self.reserve
+        return self.weights + self.cache + (self.activations or 0) + self.reserve
 
     @property
     def fits(self) -> bool | None:
@@ -72,15 +74,19 @@ def count_memory(cost: StepCost, batch: int, context: int, prefill_tokens: int, 
     """Return the bytes of one of so many devices: weights are divided evenly, the cache by heads, activations not."""
     facts = cost.facts
     capacity = None if cost.device is None or cost.device.memory is None else int(cost.device.memory)
-    traced_tokens = facts.prefill.batch * facts.prefill.new_tokens
     tokens = max(min(batch * context, prefill_tokens), batch)
     return Memory(
         math.ceil(cost.stored_weight_bytes / devices),
         cost.device_cache_bytes(context, batch, devices),
-        math.ceil(facts.prefill.activation_bytes * tokens / traced_tokens),
+        None if facts.prefill is None else _scale_activations(facts.prefill, tokens),
         math.ceil(capacity * reserve) if capacity is not None else 0,
         capacity,
     )
+
+
+def _scale_activations(traced: PassCounts, tokens: int) -> int:
+    """Return the bytes of activations of a pass over so many tokens, from those of the traced pass."""
+    return math.ceil(traced.activation_bytes * tokens / (traced.batch * traced.new_tokens))
 
 
 def fit(cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: float) -> Fit:

@@ -318,8 +318,8 @@ class ModelFacts:
         vocabulary: How many tokens there are.
         longest_context: The most tokens that the model takes; None if it has no maximum.
         traced_prompt: The tokens of the prompt that was traced.
-        prefill: The pass over that prompt.
-        decode: The step after it, of one token for each sequence.
+        prefill: The pass over that prompt; None where no code was traced, as of a GGUF file.
+        decode: The step after it, of one token for each sequence; None as above.
         terms: What the multiply-accumulates of both follow.
         cache: The contents of the cache after the prompt, and after the step.
         cache_layers: How each part of the cache grows.
@@ -341,8 +341,8 @@ class ModelFacts:
     vocabulary: int
     longest_context: int | None
     traced_prompt: int
-    prefill: PassCounts
-    decode: PassCounts
+    prefill: PassCounts | None
+    decode: PassCounts | None
     terms: tuple[Term, ...]
     cache: Sequence[CacheContents]
     cache_layers: tuple[CacheLayer, ...]

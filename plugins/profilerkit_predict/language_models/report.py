@@ -101,7 +101,10 @@ class LanguageModelReport:
 
     def _cache(self, context: int, batch: int) -> tuple[CacheBytes, int]:
         if self.cache_after is None:
-            raise ValueError("a report that was copied or loaded has no model; call profilerkit.kv_bytes(model, ...)")
+            raise ValueError(
+                "a report that was copied or loaded has no model; call profilerkit.kv_bytes(model, ...), or "
+                "report.cost.cache_bytes(context, batch) for the bytes of an engine"
+            )
         return self.cache_after(at_least(1)("context", context), at_least(1)("batch", batch))
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,8 +123,8 @@ class LanguageModelReport:
             "as_written": {
                 "execution": asdict(facts.execution),
                 "traced_prompt": facts.traced_prompt,
-                "prefill": _counts(facts.prefill),
-                "decode": _counts(facts.decode),
+                "prefill": facts.prefill and _counts(facts.prefill),
+                "decode": facts.decode and _counts(facts.decode),
                 "cache": [
                     {"context": layer.context, "batch": layer.batch, "logical_bytes": layer.logical_bytes}
                     | {"allocated_bytes": layer.allocated_bytes}

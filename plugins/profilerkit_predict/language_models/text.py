@@ -13,6 +13,7 @@ from .serving import ASSUMPTIONS, ESTIMATED
 
 if TYPE_CHECKING:
     from .comparison import LanguageModelComparison
+    from .records import PassCounts
     from .report import LanguageModelReport
     from .serving import Serving
 
@@ -43,7 +44,7 @@ def report_tables(report: LanguageModelReport) -> list[tuple[str, Sequence[str],
     serving = [_write_serving_row(report, index) for index in range(len(report.serving))]
     tables: list[tuple[str, Sequence[str], list[tuple[str, ...]]]] = [
         ("Model", ("", ""), list(_model_rows(report))),
-        ("Passes as written", ("", "prefill", "decode"), list(_pass_rows(report))),
+        *_list_passes(report),
         (_engine_title(report), _SERVING, serving),
     ]
     if any(
@@ -87,7 +88,7 @@ def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     yield "parameters", _si(facts.parameters)
     yield "weights", f"{report.weights}, activations and cache {facts.dtype}"
     yield "longest context", "no maximum" if facts.longest_context is None else f"{facts.longest_context:,}"
-    yield "as written", str(facts.execution)
+    yield ("as written" if facts.prefill else "read from"), str(facts.execution)
     slope = sum(layer.bytes_per_token for layer in facts.cache_layers)
     constant = sum(layer.constant_bytes for layer in facts.cache_layers)
     yield "cache of a token", f"{slope:,.0f} B" if slope else "none"
@@ -99,8 +100,14 @@ def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
         yield "windows", f"{limited} of {len(facts.cache_layers)} layers: {', '.join(f'{w:,}' for w in windows)} tokens"
 
 
-def _pass_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
+def _list_passes(report: LanguageModelReport) -> Iterable[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
+    """Yield the table of the passes that were traced, if any were."""
     first, second = report.facts.prefill, report.facts.decode
+    if first is not None and second is not None:
+        yield "Passes as written", ("", "prefill", "decode"), list(_pass_rows(first, second))
+
+
+def _pass_rows(first: PassCounts, second: PassCounts) -> Iterable[tuple[str, ...]]:
     yield "new tokens", f"{first.new_tokens:,}", f"{second.new_tokens:,}"
     yield "in the cache before", f"{first.cached_tokens:,}", f"{second.cached_tokens:,}"
     yield "MACs, attention in full", f"{first.macs:,}", f"{second.macs:,}"
@@ -131,7 +138,7 @@ def _fit_row(fit: Any) -> tuple[str, ...]:
     )
     return (
         f"{fit.batch:,}",
-        *(_bytes(getattr(memory, name)) for name in ("weights", "cache", "activations", "reserve", "total")),
+        *(_bytes(size) for size in (memory.weights, memory.cache, memory.activations, memory.reserve, memory.total)),
         "yes" if memory.fits else "no",
         context,
         f"{fit.largest_batch:,}" if fit.largest_batch else "-",
@@ -142,7 +149,9 @@ def _fit_row(fit: Any) -> tuple[str, ...]:
 def is_traced_pass(report: LanguageModelReport) -> bool:
     """Return whether what was measured is what was traced: one sequence, and the same prompt."""
     tokens, prefill = report.measured, report.facts.prefill
-    return tokens is not None and (tokens.batch, tokens.prompt) == (prefill.batch, prefill.new_tokens)
+    if tokens is None or prefill is None:
+        return False
+    return (tokens.batch, tokens.prompt) == (prefill.batch, prefill.new_tokens)
 
 
 def _write_measured_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
@@ -264,8 +273,8 @@ def _si(value: float) -> str:
     return str(scale_value(value, "", Scale.SI))
 
 
-def _bytes(value: float) -> str:
-    return str(scale_value(value, "B", Scale.IEC))
+def _bytes(value: float | None) -> str:
+    return "-" if value is None else str(scale_value(value, "B", Scale.IEC))
 
 
 def _seconds(value: float | None) -> str:

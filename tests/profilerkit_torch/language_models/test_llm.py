@@ -194,11 +194,11 @@ def test_a_model_that_returns_no_cache_is_an_error() -> None:
 def test_the_usual_lengths_are_those_that_a_model_takes() -> None:
     """It takes 64 tokens: an eighth of them is new. What is given stays, and the rest follows."""
     config = tiny_config()
-    found: list[tuple[int, int]] = []
-    for given in ({}, {"prompt": 60}, {"new": 50}):
-        report: Any = llm(config, **given)
-        found.append((report.prompt, report.new))
-    assert found == [(56, 8), (60, 4), (14, 50)]
+    chosen: list[tuple[int, int]] = []
+    for lengths in ({}, {"prompt": 60}, {"new": 50}):
+        report: Any = llm(config, **lengths)
+        chosen.append((report.prompt, report.new))
+    assert chosen == [(56, 8), (60, 4), (14, 50)]
     with pytest.raises(InputError, match=r"give a shorter prompt \(prompt=, --prompt\) or fewer new tokens"):
         llm(config, prompt=64)
     rows = str(llm(config, tiny_config(max_position_embeddings=128)))

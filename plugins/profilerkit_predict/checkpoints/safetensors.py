@@ -1,0 +1,115 @@
+"""The headers of safetensors files: names, shapes and dtypes of tensors. No values are read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from profilerkit.errors import InputError
+
+from .stored_tensor import StoredTensor, require_no_overlap
+
+__all__ = ["read_safetensors", "read_safetensors_folder"]
+
+#: The names of dtypes in headers, with ours and their bits.
+_DTYPES = {
+    **{f"F{bits}": (f"float{bits}", bits) for bits in (64, 32, 16)},
+    **{f"I{bits}": (f"int{bits}", bits) for bits in (64, 32, 16, 8)},
+    **{f"U{bits}": (f"uint{bits}", bits) for bits in (64, 32, 16, 8)},
+    **{f"F8_{layout}": ("float8", 8) for layout in ("E4M3", "E5M2", "E8M0", "E4M3FNUZ", "E5M2FNUZ")},
+    "F6_E2M3": ("float6", 6),
+    "F6_E3M2": ("float6", 6),
+    "F4": ("float4", 4),
+    "BF16": ("bfloat16", 16),
+    "BOOL": ("bool", 8),
+    "C64": ("complex64", 64),
+}
+#: The longest header that the format allows.
+_LONGEST = 100_000_000
+_INDEX = "model.safetensors.index.json"
+
+
+def read_safetensors(path: Path) -> tuple[StoredTensor, ...]:
+    """Return the tensors of one file; raises `InputError` for a file that is damaged or cut off."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if size < 8 or not 2 <= length <= min(_LONGEST, size - 8):
+                raise InputError(f"{path} is no safetensors file: its header would have {length:,} bytes of {size:,}")
+            header = _parse(path, file.read(length))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    tensors = tuple(_read_entry(path, name, entry) for name, entry in header.items() if name != "__metadata__")
+    require_no_overlap(path, tensors, size - 8 - length)
+    return tensors
+
+
+def read_safetensors_folder(folder: Path) -> tuple[StoredTensor, ...]:
+    """Return the tensors of a checkpoint: those of the files that its index names, or of its only file; () for none."""
+    index = folder / _INDEX
+    if index.is_file():
+        names = _read_index(index)
+    else:
+        names = ["model.safetensors"] if (folder / "model.safetensors").is_file() else []
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing and len(missing) == len(names):
+        return ()  # the index alone was downloaded
+    if missing:
+        raise InputError(f"{folder} lacks {len(missing)} of {len(names)} files of its index: {', '.join(missing[:3])}")
+    tensors = tuple(tensor for name in names for tensor in read_safetensors(folder / name))
+    if len({tensor.name for tensor in tensors}) != len(tensors):
+        raise InputError(f"{folder} has a tensor in two of its files")
+    return tensors
+
+
+def _read_index(path: Path) -> list[str]:
+    """Return the names of the files that an index names; raises `InputError` for one outside of the folder."""
+    try:
+        content = _parse(path, path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    weight_map = content.get("weight_map")
+    names = list(dict.fromkeys(weight_map.values())) if isinstance(weight_map, dict) else []
+    if not names or not all(isinstance(name, str) and name == Path(name).name for name in names):
+        raise InputError(f"{path} has no weight_map of names of files beside it")
+    return names
+
+
+def _parse(path: Path, text: bytes) -> dict[str, Any]:
+    """Return the JSON object of a file; raises `InputError` for anything else, and for a name that is there twice."""
+    try:
+        content = json.loads(text, object_pairs_hook=_require_distinct)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} has a header that is no JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path} has a header that is no JSON object")
+    return content
+
+
+def _require_distinct(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return pairs as a dict; raises `ValueError` for a name that is there twice."""
+    content: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in content:
+            raise ValueError(f"{name!r} is there twice")
+        content[name] = value
+    return content
+
+
+def _read_entry(path: Path, name: str, entry: Any) -> StoredTensor:
+    """Return one tensor of a header; raises `InputError` if its dtype, shape and bytes do not agree."""
+    try:
+        (dtype, bits), shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
+        start, end = entry["data_offsets"]
+        if not all(type(size) is int and size >= 0 for size in (*shape, start, end)):
+            raise ValueError("sizes and offsets are whole numbers from 0")
+        elements = math.prod(shape)
+        if elements * bits != 8 * (end - start):
+            raise ValueError(f"{elements:,} elements of {bits} bits are not {end - start:,} bytes")
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is damaged: its tensor {name!r} has {type(error).__name__}: {error}") from error
+    return StoredTensor(name, shape, dtype, start, end - start)

@@ -1,0 +1,261 @@
+"""A language model by the metadata and tensors of its GGUF file, as llama.cpp runs it. No framework is needed."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from profilerkit.errors import InputError
+
+from ..checkpoints.gguf import GgufFile, read_gguf
+from ..checkpoints.stored_tensor import StoredTensor
+from .formulas import dtype_bytes
+from .records import CacheLayer, ExecutionModel, LatentAttention, ModelFacts, Term, WeightPart
+
+__all__ = ["find_gguf_facts"]
+
+#: Tensors of a layer that are read whole and multiply each token, by the names of llama.cpp.
+_MATRICES = re.compile(
+    r"attn_(q|k|v|qkv|output|gate|q_a|q_b|kv_a_mqa|kv_b|k_b|v_b)|ffn_(gate|up|down|gate_inp)(_shexp)?|"
+    r"ffn_gate_up(_shexp)?"
+)
+#: Those that are of experts.
+_EXPERTS = re.compile(r"ffn_(gate|up|down|gate_up)_exps")
+#: Those that are added or scale: norms, sinks, biases of a router.
+_OTHERS = re.compile(
+    r"(\w+_)?norm(_2)?|attn_sinks|exp_probs_b|rope_(freqs|factors_long|factors_short)|layer_output_scale"
+)
+#: Of how many layers with a window one attends to all tokens, where metadata do not say so themselves; 0 for none of
+#: them has a window in llama.cpp.
+_PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4, "exaone4": 4, "olmo2": 4, "phi3": 0}
+#: Architectures whose metadata lack what their attention depends on.
+_UNKNOWN_WINDOWS = {"llama4": "attention in chunks, which its metadata do not name"}
+_CACHE_NOTE = "the cache is taken to be in {dtype}, as llama.cpp keeps it unless it is told otherwise"
+_ACTIVATIONS_NOTE = "a file does not tell the memory of activations: what fits leaves them out"
+
+
+def find_gguf_facts(path: Path, dtype: str | None = None, name: str | None = None) -> ModelFacts:
+    """Return what the header of a GGUF file tells about its model; ``dtype`` is that of the cache.
+
+    Raises `InputError` for a model whose tensors or sizes are not those of attention and feed-forward layers.
+    """
+    file = read_gguf(path)
+    sizes = _Sizes(file)
+    used = [tensor for tensor in file.tensors if not sizes.is_left_out(tensor)]
+    kinds = {tensor.name: _find_kind(file, tensor) for tensor in used}
+    is_tied = not any(tensor.name == "output.weight" for tensor in used)
+    weights = tuple(_weight_parts(used, kinds, sizes, is_tied))
+    dtype = dtype or "float16"
+    cache_dtype_bytes, latent = dtype_bytes(dtype), sizes.latent()
+    layers = tuple(sizes.cache_layers(cache_dtype_bytes, latent))
+    notes = [_CACHE_NOTE.format(dtype=dtype), _ACTIVATIONS_NOTE]
+    extra = sum(tensor.bytes for tensor in file.tensors) - sum(tensor.bytes for tensor in used)
+    if extra:
+        notes.append(f"{extra:,} bytes of layers that predict several tokens are left out")
+    return ModelFacts(
+        name=name or path.name.removesuffix(".gguf"),
+        execution=ExecutionModel("engine", f"GGUF of {sizes.architecture}"),
+        parameters=sum(tensor.elements for tensor in used),
+        weights=weights,
+        dtype=dtype,
+        vocabulary=sizes.vocabulary(),
+        longest_context=sizes.longest_context(),
+        traced_prompt=1,
+        prefill=None,
+        decode=None,
+        terms=tuple(_terms(weights, sizes, latent)),
+        cache=(),
+        cache_layers=layers,
+        latent=latent,
+        notes=tuple(notes),
+    )
+
+
+def _find_kind(file: GgufFile, tensor: StoredTensor) -> str:
+    """Return the kind of a tensor, by its name; raises `InputError` for one of a layer that is not known."""
+    if tensor.name in ("token_embd.weight", "position_embd.weight"):
+        return "embedding"
+    if tensor.name == "output.weight":
+        return "head"
+    stem, _, ending = re.sub(r"^blk\.\d+\.", "", tensor.name).rpartition(".")
+    stem = stem or ending  # some have no ending: "blk.0.exp_probs_b"
+    if _OTHERS.fullmatch(stem) or ending in ("bias", "scale", "input_scale"):
+        return "other"
+    if tensor.name.startswith("blk.") and _EXPERTS.fullmatch(stem) and len(tensor.shape) == 3:
+        return "experts"
+    if tensor.name.startswith("blk.") and _MATRICES.fullmatch(stem):
+        return "matrix"
+    raise InputError(
+        f"{file.path} ({file.metadata.get('general.architecture')}) cannot be followed: its tensor {tensor.name!r} is "
+        "no part of attention or feed-forward layers that are known here; for a model of transformers give a folder "
+        "with its config.json"
+    )
+
+
+def _weight_parts(
+    tensors: Iterable[StoredTensor], kinds: Mapping[str, str], sizes: _Sizes, is_tied: bool
+) -> Iterator[WeightPart]:
+    """Yield the weights by kind and type; a table that is tied to the head is the head, and read whole."""
+    parts: defaultdict[tuple[str, str, int], list[StoredTensor]] = defaultdict(list)
+    for tensor in tensors:
+        kind = kinds[tensor.name]
+        if kind == "embedding" and is_tied and tensor.name.startswith("token_embd"):
+            kind = "head"
+        parts[kind, tensor.dtype, tensor.shape[-1] if kind == "embedding" else 0].append(tensor)
+    for (kind, dtype, row), members in sorted(parts.items()):
+        experts = (sizes.experts, sizes.experts_per_token) if kind == "experts" else (0, 0)
+        counts = sum(tensor.elements for tensor in members), sum(tensor.bytes for tensor in members)
+        layers = {tensor.name.split(".")[1] for tensor in members} if kind == "experts" else {""}
+        yield WeightPart(kind, *counts, dtype, row, *experts, len(layers))
+
+
+def _terms(weights: Iterable[WeightPart], sizes: _Sizes, latent: LatentAttention | None) -> Iterator[Term]:
+    """Yield what the multiply-accumulates follow: products for each token, the head, and pairs of attention."""
+    token = last = 0
+    for part in weights:
+        if part.kind == "matrix":
+            token += part.elements
+        elif part.kind == "experts":
+            token += part.elements // part.experts * part.experts_per_token
+        elif part.kind == "head":
+            last += part.elements
+    yield Term("token", token)
+    yield Term("last", last)
+    if latent is not None:
+        yield Term("pair", latent.layers * latent.heads * (latent.nope + latent.rope + latent.value))
+        return
+    pairs: defaultdict[int | None, int] = defaultdict(int)
+    for layer in sizes.layers():
+        pairs[layer.window] += layer.heads * (layer.key + layer.value)
+    for window, rate in pairs.items():
+        yield Term("pair", rate, window)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """The attention of a layer: heads of queries, heads in the cache, the sizes of keys and values, the window."""
+
+    heads: int
+    groups: int
+    key: int
+    value: int
+    window: int | None
+
+
+class _Sizes:
+    """The sizes that the metadata of a file have, compared with the shapes of its tensors."""
+
+    def __init__(self, file: GgufFile) -> None:
+        self.file = file
+        architecture = file.metadata.get("general.architecture")
+        if not isinstance(architecture, str):
+            raise InputError(f"{file.path} does not say what model it holds: it has no general.architecture")
+        self.architecture = architecture
+        if file.metadata.get(f"{architecture}.attention.causal") is False or self._find("block_count") is None:
+            raise InputError(f"{file.path} holds no model that generates text: its architecture is {architecture!r}")
+        if architecture in _UNKNOWN_WINDOWS:
+            raise self._refuse(_UNKNOWN_WINDOWS[architecture])
+        self.blocks = self._require("block_count") - (self._find("nextn_predict_layers") or 0)
+        self.experts = self._find("expert_count") or 0
+        self.experts_per_token = self._find("expert_used_count") or 0
+        if self.experts and not 0 < self.experts_per_token <= self.experts:
+            raise self._refuse(f"{self.experts_per_token} of {self.experts} experts for a token")
+        self.shapes = {tensor.name: tensor.shape for tensor in file.tensors}
+
+    def is_left_out(self, tensor: StoredTensor) -> bool:
+        """Return whether a tensor is of the layers at the end that predict several tokens."""
+        layer = re.match(r"blk\.(\d+)\.", tensor.name)
+        return layer is not None and int(layer[1]) >= self.blocks
+
+    def vocabulary(self) -> int:
+        shape = self.shapes.get("token_embd.weight")
+        if shape is None:
+            raise self._refuse("no token_embd.weight")
+        return shape[0]
+
+    def longest_context(self) -> int | None:
+        return self._find("context_length")
+
+    def latent(self) -> LatentAttention | None:
+        """Return the sizes of latent attention; None for a model without it."""
+        rank = self._find("attention.kv_lora_rank")
+        if rank is None:
+            return None
+        rope, heads = self._require("rope.dimension_count"), self._require("attention.head_count")
+        key = self._find("attention.key_length_mla") or self._require("attention.key_length")
+        value = self._find("attention.value_length_mla") or self._require("attention.value_length")
+        for block in range(self.blocks):
+            self._compare(f"blk.{block}.attn_kv_a_mqa.weight", 0, rank + rope)
+        return LatentAttention(self.blocks, heads, rank, rope, key - rope, value)
+
+    def layers(self) -> Iterator[_Layer]:
+        """Yield the attention of each layer; raises `InputError` if a tensor has another size."""
+        width, window = self._require("embedding_length"), self._find("attention.sliding_window") or None
+        for block in range(self.blocks):
+            heads = self._of_layer("attention.head_count", block)
+            groups = self._of_layer("attention.head_count_kv", block, heads)
+            if not heads or not groups:
+                raise self._refuse(f"layer {block} without attention")
+            is_windowed = window is not None and self._has_window(block)
+            key, value = (
+                (is_windowed and self._find(f"attention.{name}_length_swa"))
+                or self._find(f"attention.{name}_length")
+                or width // heads
+                for name in ("key", "value")
+            )
+            self._compare(f"blk.{block}.attn_q.weight", 0, heads * key)
+            self._compare(f"blk.{block}.attn_k.weight", 0, groups * key)
+            self._compare(f"blk.{block}.attn_v.weight", 0, groups * value)
+            self._compare(f"blk.{block}.attn_qkv.weight", 0, (heads + groups) * key + groups * value)
+            self._compare(f"blk.{block}.attn_output.weight", 1, heads * value)
+            yield _Layer(heads, groups, key, value, window if is_windowed else None)
+
+    def cache_layers(self, item: int, latent: LatentAttention | None) -> Iterator[CacheLayer]:
+        """Yield how the cache of each layer grows, with elements of so many bytes."""
+        if latent is not None:
+            yield CacheLayer("latents", latent.layers * (latent.rank + latent.rope) * item, heads=1)
+            return
+        for block, layer in enumerate(self.layers()):
+            entry = layer.groups * (layer.key + layer.value) * item
+            yield CacheLayer(f"layers.{block}", entry, window=layer.window, heads=layer.groups)
+
+    def _has_window(self, block: int) -> bool:
+        """Return whether a layer has the window that the metadata name."""
+        pattern = self.file.metadata.get(f"{self.architecture}.attention.sliding_window_pattern")
+        if isinstance(pattern, tuple) and len(pattern) > block:
+            return bool(pattern[block])
+        period = pattern if type(pattern) is int else _PERIODS.get(self.architecture)
+        if period is None:
+            raise self._refuse("a sliding window, and which layers have it is not known here for this architecture")
+        return period > 0 and block % period < period - 1
+
+    def _of_layer(self, key: str, block: int, default: int | None = None) -> int:
+        """Return a number that may differ by layer."""
+        value = self.file.metadata.get(f"{self.architecture}.{key}", default)
+        if isinstance(value, tuple):
+            value = value[block] if block < len(value) else None
+        if type(value) is not int or value < 0:
+            raise self._refuse(f"no {self.architecture}.{key} of layer {block}")
+        return value
+
+    def _find(self, key: str) -> int | None:
+        value = self.file.metadata.get(f"{self.architecture}.{key}")
+        return value if type(value) is int else None
+
+    def _require(self, key: str) -> int:
+        value = self._find(key)
+        if value is None or value <= 0:
+            raise self._refuse(f"no {self.architecture}.{key}")
+        return value
+
+    def _compare(self, name: str, axis: int, size: int) -> None:
+        """Raise `InputError` if a tensor, where there is one of the name, has another size."""
+        shape = self.shapes.get(name)
+        if shape is not None and (len(shape) != 2 or shape[axis] != size):
+            raise self._refuse(f"a tensor {name!r} of {shape}, and by its metadata {size:,} of one size")
+
+    def _refuse(self, what: str) -> InputError:
+        return InputError(f"{self.file.path} ({self.architecture}) cannot be followed: it has {what}")

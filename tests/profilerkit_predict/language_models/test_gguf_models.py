@@ -1,0 +1,171 @@
+"""Language models by the header of a GGUF file, without a framework: work, cache and weights worked out by hand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gguf_models import F16, Q4_K, WORDS, attention, feed_forward, matrix, write_model
+
+from profilerkit import ArgumentError, InputError, kv_bytes, llm
+
+WIDTH, INNER, HEADS, GROUPS, SIZE = 256, 512, 4, 2, 64
+SIZES: dict[str, Any] = {"embedding_length": WIDTH, "context_length": 4096}
+SIZES |= {"attention.head_count": HEADS, "attention.head_count_kv": GROUPS}
+ATTENTION = 2 * WIDTH * HEADS * SIZE + 2 * WIDTH * GROUPS * SIZE
+DENSE = ATTENTION + 3 * WIDTH * INNER
+
+
+def layer() -> dict[str, Any]:
+    return attention(WIDTH, HEADS, GROUPS, SIZE, Q4_K) | feed_forward(WIDTH, INNER, Q4_K)
+
+
+def read(path: Path, **options: Any) -> Any:
+    return llm(str(path), **options)
+
+
+def test_a_model_of_two_layers(tmp_path: Path) -> None:
+    path = tmp_path / "small.gguf"
+    size = write_model(path, "llama", SIZES, [layer(), layer()])
+    report = read(path, prompt=10, new=4, device="h100")
+    step = report.cost(1, 1, 100)
+    assert (report.name, report.weights) == ("small", "Q4_K")
+    assert step.macs == 2 * DENSE + WIDTH * WORDS + 2 * 101 * 2 * HEADS * SIZE
+    # 4.5 bits of each element of matrices, the head and a row of the table in float16, five norms in float32.
+    assert step.weight_bytes == 2 * DENSE * 9 // 16 + 2 * WIDTH * WORDS + 2 * WIDTH + 5 * 4 * WIDTH
+    assert step.cache_read_bytes == 100 * 2 * 2 * GROUPS * SIZE * 2
+    assert report.cost.stored_weight_bytes == size
+    assert report.facts.parameters == 2 * DENSE + 2 * WIDTH * WORDS + 5 * WIDTH
+    assert report.facts.longest_context == 4096
+    memory = report.fits[0].memory
+    assert (memory.weights, memory.activations) == (size, None)
+    assert "Passes as written" not in str(report)
+    assert "a file does not tell the memory of activations" in " ".join(str(report).split())
+    assert report.to_dict()["as_written"]["prefill"] is None
+    assert "<html" in report.to_html()
+
+
+def test_experts_are_read_as_far_as_tokens_are_sent_to_them(tmp_path: Path) -> None:
+    path = tmp_path / "experts.gguf"
+    sizes = SIZES | {"expert_count": 8, "expert_used_count": 2}
+    shared = {f"ffn_{name}_shexp.weight": matrix(WIDTH, WIDTH, Q4_K) for name in ("gate", "up", "down")}
+    part = attention(WIDTH, HEADS, GROUPS, SIZE, Q4_K) | feed_forward(WIDTH, INNER, Q4_K, experts=8) | shared
+    write_model(path, "qwen3moe", sizes, [part])
+    step = read(path, prompt=10, new=4).cost(1, 1, 0)
+    token = ATTENTION + 2 * 3 * WIDTH * INNER + 3 * WIDTH * WIDTH
+    assert step.macs == token + WIDTH * 8 + WIDTH * WORDS + 2 * HEADS * SIZE
+    quantized, router, norms = token * 9 // 16, 4 * WIDTH * 8, 3 * 4 * WIDTH
+    assert step.weight_bytes == quantized + router + norms + 2 * WIDTH * WORDS + 2 * WIDTH
+
+
+@pytest.mark.parametrize(
+    ("architecture", "options", "windows"),
+    [
+        ("gemma3", {}, [64, 64, 64, 64, 64, None]),
+        ("gemma2", {}, [64, None] * 3),
+        ("gpt-oss", {}, [64, None] * 3),
+        ("phi3", {}, [None] * 6),  # llama.cpp does not use it there
+        (
+            "other",
+            {"attention.sliding_window_pattern": [True, False, False, True, True, False]},
+            [64, None, None, 64, 64, None],
+        ),
+    ],
+)
+def test_windows_of_layers(
+    tmp_path: Path, architecture: str, options: dict[str, Any], windows: list[int | None]
+) -> None:
+    path = tmp_path / "windows.gguf"
+    sizes = SIZES | {"attention.sliding_window": 64, **options}
+    write_model(path, architecture, sizes, [layer() for _ in range(6)], is_tied=True)
+    report = read(path, prompt=10, new=4)
+    assert [part.window for part in report.facts.cache_layers] == windows
+    entries = sum(1000 if window is None else window - 1 for window in windows)
+    assert report.cost(1, 1, 1000).cache_read_bytes == entries * 2 * 2 * GROUPS * SIZE
+    pairs = sum(1001 if window is None else window for window in windows)
+    assert report.cost(1, 1, 1000).macs == 6 * DENSE + WIDTH * WORDS + pairs * 2 * HEADS * SIZE
+
+
+def test_latent_attention(tmp_path: Path) -> None:
+    rank, rope, nope, value = 128, 32, 64, 64
+    sizes = SIZES | {"attention.kv_lora_rank": rank, "rope.dimension_count": rope, "attention.head_count_kv": 1}
+    sizes |= {"attention.key_length": rank + rope, "attention.value_length": rank}
+    sizes |= {"attention.key_length_mla": nope + rope, "attention.value_length_mla": value}
+    matrices = {
+        "attn_q.weight": matrix(WIDTH, HEADS * (nope + rope), F16),
+        "attn_kv_a_mqa.weight": matrix(WIDTH, rank + rope, F16),
+        "attn_k_b.weight": matrix(nope, rank, F16, HEADS),
+        "attn_v_b.weight": matrix(rank, value, F16, HEADS),
+        "attn_output.weight": matrix(HEADS * value, WIDTH, F16),
+    }
+    path = tmp_path / "latent.gguf"
+    write_model(path, "deepseek2", sizes, [matrices | feed_forward(WIDTH, INNER, F16)])
+    cost = read(path, prompt=10, new=4).cost
+    assert cost.cache_bytes(1600) == 1600 * (rank + rope) * 2
+    token = (
+        WIDTH * HEADS * (nope + rope) + WIDTH * (rank + rope) + HEADS * rank * (nope + value) + HEADS * value * WIDTH
+    )
+    absorbed = HEADS * (rank + rope + rank) * 101
+    assert cost(1, 1, 100).macs == token + 3 * WIDTH * INNER + absorbed + WIDTH * WORDS
+
+
+def test_layers_that_predict_several_tokens_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "several.gguf"
+    extra = layer() | {"nextn.eh_proj.weight": matrix(2 * WIDTH, WIDTH, Q4_K)}
+    write_model(path, "glm4moe", SIZES | {"nextn_predict_layers": 1}, [layer(), extra])
+    report = read(path, prompt=10, new=4)
+    assert report.cost(1, 1, 0).macs == DENSE + WIDTH * WORDS + 2 * HEADS * SIZE
+    assert any("of layers that predict several tokens are left out" in note for note in report.facts.notes)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "changes", "tensors", "message"),
+    [
+        ("mamba", {}, {"ssm_in.weight": matrix(WIDTH, WIDTH, F16)}, "its tensor 'blk.0.ssm_in.weight' is no part of"),
+        ("llama4", {}, {}, "attention in chunks, which its metadata do not name"),
+        ("bert", {"attention.causal": False}, {}, "holds no model that generates text: its architecture is 'bert'"),
+        ("llama", {"attention.head_count": 8}, {}, "a tensor 'blk.0.attn_k.weight' of"),
+        (
+            "llama",
+            {"attention.head_count_kv": [2, 0]},
+            {},
+            "no llama.attention.head_count_kv of layer|without attention",
+        ),
+        ("llama", {"attention.sliding_window": 64}, {}, "which layers have it is not known here"),
+        ("llama", {"expert_count": 4, "expert_used_count": 9}, {}, "9 of 4 experts for a token"),
+    ],
+)
+def test_what_cannot_be_followed_says_why(
+    tmp_path: Path, architecture: str, changes: dict[str, Any], tensors: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "model.gguf"
+    write_model(path, architecture, SIZES | changes, [layer() | tensors, layer()])
+    with pytest.raises(InputError, match=message):
+        read(path)
+
+
+def test_options_that_a_file_does_not_have(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    write_model(path, "llama", SIZES, [layer()])
+    assert read(path, dtype="fp32").cost.cache_bytes(16) == 2 * read(path).cost.cache_bytes(16)
+    assert read(path).prompt == 2048
+    with pytest.raises(ArgumentError, match="dtype='int8': give float16, bfloat16, float32"):
+        read(path, dtype="int8")
+    with pytest.raises(ArgumentError, match="measure=True: model is a file, not a model that can run"):
+        read(path, measure=True)
+    with pytest.raises(InputError, match=r"llm\(file\).cost.cache_bytes\(context, batch\)"):
+        kv_bytes(path, 16)
+
+
+def test_no_framework_is_imported(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    write_model(path, "llama", SIZES, [layer()])
+    code = (
+        "import sys, profilerkit; profilerkit.llm(sys.argv[1], device='h100');"
+        "print(sorted({'torch', 'tensorflow', 'jax', 'transformers', 'numpy'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
