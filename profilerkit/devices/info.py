@@ -98,7 +98,7 @@ class DeviceInfo:
     Attributes:
         name: Its name: "h100-sxm".
         title: Its name in words: "NVIDIA H100 SXM5 80 GB".
-        kind: "gpu", "tpu" or "cpu".
+        kind: "gpu", "tpu", "npu" (of Gaudi and Trainium) or "cpu".
         aliases: Other names, such as the one that its driver reports.
         dense_peaks: Floating-point operations per second of dense products, two for each multiply-accumulate, by dtype.
         sparse_peaks: The same for products with 2:4 sparse weights; never used for dense ones.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from profilerkit.piping.quantity import Scale, scale_value
 
+from ..checkpoints.formats import list_product_dtypes
 from .serving import ASSUMPTIONS, ESTIMATED
 
 if TYPE_CHECKING:
@@ -198,11 +199,27 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
             )
     if report.device is not None and report.serving[0].time_to_first_token is None:
         yield f"{report.device.name} has no peak for {report.cost.peak_dtype} or no bandwidth: no times follow"
+    yield from _list_missing_peaks(report)
     if report.measured is not None:
         tokens = report.measured
         yield (
             f"measured on {tokens.device} in {tokens.dtype}, batch {tokens.batch}, {len(tokens.runs)} repetitions of "
             f"{len(tokens.runs[0])} tokens"
+        )
+
+
+def _list_missing_peaks(report: LanguageModelReport) -> Iterable[str]:
+    """Yield which peaks are not known of the dtypes that an engine may multiply the weights in."""
+    device, cost = report.device, report.cost
+    if device is None:
+        return
+    names = report.facts.storage_formats if cost.weights is None else (cost.weights.name,)
+    dtypes = dict.fromkeys(dtype for name in names for dtype in list_product_dtypes(name))
+    missing = [dtype for dtype in dtypes if device.peak(dtype) is None]
+    if missing:
+        yield (
+            f"no peak of {device.name} is known for {', '.join(missing)}, in which an engine may multiply these "
+            "weights where the device can: then products take less time than this bound says"
         )
 
 

@@ -160,6 +160,15 @@ def test_options_that_a_file_does_not_have(tmp_path: Path) -> None:
         kv_bytes(path, 16)
 
 
+def test_a_peak_that_is_not_known_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    write_model(path, "llama", SIZES, [layer()])
+    message = "no peak of {} is known for int8, in which an engine may multiply these weights"
+    assert message.format("rtx-3090") in " ".join(str(read(path, device="rtx-3090")).split())
+    assert message.format("h100-sxm") not in " ".join(str(read(path, device="h100")).split())
+    assert read(path, device="h100").cost.peak_dtype == "int8"
+
+
 def test_no_framework_is_imported(tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     write_model(path, "llama", SIZES, [layer()])
