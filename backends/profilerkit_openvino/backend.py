@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import openvino
 
-from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
+from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit import numpy_data
 from profilerkit.declared_inputs import DeclaredInput, make_inputs
@@ -24,11 +25,16 @@ from profilerkit.protocols import (
     NoticesTraining,
     OpensModels,
     TakesCosts,
+    TimesLayers,
+    TimesOperators,
 )
+from profilerkit.times.layer_times import LayerTime
+from profilerkit.times.operator_times import OperatorTimes
 
 from .costs import COSTS, register_op_cost
 from .loaders import open_model
 from .runs import MODES, open_runtime, prepare_run, resolve_device
+from .timing import time_layers, time_operators
 from .tracing import declare, trace_model
 from .weights import list_inner
 
@@ -37,7 +43,17 @@ __all__ = ["OpenvinoBackend"]
 T = TypeVar("T")
 
 
-class OpenvinoBackend(Backend, DeclaresInputs, LimitsMetrics, NamesDevices, NoticesTraining, OpensModels, TakesCosts):
+class OpenvinoBackend(
+    Backend,
+    DeclaresInputs,
+    LimitsMetrics,
+    NamesDevices,
+    NoticesTraining,
+    OpensModels,
+    TakesCosts,
+    TimesLayers,
+    TimesOperators,
+):
     """Profiles ``openvino.Model`` and the paths of ``.xml`` files.
 
     The execution modes are OpenVINO's hints: to keep the precision of the model, or to compute as fast as it can.
@@ -105,6 +121,26 @@ class OpenvinoBackend(Backend, DeclaresInputs, LimitsMetrics, NamesDevices, Noti
         mode, device = self.mode(options), resolve_device(options.device)
         with prepare_run(open_model(model), inputs, device, mode, options.num_threads) as run:
             yield run
+
+    def layer_times(
+        self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
+    ) -> Sequence[LayerTime]:
+        """Return the forward seconds of each layer's own operators; there is no backward pass."""
+        return time_layers(open_model(model), inputs, resolve_device(device), self.execution_modes[0], passes)
+
+    def operator_times(
+        self,
+        model: Any,
+        inputs: ModelInputs,
+        device: DeviceLike = None,
+        passes: int = 10,
+        backward: bool = True,
+        export: str | PathLike[str] | None = None,
+    ) -> OperatorTimes:
+        """Return the seconds of each operator that OpenVINO ran; it writes no trace of a pass."""
+        if export is not None:
+            raise NotOfferedError("the openvino backend writes no trace of a pass: OpenVINO counts averages alone")
+        return time_operators(open_model(model), inputs, resolve_device(device), self.execution_modes[0], passes)
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``: the model has no modes, and stays where it is."""

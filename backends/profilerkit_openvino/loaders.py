@@ -46,12 +46,15 @@ def open_model(model: Any) -> Any:
             )
     try:
         reader = FrontEndManager().load_by_framework("ir")
-        return reader.convert(reader.load(str(path), False))  # not mapped: the file may be overwritten
+        model = reader.convert(reader.load(str(path), False))  # not mapped: the file may be overwritten
     except (RuntimeError, ValueError) as error:  # UnicodeDecodeError is one
         raise InputError(
             f"the file {str(path)!r} cannot be read as an OpenVINO model: {shorten(error)}; is the .bin file of the "
             "same name beside it, and whole? if not, convert the model again"
         ) from error
+    if not model.get_results():
+        raise InputError(f"the file {str(path)!r} holds no network: nothing of it is returned; convert the model again")
+    return model
 
 
 def shorten(error: Exception) -> str:

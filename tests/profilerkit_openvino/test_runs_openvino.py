@@ -1,0 +1,178 @@
+"""Runs, evaluation, times and what was fused: on the CPU, where OpenVINO always runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openvino")
+import numpy as np
+import openvino
+from openvino import opset16 as ops
+from openvino_architectures import BUILDERS
+
+from profilerkit import DeviceNotAvailableError, InputError, ModelInputs, NotOfferedError, profile
+from profilerkit.backend import RunOptions
+from profilerkit.backend_kit.operator_join import operator_table
+from profilerkit.testing import ARCHITECTURES
+from profilerkit_openvino import EvalLossFunction, OpenvinoBackend, get_accuracy, get_topk, runs, timing
+from profilerkit_openvino.timing import map_fusions
+
+BACKEND = OpenvinoBackend()
+
+
+def identity(last: Any = lambda x: x) -> Any:
+    """Return a network whose scores are its inputs, by a product with ones on the diagonal."""
+    x = ops.parameter([-1, 3], np.float32, name="x")
+    return openvino.Model([last(ops.matmul(x, ops.constant(np.eye(3, dtype=np.float32)), False, False))], [x], "net")
+
+
+def inputs_for(name: str, batch_size: int = 2) -> ModelInputs:
+    return ARCHITECTURES[name].model_inputs(BACKEND, "channels_first", batch_size)
+
+
+# Runs -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_returns_what_the_model_does() -> None:
+    x = np.array([[1, 2, 3]], np.float32)
+    with BACKEND.run(identity(), ModelInputs(x)) as run:
+        assert np.array_equal(run(), x)
+
+
+def test_several_outputs_have_their_names() -> None:
+    with BACKEND.run(BUILDERS["dict_in_and_out"](), inputs_for("dict_in_and_out")) as run:
+        assert {name: array.shape for name, array in run().items()} == {"scores": (2, 10), "value": (2, 1)}
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "value"),
+    [
+        (RunOptions(), "EXECUTION_MODE_HINT", "ACCURACY"),
+        (RunOptions(mode="performance"), "EXECUTION_MODE_HINT", "PERFORMANCE"),
+        (RunOptions(num_threads=1), "INFERENCE_NUM_THREADS", "1"),
+        (RunOptions(), "PERFORMANCE_HINT", "LATENCY"),
+    ],
+)
+def test_options_reach_openvino(options: RunOptions, name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+    compile_model = runs.compile_model
+
+    def remember(*arguments: Any, **further: Any) -> Any:
+        compiled.append(compile_model(*arguments, **further))
+        return compiled[-1]
+
+    monkeypatch.setattr(runs, "compile_model", remember)
+    with BACKEND.run(identity(), ModelInputs(np.ones((1, 3), np.float32)), options):
+        assert str(compiled[0].get_property(name)).rpartition(".")[2] == value
+
+
+def test_the_usual_mode_keeps_the_precision_of_the_model() -> None:
+    """A CPU with such units computes float32 as bfloat16 otherwise, which cannot tell 1 from 1 + 2 ** -12."""
+    x = np.array([[1 + 2.0**-12, 1, 0]], np.float32)
+    with BACKEND.run(identity(), ModelInputs(x)) as run:
+        assert run()[0, 0] == x[0, 0]
+
+
+def test_a_device_that_is_not_there() -> None:
+    with pytest.raises(DeviceNotAvailableError, match="device 'npu.7' is not there; OpenVINO finds here: cpu"):
+        BACKEND.resolve_device(identity(), "npu.7")
+
+
+# Evaluation -----------------------------------------------------------------------------------------------------------
+
+SCORES = np.array([[3, 1, 2], [1, 2, 3], [9, 1, 2], [0, 5, 1]], np.float32)
+#: The second and the third are wrong: 2 is predicted where 1 is right, and 0 where 2 is.
+LOADER = [(SCORES[:2], np.array([0, 1])), (SCORES[2:], np.array([2, 1]))]
+
+
+def test_accuracy_of_known_scores() -> None:
+    assert get_accuracy(identity(), LOADER) == 50.0
+    assert get_topk(identity(), LOADER, topk=(1, 2)) == {"top-1": 50.0, "top-2": 100.0}
+
+
+def test_a_loss_is_a_mean_over_samples() -> None:
+    loss = EvalLossFunction(lambda output, target: output[:, 0].mean())
+    assert loss(identity(), LOADER) == pytest.approx((3 + 1 + 9 + 0) / 4)
+
+
+def test_a_model_with_two_outputs_is_refused() -> None:
+    x = ops.parameter([-1, 3], np.float32, name="x")
+    with pytest.raises(InputError, match="not one array with a score for each sample"):
+        get_accuracy(openvino.Model([ops.relu(x), ops.abs(x)], [x], "net"), LOADER)
+
+
+# Times ----------------------------------------------------------------------------------------------------------------
+
+
+def count_microseconds(request: Any, passes: int) -> dict[str, float]:
+    return {entry.node_name: 1e-6 * passes for entry in request.profiling_info}
+
+
+@pytest.mark.parametrize("name", sorted(BUILDERS))
+def test_what_was_fused_covers_every_operator_once(name: str) -> None:
+    model, inputs = BUILDERS[name](), inputs_for(name)
+    nodes = map_fusions(runs.compile_model(model, inputs, "cpu", "accuracy"), model, inputs)
+    covered = [original for node in nodes for original in node.originals]
+    friendly = [node.get_friendly_name() for node in model.get_ordered_ops()]
+    trace = BACKEND.trace(model, inputs)
+    assert len(covered) == len(set(covered)) == len(trace.operators)
+    assert set(covered) <= set(friendly)
+    assert sorted(op.name for node in nodes for op in node.called) == sorted(op.operator for op in trace.operators)
+
+
+def test_a_convolution_has_taken_in_its_bias_and_activation() -> None:
+    model, inputs = BUILDERS["lenet5"](), inputs_for("lenet5")
+    nodes = map_fusions(runs.compile_model(model, inputs, "cpu", "accuracy"), model, inputs)
+    first = next(node for node in nodes if node.operator == "Convolution")
+    assert first.layer == "first"
+    assert {op.name for op in first.called} >= {"Convolution", "Add"}
+
+
+@pytest.mark.parametrize("name", sorted(BUILDERS))
+def test_the_work_of_timed_operators_is_all_of_the_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a counted microsecond for each operator: the real counters of such small networks may all be zero."""
+    monkeypatch.setattr(timing, "_read_counters", count_microseconds)
+    model, inputs = BUILDERS[name](), inputs_for(name)
+    trace = BACKEND.trace(model, inputs)
+    table = operator_table(BACKEND.operator_times(model, inputs, passes=2), {"forward": trace})
+    assert {row["missing"] for row in table} == {""}
+    assert sum(row["macs"] for row in table) == trace.macs
+    assert sum(row["flops"] for row in table) == trace.flops
+
+
+def test_layers_and_what_is_between_them_add_up_to_the_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a counted millisecond of each operator, in two passes after the two that warm up."""
+    monkeypatch.setattr(timing, "_read_counters", lambda request, passes: {"first": 1e-9 * passes})
+    model = BUILDERS["mlp"]()
+    times = BACKEND.layer_times(model, inputs_for("mlp"), passes=2)
+    whole = [sum(layer.own_forward[index] for layer in times) for index in (0, 1)]
+    assert min(whole) > 0
+    assert {layer.path for layer in times} == {layer.path for layer in BACKEND.trace(model, None).layers}
+
+
+def test_counters_that_round_to_nothing_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "_read_counters", lambda request, passes: {"first": 0.0})
+    with pytest.raises(NotOfferedError, match="no operator of this model takes one"):
+        BACKEND.operator_times(BUILDERS["mlp"](), inputs_for("mlp"))
+
+
+def test_counters_that_add_up_to_more_than_the_pass_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        timing, "_read_counters", lambda request, passes: {"__module.first/aten::add/Add_2": 9.0 * passes}
+    )
+    times = BACKEND.operator_times(BUILDERS["mlp"](), inputs_for("mlp"), passes=3)
+    for index, whole in enumerate(times.whole["forward"]):
+        assert sum(row.seconds[index] for row in times.operators) == pytest.approx(whole)
+
+
+def test_a_trace_of_one_pass_is_not_offered(tmp_path: Any) -> None:
+    with pytest.raises(NotOfferedError, match="writes no trace of a pass"):
+        BACKEND.operator_times(identity(), ModelInputs(np.ones((1, 3), np.float32)), export=tmp_path / "trace.json")
+
+
+def test_times_are_in_a_profile() -> None:
+    report = profile(BUILDERS["mlp"](), metrics=["execution_time", "macs"], num_iters=3, warmup=1)
+    assert report["execution_time"] > 0
+    assert report["macs"] == ARCHITECTURES["mlp"].macs(1)
