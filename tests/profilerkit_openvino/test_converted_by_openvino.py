@@ -1,0 +1,109 @@
+"""More than 60 torch models by OpenVINO's converter: torch's MACs, or the change is named here. And NNCF's weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openvino")
+pytest.importorskip("onnx")  # the models are those of the tests of ONNX
+pytest.importorskip("torch")
+import numpy as np
+import openvino
+import torch
+from exported_models import MODELS, built
+
+from profilerkit import ModelInputs, profile
+from profilerkit_openvino import OpenvinoBackend
+from profilerkit_torch import TorchBackend
+
+TORCH, OPENVINO = TorchBackend(), OpenvinoBackend()
+#: Those that are converted in each run; the others take seconds each.
+QUICK = ("lenet5", "nn.LSTMCell")
+
+#: What the converter changes: the MACs that this adds, worked out by hand, and the reason.
+CHANGES: Mapping[str, tuple[int, str]] = {
+    # one step of four gates; 2 samples, 12 units
+    "nn.LSTMCell": (-2 * 12 * 4 * 12, "the product with the initial state, zero, is computed before"),
+    # two layers, projected as keys and as queries: 2 * 512 relative positions, 32 wide
+    "DebertaV2Model": (-2 * 2 * (2 * 512) * 32 * 32, "the projections of positions are constants"),
+}
+
+#: What the converter refuses: words of its error.
+REFUSED: Mapping[str, str] = {
+    "collaborative filtering": "aten::bilinear",
+    "siamese network": "No conver",
+}
+
+
+def convert(model: Any, inputs: ModelInputs) -> Any:
+    example = dict(inputs.kwargs) if inputs.kwargs else inputs.args
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # whose operators the tracer of torch records differently each time
+    try:
+        return openvino.convert_model(model, example_input=example)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch's tracer, and of transformers
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in MODELS]
+)
+def test_a_converted_model_has_torchs_macs_or_the_change_is_named(name: str) -> None:
+    model, inputs = built(name)
+    if name in REFUSED:
+        with pytest.raises(Exception, match=REFUSED[name]):
+            convert(model, inputs)
+        return
+    expected = TORCH.trace(model, inputs)
+    assert (expected.failure, expected.missing) == (None, ())
+    trace = OPENVINO.trace(convert(model, inputs), inputs)
+    assert (trace.failure, trace.missing, trace.choices) == (None, (), ())
+    change, reason = CHANGES.get(name, (0, ""))
+    assert trace.macs == expected.macs + change > 0, reason
+
+
+def test_sixty_models_at_least_are_converted() -> None:
+    pytest.importorskip("transformers")
+    assert len(MODELS.keys() - REFUSED.keys()) >= 60
+
+
+#: The bytes of a network of 256, 512 and 10 features with biases of 522, whose weights NNCF has compressed.
+WEIGHTS, BIASES, SHAPES = 256 * 512 + 512 * 10, 4 * 522, 2 * 2 * 8
+STORED = {
+    "INT8_SYM": WEIGHTS + 2 * 522 + BIASES,  # a scale of two bytes for each row
+    "INT8_ASYM": WEIGHTS + (2 + 1) * 522 + BIASES,
+    "INT4_SYM": WEIGHTS // 2 + 2 * (512 * 4 + 10 * 8) + BIASES + SHAPES,  # and for each 64 numbers of a row
+    "INT4_ASYM": WEIGHTS // 2 + (4 + 1) * (512 * 4 + 10 * 8) // 2 + BIASES + SHAPES,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", STORED)
+def test_weights_that_nncf_has_compressed(mode: str) -> None:
+    nncf = pytest.importorskip("nncf")
+    net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)).eval()
+    model = openvino.convert_model(net, example_input=torch.zeros(1, 256))
+    options = {"group_size": 64, "all_layers": True} if mode.startswith("INT4") else {}
+    compressed = nncf.compress_weights(model, mode=getattr(nncf.CompressWeightsMode, mode), **options)
+    report = profile(compressed, input_shape=(256,), batch_size=2, metrics=["total_params", "model_size", "macs"])
+    assert (report["total_params"], report["macs"]) == (WEIGHTS + 522, 2 * WEIGHTS)
+    assert report["model_size"] == STORED[mode]
+
+
+@pytest.mark.slow
+def test_a_network_that_nncf_has_quantized() -> None:
+    """Six operations for each of its activations that is quantized and back; a scale of four bytes for each row."""
+    nncf = pytest.importorskip("nncf")
+    net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)).eval()
+    model = openvino.convert_model(net, example_input=torch.zeros(1, 256))
+    quantized = nncf.quantize(model, nncf.Dataset([np.ones((1, 256), np.float32)]))
+    report = profile(
+        quantized, input_shape=(256,), batch_size=2, metrics=["total_params", "model_size", "macs", "flops"]
+    )
+    assert (report["total_params"], report["macs"]) == (WEIGHTS + 522, 2 * WEIGHTS)
+    assert report["model_size"] == WEIGHTS + 4 * 522 + BIASES
+    assert report["flops"] == 4 * WEIGHTS + 2 * (522 + 512) + 6 * 2 * (256 + 512)
