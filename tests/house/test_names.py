@@ -32,7 +32,7 @@ PARTICIPLES = {
     "profilerkit_predict": 5,
     "profilerkit_tensorflow": 5,
     "profilerkit_torch": 12,
-    "tests": 247,
+    "tests": 248,
 }
 #: How many may end in ``of``: ways to make an object of another one, such as ``Budget.of``.
 ENDING_IN_OF = {
