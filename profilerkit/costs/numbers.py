@@ -52,10 +52,10 @@ class Numbers(Enum):
         return cls.REAL if any(map(is_float, (*names, *results))) else cls.INTEGER
 
 
-#: What formulas name beside the constants of the convention, since complex numbers have another one for it: the power
-#: of ``abs(x)`` in a norm, and the sum of such.
+#: Formulas name four constants beside those of the convention, which complex numbers have a value of their own for. Of
+#: real numbers these two are the same as another one: the power of ``abs(x)`` in a norm, and the sum of such.
 _SAME_FOR_REAL_NUMBERS = {"SIZE_POWER": "POWER", "SIZE_ADD": "ADD"}
-#: As well; one each of real numbers: the MACs of a multiply-accumulate, and an operation of a decomposition.
+#: Of real numbers these two are 1: the MACs of a multiply-accumulate, and an operation of a decomposition.
 _ONE_FOR_REAL_NUMBERS = ("MACS", "SOLUTION")
 
 

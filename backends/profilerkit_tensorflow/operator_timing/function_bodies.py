@@ -70,7 +70,10 @@ def find_call(body: Body, caller: str) -> Call | None:
 
 
 def find_called(operator: Any, attribute: str) -> str | None:
-    """Return the name of the function that an operator calls; None where it calls none."""
+    """Return the name of the function that an operator calls; None where it calls none.
+
+    Most have it in the attribute ``f``; of a branch by its number, ``branch0``, it is one of ``branches``.
+    """
     try:
         if attribute.startswith("branch"):
             name: str = operator.get_attr("branches")[int(attribute.removeprefix("branch"))].name

@@ -40,8 +40,8 @@ class OperatorOwners:
     def find(self, operator: Any, body: Body) -> Owner:
         """Return the layer call that an operator of a body belongs to."""
         if not body.is_gradient(operator.name):
-            return self._find_of_forward(operator.name, body)
-        return self._find_of_gradient(operator, body) or body.owner
+            return self._find_forward_owner(operator.name, body)
+        return self._find_gradient_owner(operator, body) or body.owner
 
     def find_in_scope(self, scope: str, body: Body) -> Owner | None:
         """Return the owner of all forward operators right inside a name scope, where they have one owner."""
@@ -51,20 +51,22 @@ class OperatorOwners:
         return _select_one(scopes.get(scope, ()))
 
     def _list_by_scope(self, body: Body) -> dict[str, set[Owner]]:
+        """Return the owners of a body's forward operators by the innermost name scope that each operator is in."""
         scopes: dict[str, set[Owner]] = {}
         for name, index in body.position.items():
             if index < body.boundary or body.boundary == 0:
-                scopes.setdefault(name.rpartition("/")[0], set()).add(self._find_of_forward(name, body))
+                scopes.setdefault(name.rpartition("/")[0], set()).add(self._find_forward_owner(name, body))
         return scopes
 
-    def _find_of_forward(self, name: str, body: Body) -> Owner:
+    def _find_forward_owner(self, name: str, body: Body) -> Owner:
         """Return the owner of a forward operator; in a copy of a branch's graph, that in the traced graph."""
         graph = body.graph
         if id(graph) not in self._traced:
             graph = self._traced_by_name.get(find_traced_name(graph), graph)
         return self._ownership.of(graph, name, body.owner)
 
-    def _find_of_gradient(self, operator: Any, body: Body) -> Owner | None:
+    def _find_gradient_owner(self, operator: Any, body: Body) -> Owner | None:
+        """Return the owner of a gradient's operator by the first of five ways that finds one; each is tried once."""
         key = body, operator.name
         if key not in self._of_gradients:
             self._of_gradients[key] = None  # for a search that leads back here
@@ -83,7 +85,7 @@ class OperatorOwners:
             return None
         for candidate in forward_names(name):
             if candidate in forward.operators and not forward.is_gradient(candidate):
-                return self._find_of_forward(candidate, forward)
+                return self._find_forward_owner(candidate, forward)
             owner = self.find_in_scope(candidate, forward)
             if owner is not None:
                 return owner
@@ -108,15 +110,16 @@ class OperatorOwners:
     def _find_by_consumers(self, operator: Any, body: Body) -> Owner | None:
         """Return the owner of the gradients that take the values of an operator, where they have one."""
         consumers = [consumer for tensor in operator.outputs for consumer in tensor.consumers() if consumer.outputs]
-        return self._find_of_all(consumers, body)
+        return self._find_common_owner(consumers, body)
 
     def _find_by_producers(self, operator: Any, body: Body) -> Owner | None:
         """Return the owner of the gradients whose values an operator takes, where they have one."""
-        return self._find_of_all([made.op for made in operator.inputs], body)
+        return self._find_common_owner([made.op for made in operator.inputs], body)
 
-    def _find_of_all(self, operators: Iterable[Any], body: Body) -> Owner | None:
+    def _find_common_owner(self, operators: Iterable[Any], body: Body) -> Owner | None:
+        """Return the owner of those of the operators that compute gradients, where they have one."""
         gradients = [operator for operator in operators if body.is_gradient(operator.name)]
-        owners = [self._find_of_gradient(operator, body) for operator in gradients]
+        owners = [self._find_gradient_owner(operator, body) for operator in gradients]
         return _select_one(owner for owner in owners if owner is not None)
 
 
