@@ -28,7 +28,7 @@ GROUPED = {"bits": 4, "group_size": 32}
 COMPRESSED = {"num_bits": 4, "type": "int", "group_size": 32, "symmetric": True}
 
 
-def compressed(weights: dict[str, Any], **options: Any) -> dict[str, Any]:
+def describe_compressed(weights: dict[str, Any], **options: Any) -> dict[str, Any]:
     groups = {"group_0": {"targets": ["Linear"], "weights": weights}}
     return {"quant_method": "compressed-tensors", "config_groups": groups, **options}
 
@@ -84,12 +84,15 @@ def compressed(weights: dict[str, Any], **options: Any) -> dict[str, Any]:
             },
             fraction(4, 8, 32),
         ),
-        (compressed(COMPRESSED), fraction(4, 16, 32)),
-        (compressed({**COMPRESSED, "symmetric": False}), fraction(4, 16 + 4, 32)),
-        (compressed({"num_bits": 4, "type": "float", "group_size": 16}), fraction(4, 8, 16)),
-        (compressed({"num_bits": 8, "type": "float", "strategy": "channel"}), 8),
-        (compressed({"num_bits": 8, "type": "float", "block_structure": [128, 128]}), fraction(8, 16, 128 * 128)),
-        (compressed(COMPRESSED, sparsity_config={"format": "sparse-24-bitmask"}), "sparse weights"),
+        (describe_compressed(COMPRESSED), fraction(4, 16, 32)),
+        (describe_compressed({**COMPRESSED, "symmetric": False}), fraction(4, 16 + 4, 32)),
+        (describe_compressed({"num_bits": 4, "type": "float", "group_size": 16}), fraction(4, 8, 16)),
+        (describe_compressed({"num_bits": 8, "type": "float", "strategy": "channel"}), 8),
+        (
+            describe_compressed({"num_bits": 8, "type": "float", "block_structure": [128, 128]}),
+            fraction(8, 16, 128 * 128),
+        ),
+        (describe_compressed(COMPRESSED, sparsity_config={"format": "sparse-24-bitmask"}), "sparse weights"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}, fraction(4, 8, 16)),
         ({"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}, 8),
         ({"quantization": {"quant_algo": "W4A16_AWQ", "group_size": 128}}, fraction(4, 16, 128)),
@@ -126,7 +129,7 @@ def test_bits_of_an_element(config: dict[str, Any] | None, bits: Fraction | int 
             {"quantization": {"quant_algo": "FP8", "exclude_modules": ["model.layers.*.self_attn*", "lm_head"]}},
             {MATRIX: None, GATE: 8},
         ),
-        (compressed(COMPRESSED, ignore=["re:.*self_attn.*"]), {MATRIX: None, GATE: Fraction(9, 2)}),
+        (describe_compressed(COMPRESSED, ignore=["re:.*self_attn.*"]), {MATRIX: None, GATE: Fraction(9, 2)}),
         (
             {
                 "quant_method": "compressed-tensors",
