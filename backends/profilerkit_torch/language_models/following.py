@@ -13,7 +13,9 @@ from torch import nn
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
 from profilerkit.trace.records import OpRecord
+from profilerkit_predict.checkpoints.placing import Placement, place_tensors
 from profilerkit_predict.checkpoints.quantization import Formats, read_formats
+from profilerkit_predict.checkpoints.safetensors import read_safetensors_folder
 from profilerkit_predict.language_models.growth import find_growth, needs_third_length
 from profilerkit_predict.language_models.laws import find_terms, split_phases
 from profilerkit_predict.language_models.records import CacheContents, CacheLayer, ModelFacts, PassCounts
@@ -27,6 +29,7 @@ from .models import (
     cache_repeats,
     describe_execution,
     find_dtype,
+    find_folder,
     find_quantization,
     find_routing,
     find_windows,
@@ -63,12 +66,19 @@ def find_facts(
     terms, strangers = find_terms(*operators, batch=batch, prompt=length, windows=windows)
     config, routing = followed.config, find_routing(followed.config)
     formats, unknown_storage = _read_formats(config)
-    weights = weight_parts(trace, operators[1], batch, _head(followed, trace), routing, formats)
+    placement = _place_files(trace, config)
+    if placement is not None:
+        unknown_storage = ""
+        if not placement.layers:
+            formats = read_formats(None)
+    packed = placement.layers if placement else None
+    weights = weight_parts(trace, operators[1], batch, _head(followed, trace), routing, formats, packed)
     unrouted = count_unrouted_macs(trace, operators[1], batch, routing)
     cache_layers = _cache_layers(followed, calls.contents)
     has_experts = any(part.kind == "experts" for part in weights)
     is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
     notes += _notes(strangers, is_encoder_decoder, unrouted, trace)
+    notes += _note_files(placement)
     cached = 1 if is_encoder_decoder else length
     unquantized = tuple(note_quantization(followed))  # no remark here: the bytes of ``stored`` are counted
     return ModelFacts(
@@ -104,6 +114,28 @@ def _read_formats(config: Any) -> tuple[Formats, str]:
         return read_formats(find_quantization(config)), ""
     except InputError as error:
         return read_formats(None), str(error)
+
+
+def _place_files(trace: ModelTrace, config: Any) -> Placement | None:
+    """Return where the tensors of the files beside a configuration belong; None without files, or for other names."""
+    folder = find_folder(config)
+    tensors = read_safetensors_folder(folder) if folder is not None else ()
+    layers = {
+        layer.path: any(len(weight.shape) == 3 for weight in layer.parameters)
+        for layer in trace.layers
+        if layer.parameters and layer.path
+    }
+    placement = place_tensors(tensors, layers)
+    total = sum(tensor.bytes for tensor in tensors)
+    return placement if tensors and 2 * placement.left_over < total else None
+
+
+def _note_files(placement: Placement | None) -> Iterator[str]:
+    """Yield what the files of a checkpoint told."""
+    if placement is not None:
+        yield "the bytes of packed weights are those of the checkpoint's files"
+        if placement.left_over:
+            yield f"{placement.left_over:,} bytes of these files are of no layer of this model, and not counted"
 
 
 def _notes(strangers: Sequence[str], is_encoder_decoder: bool, unrouted: int, trace: ModelTrace) -> Iterator[str]:

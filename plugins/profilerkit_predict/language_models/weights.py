@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, WeightRecord
 
+from ..checkpoints.placing import PackedLayer
 from ..checkpoints.quantization import Formats
 from .records import WeightPart
 
@@ -25,6 +26,7 @@ def weight_parts(
     head: int | None = None,
     routing: Routing | None = None,
     formats: Formats = lambda path, kind: None,
+    packed: Mapping[str, PackedLayer] | None = None,
 ) -> tuple[WeightPart, ...]:
     """Return the weights by kind and dtype, tied ones once.
 
@@ -32,12 +34,14 @@ def weight_parts(
     Experts are weights of three dimensions of a layer that multiplies a token by a whole number of the first one:
     ``decode``, the operators of a step of one token for each of ``batch`` sequences, tell how many. Where all were run,
     ``routing`` says to how many a token is sent. ``head`` is the identity of the weight that makes logits, if it is
-    known. ``formats`` tells how the checkpoint stores the weights of a layer.
+    known. ``formats`` tells how the checkpoint stores the weights of a layer; ``packed``
+    has the bytes of layers whose files were looked at.
     """
     macs = _macs_by_layer(decode)
     parts: defaultdict[_Key, list[int]] = defaultdict(lambda: [0, 0, 0])
     tables = _tables(trace.layers)
     seen: set[int] = set()
+    counted: set[str] = set()
     for layer in trace.layers:
         chosen = _experts_per_token(layer, macs[layer.path], batch, routing)
         met = False
@@ -46,11 +50,17 @@ def weight_parts(
                 continue
             seen.add(weight.identity)
             key = _key(weight, layer, chosen, weight.identity in tables, weight.identity == head)
-            form = formats(layer.path, key[0])
+            size, form = weight.bytes, formats(layer.path, key[0])
             if form is not None:
-                key = (key[0], form.name, *key[2:])
+                key, size = (key[0], form.name, *key[2:]), form.count_bytes(weight.count)
+            seen_in_files = (packed or {}).get(layer.path)
+            if seen_in_files is not None and key[0] != "other":
+                # All bytes of the layer count with its first weight.
+                name = seen_in_files.dtype if form is None else form.name
+                key, size = (key[0], name, *key[2:]), 0 if layer.path in counted else seen_in_files.bytes
+                counted.add(layer.path)
             parts[key][0] += weight.count
-            parts[key][1] += weight.bytes if form is None else form.count_bytes(weight.count)
+            parts[key][1] += size
             parts[key][2] += not met or key[0] != "experts"
             met = met or key[0] == "experts"
     return tuple(
