@@ -20,7 +20,7 @@ MATRICES = {f"self_attn.{name}_proj": (WIDTH, WIDTH) for name in "qkvo"}
 MATRICES |= {"mlp.gate_proj": (WIDTH, INNER), "mlp.up_proj": (WIDTH, INNER), "mlp.down_proj": (INNER, WIDTH)}
 
 
-def packed(inputs: int, outputs: int, name: str) -> dict[str, tuple[str, tuple[int, ...], int]]:
+def pack(inputs: int, outputs: int, name: str) -> dict[str, tuple[str, tuple[int, ...], int]]:
     """Return four bits an element in integers of 32 bits, and a scale of 16 bits for 16 inputs."""
     integers, scales = inputs * outputs // 8, inputs * outputs // 16
     return {f"{name}.qweight": ("I32", (integers,), 4 * integers), f"{name}.scales": ("F16", (scales,), 2 * scales)}
@@ -33,7 +33,7 @@ def plain(count: int) -> tuple[str, tuple[int, ...], int]:
 def layer_files(block: int, names: dict[str, tuple[int, int]]) -> dict[str, tuple[str, tuple[int, ...], int]]:
     tensors: dict[str, tuple[str, tuple[int, ...], int]] = {}
     for name, (inputs, outputs) in names.items():
-        tensors |= packed(inputs, outputs, f"model.layers.{block}.{name}")
+        tensors |= pack(inputs, outputs, f"model.layers.{block}.{name}")
     return tensors
 
 
@@ -97,7 +97,7 @@ def test_experts_one_by_one_belong_to_the_layer_that_joins_them(tmp_path: Path) 
 def test_files_of_another_model_are_not_used(tmp_path: Path) -> None:
     transformers.LlamaConfig(**COMMON).save_pretrained(tmp_path)
     before = read(tmp_path).cost.stored_weight_bytes
-    write_safetensors(tmp_path / "model.safetensors", packed(WIDTH, WIDTH, "transformer.h.0.attn.c_attn"))
+    write_safetensors(tmp_path / "model.safetensors", pack(WIDTH, WIDTH, "transformer.h.0.attn.c_attn"))
     assert read(tmp_path).cost.stored_weight_bytes == before
 
 
