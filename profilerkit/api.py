@@ -13,6 +13,7 @@ from .errors import ArgumentError
 from .piping.function import ProfilerFunction
 from .piping.registry import why_no_function
 from .piping.status import StatusKey
+from .plugging.placing import place_model, split_arguments
 from .profiler import Profiler, compare_profilers, make_profiler
 from .results.comparison import Comparison
 from .results.report import Report
@@ -67,6 +68,8 @@ def profile(
     Raises:
         ArgumentError: An argument has a wrong type or value. Nothing has run.
     """
+    placing, arguments = split_arguments(arguments)
+    model, backend = place_model(model, backend, placing)
     made_with = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
     arguments |= arguments_given(batch_size, device)
     require_no_foreign_input(arguments, inputs, input_shape, data_splits)
@@ -121,6 +124,7 @@ def compare(
     if len(models) < 2:
         raise TypeError("compare() needs a reference and at least one other model: compare(teacher, student, inputs=x)")
     shown_names = read_names(names, len(models))
+    placing, arguments = split_arguments(arguments)
     made_with = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
     arguments |= arguments_given(batch_size, device)
     require_no_foreign_input(arguments, inputs, input_shape, data_splits)
@@ -134,12 +138,18 @@ def compare(
     profilers = [
         model
         if isinstance(model, Profiler)
-        else make_profiler(model, functions=further, leave_out=unwanted, **made_with)
+        else _make_profiler(model, placing, functions=further, leave_out=unwanted, **made_with)
         for model in models
     ]
     return compare_profilers(
         profilers, requested, arguments, models=shown_names, strict=strict, static=static, caller=compare
     )
+
+
+def _make_profiler(model: Any, placing: Mapping[str, Any], backend: Backend | str | None, **options: Any) -> Profiler:
+    """Return the profiler of a model, or of what is profiled in its place."""
+    placed, backend = place_model(model, backend, placing)
+    return make_profiler(placed, backend=backend, **options)
 
 
 def require_no_foreign_input(arguments: Mapping[str, Any], *alternatives: Any) -> None:

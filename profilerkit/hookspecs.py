@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from .devices.info import DeviceInfo
     from .piping.function import ProfilerFunction
     from .piping.status import StatusKey
-    from .plugging.extension import CommandInfo, EngineInfo, FigureInfo, LoaderInfo, OptionInfo, RendererInfo
+    from .plugging.extension import (
+        CommandInfo,
+        EngineInfo,
+        FigureInfo,
+        LoaderInfo,
+        OptionInfo,
+        PlacementInfo,
+        RendererInfo,
+    )
     from .protocols import Capability
     from .results.comparison import Comparison
     from .results.report import Report
@@ -100,6 +108,12 @@ def profilerkit_commands() -> Iterable[CommandInfo]:
 @hookspec
 def profilerkit_options() -> Iterable[OptionInfo]:
     """Return the options that this plugin adds to ``profile``, without importing them."""
+    raise NotImplementedError
+
+
+@hookspec
+def profilerkit_placements() -> Iterable[PlacementInfo]:
+    """Return arguments of ``profile`` by which something else is profiled in place of a model, such as one rank."""
     raise NotImplementedError
 
 

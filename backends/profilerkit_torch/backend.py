@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from profilerkit_predict.joining.reading import ProfileFile
     from profilerkit_predict.joining.records import Recording
     from profilerkit_predict.language_models.records import CacheContents, GeneratedTokens, ModelFacts
+    from profilerkit_predict.meshes.records import RankTrace
     from profilerkit_predict.prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
 
 __all__ = ["TorchBackend"]
@@ -267,6 +268,19 @@ class TorchBackend(
     def time_layers(self, model: torch.nn.Module) -> LayerTimer:
         """Return a context manager that times the layers in what the caller's own code runs."""
         return layer_times(model)
+
+    def trace_rank(
+        self,
+        build: Callable[[], Any],
+        inputs: ModelInputs,
+        mesh: Mapping[str, int],
+        parallelize: Callable[..., Any] | str | None,
+        rank: int,
+    ) -> RankTrace:
+        """Return a training step of one rank of a mesh, without the others; the process belongs to it."""
+        from .meshes.ranks import trace_rank
+
+        return trace_rank(build, inputs.map(data.as_tensor), mesh, parallelize, rank)
 
     def with_language_head(self, model: Any) -> Any:
         """Return a model of transformers with the head for language that it lacks; any other as it is."""

@@ -802,3 +802,48 @@ def find_getter(name: str) -> Callable[[], Any] | None:
 #: The precision of float32 for an operator of a library: torch 2.9 and newer; else there is no such setting.
 get_precision: Callable[[str, str], str] | None = _first("torch._C._get_fp32_precision_getter")
 set_precision: Callable[[str, str, str], None] | None = _first("torch._C._set_fp32_precision_setter")
+
+# Meshes: a step of one rank of many, in one process. Torch's distributed parts are imported when a mesh is asked for.
+
+
+def make_fake_store() -> Any:
+    """Return the store of a group of processes that sends nothing; importing it makes such groups known to torch."""
+    path = "torch.testing._internal.distributed.fake_pg.FakeStore"
+    return (find(path) or _refuse(path, "follows one rank of a mesh without the others"))()
+
+
+def find_process_group(name: str) -> Any:
+    """Return the group of processes of a name, which collectives of functions are called with."""
+    path = "torch.distributed.distributed_c10d._resolve_process_group"
+    return (find(path) or _refuse(path, "tells which ranks a collective is between"))(name)
+
+
+def find_sharding_planner() -> tuple[Any, str]:
+    """Return the class that finds how the result of an operator is spread, with the name of its method.
+
+    It runs operators at the shapes of the whole model, which are no work of a rank.
+    """
+    path = "torch.distributed.tensor._sharding_prop.ShardingPropagator.propagate_op_sharding_non_cached"
+    if find(path) is None:
+        _refuse(path, "tells the work of a rank from that of planning it")()
+    owner, _, method = path.rpartition(".")
+    return find(owner), method
+
+
+def find_parameter_group() -> Any:
+    """Return the class of what ``fully_shard`` gathers and reduces together."""
+    path = "torch.distributed.fsdp._fully_shard._fsdp_param_group.FSDPParamGroup"
+    return find(path) or _refuse(path, "tells which layer's weights are gathered")()
+
+
+def read_group_path(group: Any) -> str:
+    """Return the path of the module whose weights a group of ``fully_shard`` has, from the module around all."""
+    return getattr(group, field("_module_fqn"), None) or ""
+
+
+def read_group_gradients(group: Any) -> Iterator[torch.Tensor]:
+    """Yield this rank's share of the gradients that a group of ``fully_shard`` has reduced."""
+    for parameter in _read(group, "fsdp_params", "FSDPParamGroup.fsdp_params", "finds the gradients of a rank"):
+        gradient = parameter.sharded_param.grad
+        if gradient is not None:
+            yield gradient.to_local()

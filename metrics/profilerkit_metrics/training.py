@@ -28,6 +28,8 @@ __all__ = [
     "TrainingMacs",
     "TrainingMemory",
     "TrainingMemoryParts",
+    "find_optimizer_bytes",
+    "find_step_memory",
 ]
 
 
@@ -183,15 +185,19 @@ class ComputeTraining(ProfilerFunction):
         """
         trace = training_trace
         optimizer = self.optimizer if optimizer is None else optimizer
-        optimizer_size = _optimizer_bytes(backend, model, trace, optimizer)
+        optimizer_size = find_optimizer_bytes(backend, model, trace, optimizer)
         counts = {TrainingMacs.NAME: trace.macs, TrainingFlops.NAME: trace.flops, TrainingLayers.NAME: trace.table}
         return {
             **{name: _add_notes(count, trace.notes) for name, count in counts.items()},
-            **_memory(trace, optimizer_size, optimizer, backend),
+            **find_step_memory(trace, optimizer_size, optimizer, backend),
         }
 
 
-def _optimizer_bytes(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> OptimizerBytes | str:
+def find_optimizer_bytes(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> OptimizerBytes | str:
+    """Return what an optimizer keeps for the weights of a trace, or the reason why that is not known.
+
+    It is the one that is given, else the one that the model has; 0 bytes without any.
+    """
     if optimizer is None:
         state = backend.optimizer_state(model) if isinstance(backend, HoldsOptimizer) else 0
         return state if isinstance(state, str) else OptimizerBytes(state)
@@ -202,7 +208,7 @@ def _optimizer_bytes(backend: Backend, model: Any, trace: ModelTrace, optimizer:
     return f"the state of {optimizer!r}: the {backend.name} backend reads no optimizers; give the name of one"
 
 
-def _memory(
+def find_step_memory(
     trace: ModelTrace, optimizer_size: OptimizerBytes | str, optimizer: Any, backend: Backend
 ) -> dict[str, Any]:
     """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from .joining.reading import ProfileFile
     from .joining.records import Recording
     from .language_models.records import CacheContents, GeneratedTokens, ModelFacts
+    from .meshes.records import RankTrace
     from .prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
 
-__all__ = ["CAPABILITIES", "Calibrates", "FollowsLanguageModels", "JoinsProfiles"]
+__all__ = ["CAPABILITIES", "Calibrates", "FollowsLanguageModels", "JoinsProfiles", "TracesRanks"]
 
 
 @runtime_checkable
@@ -99,9 +100,25 @@ class FollowsLanguageModels(Protocol):
         """
 
 
+@runtime_checkable
+class TracesRanks(Protocol):
+    """Traces a training step of one rank of a mesh, without the other ranks."""
+
+    @abstractmethod
+    def trace_rank(
+        self, build: Callable[[], Any], inputs: ModelInputs, mesh: Mapping[str, int], parallelize: Any, rank: int
+    ) -> RankTrace:
+        """Return a step of the model that ``build()`` returns, as ``parallelize`` spreads it over the mesh.
+
+        ``parallelize`` is a function of the model and the framework's mesh, the name of a scheme, or None. The process
+        belongs to this call: it is not used for anything else afterwards.
+        """
+
+
 #: The capabilities, as ``profilerkit doctor`` lists them.
 CAPABILITIES = (
     Capability(Calibrates, "calibration of a device", "provides nothing to calibrate a device with"),
     Capability(JoinsProfiles, "profiles from elsewhere, by layer", "does not join profiles from elsewhere"),
     Capability(FollowsLanguageModels, "language models, through their own cache", "does not follow language models"),
+    Capability(TracesRanks, "one rank of a mesh", "does not trace ranks of a mesh"),
 )

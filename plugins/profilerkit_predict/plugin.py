@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from profilerkit import Backend, CommandInfo, ProfilerFunction, StatusKey, hookimpl
-from profilerkit.plugging.extension import import_later
+from profilerkit import Backend, CommandInfo, OptionInfo, ProfilerFunction, StatusKey, hookimpl
+from profilerkit.plugging.extension import PlacementInfo, import_later
 
 if TYPE_CHECKING:
     from profilerkit.protocols import Capability
@@ -17,15 +17,38 @@ def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
     """Return the functions that predict times; they compute only what is requested by name."""
     from .predicted_time import ComputePredictedTime, ComputePredictedTrainingTime
 
-    return [ComputePredictedTime(), ComputePredictedTrainingTime()]
+    predictions: list[ProfilerFunction] = [ComputePredictedTime(), ComputePredictedTrainingTime()]
+    if backend.name != "mesh":
+        return predictions
+    from .meshes.metrics import ComputeRank
+
+    return [*predictions, ComputeRank()]
 
 
 @hookimpl
 def profilerkit_status_keys() -> list[type[StatusKey]]:
     """Return the metrics of predicted times."""
+    from .meshes.metrics import KEYS
     from .predicted_time import PredictedLayers, PredictedTime, PredictedTrainingTime
 
-    return [PredictedTime, PredictedLayers, PredictedTrainingTime]
+    return [PredictedTime, PredictedLayers, PredictedTrainingTime, *KEYS]
+
+
+@hookimpl
+def profilerkit_placements() -> list[PlacementInfo]:
+    """Return the arguments by which one rank of a mesh is profiled in place of a model."""
+    place = import_later("profilerkit_predict.meshes.placement:place_on_mesh")
+    return [PlacementInfo("mesh", ("mesh", "parallelize", "rank"), place)]
+
+
+@hookimpl
+def profilerkit_options() -> list[OptionInfo]:
+    """Return these arguments as options of ``profile``."""
+    options = "profilerkit_predict.commands.mesh_options"
+    return [
+        OptionInfo(f"--{name}", import_later(f"{options}:{name}_option"), argument=name)
+        for name in ("mesh", "parallelize", "rank")
+    ]
 
 
 @hookimpl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,8 @@ class Request:
     timeout: float | None = None
     memory: int | None = None
     on: str | None = None
+    #: Arguments that options of plugins are.
+    further: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_isolated(self) -> bool:
@@ -95,7 +97,7 @@ class Request:
         except NoModelError as error:
             raise click.BadParameter(str(error), param_hint="MODEL") from error
 
-    def profiler(self, model: Any, name: str | None = None) -> Profiler:
+    def profiler(self, model: Any, name: str | None = None, backend: Any = None) -> Profiler:
         """Return the profiler of a loaded model, with the requested inputs, or those of its loader."""
         from ..plugging.extension import LoadedModel
         from ..profiler import make_profiler
@@ -104,7 +106,8 @@ class Request:
         loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
         from_loader = {"inputs": loaded.inputs, "input_shape": loaded.input_shape}
         sources = {"input_shape": shapes} if shapes is not None else from_loader
-        return make_profiler(loaded.model, name=name or loaded.name, leave_out=self.leave_out, **sources)
+        named = name or loaded.name
+        return make_profiler(loaded.model, name=named, leave_out=self.leave_out, backend=backend, **sources)
 
     def report(self, profiler: Profiler) -> Report:
         """Return the report of a profiler that nothing else is requested of."""
@@ -116,7 +119,7 @@ class Request:
         """What the functions are given."""
         names = ("batch_size", "device", "max_seconds", "num_threads", "on", "optimizer")
         values = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in values.items() if value is not None}
+        return {**{name: value for name, value in values.items() if value is not None}, **self.further}
 
 
 def names_for(specs: Sequence[str], request: Request) -> list[str | None]:
@@ -172,6 +175,14 @@ def load_saved(path: str, hint: str = "REPORT") -> Report | Comparison:
 
 def profile_spec(spec: str, request: Request) -> tuple[Report, Profiler | None]:
     """Return the report of one model, and the profiler that has the errors of what failed; an isolated one has none."""
+    from ..plugging.placing import split_arguments
+
+    placing, others = split_arguments(request.further)
+    if placing:
+        if request.is_isolated:
+            options = ", ".join(f"--{option}" for option in placing)
+            raise click.UsageError(f"{options} gets a process of its own already; leave out the options of isolation")
+        return _profile_in_place(spec, replace(request, further=others), placing)
     if request.is_isolated:
         from ..plugging.offers import announce
 
@@ -185,6 +196,17 @@ def profile_spec(spec: str, request: Request) -> tuple[Report, Profiler | None]:
         model = load_argument(spec, request.trust)
     with _end_in_a_line(), progress_enabled(not request.quiet):
         profiler = request.profiler(model, name)
+        return request.report(profiler), profiler
+
+
+def _profile_in_place(spec: str, request: Request, placing: Mapping[str, Any]) -> tuple[Report, Profiler]:
+    """Return the report of what is profiled in place of a model, which is not loaded here, and its profiler."""
+    from ..plugging.extension import LoadedModel
+    from ..plugging.placing import place_model
+
+    with _end_in_a_line(), progress_enabled(not request.quiet):
+        model, backend = place_model(spec, None, placing, request.trust)
+        profiler = request.profiler(LoadedModel(model, name=names_for([spec], request)[0]), backend=backend)
         return request.report(profiler), profiler
 
 

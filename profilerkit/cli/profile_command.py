@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from ..errors import DeviceFileError, DeviceNotKnownError
-from ..plugging.commands import load_options, use_options
+from ..plugging.commands import load_options, read_arguments, use_options
 from .completing import devices, models
 from .measuring import Request, end_with_failures, profile_spec
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
@@ -49,7 +50,8 @@ def command(model: str, **options: Any) -> None:
     MODEL names the model: package.module:name, path/to/file.py:name, a saved file, or a model of a library, such as
     torchvision:resnet18. 'profilerkit list' shows all model loaders.
     """
-    request, display = pick(Request, options), pick(Display, options)
+    request = replace(pick(Request, options), further=read_arguments(options))
+    display = pick(Display, options)
     if request.on is not None:
         _require_device(request.on)
     report, profiler = profile_spec(model, request)

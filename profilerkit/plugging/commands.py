@@ -16,7 +16,7 @@ from .sources import require_unique
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["list_commands", "load_command", "load_options", "use_options"]
+__all__ = ["list_commands", "load_command", "load_options", "read_arguments", "use_options"]
 
 
 def list_commands() -> dict[str, CommandInfo]:
@@ -60,9 +60,15 @@ def use_options(values: Mapping[str, Any], report: Report, spec: str) -> None:
     """Let each option that plugins add, and that was given, do what it is for with the report of a model."""
     for option, offer in _load_offered_options():
         value = values.get(option.name or "")
-        if value is not None:
+        if value is not None and offer.item.load_use is not None:
             with contained(offer.plugin, f"option {option.opts[0]}"):
                 offer.item.load_use()(value, report, spec)
+
+
+def read_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of ``profile`` that options of plugins are, and that were given."""
+    offered = [(offer.item.argument, values.get(option.name or "")) for option, offer in _load_offered_options()]
+    return {argument: value for argument, value in offered if argument and value is not None}
 
 
 def _load_offered_options() -> list[tuple[click.Option, Offer[OptionInfo]]]:

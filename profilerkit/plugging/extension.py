@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,6 +12,7 @@ from ..errors import InputError
 if TYPE_CHECKING:
     import click
 
+    from ..backend import Backend
     from ..results.report import Report
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "LoadedModel",
     "LoaderInfo",
     "OptionInfo",
+    "PlacementInfo",
     "Renderer",
     "RendererInfo",
     "import_later",
@@ -137,7 +139,7 @@ class CommandInfo:
 
 @dataclass(frozen=True)
 class OptionInfo:
-    """An option that a plugin adds to the command ``profile``, for what it does with the report.
+    """An option that a plugin adds to the command ``profile``: for what it does with the report, or an argument.
 
     Args:
         name: The option as users type it: "--store".
@@ -145,11 +147,30 @@ class OptionInfo:
             loaded.
         load_use: Imports and returns the function that is called if the option was given, after the report was printed:
             with the value, the report, and the text that names the model.
+        argument: The argument of `profilerkit.profile` that the value is, instead of a use.
     """
 
     name: str
     load: Callable[[], click.Option]
-    load_use: Callable[[], Callable[[Any, Report, str], None]]
+    load_use: Callable[[], Callable[[Any, Report, str], None]] | None = None
+    argument: str = ""
+
+
+@dataclass(frozen=True)
+class PlacementInfo:
+    """Arguments of `profilerkit.profile` by which something else is profiled in place of the model: one rank of many.
+
+    Args:
+        name: What the arguments are for: "mesh".
+        arguments: The names of the arguments. If none of them is given, the model is profiled as it is.
+        load: Imports and returns the function that is called with the model as the user gave it, the backend or None,
+            these arguments by name, and whether files that may run code are loaded. It returns what is profiled, and
+            its backend.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    load: Callable[[], Callable[[Any, Any, Mapping[str, Any], bool], tuple[Any, Backend]]]
 
 
 def import_later(path: str) -> Callable[[], Any]:

@@ -29,7 +29,7 @@ from .sources import ask_plugin
 if TYPE_CHECKING:
     from .manager import Offer
 
-__all__ = ["find_loader", "load_model"]
+__all__ = ["find_loader", "load_function", "load_model"]
 
 #: Where Python's own modules are, and those of profilerkit.
 _OURS = (Path(sysconfig.get_path("stdlib")), Path(__file__).parents[1])
@@ -139,7 +139,7 @@ def is_in_file(spec: str) -> bool:
     return bool(name) and Path(source).suffix == ".py"
 
 
-def load_from_module(spec: str) -> Any:
+def load_from_module(spec: str, take: Callable[[str, Any], Any] | None = None) -> Any:
     """Return the model that ``package.module:name`` names; the current folder is on ``sys.path`` while it is loaded.
 
     A class or a function is called without arguments; any other object is the model itself. A module that is not
@@ -150,7 +150,8 @@ def load_from_module(spec: str) -> Any:
     with namespace.in_use():
         if source.startswith(".") or _guard(source, lambda: _module_spec(source)) is None:
             raise InputError(f"cannot import {source!r}: there is no such module")
-        return _model(spec, _guard(source, lambda: namespace.import_for_code(source, fromlist=("__name__",))))
+        module = _guard(source, lambda: namespace.import_for_code(source, fromlist=("__name__",)))
+        return (take or _model)(spec, module)
 
 
 def _module_spec(module: str) -> Any:
@@ -163,7 +164,7 @@ def _module_spec(module: str) -> Any:
         raise  # a parent package exists, and imports a module that does not
 
 
-def load_from_file(spec: str) -> Any:
+def load_from_file(spec: str, take: Callable[[str, Any], Any] | None = None) -> Any:
     """Return the model that ``path/to/file.py:name`` names; the file's folder is on ``sys.path`` while it is loaded.
 
     A class or a function is called without arguments; any other object is the model itself. The modules that the file
@@ -176,10 +177,29 @@ def load_from_file(spec: str) -> Any:
         raise InputError(f"there is no file {source!r}")
     namespace = find_namespace(path)
     with namespace.in_use():
-        return _model(spec, _guard(source, namespace.load_main))
+        return (take or _model)(spec, _guard(source, namespace.load_main))
+
+
+def load_function(spec: str) -> Callable[..., Any]:
+    """Return the function that ``package.module:name`` or ``path/to/file.py:name`` names, and do not call it.
+
+    Raises `InputError` for what there is not, and what cannot be called.
+    """
+    load = load_from_file if is_in_file(spec) else load_from_module
+    with path_restored():
+        function = load(spec, _find_member)
+    if not callable(function):
+        raise InputError(f"{spec!r} is a {type(function).__name__}, and cannot be called; name a function")
+    named: Callable[..., Any] = function
+    return named
 
 
 def _model(spec: str, module: Any) -> Any:
+    member = _find_member(spec, module)
+    return _guard(spec, member) if inspect.isclass(member) or inspect.isroutine(member) else member
+
+
+def _find_member(spec: str, module: Any) -> Any:
     source, _, name = spec.rpartition(":")
     member = module
     for part in name.split("."):
@@ -188,7 +208,7 @@ def _model(spec: str, module: Any) -> Any:
             listing = ", ".join(by_likeness(name, public)[:10]) or "nothing public"
             raise InputError(f"{source!r} has no {name!r}; it has, nearest first: {listing}")
         member = getattr(member, part)
-    return _guard(spec, member) if inspect.isclass(member) or inspect.isroutine(member) else member
+    return member
 
 
 def _guard(source: str, load: Callable[[], Any]) -> Any:

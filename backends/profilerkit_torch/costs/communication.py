@@ -36,3 +36,4 @@ _MOVES = """
 register_free(
     *(f"{space}::{name}" for space in ("_c10d_functional", "_c10d_functional_autograd") for name in _MOVES.split()),
 )
+register_free("fsdp::all_gather_copy_in", "fsdp::split_with_sizes_copy", "fsdp::chunk_cat")

@@ -83,6 +83,14 @@ class LiveBytes:
         watched.made, watched.suspicion = made, None
         return nbytes
 
+    def resize(self, storage: Any) -> None:
+        """Count a storage that is known, and whose memory was taken or given back, as large as it is now."""
+        watched = self.by_storage.get(storage_address(storage))
+        if watched is not None:
+            self._total += storage.nbytes() - watched.counted
+            self.parts[watched.part] += storage.nbytes() - watched.counted
+            watched.seen = watched.counted = storage.nbytes()
+
     def made_anew(self, results: Iterable[torch.Tensor], arguments: Iterable[torch.Tensor]) -> None:
         """Note that an operator's results were made for the pass, unless they share storage with its arguments."""
         shared = {storage_key(tensor) for tensor in arguments}

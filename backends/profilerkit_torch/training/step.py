@@ -43,7 +43,7 @@ from ..untouched.substitution import substitute
 from .step_attention import StepAttention
 from .training_recorder import TrainedLayers, TrainingRecorder
 
-__all__ = ["trace_training"]
+__all__ = ["SumOfOutputs", "list_differentiated", "trace_training"]
 
 
 def trace_training(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
@@ -112,7 +112,7 @@ class TrainingPass(InferencePass):
                 outputs = copy_context().run(objects.run, model)
             self._went_forward = True
             recorder.origins.check_results(outputs)
-            differentiated = list(_list_differentiated(outputs))
+            differentiated = list(list_differentiated(outputs))
             if differentiated:
                 self._backward(model, differentiated, recorder)
             else:
@@ -126,7 +126,7 @@ class TrainingPass(InferencePass):
                 if parameter.is_leaf:
                     stops.append(parameter.register_post_accumulate_grad_hook(recorder.has_gradient).remove)
             with disable_dispatch_modes():
-                loss = _SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
+                loss = SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
                 start = torch.empty_like(loss)
             for tensor in (loss, start):
                 recorder.live.add(tensor, 0)
@@ -159,7 +159,7 @@ class TrainingPass(InferencePass):
         return failure
 
 
-class _SumOfOutputs(torch.autograd.Function):
+class SumOfOutputs(torch.autograd.Function):
     """Stands for the sum of the outputs as a loss: gives each of them its gradient of ones, as a tensor of its size."""
 
     @staticmethod
@@ -172,7 +172,7 @@ class _SumOfOutputs(torch.autograd.Function):
         return tuple(map(torch.ones_like, ctx.outputs))
 
 
-def _list_differentiated(outputs: Any) -> Iterator[torch.Tensor]:
+def list_differentiated(outputs: Any) -> Iterator[torch.Tensor]:
     """Yield, each once, the outputs that need gradients; the model's own loss alone where it returns one."""
     loss = outputs.get("loss") if isinstance(outputs, Mapping) else getattr(outputs, "loss", None)
     if isinstance(loss, torch.Tensor) and loss.requires_grad and loss.numel() == 1:

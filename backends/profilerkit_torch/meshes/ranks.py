@@ -1,0 +1,175 @@
+"""One training step of one rank: the model is built, spread and run without values, and without the other ranks.
+
+The process belongs to this: its group of processes stays, and is that of all ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from math import prod
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+
+from profilerkit import InputError, ModelInputs, ModelTrace
+from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.process.restoring import call_each, restored
+from profilerkit.trace.records import MemoryTimeline
+from profilerkit_predict.meshes.records import RankTrace
+
+from ..compat import FAKE_MODULE, FakeTensorMode, disable_dispatch_modes, make_fake_store
+from ..training.step import SumOfOutputs, list_differentiated
+from .attention import spread_attention
+from .collectives import MeshGroups
+from .recorder import RankLayers, RankRecorder
+from .schemes import find_scheme
+from .shares import count_bytes, count_weight_bytes, find_gradient, find_share, list_rank_layers
+
+__all__ = ["trace_rank"]
+
+
+def trace_rank(
+    build: Callable[[], Any], inputs: ModelInputs, mesh: Mapping[str, int], parallelize: Any, rank: int
+) -> RankTrace:
+    """Return a training step of a rank: of ``build()``, spread by ``parallelize``, with the inputs of that rank.
+
+    The model is built without values. Raises `InputError` for what is no module, and where the model asks for a value;
+    what else the user's code raises passes through.
+    """
+    device_mesh = _make_mesh(mesh, rank)
+    with torch.device("meta"):
+        model = _require_module(build(), "the function that builds the model")
+    model = _spread(model, parallelize, device_mesh)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, _values_refused():
+        model.to_empty(device="cpu").train()
+        called = inputs.map(lambda leaf: mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf)
+        return _trace_step(model, called, RankRecorder(RankLayers(model), MeshGroups(mesh)), _describe(mesh, rank))
+
+
+def _make_mesh(mesh: Mapping[str, int], rank: int) -> DeviceMesh:
+    """Return torch's mesh over a group of processes of which there is this one alone."""
+    if dist.is_initialized():
+        raise InputError("a mesh needs a process of its own: this one is part of a group of processes already")
+    dist.init_process_group("fake", store=make_fake_store(), rank=rank, world_size=prod(mesh.values()))
+    return init_device_mesh("cpu", tuple(mesh.values()), mesh_dim_names=tuple(mesh))
+
+
+def _require_module(model: Any, source: str) -> nn.Module:
+    if not isinstance(model, nn.Module):
+        raise InputError(f"{source} returned a {type(model).__name__}; a mesh needs a torch.nn.Module")
+    return model
+
+
+def _spread(model: nn.Module, parallelize: Any, device_mesh: DeviceMesh) -> nn.Module:
+    """Return the model as the scheme, or the user's function, spreads it over the mesh."""
+    spread_attention()
+    spread = find_scheme(parallelize, device_mesh) if isinstance(parallelize, str) else parallelize
+    result = model if spread is None else spread(model, device_mesh)
+    return model if result is None else _require_module(result, "parallelize")
+
+
+@contextmanager
+def _values_refused() -> Iterator[None]:
+    """Raise `InputError` where a model asks for the value of a tensor: there are shapes alone."""
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error).__module__ != FAKE_MODULE:
+            raise
+        raise InputError(
+            f"the model asks for the value of a tensor ({error}), and a rank of a mesh is traced on shapes alone; give "
+            "it inputs with which it does not, or a model that does without"
+        ) from error
+
+
+def _describe(mesh: Mapping[str, int], rank: int) -> str:
+    """Return what the numbers are of: ``rank 0 of 512 (dp_shard=64, tp=8)``."""
+    sizes = ", ".join(f"{name}={size}" for name, size in mesh.items())
+    return f"rank {rank} of {prod(mesh.values()):,} ({sizes}): its own share of the weights, work and memory"
+
+
+def _trace_step(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, note: str) -> RankTrace:
+    """Return what the forward and the backward pass of a model show, which is spread and has no values."""
+    live, layers = recorder.live, recorder.layers
+    weights = [find_share(tensor) for tensor in (*model.parameters(), *model.buffers())]
+    weight_bytes = count_weight_bytes(weights)
+    for weight in weights:
+        live.add(weight, 0)
+    for tensor in tensors_in(tuple(inputs.leaves()), torch.is_tensor):
+        live.add(tensor)
+    input_bytes = live.total
+    with recorder.follow(), recorder, torch.autograd.set_multithreading_enabled(False):
+        live.part = "activations"
+        outputs = inputs.run(model)
+        recorder.phase, live.part = "backward", "other"
+        calls = layers.calls
+        with layers.apart(), _gradients_noted(model, recorder):
+            notes = _run_backward(model, outputs, recorder)
+    gradients = [gradient for gradient in map(find_gradient, model.parameters()) if gradient is not None]
+    parts = recorder.peak_parts
+    memory = MemoryTimeline(
+        weight_bytes,
+        input_bytes,
+        tuple(recorder.live_bytes),
+        unsized=recorder.unsized,
+        parts=_join_parts(parts),
+        left_bytes=live.total,
+    )
+    trace = ModelTrace(
+        list_rank_layers(model, layers.inventory, calls),
+        tuple(recorder.operators),
+        memory,
+        uncounted=recorder.uncounted,
+        method="fake tensors",
+        notes=(note, *notes),
+    )
+    parts = {"weights": weight_bytes, **parts}
+    return RankTrace(trace, recorder.collectives, count_bytes(gradients), parts, dict(recorder.unknown))
+
+
+def _join_parts(parts: Mapping[str, int]) -> dict[str, int]:
+    """Return the parts that every training step has; what a mesh adds is among the others."""
+    named = {name: parts.get(name, 0) for name in ("inputs", "activations", "gradients")}
+    return {**named, "other": sum(parts.values()) - sum(named.values())}
+
+
+@contextmanager
+def _gradients_noted(model: nn.Module, recorder: RankRecorder) -> Iterator[None]:
+    """Have each gradient noted that autograd leaves in a parameter itself."""
+    stops: list[Callable[[], None]] = []
+    with restored(partial(call_each, stops)):
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                hook = lambda weight: recorder.note_gradients([find_gradient(weight)])  # noqa: E731
+                stops.append(parameter.register_post_accumulate_grad_hook(hook).remove)
+        yield
+
+
+def _run_backward(model: nn.Module, outputs: Any, recorder: RankRecorder) -> list[str]:
+    """Go back from the loss that the model returns, or else from the sum of its outputs; return notes."""
+    differentiated = [_take_share(tensor) for tensor in list_differentiated(outputs)]
+    if not differentiated:
+        return ["no output depends on a trainable weight, so that there is no backward pass"]
+    with disable_dispatch_modes():
+        loss = SumOfOutputs.apply(*differentiated)  # type: ignore[no-untyped-call]
+        start = torch.empty_like(loss)
+    for tensor in (loss, start):
+        recorder.live.add(tensor, 0)
+    loss.backward(start)
+    unused = [name for name, weight in model.named_parameters() if weight.requires_grad and weight.grad is None]
+    return [f"no output depends on these trainable weights, which get no gradient: {_shorten(unused)}"] * bool(unused)
+
+
+def _take_share(tensor: torch.Tensor) -> torch.Tensor:
+    """Return this rank's part of an output, from which gradients go back to it."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def _shorten(names: Iterable[str]) -> str:
+    first, more = list(names)[:5], len(list(names)) - 5
+    return ", ".join(first) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,282 @@
+"""Watches the step of one rank: its operators by layer, the bytes alive after each, and its collectives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit.costs import Cost
+from profilerkit.costs.reduction import all_reduce
+from profilerkit.process.restoring import call_each, restored
+from profilerkit.trace.records import OpRecord
+from profilerkit_predict.meshes.records import Collective
+
+from ..compat import (
+    FakeTensor,
+    TorchDispatchMode,
+    current_node,
+    find_parameter_group,
+    find_sharding_planner,
+    read_group_gradients,
+    read_group_path,
+    schema_of,
+)
+from ..costs import Kind, classify
+from ..model.inventory import Inventory
+from ..trace.live_bytes import LiveBytes
+from ..trace.replay import make_plan, tensors_in
+from ..training.training_recorder import TrainedLayers
+from .collectives import MeshGroups, Message, is_collective, read_message
+from .shares import count_bytes
+
+__all__ = ["RankLayers", "RankRecorder"]
+
+_PLAIN = (torch.Tensor, nn.Parameter, FakeTensor)
+#: What torch asks and tells itself: no work.
+_SILENT = ("profiler", "prim")
+
+
+class RankLayers(TrainedLayers):
+    """Follows the layers of a model that is ours, by hooks around all others: those are what spreads its tensors."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.inventory: Inventory = Inventory(model)
+        super().__init__(model, self.inventory)
+
+    @contextmanager
+    def follow(self) -> Iterator[None]:
+        """Follow the calls of the model's modules."""
+        stops: list[Callable[[], None]] = []
+        with restored(partial(call_each, stops)):
+            for module in self.inventory.modules:
+                stops.append(module.register_forward_pre_hook(self._enter, prepend=True).remove)
+                stops.append(module.register_forward_hook(self._leave, with_kwargs=True).remove)
+            yield
+
+    @contextmanager
+    def work_for(self, path: str, call: int = 0) -> Iterator[None]:
+        """Count what runs inside for a layer, and one of its calls."""
+        outside = self.current, self.current_call
+        self.current, self.current_call = path, call
+        try:
+            yield
+        finally:
+            self.current, self.current_call = outside
+
+
+@dataclass
+class _Sum:
+    """Calls and bytes of equal collectives."""
+
+    ranks: int
+    calls: int = 0
+    bytes: int = 0
+    sent_bytes: int = 0
+
+
+class RankRecorder(TorchDispatchMode):
+    """A mode below tensors that are spread over ranks: it sees the operators on this rank's own share alone."""
+
+    def __init__(self, layers: RankLayers, groups: MeshGroups) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.layers = layers
+        self.live: LiveBytes = LiveBytes()
+        #: "forward" or "backward".
+        self.phase = "forward"
+        self.operators: list[OpRecord] = []
+        self.live_bytes: list[int] = []
+        #: What the most bytes alive were for.
+        self.peak_parts: dict[str, int] = {}
+        self.uncounted: Counter[str] = Counter()
+        self.unsized: Counter[str] = Counter()
+        #: Collectives that are not known, by name.
+        self.unknown: Counter[str] = Counter()
+        self._most = -1
+        self._groups = groups
+        self._sums: dict[tuple[str, str, str, str], _Sum] = {}
+        #: Whether torch runs operators at the shapes of the whole model, to find how a result is spread.
+        self._is_planning = False
+        #: Whether ``fully_shard`` gathers or reduces now: that is of its own layer, whatever node runs.
+        self._works_for_group = False
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        """What was exchanged so far: equal collectives of a layer together."""
+        return tuple(
+            Collective(layer, kind, dimension, total.ranks, phase, total.calls, total.bytes, total.sent_bytes)
+            for (layer, kind, dimension, phase), total in self._sums.items()
+        )
+
+    # Operators ------------------------------------------------------------------------------------------------------
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Record an operator on this rank's share; one on a spread tensor is left to that, which calls others."""
+        kwargs = kwargs or {}
+        if any(kind not in _PLAIN and _has_rules(kind) for kind in types):
+            return NotImplemented
+        result = func(*args, **kwargs)
+        if self._is_planning or str(schema_of(func).name).partition("::")[0] in _SILENT:
+            return result
+        is_of_node = self.phase == "backward" and self.layers.idle and not self._works_for_group
+        node = current_node() if is_of_node else None
+        if node is None:
+            self._record(func, args, kwargs, result)
+        else:
+            with self.layers.work_for(*self.layers.maker(node)):
+                self._record(func, args, kwargs, result)
+        return result
+
+    def _record(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        """Record an operator for the layer that runs."""
+        if is_collective(func):
+            self._add(str(func), self._exchange(func, args, result), result)
+            return
+        kind = classify(func)
+        if kind is Kind.VIEW:
+            self._record_view(func, result)
+            return
+        plan = make_plan(func, Kind.UNKNOWN if kind is Kind.COMPOSITE else kind, args, kwargs, result, None)
+        if not plan.counted:
+            self.uncounted[plan.schema] += 1
+        if plan.unknown_inside:
+            self.unsized[plan.unknown_inside] += 1
+        self._add(
+            plan.name,
+            plan.cost,
+            result,
+            plan.bytes_inside,
+            bytes_read=plan.bytes_read,
+            bytes_written=plan.bytes_written,
+            outputs=plan.outputs,
+            attended_macs=plan.attended_macs,
+            is_masked=plan.is_masked,
+            product_dtype=plan.product_dtype,
+        )
+
+    def _record_view(self, func: Any, result: Any) -> None:
+        """Record an operator that returns a view, or a copy where it cannot: only the copy is work."""
+        before = self.live.total
+        for tensor in tensors_in(result):
+            self.live.add(tensor)
+        if self.live.total != before:
+            size = count_bytes(tensors_in(result))
+            self._add(str(func), Cost(0, 0), result, bytes_read=size, bytes_written=size)
+
+    def _add(self, name: str, cost: Cost, result: Any, bytes_inside: int = 0, **facts: Any) -> None:
+        """Add an operator, and the bytes alive after it, with those alive only while it ran."""
+        for tensor in tensors_in(result):
+            self.live.add(tensor)
+        layer, call = self.layers.current, self.layers.current_call
+        sizes: dict[str, Any] = {"bytes_read": 0, "bytes_written": 0, "outputs": ()}
+        repeated = self.phase == "backward" and not self.layers.idle
+        self.operators.append(
+            OpRecord(name, layer, call, cost.macs, cost.flops, phase=self.phase, recomputed=repeated, **(sizes | facts))
+        )
+        total = self.live.total + bytes_inside
+        self.live_bytes.append(total)
+        if total > self._most:
+            self._most = total
+            parts = {name: size for name, size in self.live.parts.items() if size}
+            self.peak_parts = {**parts, "other": parts.get("other", 0) + bytes_inside}
+
+    def _exchange(self, func: Any, args: Any, result: Any) -> Cost:
+        """Add a collective to those of its layer, and return the additions that this rank does for it."""
+        try:
+            message = read_message(func, args, result)
+        except LookupError:
+            self.unknown[str(schema_of(func).name)] += 1
+            return Cost(0, 0)
+        if message is None:
+            return Cost(0, 0)
+        key = (self.layers.current, message.kind, self._groups.name(message.ranks), self.phase)
+        total = self._sums.setdefault(key, _Sum(len(message.ranks)))
+        total.calls += 1
+        total.bytes += message.bytes
+        total.sent_bytes += message.sent_bytes
+        return _count_additions(message, args, result)
+
+    def note_gradients(self, gradients: Iterable[torch.Tensor | None]) -> None:
+        """Note that gradients are there to stay: this rank's share of them."""
+        for gradient in gradients:
+            if gradient is not None:
+                self.live.move(gradient, "gradients")
+
+    # What torch does between the operators --------------------------------------------------------------------------
+
+    @contextmanager
+    def follow(self) -> Iterator[None]:
+        """Follow the layers, the groups of ``fully_shard``, and storages that are resized; leave out planning."""
+        group, (planner, plan) = find_parameter_group(), find_sharding_planner()
+        stops: list[Callable[[], None]] = []
+        with restored(partial(call_each, stops)), self.layers.follow():
+            for owner, name, wrap in (
+                (group, "unshard", partial(self._work_for_group, part="gathered weights")),
+                (group, "wait_for_unshard", partial(self._work_for_group, part="gathered weights")),
+                (group, "post_backward", partial(self._work_for_group, part="communication")),
+                (planner, plan, self._leave_out),
+                (torch.UntypedStorage, "resize_", self._count_resized),
+            ):
+                original = getattr(owner, name)
+                stops.append(partial(setattr, owner, name, original))
+                setattr(owner, name, wrap(original))
+            yield
+
+    def _work_for_group(self, method: Callable[..., Any], part: str) -> Callable[..., Any]:
+        """Return a method of a group whose work is that of its own layer, and whose tensors are a part of memory."""
+
+        def call(group: Any, *args: Any, **kwargs: Any) -> Any:
+            outside = self._works_for_group, self.live.part
+            self._works_for_group, self.live.part = True, part
+            try:
+                with self.layers.work_for(read_group_path(group)):
+                    result = method(group, *args, **kwargs)
+                self.note_gradients(read_group_gradients(group))
+                return result
+            finally:
+                self._works_for_group, self.live.part = outside
+
+        return call
+
+    def _leave_out(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a method in which nothing is counted."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            outside, self._is_planning = self._is_planning, True
+            try:
+                return method(*args, **kwargs)
+            finally:
+                self._is_planning = outside
+
+        return call
+
+    def _count_resized(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``resize_`` of storages, which is no operator, and by which gathered weights are freed."""
+
+        def call(storage: Any, size: int) -> Any:
+            result = method(storage, size)
+            self.live.resize(storage)
+            return result
+
+        return call
+
+
+def _has_rules(kind: type) -> bool:
+    """Return whether a class of tensors says itself what operators do with it."""
+    return getattr(kind, "__torch_dispatch__", None) is not torch.Tensor.__torch_dispatch__
+
+
+def _count_additions(message: Message, args: Any, result: Any) -> Cost:
+    """Return the additions of a rank: around a ring, one for each element that it adds up; rounded up for all."""
+    if message.kind == "all-reduce":
+        return all_reduce(sum(tensor.numel() for tensor in tensors_in(args)))
+    if message.kind == "reduce-scatter":
+        wholes = [sum(tensor.numel() for tensor in tensors_in(value)) for value in (*args, result)]
+        return all_reduce(max(wholes) // len(message.ranks), len(message.ranks))
+    return Cost(0, 0)

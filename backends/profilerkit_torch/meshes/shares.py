@@ -1,0 +1,74 @@
+"""What one rank has of tensors that are spread over several: its share of weights and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.fsdp import FSDPModule
+
+from profilerkit.backend_kit.call_stack import list_shown_layers
+from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
+from profilerkit.trace.rows import count_depth
+
+from ..compat import read_buffers, read_parameters, unsaved_buffers
+from ..model.inventory import Inventory
+from ..model.scripted import type_name
+from ..model.weights import weight_record
+
+__all__ = ["count_bytes", "count_weight_bytes", "find_gradient", "find_share", "list_rank_layers"]
+
+
+def find_share(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the part of a tensor that this rank has: all of one that is not spread."""
+    detached: Any = tensor.detach()
+    share: torch.Tensor = detached.to_local() if hasattr(detached, "to_local") else detached
+    return share
+
+
+def find_gradient(parameter: torch.Tensor) -> torch.Tensor | None:
+    """Return this rank's part of a parameter's gradient."""
+    return None if parameter.grad is None else find_share(parameter.grad)
+
+
+def count_bytes(tensors: Iterable[torch.Tensor]) -> int:
+    """Return the bytes of the elements of tensors."""
+    return sum(tensor.numel() * tensor.itemsize for tensor in tensors)
+
+
+def count_weight_bytes(shares: Iterable[torch.Tensor]) -> int:
+    """Return the bytes that weights take, each storage once: a shard may be padded to the size of the largest."""
+    storages = {id(storage): storage for storage in (share.untyped_storage() for share in shares)}
+    return sum(storage.nbytes() for storage in storages.values())
+
+
+def list_rank_layers(
+    model: nn.Module, inventory: Inventory, calls: Mapping[str, Sequence[LayerCall]]
+) -> tuple[LayerRecord, ...]:
+    """Return a record of each module, with this rank's share of its weights."""
+    identities: dict[Any, int] = {}
+
+    def record(name: str, tensor: torch.Tensor, is_saved: bool = True) -> WeightRecord:
+        share = weight_record(name, find_share(tensor), identities, persistent=is_saved)
+        return replace(share, trainable=tensor.requires_grad)
+
+    records = []
+    for path, module in list_shown_layers(inventory.layers, calls):
+        unsaved = unsaved_buffers(module)
+        parameters = [record(name, tensor) for name, tensor in _list_present(read_parameters(module))]
+        buffers = [record(name, tensor, name not in unsaved) for name, tensor in _list_present(read_buffers(module))]
+        depth, made = count_depth(path), tuple(calls.get(path, ()))
+        records.append(LayerRecord(path, _name_type(module), depth, tuple(parameters), tuple(buffers), made))
+    return tuple(records)
+
+
+def _list_present(tensors: Mapping[str, torch.Tensor | None]) -> list[tuple[str, torch.Tensor]]:
+    return [(name, tensor) for name, tensor in tensors.items() if tensor is not None]
+
+
+def _name_type(module: nn.Module) -> str:
+    """Return the name of a module's class: of one that ``fully_shard`` has changed, that of before."""
+    return type(module).__mro__[2].__name__ if isinstance(module, FSDPModule) else type_name(module)

@@ -1,0 +1,1 @@
+"""What one rank of a mesh of devices does in a training step, holds and exchanges, before there are any devices."""

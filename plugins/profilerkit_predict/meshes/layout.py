@@ -1,0 +1,97 @@
+"""A mesh of devices as people write it: ``{"dp_shard": 64, "tp": 8}``, or ``dp_shard=64,tp=8``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from profilerkit.arguments.checks import Check, at_least
+from profilerkit.error_text import shown
+from profilerkit.errors import ArgumentError, by_likeness
+from profilerkit.plugging.loaders import is_in_file, is_in_module
+
+__all__ = ["MESH", "SCHEMES", "RankModel", "read_parallelize", "read_rank"]
+
+#: The schemes that have a name.
+SCHEMES = ("fsdp2",)
+_EXPECTED = "names and sizes of its dimensions: mesh={'dp_shard': 64, 'tp': 8}, or 'dp_shard=64,tp=8'"
+_SIZE = at_least(1)
+
+
+@dataclass(frozen=True, eq=False)
+class RankModel:
+    """One rank's share of a model on a mesh: how the model is built, and how it is spread.
+
+    Attributes:
+        build: A function that returns the model, or a text for a model loader.
+        mesh: The sizes of the mesh's dimensions by name, the outermost first.
+        parallelize: A function of the model and the mesh that spreads it, the text ``file.py:name`` of one, or the name
+            of a scheme. None: the model is on every rank as it is.
+        rank: The number of the rank, from 0.
+        trust: Whether a file that may run code is loaded.
+    """
+
+    build: Any
+    mesh: Mapping[str, int]
+    parallelize: Callable[..., Any] | str | None = None
+    rank: int = 0
+    trust: bool = False
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks the mesh has."""
+        return prod(self.mesh.values())
+
+    @property
+    def name(self) -> str:
+        """The name of what is built."""
+        if isinstance(self.build, str):
+            return self.build.rpartition(":")[2]
+        return getattr(self.build, "__name__", type(self.build).__name__)
+
+
+def _read_mesh(value: Any) -> dict[str, int]:
+    if isinstance(value, str):
+        pairs = [part.partition("=")[::2] for part in value.split(",")]
+        value = {name.strip(): int(size) for name, size in pairs}
+        if len(value) < len(pairs):
+            raise ValueError
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError
+    if not all(isinstance(name, str) and name.isidentifier() for name in value):
+        raise ValueError
+    return {name: _SIZE(name, size) for name, size in value.items()}
+
+
+MESH = Check(_EXPECTED, _read_mesh)
+
+
+def read_rank(rank: Any, mesh: Mapping[str, int]) -> int:
+    """Return the number of a rank; raises `ArgumentError` for one that the mesh does not have."""
+    number: int = at_least(0)("rank", rank)
+    ranks = prod(mesh.values())
+    if number >= ranks:
+        raise ArgumentError(f"rank={number}: the mesh has {ranks:,} ranks; give one from 0 to {ranks - 1:,}")
+    return number
+
+
+def read_parallelize(value: Any) -> Any:
+    """Return a function, the text of one, or the name of a scheme; raises `ArgumentError` for anything else."""
+    if value is None or callable(value) or (isinstance(value, str) and (value in SCHEMES or _is_function(value))):
+        return value
+    if value in ("ddp", "zero1", "zero2", "zero3"):
+        raise ArgumentError(
+            f"parallelize={value!r} is not followed yet; 'fsdp2' is, and any function of your own: "
+            "parallelize=shard, which is called with the model and the mesh"
+        )
+    nearest = ", ".join(map(repr, by_likeness(str(value), SCHEMES)))
+    raise ArgumentError(
+        f"parallelize={shown(value)}: give a function that is called with the model and the mesh, the text of one such "
+        f"as 'train.py:shard', or the name of a scheme: {nearest}"
+    )
+
+
+def _is_function(text: str) -> bool:
+    return is_in_file(text) or is_in_module(text)

@@ -1,0 +1,42 @@
+"""``profile(build, mesh=..., parallelize=..., rank=...)``: one rank's share of a model in place of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from profilerkit import Backend
+from profilerkit.backend import BACKEND
+from profilerkit.error_text import shown
+from profilerkit.errors import ArgumentError
+from profilerkit.isolation.job import is_builder
+
+from .layout import MESH, RankModel, read_parallelize, read_rank
+
+__all__ = ["place_on_mesh"]
+
+
+def place_on_mesh(
+    model: Any, backend: Backend | str | None, arguments: Mapping[str, Any], trust: bool
+) -> tuple[RankModel, Backend]:
+    """Return the share of one rank of what a function builds, with the backend that traces it.
+
+    Raises `ArgumentError` for a model that is built already, and for a mesh, a rank or a scheme that cannot be.
+    """
+    from profilerkit.plugging.offers import backend_named
+
+    from .rank_backend import RankBackend
+
+    if arguments.get("mesh") is None:
+        given = next(name for name in ("parallelize", "rank") if arguments.get(name) is not None)
+        raise ArgumentError(f"{given} is of a mesh; give that too: mesh={{'dp_shard': 8}}")
+    mesh = MESH("mesh", arguments["mesh"])
+    if not (isinstance(model, str) or is_builder(model)):
+        raise ArgumentError(
+            f"model={shown(model)} is built already; with mesh= give the function that builds it, without weights: "
+            "profile(build, inputs, mesh=...), or its text, such as 'train.py:build'"
+        )
+    rank = read_rank(0 if arguments.get("rank") is None else arguments["rank"], mesh)
+    parallelize = read_parallelize(arguments.get("parallelize"))
+    name = backend.name if isinstance(backend, Backend) else BACKEND("backend", backend) or "torch"
+    return RankModel(model, mesh, parallelize, rank, trust), RankBackend(backend_named(name))

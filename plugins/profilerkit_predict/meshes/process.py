@@ -1,0 +1,74 @@
+"""A process for one rank: a group of processes belongs to the whole process, so that the caller's is left alone."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+from profilerkit import ModelFailedError, ModelInputs, ProfilerKitError, errors
+from profilerkit.error_text import error_line
+from profilerkit.isolation.job import Job, read_job, require_started, write_job
+from profilerkit.plugging.loaders import load_function, load_model
+from profilerkit.protocols import require_capability
+
+from ..capabilities import CAPABILITIES, TracesRanks
+from .layout import SCHEMES, RankModel
+from .records import RankTrace
+
+__all__ = ["main", "trace_in_process"]
+
+_PROGRAM = f"from {__name__} import main; main()"
+
+
+def trace_in_process(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
+    """Return a training step of a rank, traced in a process of its own.
+
+    Raises what the step raises there; `ModelFailedError` for an error of the user's code, and for a process that ends
+    without an answer. `InputError` where the model, or the function that spreads it, cannot be sent there.
+    """
+    require_started()
+    with write_job(Job(model, {"inputs": inputs}, backend=backend)) as job:
+        done = subprocess.run([sys.executable, "-c", _PROGRAM], stdin=job, capture_output=True, check=False)
+    if done.returncode or not done.stdout:
+        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ModelFailedError(
+            f"the process of rank {model.rank} ended without an answer (exit code {done.returncode}); its last line: "
+            f"{last or 'none'}"
+        )
+    name, answer = pickle.loads(done.stdout)
+    if name:
+        raise getattr(errors, name, ModelFailedError)(answer)
+    result: RankTrace = answer
+    return result
+
+
+def main() -> None:
+    """Trace the job that the standard input holds, and write the answer; what the model prints is an error's text."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    answer: tuple[str, Any]
+    try:
+        job = read_job(os.dup(0))
+        answer = "", _trace(job.model, job.data["inputs"], job.backend)
+    except ProfilerKitError as error:
+        answer = type(error).__name__, str(error)
+    except Exception as error:  # whatever the user's code raises
+        answer = ModelFailedError.__name__, f"the step of the rank raised {type(error).__name__}: {error_line(error)}"
+    with answers:
+        pickle.dump(answer, answers)
+
+
+def _trace(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
+    from profilerkit.plugging.offers import backend_named
+
+    tracer = require_capability(backend_named(backend), TracesRanks, CAPABILITIES)
+    build, parallelize = model.build, model.parallelize
+    if isinstance(parallelize, str) and parallelize not in SCHEMES:
+        parallelize = load_function(parallelize)
+    if isinstance(build, str):
+        spec: str = build
+        build = lambda: load_model(spec, model.trust)  # noqa: E731
+    return tracer.trace_rank(build, inputs, model.mesh, parallelize, model.rank)

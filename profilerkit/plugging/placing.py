@@ -1,0 +1,38 @@
+"""What is profiled in place of a model, where an argument of a plugin says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..backend import Backend
+from .extension import PlacementInfo
+from .named import list_named, load_offer
+
+__all__ = ["place_model", "split_arguments"]
+
+
+def split_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arguments that place a model, and all others; those that are None are as if they were not given."""
+    names = {name for offer in _offers() for name in offer.item.arguments} if arguments else set()
+    placing = {name: value for name, value in arguments.items() if name in names and value is not None}
+    return placing, {name: value for name, value in arguments.items() if name not in names}
+
+
+def place_model(
+    model: Any, backend: Backend | str | None, placing: Mapping[str, Any], trust: bool = False
+) -> tuple[Any, Backend | str | None]:
+    """Return what is profiled in place of a model, and its backend; without arguments that say so, both as they are.
+
+    Raises what the plugin raises for arguments that cannot be.
+    """
+    for offer in _offers() if placing else ():
+        own = {name: value for name, value in placing.items() if name in offer.item.arguments}
+        if own:
+            placed: tuple[Any, Backend] = load_offer("placement", offer)(model, backend, own, trust)
+            return placed
+    return model, backend
+
+
+def _offers() -> Any:
+    return list_named("placement", "profilerkit_placements", PlacementInfo)

@@ -1,0 +1,152 @@
+"""``profile(build, mesh=...)``: the arguments, the report, and what is refused."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch.distributed.fsdp", reason="this torch has no fully_shard")
+
+import mesh_networks as networks
+import torch
+from click.testing import CliRunner
+
+from profilerkit import ArgumentError, Report, compare, errors, profile
+from profilerkit.cli import cli
+from profilerkit_predict.meshes.layout import MESH, read_parallelize, read_rank
+
+MESH_OF_TWO = {"dp_shard": 2}
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return profile(
+        networks.Net, networks.words(), mesh={"dp_shard": 4}, parallelize="fsdp2", optimizer="adamw", static=True
+    )
+
+
+def test_report_is_that_of_the_rank(report: Report) -> None:
+    whole = 115_008  # the parameters of the network: test_ranks counts them by hand
+    assert report.name == "Net"
+    assert report["total_params"] == whole // 4
+    assert report["rank_parameter_bytes"] == report["rank_gradient_bytes"] == whole // 4 * 4
+    assert report["rank_optimizer_bytes"] == 2 * whole // 4 * 4  # two means for each element
+    assert report["macs"] == 3_538_944
+    assert report["collective_bytes"] == sum(row["sent_bytes"] for row in report["collectives"])
+    assert sum(report["rank_peak_parts"].values()) + report["rank_optimizer_bytes"] == report["rank_peak_memory"]
+    assert any("rank 0 of 4 (dp_shard=4)" in note.lower() for note in report.notes)
+
+
+def test_inference_and_runs_are_refused(report: Report) -> None:
+    assert "rank_peak_memory" in report.statuses["memory_footprint"].missing[0]
+    assert "execution_time" not in report.statuses  # as static=True says; the metrics of the rank need no run
+
+
+def test_text_of_a_mesh() -> None:
+    assert MESH("mesh", "dp_shard=64, tp=8") == MESH("mesh", {"dp_shard": 64, "tp": 8}) == {"dp_shard": 64, "tp": 8}
+
+
+@pytest.mark.parametrize("mesh", ["", "tp", "tp=0", "tp=2,tp=3", "tp=x", {}, {"tp": 1.5}, {1: 2}, 8, {"d p": 2}])
+def test_mesh_that_cannot_be(mesh: Any) -> None:
+    with pytest.raises(ArgumentError, match="give"):
+        MESH("mesh", mesh)
+
+
+@pytest.mark.parametrize("rank", [-1, 16, "0", 1.5])
+def test_rank_that_the_mesh_lacks(rank: Any) -> None:
+    with pytest.raises(ArgumentError, match="rank="):
+        read_rank(rank, {"dp_shard": 2, "tp": 8})
+
+
+def test_scheme_that_is_not_known() -> None:
+    with pytest.raises(ArgumentError, match=r"'train.py:shard', or the name of a scheme: 'fsdp2'"):
+        read_parallelize("fsdp")
+    with pytest.raises(ArgumentError, match="'zero1' is not followed yet"):
+        read_parallelize("zero1")
+
+
+def test_model_that_is_built_already() -> None:
+    with pytest.raises(ArgumentError, match="is built already; with mesh= give the function that builds it"):
+        profile(torch.nn.Linear(8, 2), torch.zeros(1, 8), mesh=MESH_OF_TWO)
+
+
+def test_scheme_without_a_mesh() -> None:
+    with pytest.raises(ArgumentError, match="parallelize is of a mesh; give that too"):
+        profile(networks.Net, networks.words(), parallelize="fsdp2")
+
+
+def test_optimizer_that_is_not_known() -> None:
+    with pytest.raises(errors.InputError, match="optimizer='adamz' is not a known optimizer"):
+        profile(
+            networks.Net,
+            networks.words(),
+            mesh=MESH_OF_TWO,
+            optimizer="adamz",
+            metrics=["rank_optimizer_bytes"],
+            strict=True,
+        )
+
+
+def profile_strictly(build: Any, parallelize: Any, mesh: Any = MESH_OF_TWO) -> Report:
+    return profile(build, networks.words(), mesh=mesh, parallelize=parallelize, metrics=["macs"], strict=True)
+
+
+def test_error_of_the_users_function() -> None:
+    with pytest.raises(errors.ModelFailedError, match=r"raised KeyError: 'no such plan'"):
+        profile_strictly(networks.Net, networks.fail_to_shard)
+
+
+@pytest.mark.slow
+def test_what_a_step_cannot_be_traced_of() -> None:
+    with pytest.raises(errors.InputError, match="the function that builds the model returned a int"):
+        profile_strictly(networks.no_module, None)
+    with pytest.raises(errors.InputError, match="the model asks for the value of a tensor"):
+        profile_strictly(networks.Asking, None)
+    with pytest.raises(ArgumentError, match="spreads a model over dp_shard and dp_replicate, and the mesh has tp"):
+        profile_strictly(networks.Net, "fsdp2", {"tp": 2})
+    with pytest.raises(errors.ModelFailedError, match=r"ended without an answer \(exit code 3\)"):
+        profile_strictly(networks.Net, networks.leave)
+    with pytest.raises(errors.InputError, match="cannot be sent to a process of its own"):
+        profile_strictly(lambda: networks.Net(spread=True), None)
+
+
+def test_command_line(tmp_path: Path) -> None:
+    support = Path(networks.__file__).parent
+    (tmp_path / "train.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(support)!r})\nfrom mesh_networks import Net, shard\nprint('noise')\n"
+    )
+    path = tmp_path / "train.py"
+    arguments = ["profile", f"{path}:Net", "--mesh", "dp_shard=4,tp=2", "--parallelize", f"{path}:shard"]
+    inputs = ["--input-shape", "words=16:int64", "--batch-size", "2", "--optimizer", "adamw", "--rank", "5"]
+    output = tmp_path / "report.json"
+    result = CliRunner().invoke(cli, [*arguments, *inputs, "--output", str(output), "--layers"])
+    assert result.exit_code == 0, result.output
+    assert "Rank 5 of 8 (dp_shard=4, tp=2)" in result.output
+    saved = Report.load(output)
+    assert saved["total_params"] == 16_464  # test_ranks has the formula
+    assert {row["dimension"] for row in saved["collectives"]} == {"dp_shard", "tp"}
+
+
+@pytest.mark.slow
+def test_command_line_with_isolation() -> None:
+    result = CliRunner().invoke(cli, ["profile", "train.py:Net", "--mesh", "tp=2", "--isolate"])
+    assert result.exit_code == 2
+    assert "--mesh gets a process of its own already" in result.output
+
+
+@pytest.mark.slow
+def test_layouts_side_by_side() -> None:
+    comparison = compare(
+        networks.Net,
+        networks.net_of_spread_heads,
+        inputs=networks.words(),
+        mesh={"dp_shard": 4},
+        parallelize="fsdp2",
+        optimizer=torch.optim.AdamW,
+        metrics=["rank_optimizer_bytes"],
+    )
+    assert [report["rank_optimizer_bytes"] for report in comparison.reports] == [2 * 115_008 + 19 * 4] * 2  # and steps
+    assert sys.modules.get("torch.distributed") is None or not torch.distributed.is_initialized()

@@ -1,0 +1,177 @@
+"""One rank of a mesh: its share of the weights, its work, its memory and its collectives, against hand formulas."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from source_tree import ROOT
+
+pytest.importorskip("torch.distributed.fsdp", reason="this torch has no fully_shard")
+
+from mesh_networks import BATCH, BLOCKS, HEADS, LENGTH, WIDTH, WORDS
+
+from profilerkit_predict.meshes.records import Collective, RankTrace
+
+#: Bytes of a float32.
+BYTE = 4
+#: The elements of a block's matrices: four of attention, two of the feed-forward part; and of its two norms.
+MATRICES, NORMS = 4 * WIDTH**2 + 2 * 4 * WIDTH**2, 2 * WIDTH
+#: Those of what is outside the blocks: the embedding, the head, the last norm.
+OUTSIDE = 2 * WORDS * WIDTH + WIDTH
+#: The bytes of what goes from layer to layer.
+HIDDEN = BATCH * LENGTH * WIDTH * BYTE
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, RankTrace], dict[str, int]]:
+    """Return the steps by name, and the peaks of torch's tracker: from a process of its own, as ranks need."""
+    path = tmp_path_factory.mktemp("steps") / "steps.pickle"
+    support = ROOT / "tests/support"
+    subprocess.run(
+        [sys.executable, support / "mesh_steps.py", path],
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(support)},
+    )
+    loaded: tuple[dict[str, RankTrace], dict[str, int]] = pickle.loads(Path(path).read_bytes())
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def steps(traced: tuple[dict[str, RankTrace], dict[str, int]]) -> dict[str, RankTrace]:
+    return traced[0]
+
+
+def count_parameter_bytes(step: RankTrace) -> int:
+    return sum(weight.bytes for weight in step.trace.parameters)
+
+
+def find(step: RankTrace, **facts: str) -> list[Collective]:
+    return [
+        collective
+        for collective in step.collectives
+        if all(getattr(collective, name) == value for name, value in facts.items())
+    ]
+
+
+def count_forward_macs(split: int) -> int:
+    """Return the forward MACs of a rank: blocks split over so many, the head whole; attention is two products."""
+    matrices = BATCH * LENGTH * MATRICES // split
+    attention = 2 * BATCH * HEADS // split * LENGTH**2 * (WIDTH // HEADS)
+    return BLOCKS * (matrices + attention) + BATCH * LENGTH * WIDTH * WORDS
+
+
+@pytest.mark.parametrize(
+    ("name", "elements"),
+    [
+        ("alone", OUTSIDE + BLOCKS * (MATRICES + NORMS)),
+        ("fsdp2", (OUTSIDE + BLOCKS * (MATRICES + NORMS)) // 4),
+        ("tp", OUTSIDE + BLOCKS * (MATRICES // 2 + NORMS)),
+        ("tp heads", OUTSIDE + BLOCKS * (MATRICES // 2 + NORMS)),
+        ("fsdp2 and tp", (OUTSIDE + BLOCKS * (MATRICES // 2 + NORMS)) // 4),
+    ],
+)
+def test_share_of_weights_and_gradients(steps: dict[str, RankTrace], name: str, elements: int) -> None:
+    assert count_parameter_bytes(steps[name]) == elements * BYTE
+    assert steps[name].gradient_bytes == elements * BYTE
+
+
+def test_last_rank_of_an_uneven_mesh_has_what_is_left(steps: dict[str, RankTrace]) -> None:
+    # Rows are dealt out in thirds that are rounded up: of 64 rows the last of three has 64 - 2 * 22, of 128 and 256
+    # it has 128 - 2 * 43 and 256 - 2 * 86.
+    blocks = BLOCKS * (4 * 20 * WIDTH + 84 * WIDTH + 20 * 4 * WIDTH + 2 * 20)
+    outside = 2 * 42 * WIDTH + 20
+    assert count_parameter_bytes(steps["last of fsdp2"]) == (blocks + outside) * BYTE
+
+
+@pytest.mark.parametrize(
+    ("name", "split"), [("alone", 1), ("fsdp2", 1), ("tp", 2), ("tp heads", 2), ("fsdp2 and tp", 2)]
+)
+def test_work_is_that_of_the_rank(steps: dict[str, RankTrace], name: str, split: int) -> None:
+    forward = sum(operator.macs for operator in steps[name].trace.operators if operator.phase == "forward")
+    assert forward == count_forward_macs(split)
+    assert steps[name].trace.macs == 3 * forward  # the gradients of each product are two
+    assert not steps[name].trace.uncounted
+
+
+def test_alone_nothing_is_exchanged(steps: dict[str, RankTrace]) -> None:
+    assert steps["alone"].collectives == ()
+
+
+@pytest.mark.parametrize(("name", "split"), [("fsdp2", 1), ("fsdp2 and tp", 2)])
+def test_fully_sharded_weights_are_gathered_and_gradients_scattered(
+    steps: dict[str, RankTrace], name: str, split: int
+) -> None:
+    block, outside = (MATRICES // split + NORMS) * BYTE, OUTSIDE * BYTE
+    gathered = [
+        (collective.layer, collective.phase, collective.calls, collective.bytes, collective.sent_bytes)
+        for collective in find(steps[name], kind="all-gather")
+    ]
+    scattered = [
+        (collective.layer, collective.phase, collective.calls, collective.bytes, collective.sent_bytes)
+        for collective in find(steps[name], kind="reduce-scatter")
+    ]
+    assert gathered == [
+        ("", "forward", 1, outside, outside * 3 // 4),  # the root keeps its weights for the backward pass
+        ("layers.0", "forward", 1, block, block * 3 // 4),
+        ("layers.1", "forward", 1, block, block * 3 // 4),
+        ("layers.1", "backward", 1, block, block * 3 // 4),
+        ("layers.0", "backward", 1, block, block * 3 // 4),
+    ]
+    assert scattered == [
+        ("layers.1", "backward", 1, block, block * 3 // 4),
+        ("layers.0", "backward", 1, block, block * 3 // 4),
+        ("", "backward", 1, outside, outside * 3 // 4),
+    ]
+    assert {collective.dimension for collective in find(steps[name], kind="all-gather")} == {"dp_shard"}
+
+
+def test_tensor_parallel_layers_are_reduced(steps: dict[str, RankTrace]) -> None:
+    reduced = Counter((c.layer, c.phase) for c in find(steps["tp"], kind="all-reduce", dimension="tp"))
+    assert reduced == {
+        (f"layers.{block}.{layer}", phase): 1
+        for block in range(BLOCKS)
+        for layer, phase in [
+            *(("attn.o", "forward"), ("down", "forward"), ("up", "backward")),
+            *((f"attn.{name}", "backward") for name in "qkv"),  # the input of each is made ready by itself
+        ]
+    }
+    assert {collective.bytes for collective in steps["tp"].collectives} == {HIDDEN}
+    assert {collective.sent_bytes for collective in steps["tp"].collectives} == {HIDDEN}  # twice a half
+
+
+@pytest.mark.parametrize("name", ["tp prepared", "tp heads"])
+def test_no_collective_that_a_gpu_would_not_make(steps: dict[str, RankTrace], name: str) -> None:
+    """An input that is made ready once takes four all-reduces a block; heads that are spread are not gathered."""
+    assert [(c.layer, c.kind, c.phase, c.bytes) for c in steps[name].collectives if c.layer.startswith("layers.0")] == [
+        ("layers.0.attn.o", "all-reduce", "forward", HIDDEN),
+        ("layers.0.down", "all-reduce", "forward", HIDDEN),
+        ("layers.0.up", "all-reduce", "backward", HIDDEN),
+        ("layers.0.attn", "all-reduce", "backward", HIDDEN),
+    ]
+
+
+@pytest.mark.parametrize("name", ["fsdp2", "fsdp2 and tp"])
+def test_peak_is_that_of_torch_tracker(traced: tuple[dict[str, RankTrace], dict[str, int]], name: str) -> None:
+    steps, peaks = traced
+    assert steps[name].trace.memory.peak_bytes() == peaks[name] - 2 * BYTE  # the tracker's sum, and its gradient
+
+
+@pytest.mark.parametrize("name", ["alone", "fsdp2", "tp", "fsdp2 and tp"])
+def test_parts_make_up_the_peak(steps: dict[str, RankTrace], name: str) -> None:
+    step = steps[name]
+    assert sum(step.peak_parts.values()) == step.trace.memory.peak_bytes()
+    assert step.peak_parts["inputs"] == BATCH * LENGTH * 8
+    assert ("gathered weights" in step.peak_parts) == ("fsdp2" in name)
+
+
+def test_layers_are_those_of_the_model(steps: dict[str, RankTrace]) -> None:
+    types = {layer.path: layer.type for layer in steps["fsdp2"].trace.layers}
+    assert types[""] == "Net"
+    assert types["layers.0"] == "Block"
+    assert types["layers.0.attn.q"] == "Linear"
