@@ -37,8 +37,8 @@ def profilerkit_status_keys() -> list[type[StatusKey]]:
 @hookimpl
 def profilerkit_placements() -> list[PlacementInfo]:
     """Return the arguments by which one rank of a mesh is profiled in place of a model."""
-    place = import_later("profilerkit_predict.meshes.placement:place_on_mesh")
-    return [PlacementInfo("mesh", ("mesh", "parallelize", "rank"), place)]
+    load = import_later("profilerkit_predict.meshes.placement:place_on_mesh")
+    return [PlacementInfo("mesh", ("mesh", "parallelize", "rank"), load)]
 
 
 @hookimpl

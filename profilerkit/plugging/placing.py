@@ -27,9 +27,9 @@ def place_model(
     Raises what the plugin raises for arguments that cannot be.
     """
     for offer in _offers() if placing else ():
-        own = {name: value for name, value in placing.items() if name in offer.item.arguments}
-        if own:
-            placed: tuple[Any, Backend] = load_offer("placement", offer)(model, backend, own, trust)
+        arguments = {name: value for name, value in placing.items() if name in offer.item.arguments}
+        if arguments:
+            placed: tuple[Any, Backend] = load_offer("placement", offer)(model, backend, arguments, trust)
             return placed
     return model, backend
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import torch
@@ -11,7 +10,6 @@ import torch
 __all__ = ["spread_attention"]
 
 
-@cache
 def spread_attention() -> None:
     """Tell torch how the CPU's kernel of attention is spread: by samples and by heads, as the kernels of GPUs are.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -54,7 +53,6 @@ class Message:
         return self.bytes * others * (2 if self.kind == "all-reduce" else 1) // ranks
 
 
-@cache
 def is_collective(func: Any) -> bool:
     """Return whether an operator is one of torch's collectives."""
     return str(schema_of(func).name).partition("::")[0] in _SPACES

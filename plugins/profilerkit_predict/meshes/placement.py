@@ -28,8 +28,8 @@ def place_on_mesh(
     from .rank_backend import RankBackend
 
     if arguments.get("mesh") is None:
-        given = next(name for name in ("parallelize", "rank") if arguments.get(name) is not None)
-        raise ArgumentError(f"{given} is of a mesh; give that too: mesh={{'dp_shard': 8}}")
+        name = next(name for name in ("parallelize", "rank") if arguments.get(name) is not None)
+        raise ArgumentError(f"{name} is of a mesh; give that too: mesh={{'dp_shard': 8}}")
     mesh = MESH("mesh", arguments["mesh"])
     if not (isinstance(model, str) or is_builder(model)):
         raise ArgumentError(

@@ -47,18 +47,21 @@ def trace_in_process(model: RankModel, inputs: ModelInputs, backend: str) -> Ran
 
 def main() -> None:
     """Trace the job that the standard input holds, and write the answer; what the model prints is an error's text."""
-    answers = os.fdopen(os.dup(1), "wb")
+    answers = os.dup(1)
     os.dup2(2, 1)
     answer: tuple[str, Any]
     try:
         job = read_job(os.dup(0))
         answer = "", _trace(job.model, job.data["inputs"], job.backend)
+    except MemoryError:
+        raise
     except ProfilerKitError as error:
         answer = type(error).__name__, str(error)
     except Exception as error:  # whatever the user's code raises
         answer = ModelFailedError.__name__, f"the step of the rank raised {type(error).__name__}: {error_line(error)}"
-    with answers:
-        pickle.dump(answer, answers)
+    sys.stdout.flush()
+    os.dup2(answers, 1)
+    sys.stdout.buffer.write(pickle.dumps(answer))
 
 
 def _trace(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
