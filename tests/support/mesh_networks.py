@@ -30,11 +30,11 @@ class Attention(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, _ = x.shape
-        parts = [
+        q, k, v = (
             layer(x).view(batch, length, self.heads, WIDTH // HEADS).transpose(1, 2)
             for layer in (self.q, self.k, self.v)
-        ]
-        y = functional.scaled_dot_product_attention(*parts, is_causal=True).transpose(1, 2)
+        )
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)
         mixed: torch.Tensor = self.o(y.reshape(batch, length, -1))
         return mixed
 
