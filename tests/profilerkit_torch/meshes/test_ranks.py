@@ -29,7 +29,7 @@ HIDDEN = BATCH * LENGTH * WIDTH * BYTE
 
 
 @pytest.fixture(scope="module")
-def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, RankTrace], dict[str, int]]:
+def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, RankTrace], dict[str, int]]:
     """Return the steps by name, and the peaks of torch's tracker: from a process of its own, as ranks need."""
     path = tmp_path_factory.mktemp("steps") / "steps.pickle"
     support = ROOT / "tests/support"
@@ -43,8 +43,8 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, RankTrac
 
 
 @pytest.fixture(scope="module")
-def steps(traced: tuple[dict[str, RankTrace], dict[str, int]]) -> dict[str, RankTrace]:
-    return traced[0]
+def steps(answers: tuple[dict[str, RankTrace], dict[str, int]]) -> dict[str, RankTrace]:
+    return answers[0]
 
 
 def count_parameter_bytes(step: RankTrace) -> int:
@@ -157,8 +157,8 @@ def test_no_collective_that_a_gpu_would_not_make(steps: dict[str, RankTrace], na
 
 
 @pytest.mark.parametrize("name", ["fsdp2", "fsdp2 and tp"])
-def test_peak_is_that_of_torch_tracker(traced: tuple[dict[str, RankTrace], dict[str, int]], name: str) -> None:
-    steps, peaks = traced
+def test_peak_is_that_of_torch_tracker(answers: tuple[dict[str, RankTrace], dict[str, int]], name: str) -> None:
+    steps, peaks = answers
     assert steps[name].trace.memory.peak_bytes() == peaks[name] - 2 * BYTE  # the tracker's sum, and its gradient
 
 
