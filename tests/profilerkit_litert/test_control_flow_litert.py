@@ -61,6 +61,7 @@ def test_a_branch_that_the_input_chooses_is_counted_alone() -> None:
     y = graphs.main.add("IF", [choice, x], (-1, 4), options=chosen)
     trace = graphs.trace(y, x=X, choice=np.asarray(True))
     assert (trace.macs, trace.missing, trace.choices) == (48, (), ())
+    assert trace.total_params == 2 * 16  # one weight in each branch
 
 
 def test_of_two_branches_the_dearer_is_counted() -> None:
@@ -156,6 +157,7 @@ def test_what_runs_once_counts_as_nothing() -> None:
     graphs.main.add("CALL_ONCE", [], options=options("CallOnce", initSubgraphIndex=graphs.graph(prepare)))
     trace = graphs.trace(products(graphs.main, x, 1), x=X)
     assert trace.macs == 48
+    assert trace.total_params == 8 * 4 + 2 * 16  # what it prepares is in the file too
     assert "CALL_ONCE prepares variables and tables before the first pass: it counts as nothing" in trace.notes
 
 
@@ -209,3 +211,33 @@ def test_a_graph_that_is_not_there_is_named() -> None:
     graphs.outputs[0] = {"y": y}
     model = LiteRTModel(write_model(graphs.graphs, graphs.outputs, {"serving": 0}))
     assert "it has no graph 9" in str(BACKEND.trace(model, ModelInputs(x=X)).failure)
+
+
+def test_variables_that_nothing_prepares_are_said() -> None:
+    """Their values are not in the file: the parameters are a lower bound."""
+    graphs = Graphs()
+    x = graphs.main.input("x", (-1, 4))
+    handle = graphs.main.add("VAR_HANDLE", [], (), dtype="resource", options=options("VarHandle"))
+    weight = graphs.main.add("READ_VARIABLE", [handle], (4, 4))
+    y = graphs.main.add("FULLY_CONNECTED", [products(graphs.main, x, 1), weight, -1], (-1, 4))
+    trace = graphs.trace(y, x=X)
+    assert (trace.macs, trace.total_params) == (2 * 48, 16)
+    assert trace.unmade_weights == "1 variables, whose values are not in the file"
+
+
+def test_graphs_in_a_long_row_are_no_error_of_the_interpreter() -> None:
+    graphs = Graphs()
+    x, last = graphs.main.input("x", (-1, 4)), graphs.body(1)
+    for _ in range(1500):
+
+        def call(builder: GraphBuilder, called: int = last) -> dict[str, int]:
+            inside = [builder.input("x", (-1, 4))]
+            return {"y": builder.add("CALL", inside, (-1, 4), options=options("Call", subgraph=called))}
+
+        last = graphs.graph(call)
+    graphs.outputs[0] = {"y": graphs.main.add("CALL", [x], (-1, 4), options=options("Call", subgraph=last))}
+    model = LiteRTModel(write_model(graphs.graphs, graphs.outputs, {"serving": 0}))
+    assert BACKEND.trace(model, None).total_params == 16
+    failure = BACKEND.trace(model, ModelInputs(x=X)).failure
+    assert failure is not None
+    assert "RecursionError" in str(failure)

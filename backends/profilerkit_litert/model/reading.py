@@ -30,6 +30,16 @@ _UNSIZED = ("string", "resource", "variant")
 #: The most elements of a constant whose values are read: shapes and indices have fewer.
 _LARGEST = 4096
 
+#: The options that name the graphs which an operator holds.
+_GRAPHS = {
+    "CALL": ("subgraph",),
+    "CALL_ONCE": ("initSubgraphIndex",),
+    "IF": ("thenSubgraphIndex", "elseSubgraphIndex"),
+    "STABLEHLO_COMPOSITE": ("decompositionSubgraphIndex",),
+    "STABLEHLO_WHILE": ("condSubgraphIndex", "bodySubgraphIndex"),
+    "WHILE": ("condSubgraphIndex", "bodySubgraphIndex"),
+}
+
 
 class DamagedError(Exception):
     """A file says what cannot be."""
@@ -95,6 +105,11 @@ class Operator:
     def option(self, name: str, default: Any = None) -> Any:
         """Return an option by its name in the schema's Python classes; the default where the file has none."""
         return getattr(self.options, name, default)
+
+    @cached_property
+    def graphs(self) -> tuple[int, ...]:
+        """The indices of the graphs that it holds: of an IF both branches, of a WHILE the condition and the body."""
+        return tuple(int(self.option(name, -1)) for name in _GRAPHS.get(self.name, ()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,12 @@ parameters; they are stored beside it, where there is one for each channel.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import WeightRecord
 
-from .reading import Graph, Tensor
+from .reading import Graph, LiteRTModel, Tensor
 from .scopes import Scopes
 
 __all__ = ["weight_records"]
@@ -21,36 +22,54 @@ Records = dict[str, tuple[list[WeightRecord], list[WeightRecord]]]
 _HANDING_ON = ("DENSIFY", "DEQUANTIZE", "RESHAPE", "TRANSPOSE")
 
 
-def weight_records(graph: Graph, scopes: Scopes) -> Records:
-    """Return the parameters and the buffers of each layer, by its path.
+def weight_records(model: LiteRTModel, scopes: Scopes) -> Records:
+    """Return the parameters and the buffers of each layer, by its path, with those of graphs inside its operators.
 
     Parameters are constants of floats, and of integers with scales. Constants of other integers are buffers: shapes,
     indices, tables; a single number is nothing. A state that a variable keeps is a buffer that no file has.
     """
+    records: Records = {}
+    todo = [(model.signature.graph, [chain[-1].path for chain in scopes.chains])]
+    seen: set[tuple[int, str]] = set()
+    while todo:
+        number, paths = todo.pop()
+        graph = model.graphs[number]
+        for index, owners in _find_users(graph, paths).items():
+            tensor = graph.tensors[index]
+            if tensor.data is not None or tensor.is_variable:
+                for path in owners:
+                    _add(records.setdefault(path, ([], [])), tensor, -1 - index - (number << 32))
+        for operator, path in zip(graph.operators, paths, strict=True):
+            for inner in operator.graphs:
+                if 0 <= inner < len(model.graphs) and (inner, path) not in seen:
+                    seen.add((inner, path))
+                    todo.append((inner, [path] * len(model.graphs[inner].operators)))
+    return records
+
+
+def _find_users(graph: Graph, paths: Sequence[str]) -> dict[int, dict[str, None]]:
+    """Return the layers that use each tensor; ``paths`` are those of the operators.
+
+    What only unpacks or turns a constant stands for it: its user is the user of the result.
+    """
     sources = {index: index for index in range(len(graph.tensors))}
     users: dict[int, dict[str, None]] = {}
-    for operator, chain in zip(graph.operators, scopes.chains, strict=True):
+    for operator, path in zip(graph.operators, paths, strict=True):
         for index in operator.inputs:
             if index >= 0:
-                users.setdefault(sources[index], {})[chain[-1].path] = None
+                users.setdefault(sources[index], {})[path] = None
         first = sources[operator.inputs[0]] if operator.inputs and operator.inputs[0] >= 0 else -1
         if operator.name in _HANDING_ON and first >= 0 and graph.tensors[first].data is not None:
             users.pop(first, None)
             sources.update(dict.fromkeys(operator.outputs, first))
-    records: Records = {}
-    for index, paths in users.items():
-        tensor = graph.tensors[index]
-        if tensor.data is not None or tensor.is_variable:
-            for path in paths:
-                _add(records.setdefault(path, ([], [])), tensor, index)
-    return records
+    return users
 
 
-def _add(lists: tuple[list[WeightRecord], list[WeightRecord]], tensor: Tensor, index: int) -> None:
-    """Add what a layer has of a tensor; tensors of one buffer are one weight."""
+def _add(lists: tuple[list[WeightRecord], list[WeightRecord]], tensor: Tensor, number: int) -> None:
+    """Add what a layer has of a tensor; tensors of one buffer are one weight, a state is known by its number."""
     parameters, buffers = lists
     shape = tensor.sizes or ()
-    count, identity = math.prod(shape), -index - 1 if tensor.is_variable else 4 * tensor.buffer
+    count, identity = math.prod(shape), number if tensor.is_variable else 4 * tensor.buffer
     size = math.ceil(count * element_bytes(tensor.dtype)) if tensor.data is None else len(tensor.data)
     name = tensor.name.rpartition("/")[2]
     is_parameter = tensor.data is not None and (
@@ -59,10 +78,10 @@ def _add(lists: tuple[list[WeightRecord], list[WeightRecord]], tensor: Tensor, i
     if count > 1 or (is_parameter and shape):
         record = WeightRecord(name, identity, count, size, tensor.dtype, None, tensor.data is not None, shape)
         (parameters if is_parameter else buffers).append(record)
-    for offset, (what, number, dtype, width) in enumerate(
+    for offset, (what, length, dtype, width) in enumerate(
         zip(("scale", "zero_point"), tensor.quantization, ("float32", "int64"), (4, 8), strict=True), start=1
     ):
-        if is_parameter and number > 1:
+        if is_parameter and length > 1:
             buffers.append(
-                WeightRecord(f"{name}.{what}", identity + offset, number, width * number, dtype, None, True, (number,))
+                WeightRecord(f"{name}.{what}", identity + offset, length, width * length, dtype, None, True, (length,))
             )

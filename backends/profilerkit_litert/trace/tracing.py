@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from profilerkit.backend_kit.graph_work import trace_work
 from profilerkit.backend_kit.scoped_calls import layer_records
 
 from ..model.inputs import bind_inputs
-from ..model.reading import LiteRTModel
+from ..model.reading import Graph, LiteRTModel
 from ..model.scopes import find_scopes
 from ..model.weights import weight_records
 from .values import Value
@@ -29,21 +30,30 @@ def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
     """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone."""
     graph = model.graphs[model.signature.graph]
     scopes = find_scopes(graph, model.name)
-    weights = weight_records(graph, scopes)
+    weights = weight_records(model, scopes)
+    without_calls = ModelTrace(layer_records(scopes.types, weights), unmade_weights=_describe_variables(graph))
     if inputs is None:
-        return ModelTrace(layer_records(scopes.types, weights))
+        return without_calls
     walk = Walk(model, [chain[-1].path for chain in scopes.chains])
     try:
         bound = bind_inputs(model, inputs.own_call())
         values = [_make_value(walk, model, index, bound[name]) for name, index in model.signature.inputs.items()]
         outputs = walk.over(graph, values)
         notes = tuple(_notes(walk))
-        return trace_work(walk.work, scopes.chains, scopes.types, weights, values, outputs, _VIEWS, METHOD, notes)
+        trace = trace_work(walk.work, scopes.chains, scopes.types, weights, values, outputs, _VIEWS, METHOD, notes)
+        return replace(trace, unmade_weights=without_calls.unmade_weights)
     except Exception as error:  # whatever a damaged file leads to
         if walk.node >= 0:
             note_layer(error, walk.paths[walk.node])
         failure = explain_failure(error, inputs, "litert", __package__ or "")
-        return ModelTrace(layer_records(scopes.types, weights), failure=failure)
+        return replace(without_calls, failure=failure)
+
+
+def _describe_variables(graph: Graph) -> str:
+    """Return what is not in a file of the weights of a graph: variables that no graph prepares."""
+    names = [operator.name for operator in graph.operators]
+    number = 0 if "CALL_ONCE" in names else names.count("VAR_HANDLE")
+    return f"{number} variables, whose values are not in the file" if number else ""
 
 
 def _make_value(walk: Walk, model: LiteRTModel, index: int, tensor: Any) -> Value:

@@ -28,15 +28,6 @@ _MOST_TURNED = 20_000
 _LARGEST = 4096
 #: Operators whose result does not follow from what they read.
 _UNKNOWABLE = ("MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "READ_VARIABLE", "VAR_HANDLE")
-#: The options that name the graphs which an operator holds.
-_GRAPHS = {
-    "CALL": ("subgraph",),
-    "CALL_ONCE": ("initSubgraphIndex",),
-    "IF": ("thenSubgraphIndex", "elseSubgraphIndex"),
-    "STABLEHLO_COMPOSITE": ("decompositionSubgraphIndex",),
-    "STABLEHLO_WHILE": ("condSubgraphIndex", "bodySubgraphIndex"),
-    "WHILE": ("condSubgraphIndex", "bodySubgraphIndex"),
-}
 
 
 class UnfitError(Exception):
@@ -143,10 +134,8 @@ class Walk:
         self, graph: Graph, operator: Operator, read: Sequence[Value | None], times: int, depth: int
     ) -> list[Value]:
         """Go over the graph that a call names; what runs once, before the first pass, counts as nothing."""
-        [name] = _GRAPHS[operator.name]
-        work, results = self._apart(
-            operator.option(name, -1), [value for value in read if value is not None], times, depth
-        )
+        [called] = operator.graphs
+        work, results = self._apart(called, [value for value in read if value is not None], times, depth)
         if operator.name == "CALL_ONCE":
             self.notes["CALL_ONCE prepares variables and tables before the first pass: it counts as nothing"] = None
         else:
@@ -158,13 +147,12 @@ class Walk:
     ) -> list[Value]:
         """Go over the branch that a known condition takes; count the dearer one where it is not known."""
         condition, *inputs = [value for value in read if value is not None]
-        branches = [operator.option(name, -1) for name in _GRAPHS["IF"]]
         if condition.array is not None:
-            work, results = self._apart(branches[0 if condition.array.all() else 1], inputs, times, depth)
+            work, results = self._apart(operator.graphs[0 if condition.array.all() else 1], inputs, times, depth)
             self.work.add(work)
             return results
         (first, values), (second, others) = sorted(
-            (self._apart(branch, inputs, times, depth) for branch in branches),
+            (self._apart(branch, inputs, times, depth) for branch in operator.graphs),
             key=lambda side: side[0].price,
             reverse=True,
         )
@@ -182,7 +170,7 @@ class Walk:
     ) -> list[Value]:
         """Go over a loop: turn by turn while its condition is known, to count the turns; then once for all of them."""
         operands = [value for value in read if value is not None]
-        condition, body = (operator.option(name, -1) for name in _GRAPHS["WHILE"])
+        condition, body = operator.graphs
         turns, carried, last, first = 0, [_merge(value, ()) for value in operands], operands, self.seen
         while self.seen < first + _MOST_TURNED:
             [goes_on] = self._apart(condition, last, times, depth)[1]
