@@ -62,12 +62,16 @@ WEIGHT_FORMATS: Mapping[str, WeightFormat] = {
 _SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "float8": "fp8"}
 
 
-def weight_format(name: str) -> WeightFormat:
-    """Return a format by its name; raises `ArgumentError` for an unknown one, with the nearest."""
+#: The options that take a format, and what is stored in it.
+_OPTIONS = {"weights": "weights", "cache_dtype": "the cache"}
+
+
+def weight_format(name: str, option: str = "weights") -> WeightFormat:
+    """Return a format by its name; raises `ArgumentError` for an unknown one of an option, with the nearest."""
     full_name = _SHORT.get(name, name)
     if full_name not in WEIGHT_FORMATS:
         raise ArgumentError(
-            f"weights={name!r} is no format of weights; there are, nearest first: "
+            f"{option}={name!r} is no format of {_OPTIONS[option]}; there are, nearest first: "
             f"{', '.join(by_likeness(str(name), WEIGHT_FORMATS))}"
         )
     return WEIGHT_FORMATS[full_name]

@@ -52,6 +52,7 @@ def llm(
     device: Any = None,
     dtype: Any = None,
     weights: Any = None,
+    cache_dtype: str | None = None,
     devices: int = 1,
     block_size: int = 16,
     prefill_tokens: int = 8192,
@@ -77,6 +78,8 @@ def llm(
         dtype: The dtype of activations and cache, such as "bf16". Default: the dtype of the model.
         weights: The format of the weight matrices, such as "int4" or "fp8", or several. Default: the one that the
             configuration says the checkpoint has, otherwise that of the model.
+        cache_dtype: The format of the keys and values in the cache, such as "fp8", "int8" or "nvfp4". Default: the
+            dtype of the activations.
         devices: The number of devices that share weights, the heads of the cache, and work, without communication.
         block_size: The tokens in a block of the paged cache.
         prefill_tokens: The largest number of tokens in one pass; it sets the bytes of activations.
@@ -104,6 +107,7 @@ def llm(
     reserve, batches = _share(reserve), BATCH_SIZE("batch_size", batch)
     batches = batches if isinstance(batches, tuple) else (batches,)
     formats = [None if item is None else weight_format(str(item)) for item in _list_values(weights)]
+    stored = None if cache_dtype is None else weight_format(str(cache_dtype), "cache_dtype")
     targets = [None if item is None else device_of(item) for item in _list_values(device)]
     reports: list[LanguageModelReport] = []
     for model, kind in product(models, _list_values(dtype)):
@@ -116,8 +120,8 @@ def llm(
         for target, weight in product(targets, formats):
             if weight is None and facts.unknown_storage:
                 raise InputError(facts.unknown_storage)
-            peak = _peak_dtype(facts, target, weight)
-            cost = StepCost(facts, target, weight, peak, counts["devices"], counts["block_size"])
+            peak = _peak_dtype(facts, target, weight, stored)
+            cost = StepCost(facts, target, weight, peak, counts["devices"], counts["block_size"], stored)
             report = _report(facts, cost, counts, batches, reserve)
             cache = partial(followed.cache, block_size=counts["block_size"])
             reports.append(replace(report, measured=measured, cache_after=cache))
@@ -245,12 +249,15 @@ def _dtype(dtype: Any) -> str | None:
     return None if name is None else _DTYPES.get(name, name)
 
 
-def _peak_dtype(facts: ModelFacts, device: DeviceInfo | None, weights: WeightFormat | None) -> str:
-    """Return the dtype whose peak bounds the products: the fastest that an engine may multiply the weights in."""
+def _peak_dtype(
+    facts: ModelFacts, device: DeviceInfo | None, weights: WeightFormat | None, cache: WeightFormat | None
+) -> str:
+    """Return the dtype whose peak bounds the products: the fastest that an engine may multiply in."""
     if device is None:
         return facts.dtype
-    stored = facts.storage_formats if weights is None else (weights.name,)
-    dtypes = [facts.dtype, *(dtype for name in stored for dtype in list_product_dtypes(name))]
+    names = list(facts.storage_formats) if weights is None else [weights.name]
+    names += [cache.name] if cache is not None else []
+    dtypes = [facts.dtype, *(dtype for name in names for dtype in list_product_dtypes(name))]
     return max(dtypes, key=lambda dtype: device.peak(dtype) or 0.0)
 
 

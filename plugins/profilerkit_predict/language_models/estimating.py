@@ -64,6 +64,8 @@ class Estimator:
         if cost.weights is None and any(name != facts.dtype for name in facts.storage_formats):
             names = ", ".join(name for name in facts.storage_formats if name != facts.dtype)
             return f"no estimates for {names}: the calibration has products of the model's own dtype alone"
+        if cost.cache_format is not None:
+            return f"no estimates for a cache in {cost.cache_format.name}: the calibration has attention without it"
         if facts.latent is not None:
             return "no estimates for latent attention: the shapes of its absorbed products are not derived"
         if facts.shapes is None or facts.is_encoder_decoder:

@@ -137,6 +137,7 @@ class LanguageModelReport:
                 "tier": self.device.tier if self.device else None,
                 "devices": self.cost.devices,
                 "block_size": self.cost.block_size,
+                "cache_dtype": self.cost.cache_format.name if self.cost.cache_format else self.facts.dtype,
                 "assumptions": list(ASSUMPTIONS),
                 "serving": [_write_serving(serving) for serving in self.serving],
                 "estimates": self.reason_without_estimates or "by a calibration",

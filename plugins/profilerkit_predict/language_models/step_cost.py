@@ -77,6 +77,8 @@ class StepCost:
         peak_dtype: The dtype whose peak the products run at.
         devices: Over how many devices work and bytes are divided, perfectly.
         block_size: Tokens in a block of the paged cache.
+        cache_format: The format of the keys and values in the cache; None for the dtype of the activations. States of
+            constant size keep that dtype.
     """
 
     facts: ModelFacts
@@ -85,6 +87,7 @@ class StepCost:
     peak_dtype: str = ""
     devices: int = 1
     block_size: int = 16
+    cache_format: WeightFormat | None = None
 
     def __call__(self, batch: int, new_tokens: int = 1, cached: int = 0) -> Step:
         """Return what a serving engine needs for a step of ``batch`` sequences.
@@ -178,6 +181,17 @@ class StepCost:
 
         Heads that the library repeats before it caches them are in it once. Parts that grow alike are one.
         """
+        return tuple(self._store(layer) for layer in self._list_layers())
+
+    def _store(self, layer: CacheLayer) -> CacheLayer:
+        """Return a part of the cache in the format of the cache."""
+        if self.cache_format is None:
+            return layer
+        elements = layer.bytes_per_entry // dtype_bytes(self.facts.dtype)
+        return replace(layer, bytes_per_entry=self.cache_format.count_bytes(elements))
+
+    def _list_layers(self) -> tuple[CacheLayer, ...]:
+        """Return the parts of the cache in the dtype of the activations."""
         latent = self.facts.latent
         if latent is not None:
             token_bytes = latent.layers * (latent.rank + latent.rope) * dtype_bytes(self.facts.dtype)

@@ -87,7 +87,11 @@ def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     facts = report.facts
     yield "name", report.name
     yield "parameters", _si(facts.parameters)
-    yield "weights", f"{report.weights}, activations and cache {facts.dtype}"
+    stored = report.cost.cache_format
+    cache = (
+        f"activations and cache {facts.dtype}" if stored is None else f"activations {facts.dtype}, cache {stored.name}"
+    )
+    yield "weights", f"{report.weights}, {cache}"
     yield "longest context", "no maximum" if facts.longest_context is None else f"{facts.longest_context:,}"
     yield ("as written" if facts.prefill else "read from"), str(facts.execution)
     slope = sum(layer.bytes_per_token for layer in facts.cache_layers)

@@ -154,6 +154,14 @@ def test_options_that_a_file_does_not_have(tmp_path: Path) -> None:
     assert read(path).prompt == 2048
     with pytest.raises(ArgumentError, match="dtype='int8': give float16, bfloat16, float32"):
         read(path, dtype="int8")
+    small = read(path, cache_dtype="fp8", device="h100")
+    assert 2 * small.cost.cache_bytes(16) == read(path).cost.cache_bytes(16)
+    assert "Q4_K, activations float16, cache fp8" in str(small)
+    assert small.to_dict()["engine"]["cache_dtype"] == "fp8"
+    with pytest.raises(
+        ArgumentError, match="cache_dtype='fp9' is no format of the cache; there are, nearest first: fp8"
+    ):
+        read(path, cache_dtype="fp9")
     with pytest.raises(ArgumentError, match="measure=True: model is a file, not a model that can run"):
         read(path, measure=True)
     with pytest.raises(InputError, match=r"llm\(file\).cost.cache_bytes\(context, batch\)"):

@@ -46,6 +46,22 @@ def test_int4_shrinks_the_matrices_and_not_the_head_or_the_table() -> None:
     assert cost.weight_bytes_read(1) == 516 + 200 + 8
 
 
+@pytest.mark.parametrize(("name", "entry"), [("fp8", 64), ("int8", 64), ("nvfp4", 36), ("bf16", 128), ("fp32", 256)])
+def test_the_cache_has_a_format_of_its_own(name: str, entry: int) -> None:
+    """64 elements of an entry: 32 bytes and four scales in nvfp4. A state of 100 bytes keeps its dtype."""
+    layers = (CacheLayer("layers.0", 128), CacheLayer("layers.1", 0, 100))
+    cost = StepCost(toy_facts(cache_layers=layers), DEVICE, cache_format=weight_format(name))
+    assert cost.cache_bytes(32, 2) == 2 * (32 * entry + 100)
+    assert cost(2, 1, 32).cache_read_bytes == 2 * (32 * entry + 100)
+    assert cost.device_cache_bytes(32, 2, 1) == cost.cache_bytes(32, 2)
+
+
+def test_latents_have_the_format_of_the_cache() -> None:
+    latent = LatentAttention(layers=2, heads=4, rank=56, rope=8, nope=8, value=8)
+    cost = StepCost(toy_facts(latent=latent), DEVICE, cache_format=weight_format("fp8"))
+    assert cost.cache_bytes(16) == 16 * 2 * 64
+
+
 def test_experts_are_read_as_often_as_expected() -> None:
     """8 experts, 2 a token: 4 tokens are expected to use 8 * (1 - 0.75 ** 4) = 5.46875 of them."""
     part = WeightPart("experts", 8000, 16000, "bfloat16", experts=8, experts_per_token=2, layers=1)
