@@ -35,7 +35,7 @@ from .costs import register_op_cost
 from .costs.registry import COSTS
 from .model import reading
 from .model.recognition import is_model
-from .model.samples import count_samples
+from .model.samples import count_samples, note_assumed_batch
 from .model.structure import read_structure
 from .model.subjects import find_subject
 from .running import devices
@@ -128,7 +128,10 @@ class JaxBackend(
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace one forward pass on shapes alone, in inference mode where the model has modes."""
-        return trace_model(model, None if inputs is None else inputs.map(data.as_tensor))
+        if inputs is None:
+            return trace_model(model, None)
+        arrays = inputs.map(data.as_tensor)
+        return note_assumed_batch(trace_model(model, arrays), arrays)
 
     def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one training step: the forward pass, and the gradients of the sum of the outputs."""

@@ -1,8 +1,9 @@
-"""What layers of Equinox and Flax take as one sample: one dimension fewer than their weights have."""
+"""What layers of Equinox and Flax take as one sample: one dimension fewer than their weights have, or as many."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit import samples
@@ -11,10 +12,13 @@ from profilerkit.trace.records import LayerRecord, ModelTrace
 
 from .subject import Subject
 
-__all__ = ["count_samples"]
+__all__ = ["count_samples", "note_assumed_batch"]
 
 _CONVOLUTIONS = tuple(f"Conv{kind}{rank}" for kind in ("", "Transpose") for rank in ("", "1d", "2d", "3d"))
 _PRODUCTS = ("Dense", "GRUCell", "LSTMCell", "Linear")
+_NORMALIZATIONS = ("LayerNorm", "RMSNorm")
+#: Of Equinox, over the features of one sequence; Flax's have other names, and batches of any number of dimensions.
+_ATTENTION = "MultiheadAttention"
 
 
 def count_samples(subject: Subject, inputs: ModelInputs, trace_model: Callable[[], ModelTrace]) -> int | None:
@@ -22,7 +26,7 @@ def count_samples(subject: Subject, inputs: ModelInputs, trace_model: Callable[[
 
     ``trace_model`` is called only if an input may be a single sample.
     """
-    shapes = [tuple(leaf.shape) for leaf in inputs.leaves() if hasattr(leaf, "shape")]
+    shapes = _list_shapes(inputs)
     if not _may_have_one_sample(subject, shapes):
         return None
     try:
@@ -31,13 +35,38 @@ def count_samples(subject: Subject, inputs: ModelInputs, trace_model: Callable[[
         raise
     except Exception:  # the trace of the profile says why
         return None
+    return _count_in_trace(trace, shapes)
+
+
+def note_assumed_batch(trace: ModelTrace, inputs: ModelInputs) -> ModelTrace:
+    """Add a note where inputs of one dimension count as a batch and no layer says so: they may be one sample."""
+    shapes = [shape for shape in _list_shapes(inputs) if shape]
+    lengths = {shape[0] for shape in shapes if len(shape) == 1}
+    if len(lengths) != 1 or not trace.operators or any(len(shape) > 1 for shape in shapes):
+        return trace
+    if lengths == {1} or _count_in_trace(trace, shapes) is not None:
+        return trace
+    return replace(trace, notes=(*trace.notes, _ASSUMED.format(length=lengths.pop())))
+
+
+_ASSUMED = (
+    "the inputs have one dimension, and no layer says whether it is the batch: it counts as a batch of {length}, "
+    "though they may be one sample"
+)
+
+
+def _count_in_trace(trace: ModelTrace, shapes: Collection[tuple[int, ...]]) -> int | None:
     layouts = {layer.path: layout for layer in trace.layers if (layout := _find_layout(layer)) is not None}
     return samples.count_samples(trace, layouts, shapes)
 
 
+def _list_shapes(inputs: ModelInputs) -> list[tuple[int, ...]]:
+    return [tuple(leaf.shape) for leaf in inputs.leaves() if hasattr(leaf, "shape")]
+
+
 def _may_have_one_sample(subject: Subject, shapes: Collection[tuple[int, ...]]) -> bool:
-    """Return whether a weight has one dimension more than an input, as where a layer takes one sample alone."""
-    ranks_of_samples = {len(leaf.value.shape) - 1 for leaf in subject.leaves}
+    """Return whether a weight has as many dimensions as an input or one more, as where a layer takes one sample."""
+    ranks_of_samples = {len(leaf.value.shape) - more for leaf in subject.leaves for more in (0, 1)}
     return any(shape and len(shape) in ranks_of_samples for shape in shapes)
 
 
@@ -46,7 +75,12 @@ def _find_layout(layer: LayerRecord) -> InputLayout | None:
 
     The weight of a convolution has two dimensions for channels where a sample has one; that of a product has two where
     a sample has only its features, and what goes into a product may have any number of dimensions in front of these.
+    The weight of a normalization has the dimensions that it normalizes over: those of a sample, where no others are.
     """
+    if layer.type == _ATTENTION:
+        return InputLayout(2, is_sequence=True)
+    if layer.type in _NORMALIZATIONS:
+        return InputLayout(max((len(weight.shape) for weight in layer.parameters), default=0), only_single=True)
     sample_rank = max((len(weight.shape) for weight in layer.parameters), default=0) - 1
     if layer.type in _CONVOLUTIONS and sample_rank > 1:
         return InputLayout(sample_rank)

@@ -80,6 +80,8 @@ def _layout(module: nn.Module, has_parameters: bool) -> InputLayout | None:
         return InputLayout(1)
     if isinstance(module, nn.Linear):
         return InputLayout(1, only_single=True)
+    if isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
+        return InputLayout(len(module.normalized_shape), only_single=True)
     if isinstance(module, _NORMALIZATIONS):
         return _read_layout(module, nn.modules.instancenorm)
     # Pooling treats channels and samples alike: it decides only where nothing learned comes after it.

@@ -104,6 +104,10 @@ CASES: dict[str, tuple[nn.Module, Any, int | None]] = {
     "attention": (nn.MultiheadAttention(16, 2), (ones(7, 2, 16), ones(5, 2, 16), ones(5, 2, 16)), 2),
     "attention, one sample": (nn.MultiheadAttention(16, 2), (ones(7, 16), ones(5, 16), ones(5, 16)), 1),
     "linear, one sample": (nn.Linear(16, 4), ones(16), 1),
+    "normalized, one sample": (nn.LayerNorm(16), ones(16), 1),
+    "normalized over two dimensions, one sample": (nn.LayerNorm((4, 16)), ones(4, 16), 1),
+    "normalized, a batch": (nn.LayerNorm(16), ones(6, 16), 6),
+    "by its mean square, one sample": (nn.Sequential(nn.RMSNorm(16), nn.ReLU()), ones(16), 1),
     "linear, a batch": (nn.Linear(16, 4), ones(6, 16), 6),
     "linear, a batch of sequences": (nn.Linear(16, 4), ones(6, 3, 16), 6),
     # What has been reshaped says nothing: the first dimension, as for any other model.
