@@ -42,6 +42,14 @@ def test_the_branch_that_is_taken_is_counted_where_that_is_known(predicate: bool
     assert found.notes == ()
 
 
+@pytest.mark.parametrize(("length", "times"), [(5, 1), (3, 2)])
+def test_booleans_and_integers_that_are_given_decide(length: int, times: int) -> None:
+    given = run(branches, torch.tensor(times == 1), ones(2, 4))
+    compared = run(lambda self, n, x: branches(self, n > 4, x), torch.tensor(length), ones(2, 4))
+    assert given.macs == compared.macs == times * ONE[0]
+    assert given.choices == compared.choices == ()
+
+
 def test_the_dearer_branch_is_counted_where_shapes_do_not_tell_and_the_report_says_so() -> None:
     found = run(lambda self, x: branches(self, x.sum() > 0, x), ones(2, 4))
     assert (found.macs, found.flops) == (2 * ONE[0], 2 * ONE[1] + 8)  # and the sum of eight elements
