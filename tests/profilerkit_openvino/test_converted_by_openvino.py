@@ -29,12 +29,23 @@ CHANGES: Mapping[str, tuple[int, str]] = {
     "nn.LSTMCell": (-2 * 12 * 4 * 12, "the product with the initial state, zero, is computed before"),
     # two layers, projected as keys and as queries: 2 * 512 relative positions, 32 wide
     "DebertaV2Model": (-2 * 2 * (2 * 512) * 32 * 32, "the projections of positions are constants"),
+    # 2 samples, 10 queries, 32 wide: queries, keys, values and output, both products of attention; then the queries of
+    # the attention to the picture
+    "DetrForObjectDetection": (
+        -(4 * 2 * 10 * 32 * 32 + 2 * 2 * 10 * 10 * 32 + 2 * 10 * 32 * 32),
+        "the first self-attention of the decoder is among learned queries: constants",
+    ),
+    # 2 samples, 8 latents, 32 wide
+    "PerceiverModel": (-2 * 8 * 32 * 32, "the first queries are of learned latents: constants"),
 }
 
 #: What the converter refuses: words of its error.
 REFUSED: Mapping[str, str] = {
     "collaborative filtering": "aten::bilinear",
-    "siamese network": "No conver",
+    "siamese network": "aten::cosine_similarity",
+    "LlavaForConditionalGeneration": "aten::cat",
+    "RwkvForCausalLM": "Graphs differed across invocations",
+    "WhisperForConditionalGeneration": "aten::diff",
 }
 
 
