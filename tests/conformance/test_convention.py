@@ -13,7 +13,8 @@ import pytest
 from convention_probes import PROBES, Probe
 from source_tree import ROOT
 
-from profilerkit.costs import Shape, convention
+from profilerkit.backend_kit.operator_costs import OperatorCall, Shapes
+from profilerkit.costs import Cost, Shape, convention
 
 CONSTANTS = {name: value for name, value in vars(convention).items() if name.isupper()}
 #: What the functions take by the convention as it stands.
@@ -74,19 +75,37 @@ def in_tensorflow(probe: Probe) -> Callable[[], int]:
     return flops
 
 
-def in_onnx(probe: Probe) -> Callable[[], int]:
-    from profilerkit_onnx.costs import NodeCall, Shapes, node_cost
-
-    count = 2 if probe.onnx in ("Add", "Sub", "Mul", "Div") else 1
+def in_format(price: Callable[[OperatorCall], Cost | None], kind: type[OperatorCall], name: str) -> Callable[[], int]:
+    """Return what counts a call of an operator of a format, by its name: of two tensors or one."""
+    count = 2 if name.upper() in ("ADD", "SUB", "SUBTRACT", "MUL", "MULTIPLY", "DIV", "DIVIDE") else 1
     shape, dtypes = Shape((3, 4)), ("float32",)
-    call = NodeCall(str(probe.onnx), Shapes([shape] * count), Shapes([shape]), dtypes * count, dtypes)
+    call = kind(name, Shapes([shape] * count), Shapes([shape]), dtypes * count, dtypes)
 
     def flops() -> int:
-        cost = node_cost(call)
+        cost = price(call)
         assert cost is not None
         return cost.flops
 
     return flops
+
+
+def in_onnx(probe: Probe) -> Callable[[], int]:
+    from profilerkit_onnx.costs import NodeCall, node_cost
+
+    return in_format(node_cost, NodeCall, str(probe.onnx))
+
+
+def in_openvino(probe: Probe) -> Callable[[], int]:
+    from profilerkit_openvino.costs import OPERATORS, Call
+
+    return in_format(OPERATORS.cost, Call, str(probe.openvino))
+
+
+def in_litert(probe: Probe) -> Callable[[], int]:
+    from profilerkit_litert.costs.registry import OPERATORS, LiteRTCall
+
+    import_module("profilerkit_litert.costs.operators")
+    return in_format(OPERATORS.cost, LiteRTCall, str(probe.litert))
 
 
 def in_jax(probe: Probe) -> Callable[[], int]:
@@ -108,6 +127,7 @@ def in_jax(probe: Probe) -> Callable[[], int]:
 
 
 BACKENDS = {"torch": in_torch, "tensorflow": in_tensorflow, "onnx": in_onnx, "jax": in_jax}
+BACKENDS |= {"openvino": in_openvino, "litert": in_litert}
 CASES = [
     (backend, name) for name, probe in PROBES.items() for backend in BACKENDS if getattr(probe, backend) is not None
 ]
@@ -129,7 +149,7 @@ def test_one_constant_changes_every_operator_that_is_made_of_it(
 
 
 def test_every_backend_with_costs_of_operators_is_asked() -> None:
-    with_costs = {path.parent.name.removeprefix("profilerkit_") for path in (ROOT / "backends").glob("*/costs")}
+    with_costs = {path.parent.name.removeprefix("profilerkit_") for path in (ROOT / "backends").glob("*/costs*")}
     assert with_costs == set(BACKENDS), "add a function to BACKENDS, and the probes that the backend has"
 
 

@@ -24,6 +24,8 @@ class Probe:
         takes: How many of each elementary function all elements take together.
         onnx: The type of the ONNX node that computes it, of x, or of x and y.
         jax: The function over JAX's arrays, given the module ``jax``.
+        openvino: The type of OpenVINO's node.
+        litert: The type of LiteRT's operator.
     """
 
     torch: Callable[..., Any] | None
@@ -31,6 +33,8 @@ class Probe:
     takes: Mapping[str, int]
     onnx: str | None = None
     jax: Callable[..., Any] | None = None
+    openvino: str | None = None
+    litert: str | None = None
 
 
 def _make_probe(constant: str, torch_name: str | None, tensorflow_name: str | None) -> Probe:
@@ -167,6 +171,35 @@ _NODES = {
 }
 
 
+#: Those of OpenVINO and LiteRT with the same number of inputs.
+_OPENVINO = {
+    **{name: name.title() for name in ("exp", "log", "sqrt", "sin", "cos", "erf", "tanh", "sigmoid", "abs", "sign")},
+    "neg": "Negative",
+    "floor": "Floor",
+    "relu": "Relu",
+    "add": "Add",
+    "sub": "Subtract",
+    "mul": "Multiply",
+    "div": "Divide",
+    "softmax": "Softmax",
+    "log_softmax": "LogSoftmax",
+    "softplus": "SoftPlus",
+    "elu": "Elu",
+}
+_LITERT = {
+    **{name: name.upper() for name in ("exp", "log", "sqrt", "sin", "cos", "tanh", "abs", "neg", "sign", "floor")},
+    "relu": "RELU",
+    "add": "ADD",
+    "sub": "SUB",
+    "mul": "MUL",
+    "div": "DIV",
+    "elu": "ELU",
+    "sigmoid": "LOGISTIC",
+    "softmax": "SOFTMAX",
+    "log_softmax": "LOG_SOFTMAX",
+}
+
+
 def _in_jax() -> dict[str, Callable[..., Any]]:
     """Return the functions that JAX spells with as many elementary functions as the other frameworks."""
     of_numpy = (
@@ -194,4 +227,13 @@ def _in_jax() -> dict[str, Callable[..., Any]]:
     return functions
 
 
-PROBES = {name: replace(probe, onnx=_NODES.get(name), jax=_in_jax().get(name)) for name, probe in PROBES.items()}
+PROBES = {
+    name: replace(
+        probe,
+        onnx=_NODES.get(name),
+        jax=_in_jax().get(name),
+        openvino=_OPENVINO.get(name),
+        litert=_LITERT.get(name),
+    )
+    for name, probe in PROBES.items()
+}
