@@ -25,6 +25,7 @@ from ..process.containment import contained
 from .extension import LoaderInfo
 from .loaded_files import find_namespace, in_plain_names, path_restored
 from .sources import ask_plugin
+from .unread_formats import describe_unread
 
 if TYPE_CHECKING:
     from .manager import Offer
@@ -92,6 +93,8 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
         raise InputError(
             f"{spec!r} is a file, and no model in it; give {file}:name of a model or of what builds one{listing}"
         )
+    if not accepting and describe_unread(spec):
+        raise InputError(describe_unread(spec))
     if not accepting:
         ways = " or ".join(offer.item.description for offer in offered) or "(no plugin offers a way to load one)"
         raise InputError(f"{spec!r} does not say where the model is; give {ways}{describe_disabled()}")

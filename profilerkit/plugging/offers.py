@@ -39,6 +39,7 @@ from .manager import (
 from .named import list_named
 from .offered_formulas import equip, forget_formulas, op_costs
 from .sources import ask_plugin, conflict, require_unique, tolerate, warn
+from .unread_formats import describe_unread
 
 __all__ = [
     "Offer",
@@ -242,6 +243,9 @@ def _not_recognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> Backen
         ", ".join(offer.item.name for offer in offered) or "none: reinstall profilerkit, its entry points are missing"
     )
     if isinstance(model, (str, os.PathLike)):
+        unread = describe_unread(model)
+        if unread:
+            return BackendNotFoundError(unread)
         return BackendNotFoundError(
             f"the path {os.fspath(model)!r} does not say of which framework the model is; a path needs backend=..., "
             f"such as backend='tensorflow'; backends installed: {listing}{describe_disabled()}"
