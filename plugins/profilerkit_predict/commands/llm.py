@@ -59,6 +59,8 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
     help="The format of the matrices: bf16, fp8, mxfp8, int8, int4, mxfp4, nf4, nvfp4; or several.",
 )
 @click.option("--cache-dtype", help="The format of keys and values in the cache: bf16, fp8, int8, nvfp4.")
+@click.option("--draft-tokens", type=_COUNT, help="Tokens that are drafted for each step, with --acceptance.")
+@click.option("--acceptance", type=click.FloatRange(0, 1), help="Share of drafted tokens that is accepted.")
 @click.option(
     "--devices", type=_COUNT, default=1, show_default=True, help="Devices that share weights, cache and work."
 )

@@ -32,6 +32,7 @@ from .lengths import choose_lengths, require_context
 from .records import ModelFacts
 from .report import LanguageModelReport
 from .serving import predict_serving
+from .speculation import Speculation, read_speculation
 from .step_cost import StepCost
 
 __all__ = ["kv_bytes", "kv_bytes_per_token", "llm"]
@@ -53,6 +54,8 @@ def llm(
     dtype: Any = None,
     weights: Any = None,
     cache_dtype: str | None = None,
+    draft_tokens: int | None = None,
+    acceptance: float | None = None,
     devices: int = 1,
     block_size: int = 16,
     prefill_tokens: int = 8192,
@@ -80,6 +83,9 @@ def llm(
             configuration says the checkpoint has, otherwise that of the model.
         cache_dtype: The format of the keys and values in the cache, such as "fp8", "int8" or "nvfp4". Default: the
             dtype of the activations.
+        draft_tokens: The tokens that a draft model, or further heads, propose for each step, with ``acceptance``.
+        acceptance: The share of drafted tokens that is accepted, where all before them were. What drafts them is not
+            counted.
         devices: The number of devices that share weights, the heads of the cache, and work, without communication.
         block_size: The tokens in a block of the paged cache.
         prefill_tokens: The largest number of tokens in one pass; it sets the bytes of activations.
@@ -107,6 +113,7 @@ def llm(
     reserve, batches = _share(reserve), BATCH_SIZE("batch_size", batch)
     batches = batches if isinstance(batches, tuple) else (batches,)
     formats = [None if item is None else weight_format(str(item)) for item in _list_values(weights)]
+    speculation = read_speculation(draft_tokens, acceptance)
     stored = None if cache_dtype is None else weight_format(str(cache_dtype), "cache_dtype")
     targets = [None if item is None else device_of(item) for item in _list_values(device)]
     reports: list[LanguageModelReport] = []
@@ -122,7 +129,9 @@ def llm(
                 raise InputError(facts.unknown_storage)
             peak = _peak_dtype(facts, target, weight, stored)
             cost = StepCost(facts, target, weight, peak, counts["devices"], counts["block_size"], stored)
-            report = _report(facts, cost, counts, batches, reserve)
+            if speculation is not None and facts.is_encoder_decoder:
+                raise InputError(f"draft_tokens={draft_tokens}: {facts.name} is an encoder-decoder; leave it out")
+            report = _report(facts, cost, counts, batches, reserve, speculation)
             cache = partial(followed.cache, block_size=counts["block_size"])
             reports.append(replace(report, measured=measured, cache_after=cache))
     return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
@@ -222,14 +231,25 @@ class _Followed:
 
 
 def _report(
-    facts: ModelFacts, cost: StepCost, counts: dict[str, int], batches: tuple[int, ...], reserve: float
+    facts: ModelFacts,
+    cost: StepCost,
+    counts: dict[str, int],
+    batches: tuple[int, ...],
+    reserve: float,
+    speculation: Speculation | None,
 ) -> LanguageModelReport:
     prompt, new = counts["prompt"], counts["new"]
     has_memory = cost.device is not None and cost.device.memory is not None
     fits = [fit(cost, batch, prompt + new, counts["prefill_tokens"], reserve) for batch in batches if has_memory]
     needed = [one_fit.needed_devices for one_fit in fits] or [None] * len(batches)
-    rows = [predict_serving(cost, size, prompt, new, count) for size, count in zip(batches, needed, strict=True)]
-    return LanguageModelReport(facts.name, facts, cost, prompt, new, _name_weights(cost), tuple(rows), tuple(fits))
+    rows = [
+        predict_serving(cost, size, prompt, new, count, speculation)
+        for size, count in zip(batches, needed, strict=True)
+    ]
+    weights = _name_weights(cost)
+    return LanguageModelReport(
+        facts.name, facts, cost, prompt, new, weights, tuple(rows), tuple(fits), speculation=speculation
+    )
 
 
 def _name_weights(cost: StepCost) -> str:

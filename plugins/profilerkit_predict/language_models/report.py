@@ -17,6 +17,7 @@ from .fitting import Fit
 from .records import GeneratedTokens, ModelFacts
 from .rewrites import REWRITES
 from .serving import ASSUMPTIONS, Serving
+from .speculation import Speculation
 from .step_cost import StepCost
 from .text import is_traced_pass, json_text, report_text
 
@@ -40,6 +41,7 @@ class LanguageModelReport:
         serving: The predictions for each batch size.
         fits: What fits, for each batch size; empty without a device.
         measured: A real generation; None if none was requested.
+        speculation: The tokens that are drafted; None for none.
         cache_after: Returns the bytes of the cache after so many tokens of so many sequences, by a pass of the model.
     """
 
@@ -52,6 +54,7 @@ class LanguageModelReport:
     serving: tuple[Serving, ...]
     fits: tuple[Fit, ...] = ()
     measured: GeneratedTokens | None = None
+    speculation: Speculation | None = None
     cache_after: Callable[[int, int], tuple[CacheBytes, int]] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -71,6 +74,8 @@ class LanguageModelReport:
             return "no device: counts alone"
         if self.cost.estimator is None:
             return "by a data sheet: bounds, no estimates; 'profilerkit calibrate' makes a device that has them"
+        if self.speculation is not None:
+            return "no estimates of later tokens: the calibration has no drafted ones"
         return self.cost.estimator.reason()
 
     def as_written(self) -> tuple[Prediction, Prediction] | None:
@@ -138,6 +143,8 @@ class LanguageModelReport:
                 "devices": self.cost.devices,
                 "block_size": self.cost.block_size,
                 "cache_dtype": self.cost.cache_format.name if self.cost.cache_format else self.facts.dtype,
+                "speculation": self.speculation
+                and (asdict(self.speculation) | {"tokens_per_step": self.speculation.tokens_per_step}),
                 "assumptions": list(ASSUMPTIONS),
                 "serving": [_write_serving(serving) for serving in self.serving],
                 "estimates": self.reason_without_estimates or "by a calibration",

@@ -116,9 +116,13 @@ def _latent_terms(latent: LatentAttention) -> Iterator[tuple[Term, ...]]:
     yield Term("token", inner), Term("pair", absorbed_core, latent.most_attended)
 
 
-def engine_macs(facts: ModelFacts, batch: int, new_tokens: int, cached: int) -> int:
-    """Return the multiply-accumulates that a serving engine needs for a step, by the table of rewrites."""
-    total = count_macs(engine_terms(facts), batch, new_tokens, cached, attended=True)
+def engine_macs(facts: ModelFacts, batch: int, new_tokens: int, cached: int, logits: int = 1) -> int:
+    """Return the multiply-accumulates that a serving engine needs for a step, by the table of rewrites.
+
+    ``logits`` is of how many tokens of each sequence the head makes logits.
+    """
+    total = batch * (logits - 1) * sum(term.rate for term in facts.terms if term.law == "last")
+    total += count_macs(engine_terms(facts), batch, new_tokens, cached, attended=True)
     if facts.latent is not None:
         ways = [count_macs(terms, batch, new_tokens, cached, True) for terms in _latent_terms(facts.latent)]
         total += ways[1] if new_tokens == 1 else min(ways)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .estimating import Estimate, average, compute_rate
+from .speculation import Speculation
 from .step_cost import Step, StepCost
 
 __all__ = ["ASSUMPTIONS", "ESTIMATED", "SAMPLED", "Serving", "predict_serving"]
@@ -37,15 +38,15 @@ class Serving:
         prompt: Tokens of each prompt.
         new: Tokens that are generated for each.
         prefill: The step over the prompts.
-        decode: The last step, with the longest cache.
+        decode: The last step, with the longest cache; with speculation it checks drafted tokens too.
         time_to_first_token: Seconds of the prefill; None if a figure of the device is not known.
-        time_per_output_token: The mean seconds of a later step; None also if there is none.
+        time_per_output_token: The mean seconds of a later token; None also if there is none.
         decode_tokens_per_second: Tokens of all sequences in a second of decoding.
         tokens_per_second: New tokens of all sequences over the whole time.
         cache_bytes: Bytes of the paged cache at the end.
         requires_devices: How many devices are needed to hold it; None if that is not known or never enough.
         first_token: Seconds of the prefill between two ends; None if not even the bound is known.
-        per_token: The mean seconds of a later step between two ends, over at most `SAMPLED` of them.
+        per_token: The mean seconds of a later token between two ends, over at most `SAMPLED` of them.
         decode_rate: Tokens of all sequences in a second of decoding, between two ends.
         rate: New tokens of all sequences over the whole time, between two ends.
     """
@@ -71,19 +72,31 @@ class Serving:
 SAMPLED = 9
 
 
-def predict_serving(cost: StepCost, batch: int, prompt: int, new: int, requires_devices: int | None = None) -> Serving:
+def predict_serving(
+    cost: StepCost,
+    batch: int,
+    prompt: int,
+    new: int,
+    requires_devices: int | None = None,
+    speculation: Speculation | None = None,
+) -> Serving:
     """Return the predictions for a batch of prompts, each of which gets so many new tokens.
 
-    The prefill makes the first token, each later step one more: ``new - 1`` steps.
+    The prefill makes the first token, each later step one more: ``new - 1`` steps. With speculation a step checks the
+    drafted tokens besides, and its time is divided by the tokens that it makes on average.
     """
     prefill = cost(batch, prompt, 0)
-    steps = [cost(batch, 1, prompt + index) for index in range(new - 1)]
+    checked = [_count_checked(cost, prompt + index, speculation) for index in range(new - 1)]
+    steps = [cost(batch, count, prompt + index, count) for index, count in enumerate(checked)]
     seconds = [step.seconds for step in steps]
     measured = [duration for duration in seconds if duration is not None]
     first = prefill.seconds
     later = sum(measured) / len(measured) if measured and len(measured) == len(steps) else None
+    if later is not None and speculation is not None:
+        later /= speculation.tokens_per_step
     total = None if first is None or (steps and later is None) else first + (later or 0.0) * len(steps)
-    estimate, per_token = cost.estimate(batch, prompt, 0), _per_token(cost, batch, prompt, new, later)
+    estimate = cost.estimate(batch, prompt, 0)
+    per_token = _per_token(cost, batch, prompt, new, later, speculation)
     return Serving(
         batch,
         prompt,
@@ -103,12 +116,22 @@ def predict_serving(cost: StepCost, batch: int, prompt: int, new: int, requires_
     )
 
 
-def _per_token(cost: StepCost, batch: int, prompt: int, new: int, bound: float | None) -> Estimate | None:
-    """Return the mean seconds of a later step between two ends; by a data sheet the bound of all of them."""
+def _count_checked(cost: StepCost, cached: int, speculation: Speculation | None) -> int:
+    """Return how many tokens of a sequence a later step runs: the last, and drafted ones as far as the model goes."""
+    if speculation is None:
+        return 1
+    limit = cost.facts.longest_context
+    return 1 + (speculation.draft_tokens if limit is None else min(speculation.draft_tokens, limit - cached - 1))
+
+
+def _per_token(
+    cost: StepCost, batch: int, prompt: int, new: int, bound: float | None, speculation: Speculation | None
+) -> Estimate | None:
+    """Return the mean seconds of a later token between two ends; by a data sheet, or with speculation, the bound."""
     if bound is None:
         return None
-    if cost.estimator is None:
-        return Estimate(None, bound, None, "data sheet")
+    if cost.estimator is None or speculation is not None:
+        return Estimate(None, bound, None, "data sheet" if cost.estimator is None else "calibrated")
     estimates = [cost.estimate(batch, 1, prompt + index) for index in _spread_indices(new - 1)]
     return average(estimate for estimate in estimates if estimate is not None)
 

@@ -89,13 +89,14 @@ class StepCost:
     block_size: int = 16
     cache_format: WeightFormat | None = None
 
-    def __call__(self, batch: int, new_tokens: int = 1, cached: int = 0) -> Step:
+    def __call__(self, batch: int, new_tokens: int = 1, cached: int = 0, logits: int = 1) -> Step:
         """Return what a serving engine needs for a step of ``batch`` sequences.
 
         Args:
             batch: Sequences.
             new_tokens: New tokens of each: the prompt in prefill, 1 in decode.
             cached: Tokens of each that are in the cache already.
+            logits: Of how many tokens of each the head makes logits: of all of them where drafted ones are checked.
 
         Raises `InputError` if the model does not take so many tokens.
         """
@@ -104,7 +105,7 @@ class StepCost:
             raise ArgumentError(f"cached={cached!r}: give a whole number from 0")
         require_context(self.facts.longest_context, new_tokens + cached, self.facts.name)
         self._require_traced_source(new_tokens)
-        macs = engine_macs(self.facts, batch, new_tokens, cached)
+        macs = engine_macs(self.facts, batch, new_tokens, cached, logits)
         read, written = self._cache_traffic(batch, new_tokens, cached)
         weight_bytes = self.weight_bytes_read(batch * new_tokens)
         total = weight_bytes + read + written

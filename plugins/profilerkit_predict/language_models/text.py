@@ -196,6 +196,12 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
     yield from (*ASSUMPTIONS, *report.facts.notes)
     if report.device is not None:
         yield report.reason_without_estimates or ESTIMATED
+    if report.speculation is not None:
+        yield _SPECULATION.format(
+            count=report.speculation.draft_tokens,
+            share=report.speculation.acceptance,
+            tokens=report.speculation.tokens_per_step,
+        )
     for fit in report.fits:
         if not fit.memory.fits and fit.memory.capacity is not None:
             yield _NO_FIT.format(
@@ -227,6 +233,11 @@ def _list_missing_peaks(report: LanguageModelReport) -> Iterable[str]:
         )
 
 
+_SPECULATION = (
+    "speculation: each step checks {count} drafted tokens, of which each is accepted with {share:g} where all before "
+    "it were, and makes {tokens:.3g} tokens on average; times of a token are those of a step over that number, and the "
+    "work and memory of what drafts them are not in them"
+)
 _NO_FIT = (
     "batch {batch} does not fit on {count} device(s), and needs {needed}: its times are those of a device with "
     "memory enough; give devices={needed} for the bounds of so many"

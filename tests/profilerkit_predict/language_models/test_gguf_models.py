@@ -162,6 +162,9 @@ def test_options_that_a_file_does_not_have(tmp_path: Path) -> None:
         ArgumentError, match="cache_dtype='fp9' is no format of the cache; there are, nearest first: fp8"
     ):
         read(path, cache_dtype="fp9")
+    drafted = read(path, draft_tokens=3, acceptance=0.5, device="h100")
+    assert drafted.to_dict()["engine"]["speculation"]["tokens_per_step"] == 1.875
+    assert "and makes 1.88 tokens on average" in " ".join(str(drafted).split())
     with pytest.raises(ArgumentError, match="measure=True: model is a file, not a model that can run"):
         read(path, measure=True)
     with pytest.raises(InputError, match=r"llm\(file\).cost.cache_bytes\(context, batch\)"):

@@ -12,6 +12,7 @@ from profilerkit_predict.language_models import CacheLayer, LatentAttention, Ste
 from profilerkit_predict.language_models.fitting import count_memory, fit
 from profilerkit_predict.language_models.rewrites import REWRITES, engine_macs
 from profilerkit_predict.language_models.serving import predict_serving
+from profilerkit_predict.language_models.speculation import read_speculation
 
 COST = StepCost(toy_facts(), DEVICE)
 
@@ -60,6 +61,41 @@ def test_latents_have_the_format_of_the_cache() -> None:
     latent = LatentAttention(layers=2, heads=4, rank=56, rope=8, nope=8, value=8)
     cost = StepCost(toy_facts(latent=latent), DEVICE, cache_format=weight_format("fp8"))
     assert cost.cache_bytes(16) == 16 * 2 * 64
+
+
+def test_a_step_with_drafted_tokens_makes_several() -> None:
+    """Three drafted, each accepted in half of the cases: 1 + 1/2 + 1/4 + 1/8 tokens of a step that runs four."""
+    speculation = read_speculation(3, 0.5)
+    plain, drafted = predict_serving(COST, 2, 100, 3), predict_serving(COST, 2, 100, 3, None, speculation)
+    step = COST(2, 4, 101, logits=4)
+    assert drafted.decode == step
+    assert step.macs == 2 * (4 * 1000 + 4 * 100 + 6 * (102 + 103 + 104 + 105))
+    seconds = [COST(2, 4, cached, 4).seconds or 0.0 for cached in (100, 101)]
+    assert drafted.time_per_output_token == pytest.approx(sum(seconds) / 2 / 1.875)
+    assert drafted.prefill == plain.prefill
+    assert drafted.per_token is not None
+    assert drafted.per_token.low == drafted.time_per_output_token
+
+
+def test_drafted_tokens_end_where_the_model_does() -> None:
+    row = predict_serving(COST, 1, 4090, 6, None, read_speculation(8, 1))
+    assert row.decode == COST(1, 2, 4094, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((3, None), "acceptance is missing: speculation needs draft_tokens"),
+        ((None, 0.5), "draft_tokens is missing: speculation needs draft_tokens"),
+        ((3, 1.5), "acceptance=1.5: give the share of drafted tokens that is accepted, from 0 to 1"),
+        ((3, True), "acceptance=True: give the share"),
+        ((0, 0.5), "draft_tokens=0: give a whole number from 1"),
+    ],
+)
+def test_wrong_speculation_is_an_error(arguments: tuple[object, object], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        read_speculation(*arguments)
+    assert read_speculation(None, None) is None
 
 
 def test_experts_are_read_as_often_as_expected() -> None:
