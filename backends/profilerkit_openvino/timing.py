@@ -8,44 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from profilerkit import ModelInputs, NotOfferedError
+from profilerkit.backend_kit import ran_nodes
 from profilerkit.backend_kit.graph_work import Executed
+from profilerkit.backend_kit.ran_nodes import RanNode, make_node
 from profilerkit.times.layer_times import LayerTime
-from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
+from profilerkit.times.operator_times import OperatorTimes
 
-from .layers import Layers
 from .runs import compile_model, make_call
 from .tracing import read_layers, walk_model
 
-__all__ = ["RanNode", "map_fusions", "time_layers", "time_operators"]
+__all__ = ["map_fusions", "time_layers", "time_operators"]
 
-_FORWARD, _WARMUP = "forward", 2
-
-
-@dataclass(frozen=True)
-class RanNode:
-    """A node of the graph that the device runs.
-
-    Attributes:
-        name: Its name in that graph.
-        operator: Its operator as the device calls it: "FullyConnected", "Reorder".
-        layer: The path of the layer that has its time: of the written operator with most of the arithmetic.
-        originals: The names of the written nodes whose work it does; empty for a copy that the device adds.
-        others: The paths of further layers whose work it does.
-        called: The operators of the static trace whose work it does.
-        seconds: Its seconds in each pass; empty where nothing was run.
-    """
-
-    name: str
-    operator: str
-    layer: str
-    originals: tuple[str, ...]
-    others: tuple[str, ...] = ()
-    called: tuple[CalledOperator, ...] = ()
-    seconds: tuple[float, ...] = ()
+#: The passes before those that are timed.
+_WARMUP = 2
 
 
 def map_fusions(compiled: Any, model: Any, inputs: ModelInputs) -> list[RanNode]:
@@ -72,7 +51,16 @@ def map_fusions(compiled: Any, model: Any, inputs: ModelInputs) -> list[RanNode]
         written.append((node, names))
     if silent and written:
         written[-1][1].extend(silent)
-    return [_attribute(node, names, executed, layers) for node, names in written]
+    return [
+        make_node(
+            node.get_friendly_name(),
+            _read(node, "layerType"),
+            [op for name in names for op in executed[name]],
+            layers.chains,
+            near=0,  # a copy that the device adds is the model's own
+        )
+        for node, names in written
+    ]
 
 
 def _find_position(executed: Mapping[str, Sequence[Executed]], name: str) -> int:
@@ -86,17 +74,6 @@ def _read(node: Any, key: str) -> str:
 
 def _read_originals(node: Any) -> list[str]:
     return [name for name in _read(node, "originalLayersNames").split(",") if name]
-
-
-def _attribute(node: Any, names: Sequence[str], executed: Mapping[str, Sequence[Executed]], layers: Layers) -> RanNode:
-    """Return a node with its layer: of the written nodes whose work it does, the one with the most arithmetic."""
-    ops = [op for name in names for op in executed[name]]
-    main = max(ops, key=lambda op: op.flops, default=None)
-    layer = "" if main is None else layers.chains[main.node][-1].path
-    others = dict.fromkeys(layers.chains[op.node][-1].path for op in ops)
-    others.pop(layer, None)
-    called = tuple(CalledOperator(op.operator, layer=layers.chains[op.node][-1].path) for op in ops)
-    return RanNode(node.get_friendly_name(), _read(node, "layerType"), layer, tuple(names), tuple(others), called)
 
 
 def _time_nodes(
@@ -134,50 +111,11 @@ def _read_counters(request: Any, passes: int) -> dict[str, float]:
 def time_operators(model: Any, inputs: ModelInputs, device: str, mode: str, passes: int) -> OperatorTimes:
     """Return the seconds of each operator in each layer, with the operators of the static trace that it does."""
     nodes, whole = _time_nodes(model, inputs, device, mode, passes)
-    times = [
-        OperatorTime(
-            *(node.operator, node.layer, _FORWARD, 1, node.seconds),
-            (KernelTime(node.operator, 1, node.seconds),),
-            ((order, CalledOperator("", node.called, is_free=not node.called)),),
-        )
-        for order, node in enumerate(nodes)
-        if any(node.seconds) or node.called
-    ]
-    remarks = [
-        f"{node.operator} of layer {node.layer!r} does the work of {', '.join(map(repr, node.others))} too: OpenVINO "
-        "has fused them"
-        for node in nodes
-        if node.others
-    ]
-    paths = {_FORWARD: frozenset(read_layers(model).types)}
-    return OperatorTimes(tuple(times), {_FORWARD: whole}, paths, remarks=tuple(remarks))
+    return ran_nodes.time_operators(nodes, whole, read_layers(model).types)
 
 
-def time_layers(model: Any, inputs: ModelInputs, device: str, mode: str, passes: int) -> list[LayerTime]:
+def time_layers(model: Any, inputs: ModelInputs, device: str, mode: str, passes: int) -> tuple[LayerTime, ...]:
     """Return the seconds of each layer's own operators; those between operators are the model's own."""
     nodes, whole = _time_nodes(model, inputs, device, mode, passes)
     layers = read_layers(model)
-    calls: dict[str, set[int]] = {}
-    for chain in layers.chains:
-        for scope in chain:
-            calls.setdefault(scope.path, set()).add(scope.call)
-    between = tuple(max(single - sum(node.seconds[index] for node in nodes), 0.0) for index, single in enumerate(whole))
-    times = []
-    for path, kind in layers.types.items():
-        parts = [node.seconds for node in nodes if node.layer == path] + ([] if path else [between])
-        seconds = tuple(map(sum, zip(*parts, strict=True))) if parts else (0.0,) * len(whole)
-        missing = _explain_fusions(path, nodes) if path else ""
-        times.append(LayerTime(path, kind, len(calls.get(path, {0})), seconds, missing=missing))
-    return times
-
-
-def _explain_fusions(path: str, nodes: Sequence[RanNode]) -> str:
-    """Return what of a layer's time is another's, and what of its work is timed elsewhere; empty for neither."""
-    guests = dict.fromkeys(other for node in nodes if node.layer == path for other in node.others)
-    hosts = dict.fromkeys(node.layer for node in nodes if path in node.others)
-    parts = []
-    if guests:
-        parts.append(f"has the time of {', '.join(map(repr, guests))} too, which OpenVINO has fused with it")
-    if hosts:
-        parts.append(f"is fused into {', '.join(map(repr, hosts))}, which has the time")
-    return "; ".join(parts)
+    return ran_nodes.time_layers(nodes, whole, layers.types, layers.chains)

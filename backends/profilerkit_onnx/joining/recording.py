@@ -15,11 +15,11 @@ from typing import Any
 from onnx import ModelProto
 
 from profilerkit import InputError, ModelInputs, NotOfferedError, ProfileFileError, WithoutValuesError
+from profilerkit.backend_kit.ran_nodes import RanNode, explain_fusions
 from profilerkit_predict.joining.reading import ProfileFile
 from profilerkit_predict.joining.records import RecordedKernel, Recording
 
-from ..layer_timing.timer import write_fused_remark
-from ..operator_timing.passes import RanNode, rewrite_nodes
+from ..operator_timing.passes import rewrite_nodes
 from ..running.profiled import ProfiledPass, passes_in
 from ..running.sessions import LEVELS
 
@@ -140,7 +140,7 @@ def _make_recording(
         {str(event["args"].get("provider", "")) for single in passes for event in single.nodes} - {"", "None"}
     )
     whole = tuple(single.seconds for single in passes)
-    remarks = {path: write_fused_remark(path, nodes) for node in nodes for path in (node.layer, *node.others) if path}
+    remarks = {path: explain_fusions(path, nodes) for node in nodes for path in (node.layer, *node.others) if path}
     return Recording(
         kernels,
         whole,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike, fspath
 
 from onnx import ModelProto
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.backend_kit.graph_work import Executed
+from profilerkit.backend_kit.ran_nodes import RanNode, make_node, time_operators
 from profilerkit.process.files import obstacle
-from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
+from profilerkit.times.operator_times import CalledOperator, OperatorTimes
 
 from ..model.scopes import Scopes, find_scopes
 from ..running.optimized import Rewritten, main_node, rewrite
@@ -24,29 +25,6 @@ from ..trace.pricing import name_operator
 from ..trace.tracing import operators_by_node
 
 __all__ = ["RanNode", "operator_times", "rewrite_nodes", "run_nodes"]
-
-_FORWARD = "forward"
-
-
-@dataclass(frozen=True)
-class RanNode:
-    """A node of the graph that was run.
-
-    Attributes:
-        name: Its name in that graph.
-        operator: Its operator, with the domain.
-        layer: The path of the layer that its time belongs to: of the node that it mainly does the work of.
-        others: The paths of further layers whose work it does, because the runtime has fused them.
-        called: The operators of the static trace whose work it does.
-        seconds: Its seconds in each pass.
-    """
-
-    name: str
-    operator: str
-    layer: str
-    others: tuple[str, ...]
-    called: CalledOperator
-    seconds: tuple[float, ...] = ()
 
 
 def operator_times(
@@ -65,33 +43,7 @@ def operator_times(
     if wrong is not None:
         raise InputError(f"export={fspath(export or '')!r}: {wrong}")
     nodes, profiled = run_nodes(model, inputs, level, device, passes, export)
-    groups: dict[tuple[str, str], list[tuple[int, RanNode]]] = {}
-    for order, node in enumerate(nodes):
-        groups.setdefault((node.operator, node.layer), []).append((order, node))
-    return OperatorTimes(
-        tuple(_sum_group(operator, layer, members) for (operator, layer), members in groups.items()),
-        {_FORWARD: tuple(single.seconds for single in profiled)},
-        {_FORWARD: frozenset(find_scopes(model).types)},
-        remarks=tuple(_describe_fused_layers(nodes)),
-    )
-
-
-def _sum_group(operator: str, layer: str, members: Sequence[tuple[int, RanNode]]) -> OperatorTime:
-    """Return the time of all nodes of one operator in one layer; each comes with its place in the graph."""
-    seconds = tuple(map(sum, zip(*(node.seconds for _, node in members), strict=True)))
-    called = tuple((order, node.called) for order, node in members)
-    kernels = (KernelTime(operator, len(members), seconds),)  # the runtime tells of no kernels inside a node
-    return OperatorTime(operator, layer, _FORWARD, len(members), seconds, kernels, called)
-
-
-def _describe_fused_layers(nodes: Sequence[RanNode]) -> list[str]:
-    """Say in words which operators do the work of several layers."""
-    return [
-        f"{node.operator} of layer {node.layer!r} does the work of {', '.join(map(repr, node.others))} too: the "
-        "runtime has fused them"
-        for node in nodes
-        if node.others
-    ]
+    return time_operators(nodes, [single.seconds for single in profiled], find_scopes(model).types)
 
 
 def run_nodes(
@@ -133,20 +85,8 @@ def _attribute_node(
     name: str, operator: str, origin: Origin, executed: dict[int, list[Executed]], scopes: Scopes
 ) -> RanNode:
     """Return one node; of the written nodes whose work it does, the one with the most arithmetic has the time."""
-    covered = [index for index in origin.covered if index in executed]
-    main = max(covered, key=lambda index: _sum_flops(executed[index]), default=main_node(origin))
-    layer = "" if main is None else scopes.chains[main][-1].path
-    others = dict.fromkeys(scopes.chains[index][-1].path for index in covered)
-    others.pop(layer, None)
-    inside = tuple(
-        CalledOperator(op.operator, layer=scopes.chains[index][-1].path) for index in covered for op in executed[index]
-    )
-    is_free = not inside and main is not None  # the runtime has added it, to copy or convert what that node makes
-    return RanNode(name, operator, layer, tuple(others), CalledOperator("", inside, is_free))
-
-
-def _sum_flops(executed: Sequence[Executed]) -> int:
-    return sum(op.flops for op in executed)
+    covered = [op for index in origin.covered for op in executed.get(index, ())]
+    return make_node(name, operator, covered, scopes.chains, main_node(origin))
 
 
 def _add_seconds(nodes: Sequence[RanNode], passes: Sequence[ProfiledPass]) -> list[RanNode]:

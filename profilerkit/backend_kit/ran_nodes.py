@@ -1,0 +1,126 @@
+"""Times of a graph that a runtime has rewritten: nodes that ran, with the written operators that each stands for.
+
+A backend of a format makes a `RanNode` of each node of the graph as run, and these functions make times by operator and
+by layer of them. What the runtime has fused of several layers is timed in the one with the most of its arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..times.layer_times import LayerTime
+from ..times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
+from .graph_work import Executed
+from .scoped_calls import Scope
+
+__all__ = ["RanNode", "explain_fusions", "make_node", "time_layers", "time_operators"]
+
+_FORWARD = "forward"
+
+
+@dataclass(frozen=True)
+class RanNode:
+    """A node of the graph that was run.
+
+    Attributes:
+        name: Its name in that graph.
+        operator: Its operator, as the runtime calls it.
+        layer: The path of the layer that its time belongs to: of the operator that it mainly does the work of.
+        others: The paths of further layers whose work it does, because the runtime has fused them.
+        called: The operators of the static trace whose work it does.
+        seconds: Its seconds in each pass.
+    """
+
+    name: str
+    operator: str
+    layer: str
+    others: tuple[str, ...]
+    called: CalledOperator
+    seconds: tuple[float, ...] = ()
+
+
+def make_node(
+    name: str,
+    operator: str,
+    covered: Sequence[Executed],
+    chains: Sequence[Sequence[Scope]],
+    near: int | None = None,
+) -> RanNode:
+    """Return a node with the operators of the written graph that it covers.
+
+    Args:
+        name: Its name.
+        operator: Its operator.
+        covered: The operators whose work it does.
+        chains: The calls of layers that each node of the written graph is in.
+        near: The index of the written node in whose layer it is if it covers none; None for the model itself.
+    """
+    main = max(covered, key=lambda op: op.flops).node if covered else near
+    layer = "" if main is None else chains[main][-1].path
+    others = dict.fromkeys(chains[op.node][-1].path for op in covered)
+    others.pop(layer, None)
+    inside = tuple(CalledOperator(op.operator, layer=chains[op.node][-1].path) for op in covered)
+    is_free = not inside and main is not None  # the runtime has added it, to copy or convert what that node makes
+    return RanNode(name, operator, layer, tuple(others), CalledOperator("", inside, is_free))
+
+
+def time_operators(nodes: Iterable[RanNode], whole: Sequence[float], layers: Iterable[str]) -> OperatorTimes:
+    """Return the seconds of each operator in each layer, of nodes in the order of the graph and of whole passes."""
+    nodes = tuple(nodes)
+    groups: dict[tuple[str, str], list[tuple[int, RanNode]]] = {}
+    for order, node in enumerate(nodes):
+        groups.setdefault((node.operator, node.layer), []).append((order, node))
+    remarks = tuple(
+        f"{node.operator} of layer {node.layer!r} does the work of {', '.join(map(repr, node.others))} too: the "
+        "runtime has fused them"
+        for node in nodes
+        if node.others
+    )
+    times = tuple(_sum_group(operator, layer, members) for (operator, layer), members in groups.items())
+    return OperatorTimes(times, {_FORWARD: tuple(whole)}, {_FORWARD: frozenset(layers)}, remarks=remarks)
+
+
+def _sum_group(operator: str, layer: str, members: Sequence[tuple[int, RanNode]]) -> OperatorTime:
+    """Return the time of all nodes of one operator in one layer; each comes with its place in the graph."""
+    seconds = tuple(map(sum, zip(*(node.seconds for _, node in members), strict=True)))
+    called = tuple((order, node.called) for order, node in members)
+    kernels = (KernelTime(operator, len(members), seconds),)  # the runtime tells of no kernels inside a node
+    return OperatorTime(operator, layer, _FORWARD, len(members), seconds, kernels, called)
+
+
+def time_layers(
+    nodes: Sequence[RanNode], whole: Sequence[float], types: Mapping[str, str], chains: Iterable[Sequence[Scope]]
+) -> tuple[LayerTime, ...]:
+    """Return the forward seconds of each layer's own operators; those between operators are the model's own.
+
+    ``types`` are the types of the layers by their paths, ``chains`` the calls of layers that the written nodes are in.
+    """
+    calls: dict[str, set[int]] = {}
+    for chain in chains:
+        for scope in chain:
+            calls.setdefault(scope.path, set()).add(scope.call)
+    between = tuple(single - sum(node.seconds[index] for node in nodes) for index, single in enumerate(whole))
+    times = []
+    for path, kind in types.items():
+        parts = [node.seconds for node in nodes if node.layer == path] + ([] if path else [between])
+        seconds = tuple(max(sum(values), 0.0) for values in zip(*parts, strict=True)) if parts else (0.0,) * len(whole)
+        missing = explain_fusions(path, nodes) if path else ""
+        times.append(LayerTime(path, kind, len(calls.get(path, {0})), seconds, missing=missing))
+    return tuple(times)
+
+
+def explain_fusions(path: str, nodes: Sequence[RanNode]) -> str:
+    """Return what of a layer's time is another's, and what of its work is timed elsewhere; empty for neither."""
+    guests = dict.fromkeys(other for node in nodes if node.layer == path for other in node.others)
+    hosts = dict.fromkeys(node.layer for node in nodes if path in node.others)
+    parts = []
+    if guests:
+        parts.append(f"has the time of {_list_paths(guests)} too, which the runtime has fused with it")
+    if hosts:
+        parts.append(f"is fused into {_list_paths(hosts)}, which has the time")
+    return "; ".join(parts)
+
+
+def _list_paths(paths: Iterable[str]) -> str:
+    return ", ".join(repr(path) if path else "the model itself" for path in paths)

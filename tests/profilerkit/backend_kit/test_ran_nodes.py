@@ -1,0 +1,47 @@
+"""Times of nodes that a runtime has fused: a product and its activation in one node, and a copy beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from profilerkit.backend_kit.graph_work import Executed
+from profilerkit.backend_kit.ran_nodes import make_node, time_layers, time_operators
+from profilerkit.backend_kit.scoped_calls import Scope
+
+ROOT = Scope("")
+CHAINS = [(ROOT, Scope("dense")), (ROOT, Scope("act")), (ROOT, Scope("dense", 1))]
+PRODUCT, RELU = Executed("MatMul", 0, (), (), flops=20), Executed("Relu", 1, (), (), flops=2)
+AGAIN = Executed("MatMul", 2, (), (), flops=20)
+FUSED = replace(make_node("fused", "FullyConnected", [RELU, PRODUCT], CHAINS), seconds=(3.0, 5.0))
+LAST = replace(make_node("last", "FullyConnected", [AGAIN], CHAINS), seconds=(1.0, 1.0))
+COPY = replace(make_node("copy", "Reorder", [], CHAINS, near=1), seconds=(0.5, 0.5))
+WHOLE = (6.0, 8.0)
+
+
+def test_a_fused_node_is_of_the_layer_with_most_arithmetic() -> None:
+    assert (FUSED.layer, FUSED.others) == ("dense", ("act",))
+    assert [(op.name, op.layer) for op in FUSED.called.inside] == [("Relu", "act"), ("MatMul", "dense")]
+    assert (COPY.layer, COPY.called.is_free, FUSED.called.is_free) == ("act", True, False)
+    assert make_node("strange", "Reorder", [], CHAINS).called.is_free is False
+
+
+def test_operators_of_one_name_and_layer_are_one_row() -> None:
+    times = time_operators([FUSED, COPY, LAST], WHOLE, ("", "dense", "act"))
+    rows = {(row.operator, row.layer): (row.calls, row.seconds) for row in times.operators}
+    assert rows == {("FullyConnected", "dense"): (2, (4.0, 6.0)), ("Reorder", "act"): (1, (0.5, 0.5))}
+    assert times.whole == {"forward": WHOLE}
+    assert times.remarks == ("FullyConnected of layer 'dense' does the work of 'act' too: the runtime has fused them",)
+
+
+def test_layers_add_up_to_the_whole_pass() -> None:
+    times = time_layers([FUSED, COPY, LAST], WHOLE, {"": "Net", "dense": "Linear", "act": "ReLU"}, CHAINS)
+    assert [(layer.path, layer.calls, layer.own_forward) for layer in times] == [
+        ("", 1, (1.5, 1.5)),
+        ("dense", 2, (4.0, 6.0)),
+        ("act", 1, (0.5, 0.5)),
+    ]
+    assert [layer.missing for layer in times] == [
+        "",
+        "has the time of 'act' too, which the runtime has fused with it",
+        "is fused into 'dense', which has the time",
+    ]
