@@ -102,7 +102,7 @@ def test_an_item_of_the_wrong_kind_is_left_out(install: Any, hook: str, item: An
 
 
 def test_every_hook_has_a_docstring_of_one_line() -> None:
-    assert len(HOOKS) == 15
+    assert len(HOOKS) == 16
     for name in HOOKS:
         documentation = getattr(hookspecs, name).__doc__
         assert documentation.endswith(".")
