@@ -104,9 +104,9 @@ def evaluate_formula(
     """
     try:
         cost = apply_formula(formula, numbers)
-    except (KeyboardInterrupt, MemoryError):
+    except MemoryError:
         raise
-    except BaseException as error:  # one that would end the program is one that went wrong
+    except (Exception, SystemExit, GeneratorExit) as error:  # one that would end the program is one that went wrong
         blame = describe_origin(error)
         raise CostFormulaError(
             f"the cost formula of {what} raised {plugin_error_text(error)}; "

@@ -1,7 +1,7 @@
 """Guards of hook implementations: each implementation is wrapped when it is registered, and pluggy calls the guard.
 
 A guard labels the returned value with the plugin (an `Offer`). If the implementation raises, the guard warns, and the
-hook call continues without it. `KeyboardInterrupt` is raised unchanged, with a note that names the plugin.
+hook call continues without it. An interruption is raised unchanged, with a note that names the plugin.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Implementation:
         if wrapper is not None:
             previous = results.copy() if isinstance(results, list) else results
             is_ended, changed = self._end(wrapper, results, raised)
-            if is_ended and not isinstance(raised, (KeyboardInterrupt, GeneratorExit)):
+            if is_ended and (raised is None or isinstance(raised, (Exception, SystemExit))):
                 return changed
             results = previous
         if raised is not None:

@@ -33,12 +33,17 @@ _MARK = "_profilerkit_plugin"
 _offering_plugins: dict[int, NamedPlugin] = {}
 
 
+def is_interruption(error: BaseException) -> bool:
+    """Return whether an error stops a call from outside: Ctrl-C, a cancelled task, what a timer or a signal raises."""
+    return not isinstance(error, (Exception, SystemExit, GeneratorExit))
+
+
 class contained:
     """Contains what a plugin's code raises: a context manager for each call of such code.
 
-    What is not an `Exception` (`SystemExit`, `GeneratorExit`) becomes a `PluginFailedError`, so that code that catches
-    errors of plugins catches these too. `KeyboardInterrupt` is raised unchanged; if the plugin is of another package, a
-    note names it and says how to run without it. Other errors are raised unchanged, and marked for `describe_origin`;
+    `SystemExit` and `GeneratorExit` become a `PluginFailedError`, so that code that catches errors of plugins catches
+    these too. An interruption is raised unchanged; if the plugin is of another package, a note names it and says how to
+    run without it. Other errors are raised unchanged, and marked for `describe_origin`;
     with ``wrapped``, errors of plugins of other packages become a `PluginFailedError`, unless they are errors of
     profilerkit already. If ``plugin`` is None, everything is raised unchanged.
     """
@@ -57,7 +62,7 @@ class contained:
         """Convert or mark what the block raised."""
         if error is None or self.plugin is None:
             return
-        if isinstance(error, KeyboardInterrupt):
+        if is_interruption(error):
             if not self.plugin.is_own:  # of ours there is nothing to say: it is what the user called
                 waiting = f"profilerkit was waiting for {self.doing} of plugin {self.plugin}"
                 _add_note(error, f"{waiting}; {self.plugin.workaround}")

@@ -14,6 +14,7 @@ from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit import samples
 from profilerkit.backend_kit.samples import InputLayout
 
+from ..compat import read_buffers, read_parameters
 from ..model.modules import list_layers, list_parameters
 from ..model.wrapped import inner_model
 from .tracing import trace_model
@@ -55,8 +56,8 @@ def _has_kernel(module: nn.Module, shapes: Iterable[tuple[int, ...]]) -> bool:
     """Return whether a layer of the user's has a weight for a convolution of one sample that has such a shape."""
     if type(module).__module__.startswith("torch.nn."):
         return False
-    tensors = (*module.parameters(recurse=False), *module.buffers(recurse=False))
-    ranks = {tensor.dim() - 1 for tensor in tensors}
+    tensors = (*read_parameters(module).values(), *read_buffers(module).values())
+    ranks = {tensor.dim() - 1 for tensor in tensors if tensor is not None}
     return any(1 < len(shape) < 5 and len(shape) in ranks for shape in shapes)
 
 

@@ -41,7 +41,7 @@ def _write_back(tensor: torch.Tensor, value: torch.Tensor) -> None:
 
 def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
     """Copy values to a tensor, several elements of which may be one in memory; torch refuses that after ``expand``."""
-    if tensor.layout is not torch.strided or internal_overlap(tensor) != _OVERLAPS:
+    if tensor.layout is not torch.strided or tensor.is_nested or internal_overlap(tensor) != _OVERLAPS:
         tensor.copy_(value)
         return
     places: torch.Tensor = torch.zeros(tensor.shape, dtype=torch.int64, device=tensor.device)
@@ -75,9 +75,11 @@ def _equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
         rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
         parts = ("crow_indices", "col_indices") if rows else ("ccol_indices", "row_indices")
         return _same_parts(tensor, value, (*parts, "values"))
+    if tensor.is_nested and tensor.layout is torch.strided:  # it has no shape, its samples do
+        return all(map(torch.equal, tensor.unbind(), value.unbind()))
     try:
         return torch.equal(tensor, value)
-    except RuntimeError:  # some that are packed or nested cannot be compared
+    except RuntimeError:  # some that are packed cannot be compared
         return False
 
 

@@ -1,5 +1,6 @@
 """Code of plugins while it runs: whatever it raises, the others go on; whoever waits for it learns whose it is."""
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -36,11 +37,11 @@ X = FakeTensor((2, 3))
 
 
 class Abandon(BaseException):
-    """What a library of somebody's raises to end the program."""
+    """What a timer or the handler of a signal raises to stop what runs."""
 
 
 #: Each with its argument: an error is made anew for each test, as it is for each call.
-ESCAPING = [(SystemExit, 3), (GeneratorExit, ""), (Abandon, "no licence"), (StopIteration, 4)]
+ESCAPING = [(SystemExit, 3), (GeneratorExit, ""), (StopIteration, 4)]
 WAY_OUT = "to do without it, set PROFILERKIT_DISABLE_PLUGINS=bad, or run profilerkit --no-plugins"
 
 
@@ -279,6 +280,21 @@ def test_an_interruption_names_the_plugin_that_was_running(
     assert note.endswith(f"of plugin 'bad' of worse 1.0; {WAY_OUT}")
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, asyncio.CancelledError, Abandon])
+def test_every_kind_of_interruption_is_raised_unchanged(kind: type[BaseException]) -> None:
+    def stop() -> Cost:
+        raise kind
+
+    plugin = PluginInfo("bad", "bad", "worse 1.0")
+    with pytest.raises(kind) as caught, contained(plugin, "renderer 'loud'"):
+        raise kind
+    assert collect_notes(caught.value) == [
+        f"profilerkit was waiting for renderer 'loud' of plugin 'bad' of worse 1.0; {WAY_OUT}"
+    ]
+    with pytest.raises(kind):
+        evaluate_formula("aten::relu", stop, str)
+
+
 def test_an_interruption_says_nothing_of_profilerkits_own_plugins() -> None:
     """The user called what was running then; to leave out "core" or the backend is no advice."""
     own = next(offer.plugin for offer in plugins.list_renderers() if offer.item.name == "console")
@@ -318,6 +334,6 @@ def test_the_workaround_for_each_kind_of_plugin() -> None:
         ("no package (registered by code)", "leave out the code that registers it$"),
     ):
         with pytest.raises(PluginFailedError, match=way), contained(PluginInfo("bad", "bad", distribution), "it"):
-            raise Abandon
+            raise SystemExit
     with pytest.raises(Abandon), contained(None, "it"):
         raise Abandon

@@ -76,3 +76,20 @@ def test_what_a_counted_step_writes_comes_back(part: str) -> None:
 @pytest.mark.parametrize("way", ["numpy", "apply_"])
 def test_what_timed_passes_write_beside_the_weights_comes_back(way: str, part: str) -> None:
     require_all_back(way, part, "execution_time", num_iters=2, warmup=0)
+
+
+@pytest.mark.parametrize("metric", ["macs", "execution_time"])
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_what_a_pass_writes_to_a_nested_input_comes_back(metric: str) -> None:
+    """It has no shape to compare or to copy by: its samples have."""
+
+    class WritesToSamples(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for sample in x.unbind():
+                np.add(sample.numpy(), 1, out=sample.numpy())
+            return x + x
+
+    samples = torch.nested.nested_tensor([torch.ones(3, 4), torch.ones(5, 4)])
+    report = profile(WritesToSamples(), samples, metrics=[metric])
+    assert report.status(metric).value is not None
+    assert [float(sample.sum()) for sample in samples.unbind()] == [12, 20]
