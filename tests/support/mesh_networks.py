@@ -7,15 +7,17 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import Replicate
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
     RowwiseParallel,
+    SequenceParallel,
     parallelize_module,
 )
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 WIDTH, HEADS, WORDS, BLOCKS, LENGTH, BATCH = 64, 8, 128, 2, 16, 2
 
@@ -71,6 +73,36 @@ def net_of_spread_heads() -> Net:
     return Net(spread=True)
 
 
+class Checkpointed(Block):
+    """A block whose activations are computed again in the backward pass."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = checkpoint(super().forward, x, use_reentrant=False)
+        return y
+
+
+def net_with_checkpoints() -> Net:
+    net = Net()
+    net.layers = nn.ModuleList(Checkpointed() for _ in range(BLOCKS))
+    return net
+
+
+class Wide(nn.Module):
+    """Three layers of 10 MiB each, and buffers that are broadcast."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.emb = nn.Embedding(WORDS, 1024)
+        self.layers = nn.Sequential(*(nn.Linear(1024, 2560, bias=False) for _ in range(1)))
+        self.back = nn.Linear(2560, 1024, bias=False)
+        self.last = nn.Linear(1024, 2560, bias=False)
+        self.register_buffer("scale", torch.ones(10))
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.last(self.back(self.layers(self.emb(words))))
+        return y
+
+
 def words() -> torch.Tensor:
     return torch.zeros(BATCH, LENGTH, dtype=torch.long)
 
@@ -93,11 +125,32 @@ def shard_heads(model: Net, mesh: Any) -> None:
     shard_tensors(model, mesh, prepares=True, spread=True)
 
 
+def shard_sequences(model: Net, mesh: Any) -> None:
+    """Spread the layers over "tp", and between them the positions of the samples: norms see half of these."""
+    between, whole = Shard(1), Replicate()
+    outside = {"emb": RowwiseParallel(input_layouts=whole, output_layouts=between), "n": SequenceParallel()}
+    head = ColwiseParallel(input_layouts=between, output_layouts=Shard(-1))
+    parallelize_module(model, mesh["tp"], {**outside, "head": head})
+    plan: dict[str, Any] = {f"attn.{name}": ColwiseParallel() for name in "qkv"}
+    plan |= {"n1": SequenceParallel(), "n2": SequenceParallel(), "up": ColwiseParallel(input_layouts=between)}
+    plan |= {"attn": PrepareModuleInput(input_layouts=(between,), desired_input_layouts=(whole,))}
+    plan |= {"attn.o": RowwiseParallel(output_layouts=between), "down": RowwiseParallel(output_layouts=between)}
+    for block in model.layers:
+        parallelize_module(block, mesh["tp"], plan)
+
+
 def shard(model: Net, mesh: Any) -> None:
     """Spread each block over "tp", and its shards over "dp_shard"."""
     shard_tensors(model, mesh)
     for block in (*model.layers, model):
         fully_shard(block, mesh=mesh["dp_shard"])
+
+
+def shard_in_bfloat16(model: Net, mesh: Any) -> None:
+    """Gather and compute in bfloat16, reduce in float32."""
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    for block in (*model.layers, model):
+        fully_shard(block, mesh=mesh, mp_policy=policy)
 
 
 def fail_to_shard(model: Net, mesh: Any) -> None:

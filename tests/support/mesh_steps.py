@@ -28,6 +28,12 @@ STEPS: Mapping[str, tuple[Callable[[], Any], Mapping[str, int], Any, int]] = {
     "tp": (networks.Net, {"tp": 2}, networks.shard_tensors, 0),
     "tp prepared": (networks.Net, {"tp": 2}, networks.shard_with_input_prepared, 1),
     "tp heads": (networks.net_of_spread_heads, {"tp": 2}, networks.shard_heads, 0),
+    "sequences": (networks.Net, {"tp": 2}, networks.shard_sequences, 0),
+    "ddp": (networks.Net, {"dp_replicate": 4}, "ddp", 0),
+    "ddp of wide layers": (networks.Wide, {"dp_replicate": 4}, "ddp", 0),
+    "hsdp": (networks.Net, {"dp_replicate": 2, "dp_shard": 4}, "fsdp2", 0),
+    "bfloat16": (networks.Net, {"dp_shard": 4}, networks.shard_in_bfloat16, 0),
+    "checkpoints": (networks.net_with_checkpoints, {"dp_shard": 4}, "fsdp2", 0),
     "fsdp2 and tp": (networks.Net, {"dp_shard": 4, "tp": 2}, networks.shard, 5),
 }
 

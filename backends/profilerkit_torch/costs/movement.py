@@ -213,3 +213,6 @@ register_free(
     "aten::_is_all_true",
     "aten::_is_any_true",
 )
+
+# logic of whole numbers and Booleans: no arithmetic of floating-point numbers
+register_free(*(f"aten::__{name}__" for name in ("and", "or", "xor", "iand", "ior", "ixor")))

@@ -6,7 +6,7 @@ The process belongs to this: its group of processes stays, and is that of all ra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from math import prod
 from typing import Any
@@ -27,7 +27,7 @@ from ..training.step import SumOfOutputs, list_differentiated
 from .attention import spread_attention
 from .collectives import MeshGroups
 from .recorder import RankLayers, RankRecorder
-from .schemes import find_scheme
+from .schemes import InStep, spread_by_scheme
 from .shares import count_bytes, count_weight_bytes, find_gradient, find_share, list_rank_layers
 
 __all__ = ["trace_rank"]
@@ -44,11 +44,12 @@ def trace_rank(
     device_mesh = _make_mesh(mesh, rank)
     with torch.device("meta"):
         model = _require_module(build(), "the function that builds the model")
-    model = _spread(model, parallelize, device_mesh)
+    model, in_step = _spread(model, parallelize, device_mesh)
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, _values_refused():
         model.to_empty(device="cpu").train()
         called = inputs.map(lambda leaf: mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf)
-        return _trace_step(model, called, RankRecorder(RankLayers(model), MeshGroups(mesh)), _describe(mesh, rank))
+        recorder = RankRecorder(RankLayers(model), MeshGroups(mesh))
+        return _trace_step(model, called, recorder, in_step, _describe(mesh, rank))
 
 
 def _make_mesh(mesh: Mapping[str, int], rank: int) -> DeviceMesh:
@@ -65,12 +66,13 @@ def _require_module(model: Any, source: str) -> nn.Module:
     return model
 
 
-def _spread(model: nn.Module, parallelize: Any, device_mesh: DeviceMesh) -> nn.Module:
-    """Return the model as the scheme, or the user's function, spreads it over the mesh."""
+def _spread(model: nn.Module, parallelize: Any, device_mesh: DeviceMesh) -> tuple[nn.Module, InStep]:
+    """Return the model as the scheme, or the user's function, spreads it over the mesh; and what its step needs."""
     spread_attention()
-    spread = find_scheme(parallelize, device_mesh) if isinstance(parallelize, str) else parallelize
-    result = model if spread is None else spread(model, device_mesh)
-    return model if result is None else _require_module(result, "parallelize")
+    if isinstance(parallelize, str):
+        return model, spread_by_scheme(parallelize, model, device_mesh)
+    result = None if parallelize is None else parallelize(model, device_mesh)
+    return model if result is None else _require_module(result, "parallelize"), lambda recorder: nullcontext()
 
 
 @contextmanager
@@ -93,7 +95,7 @@ def _describe(mesh: Mapping[str, int], rank: int) -> str:
     return f"rank {rank} of {prod(mesh.values()):,} ({sizes}): its own share of the weights, work and memory"
 
 
-def _trace_step(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, note: str) -> RankTrace:
+def _trace_step(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, in_step: InStep, note: str) -> RankTrace:
     """Return what the forward and the backward pass of a model show, which is spread and has no values."""
     live, layers = recorder.live, recorder.layers
     weights = [find_share(tensor) for tensor in (*model.parameters(), *model.buffers())]
@@ -103,7 +105,7 @@ def _trace_step(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, n
     for tensor in tensors_in(tuple(inputs.leaves()), torch.is_tensor):
         live.add(tensor)
     input_bytes = live.total
-    with recorder.follow(), recorder, torch.autograd.set_multithreading_enabled(False):
+    with recorder.follow(), recorder, torch.autograd.set_multithreading_enabled(False), in_step(recorder):
         live.part = "activations"
         outputs = inputs.run(model)
         recorder.phase, live.part = "backward", "other"

@@ -57,7 +57,7 @@ class RankLayers(TrainedLayers):
         with restored(partial(call_each, stops)):
             for module in self.inventory.modules:
                 stops.append(module.register_forward_pre_hook(self._enter, prepend=True).remove)
-                stops.append(module.register_forward_hook(self._leave, with_kwargs=True).remove)
+                stops.append(module.register_forward_hook(self._leave, with_kwargs=True, always_call=True).remove)
             yield
 
     @contextmanager
@@ -228,19 +228,31 @@ class RankRecorder(TorchDispatchMode):
                 setattr(owner, name, wrap(original))
             yield
 
+    @contextmanager
+    def work_for_model(self, part: str) -> Iterator[None]:
+        """Count what runs inside for the model as a whole, and its tensors to a part of memory."""
+        with self._work_apart("", part):
+            yield
+
+    @contextmanager
+    def _work_apart(self, path: str, part: str) -> Iterator[None]:
+        """Count what runs inside for a layer, whatever node of the backward pass runs, and its tensors to a part."""
+        outside = self._works_for_group, self.live.part
+        self._works_for_group, self.live.part = True, part
+        try:
+            with self.layers.work_for(path):
+                yield
+        finally:
+            self._works_for_group, self.live.part = outside
+
     def _work_for_group(self, method: Callable[..., Any], part: str) -> Callable[..., Any]:
         """Return a method of a group whose work is that of its own layer, and whose tensors are a part of memory."""
 
         def call(group: Any, *args: Any, **kwargs: Any) -> Any:
-            outside = self._works_for_group, self.live.part
-            self._works_for_group, self.live.part = True, part
-            try:
-                with self.layers.work_for(read_group_path(group)):
-                    result = method(group, *args, **kwargs)
-                self.note_gradients(read_group_gradients(group))
-                return result
-            finally:
-                self._works_for_group, self.live.part = outside
+            with self._work_apart(read_group_path(group), part):
+                result = method(group, *args, **kwargs)
+            self.note_gradients(read_group_gradients(group))
+            return result
 
         return call
 

@@ -3,37 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, TypeAlias
 
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
 from profilerkit import ArgumentError
 
-__all__ = ["find_scheme"]
+from .data_parallel import reduce_in_buckets
+from .recorder import RankRecorder
+
+__all__ = ["InStep", "spread_by_scheme"]
+
+#: What is active in the step of a model that a scheme has spread.
+InStep: TypeAlias = Callable[[RankRecorder], AbstractContextManager[Any]]
 
 
-def find_scheme(name: str, device_mesh: DeviceMesh) -> Callable[[nn.Module, DeviceMesh], Any]:
-    """Return the function of a scheme. Raises `ArgumentError` for a mesh with dimensions that it does not use."""
-    spread, dimensions = _SCHEMES[name]
+def spread_by_scheme(name: str, model: nn.Module, device_mesh: DeviceMesh) -> InStep:
+    """Spread a model by a scheme, and return what is active in its step.
+
+    Raises `ArgumentError` for a mesh with other dimensions than the scheme uses, or in another order.
+    """
+    spread, dimensions, needed = _SCHEMES[name]
     names = device_mesh.mesh_dim_names or ()
-    unused = [dimension for dimension in names if dimension not in dimensions]
-    if unused or dimensions[0] not in names:
+    if names != tuple(dimension for dimension in dimensions if dimension in names) or needed not in names:
         raise ArgumentError(
-            f"parallelize={name!r} spreads a model over {' and '.join(dimensions)}, and the mesh has "
+            f"parallelize={name!r} spreads a model over {' and '.join(dimensions)}, in this order, and the mesh has "
             f"{', '.join(names)}; give a function of your own: parallelize=shard, which is called with the model and "
             "the mesh"
         )
-    return spread
+    return spread(model, device_mesh)
 
 
-def _shard_fully(model: nn.Module, device_mesh: DeviceMesh) -> None:
+def _shard_fully(model: nn.Module, device_mesh: DeviceMesh) -> InStep:
     """Shard the model with ``fully_shard``: each module of each list of modules, and what is left with the root."""
     from torch.distributed.fsdp import fully_shard
 
-    for module in _list_blocks(model):
+    for module in (*_list_blocks(model), model):
         fully_shard(module, mesh=device_mesh)
-    fully_shard(model, mesh=device_mesh)
+    return lambda recorder: nullcontext()
 
 
 def _list_blocks(model: nn.Module) -> list[nn.Module]:
@@ -49,6 +59,13 @@ def _list_blocks(model: nn.Module) -> list[nn.Module]:
     return blocks
 
 
-_SCHEMES: dict[str, tuple[Callable[[nn.Module, DeviceMesh], Any], tuple[str, ...]]] = {
-    "fsdp2": (_shard_fully, ("dp_shard", "dp_replicate"))
+def _replicate(model: nn.Module, device_mesh: DeviceMesh) -> InStep:
+    """Have the gradients reduced in the step, as ``DistributedDataParallel`` does: it sees nothing but real groups."""
+    return partial(reduce_in_buckets, model, device_mesh.get_group())
+
+
+#: By name: what spreads a model, the dimensions of the mesh that it uses, and the one that it needs.
+_SCHEMES: dict[str, tuple[Callable[[nn.Module, DeviceMesh], InStep], tuple[str, ...], str]] = {
+    "fsdp2": (_shard_fully, ("dp_replicate", "dp_shard"), "dp_shard"),
+    "ddp": (_replicate, ("dp_replicate",), "dp_replicate"),
 }

@@ -156,6 +156,22 @@ def test_no_collective_that_a_gpu_would_not_make(steps: dict[str, RankTrace], na
     ]
 
 
+def test_sequence_parallel_gathers_and_scatters_instead_of_reducing(steps: dict[str, RankTrace]) -> None:
+    block = [(c.layer, c.kind, c.phase) for c in steps["sequences"].collectives if c.layer.startswith("layers.0")]
+    assert [entry for entry in block if entry[2] == "forward"] == [
+        ("layers.0.attn", "all-gather", "forward"),
+        ("layers.0.attn.o", "reduce-scatter", "forward"),
+        ("layers.0.up", "all-gather", "forward"),
+        ("layers.0.down", "reduce-scatter", "forward"),
+    ]
+    sizes = {c.bytes for c in steps["sequences"].collectives if c.kind != "all-reduce"}
+    assert sizes == {HIDDEN}
+    head = BATCH * LENGTH * WIDTH * WORDS  # which is spread as well
+    assert steps["sequences"].trace.macs == 3 * (count_forward_macs(2) - head // 2)
+    assert not steps["sequences"].trace.uncounted
+    assert steps["sequences"].trace.memory.peak_bytes() < steps["tp"].trace.memory.peak_bytes()
+
+
 @pytest.mark.parametrize("name", ["fsdp2", "fsdp2 and tp"])
 def test_peak_is_that_of_torch_tracker(answers: tuple[dict[str, RankTrace], dict[str, int]], name: str) -> None:
     steps, peaks = answers
@@ -168,6 +184,67 @@ def test_parts_make_up_the_peak(steps: dict[str, RankTrace], name: str) -> None:
     assert sum(step.peak_parts.values()) == step.trace.memory.peak_bytes()
     assert step.peak_parts["inputs"] == BATCH * LENGTH * 8
     assert ("gathered weights" in step.peak_parts) == ("fsdp2" in name)
+
+
+def list_totals(step: RankTrace) -> list[tuple[str, str, str, int, int, int]]:
+    """Return kind, dimension, phase, calls, bytes and bytes sent, of the model as a whole."""
+    totals: dict[tuple[str, str, str], list[int]] = {}
+    for collective in step.collectives:
+        total = totals.setdefault((collective.kind, collective.dimension, collective.phase), [0, 0, 0])
+        for index, number in enumerate((collective.calls, collective.bytes, collective.sent_bytes)):
+            total[index] += number
+    return [(*key, *total) for key, total in totals.items()]
+
+
+def test_gradients_of_data_parallel_ranks_are_reduced(steps: dict[str, RankTrace]) -> None:
+    whole = (OUTSIDE + BLOCKS * (MATRICES + NORMS)) * BYTE  # 460,032 bytes: less than the first bucket has
+    assert list_totals(steps["ddp"]) == [("all-reduce", "dp_replicate", "backward", 1, whole, 2 * whole * 3 // 4)]
+    assert count_parameter_bytes(steps["ddp"]) == steps["ddp"].gradient_bytes == whole
+    # All is as on a device alone, and buckets as large as the gradients stay beside them.
+    assert steps["ddp"].trace.memory.peak_bytes() == steps["alone"].trace.memory.peak_bytes() + whole
+    assert steps["ddp"].trace.macs == steps["alone"].trace.macs
+
+
+def test_buckets_of_gradients(steps: dict[str, RankTrace]) -> None:
+    # Gradients come from the end: a layer of 10 MiB fills the first bucket of 1 MiB, the next two and the embedding of
+    # 0.5 MiB do not fill one of 25 MiB. Ten numbers are broadcast.
+    layer, embedding = 1024 * 2560 * BYTE, WORDS * 1024 * BYTE
+    whole = 3 * layer + embedding
+    assert list_totals(steps["ddp of wide layers"]) == [
+        ("broadcast", "dp_replicate", "forward", 1, 40, 40),
+        ("all-reduce", "dp_replicate", "backward", 2, whole, 2 * layer * 3 // 4 + 2 * (whole - layer) * 3 // 4),
+    ]
+
+
+def test_replicas_of_shards_reduce_them(steps: dict[str, RankTrace]) -> None:
+    """Each gradient is scattered over four ranks, and the shard reduced over two replicas."""
+    block, outside = (MATRICES + NORMS) * BYTE, OUTSIDE * BYTE
+    whole = outside + BLOCKS * block
+    assert sorted(list_totals(steps["hsdp"])) == [
+        ("all-gather", "dp_shard", "backward", BLOCKS, BLOCKS * block, BLOCKS * block * 3 // 4),
+        ("all-gather", "dp_shard", "forward", 1 + BLOCKS, whole, whole * 3 // 4),
+        ("all-reduce", "dp_replicate", "backward", 1 + BLOCKS, whole // 4, whole // 4),
+        ("reduce-scatter", "dp_shard", "backward", 1 + BLOCKS, whole, whole * 3 // 4),
+    ]
+    assert count_parameter_bytes(steps["hsdp"]) == whole // 4
+
+
+def test_mixed_precision_gathers_half_the_bytes(steps: dict[str, RankTrace]) -> None:
+    whole = (OUTSIDE + BLOCKS * (MATRICES + NORMS)) * BYTE
+    totals = {(kind, phase): size for kind, _, phase, _, size, _ in list_totals(steps["bfloat16"])}
+    assert totals["all-gather", "forward"] == whole // 2
+    assert totals["reduce-scatter", "backward"] == whole  # in float32, as the policy says
+    assert count_parameter_bytes(steps["bfloat16"]) == steps["bfloat16"].gradient_bytes == whole // 4
+    assert steps["bfloat16"].trace.macs == steps["fsdp2"].trace.macs
+
+
+def test_checkpoints_compute_blocks_again(steps: dict[str, RankTrace]) -> None:
+    # Of each block all but the last product, whose output nothing needs; the head is in no block.
+    head, last = BATCH * LENGTH * WIDTH * WORDS, BATCH * LENGTH * WIDTH * 4 * WIDTH
+    again = sum(operator.macs for operator in steps["checkpoints"].trace.operators if operator.recomputed)
+    assert again == count_forward_macs(1) - head - BLOCKS * last
+    assert steps["checkpoints"].trace.macs == 3 * count_forward_macs(1) + again
+    assert steps["checkpoints"].trace.memory.peak_bytes() < steps["fsdp2"].trace.memory.peak_bytes()
 
 
 def test_layers_are_those_of_the_model(steps: dict[str, RankTrace]) -> None:

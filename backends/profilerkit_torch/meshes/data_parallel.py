@@ -1,0 +1,86 @@
+"""Data parallel by the rules of ``DistributedDataParallel``, whose reducer in C++ refuses a group of one process.
+
+Gradients are copied into buckets as they come. A bucket that is full is reduced over all ranks: the first at 1 MiB, so
+that reducing begins early, the others at 25 MiB. Buckets stay from step to step, beside the gradients. Buffers are
+broadcast from rank 0 before each forward pass.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from profilerkit.process.restoring import call_each, restored
+
+from ..compat import call_after_backward
+from .recorder import RankRecorder
+from .shares import count_bytes
+
+__all__ = ["reduce_in_buckets"]
+
+_FIRST, _OTHERS = 2**20, 25 * 2**20
+
+
+@contextmanager
+def reduce_in_buckets(model: nn.Module, group: Any, recorder: RankRecorder) -> Iterator[None]:
+    """Broadcast the buffers of a model, and reduce its gradients in the backward passes inside."""
+    buckets = _Buckets(model, group, recorder)
+    stops: list[Callable[[], None]] = []
+    with restored(partial(call_each, stops)):
+        for parameter in buckets.parameters:
+            stops.append(parameter.register_post_accumulate_grad_hook(buckets.take).remove)
+        buckets.broadcast(model.buffers())
+        yield
+
+
+class _Buckets:
+    """The buckets of a model's gradients: one after the other in a tensor for each dtype."""
+
+    def __init__(self, model: nn.Module, group: Any, recorder: RankRecorder) -> None:
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self._group, self._recorder = group, recorder
+        self._limit = _FIRST
+        self._waiting: dict[torch.dtype, list[torch.Tensor]] = defaultdict(list)
+        self._taken: dict[torch.dtype, int] = defaultdict(int)
+        with recorder.work_for_model("communication"):
+            self._flat = {
+                dtype: torch.empty(sum(p.numel() for p in self.parameters if p.dtype == dtype), dtype=dtype)
+                for dtype in {parameter.dtype for parameter in self.parameters}
+            }
+
+    def broadcast(self, buffers: Iterable[torch.Tensor]) -> None:
+        """Send all buffers of a dtype at once from rank 0."""
+        by_dtype: dict[torch.dtype, int] = defaultdict(int)
+        for buffer in buffers:
+            by_dtype[buffer.dtype] += buffer.numel()
+        with self._recorder.work_for_model("communication"):
+            for dtype, elements in by_dtype.items():
+                dist.broadcast(torch.empty(elements, dtype=dtype), 0, group=self._group)
+
+    def take(self, parameter: torch.Tensor) -> None:
+        """Take a gradient that is there; reduce its bucket if that is full."""
+        if not any(self._waiting.values()):
+            call_after_backward(self._reduce_rest)
+        waiting = self._waiting[parameter.dtype]
+        waiting.append(parameter)
+        if count_bytes(waiting) >= self._limit:
+            self._reduce(parameter.dtype)
+            self._limit = _OTHERS
+
+    def _reduce_rest(self) -> None:
+        for dtype in [dtype for dtype, waiting in self._waiting.items() if waiting]:
+            self._reduce(dtype)
+
+    def _reduce(self, dtype: torch.dtype) -> None:
+        elements = sum(parameter.numel() for parameter in self._waiting[dtype])
+        with self._recorder.work_for_model("communication"):
+            dist.all_reduce(self._flat[dtype].narrow(0, self._taken[dtype], elements), group=self._group)
+        self._taken[dtype] += elements
+        self._waiting[dtype].clear()
