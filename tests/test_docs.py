@@ -36,8 +36,12 @@ sys.path.remove(str(DOCS))
 PAGES = make_outputs.PAGES
 
 
-#: Pages whose examples start several frameworks or processes.
-SLOW = ("four-formats.rst", "tensorflow.rst", "mfu.rst", "audits.rst", "isolation.rst", "budgets.rst")
+#: Pages whose examples start several frameworks or processes, or measure for seconds.
+SLOW = (
+    *("four-formats.rst", "tensorflow.rst", "mfu.rst", "audits.rst", "isolation.rst", "budgets.rst"),
+    *("language-models.rst", "logging.rst", "counterparts.rst", "recipes.rst", "migrating-from-deeplite.rst"),
+    *("comparison.rst", "command-line.rst", "figures.rst", "testing.rst"),
+)
 
 
 @pytest.mark.parametrize(

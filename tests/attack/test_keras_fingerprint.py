@@ -180,6 +180,7 @@ def _tidy() -> Any:
     _event.set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sample(list(DAMAGE), 8))
 def test_damage_is_found_and_named(name: str) -> None:
     model, damage, fact = DAMAGE[name]

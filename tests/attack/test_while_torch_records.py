@@ -123,6 +123,7 @@ def test_every_method_of_the_backend_is_known_here() -> None:
     } == METHODS.keys() | HARMLESS
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("recording", "call"), sample([(item, call) for item in RECORDING for call in PUBLIC], 36))
 def test_it_is_refused_and_the_recording_goes_on(recording: str, call: str) -> None:

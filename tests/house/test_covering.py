@@ -9,6 +9,7 @@ from covering import find_covering
 from source_tree import ROOT
 
 
+@pytest.mark.slow
 def test_tests_of_a_file_are_named_the_nearest_first() -> None:
     found = [
         (distance, str(test.relative_to(ROOT))) for distance, test in find_covering(ROOT / "profilerkit/trace/table.py")

@@ -58,6 +58,7 @@ def test_imports_run_one_way(package: str) -> None:
         assert imported in allowed or imported not in guarded, f"{path.name} of {package} imports {imported}"
 
 
+@pytest.mark.slow
 def test_a_first_profile_leaves_seeded_random_numbers_alone() -> None:
     """Importing rich draws random numbers: the first profile of a process must not shift the user's stream."""
     code = """

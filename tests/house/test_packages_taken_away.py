@@ -73,6 +73,7 @@ def test_a_package_takes_along_what_uses_it() -> None:
     assert "the package profilerkit_budgets is missing" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gone", ["profilerkit_predict", "profilerkit_pages", "profilerkit_audits"])
 def test_torch_is_profiled_without_a_plugin(gone: str) -> None:
     pytest.importorskip("torch")

@@ -117,6 +117,7 @@ def require_rows_of_an_undisturbed_one(plan: Path, expected: list[Facts]) -> Non
         assert sorted(row.key for row in store.rows(run=last.run)) == sorted(row[1] for row in expected)
 
 
+@pytest.mark.slow
 def test_a_killed_audit_goes_on_where_it_was(tmp_path: Path) -> None:
     """Killed while the store is made, after the first row, and some time after a later one."""
     plan = zoo(tmp_path)

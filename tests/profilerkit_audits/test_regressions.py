@@ -54,6 +54,7 @@ def test_a_value_is_lost_once_and_compared_with_the_last_one(store: Store) -> No
     assert {item.new.run[:7] for item in since} == {"run-004"}
 
 
+@pytest.mark.slow
 def test_a_step_of_one_model_is_told_with_its_night(store: Store) -> None:
     series = fleet(8)
     series["net.py:net_3"] = [*series["net.py:net_3"][:22], *(1.10 * night for night in series["net.py:net_3"][22:])]
@@ -64,6 +65,7 @@ def test_a_step_of_one_model_is_told_with_its_night(store: Store) -> None:
     assert (result.machines, result.series) == ((), 8)
 
 
+@pytest.mark.slow
 def test_all_models_together_are_the_machine(store: Store) -> None:
     series = {spec: [*times[:20], *(1.15 * time for time in times[20:])] for spec, times in fleet(8).items()}
     add_nights(store, series)
@@ -73,6 +75,7 @@ def test_all_models_together_are_the_machine(store: Store) -> None:
     assert result.machines[0].change == pytest.approx(0.15, abs=0.02)
 
 
+@pytest.mark.slow
 def test_two_kinds_of_machine_are_never_one_series(store: Store) -> None:
     """The second machine takes twice as long from night 30 on: another machine, and no step."""
     add_nights(store, fleet(6))
@@ -91,6 +94,7 @@ def test_what_is_not_searched_is_told(store: Store) -> None:
     assert "fewer than 5 models a night" in notes
 
 
+@pytest.mark.slow
 def test_the_result_is_json(store: Store) -> None:
     test_a_step_of_one_model_is_told_with_its_night(store)
     content = json.loads(json.dumps(regressions(store).to_dict()))

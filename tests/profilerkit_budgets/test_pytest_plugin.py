@@ -64,6 +64,7 @@ budget(Fails(), torch.ones(1, 2), macs="<= 1", strict=True)
     assert "profilerkit/" not in shown
 
 
+@pytest.mark.slow
 def test_a_budget_beside_a_baseline(pytester: pytest.Pytester) -> None:
     outcome(pytester, 'budget(model(40), macs="<= 0.8x", baseline=model(), **given)').assert_outcomes(passed=1)
     outcome(pytester, 'budget(model(), macs="<= 1x", baseline=model(40), **given)').assert_outcomes(failed=1)
@@ -75,6 +76,7 @@ budget(model(), macs="<= 2x", baseline=saved, **given)
     outcome(pytester, body).assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_a_ratio_that_is_not_known_well_enough(pytester: pytest.Pytester) -> None:
     """The same samples of 1 and 3 seconds in other orders: the ratio is 1, and may be anything from 1/3 to 3."""
     body = """
@@ -92,6 +94,7 @@ with pytest.raises(pytest.fail.Exception, match="uncertain"):
     outcome(pytester, body).assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_none_is_an_error(pytester: pytest.Pytester) -> None:
     result = outcome(pytester, 'budget(model(), macs="5 G", **given)')
     result.assert_outcomes(failed=1)
@@ -107,6 +110,7 @@ def test_what_was_measured_is_in_the_junit_file(pytester: pytest.Pytester) -> No
     assert 'name="macs: macs &lt;= 300" value="300 MACs, 100 % of the limit"' in written
 
 
+@pytest.mark.slow
 def test_junit_and_warnings_as_errors_go_together(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(f'{MODEL}\n\ndef test_cost(budget):\n    budget(model(), macs="<= 300", **given)\n')
     for family in ("xunit2", "xunit1"):
@@ -134,6 +138,7 @@ def test_a_baseline_is_recorded_with_the_machine_and_read_again(pytester: pytest
     result.stdout.fnmatch_lines(["macs <= 1.02x failed, 17.65 % too high: 1.2x (360 MACs after 300 MACs)*"])
 
 
+@pytest.mark.slow
 def test_absolute_limits_are_checked_where_a_baseline_is_recorded(pytester: pytest.Pytester) -> None:
     body = 'budget(model(), macs=["<= 1.02x", "<= 200"], baseline="net.json", **given)'
     pytester.makepyfile(f"{MODEL}\n\ndef test_cost(budget):\n    {body}\n")

@@ -60,6 +60,7 @@ def check(name: str, found: Any, expected: dict[str, Any]) -> None:
         assert "fault of the backend" not in " ".join(without["said"]), (name, model)
 
 
+@pytest.mark.slow
 def test_without_a_name() -> None:
     """Five turns, four and three of 3 x 4 x 4 products; two products of 3 x 4 x 3; and so on, by the shapes."""
     by_hand = {

@@ -113,6 +113,7 @@ def export_network(name: str, way: str, folder: Path) -> Any:
     return onnx.load(target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_macs_stay_those_of_the_source_on_every_level(name: str, way: str, folder: Path) -> None:

@@ -78,6 +78,7 @@ def test_classes_of_images_are_the_second_dimension_unless_the_targets_say_other
     assert get_accuracy(identity(("n", 4, 5, 3)), [(last, np.ones((2, 4, 5), int))]) == 100
 
 
+@pytest.mark.slow
 def test_a_model_of_torch_and_its_export_score_the_same(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("onnxscript")

@@ -41,6 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_an_export_beside_its_source(folder: Path) -> None:
     target = folder / "report.json"
     command = ["compare", f"{folder / 'net.py'}:build", str(folder / "net.onnx"), "--input-shape", "3,32,32"]

@@ -82,6 +82,7 @@ def test_a_layer_without_a_name_is_refused(read: Any, name: str) -> None:
         read(object())
 
 
+@pytest.mark.slow
 def test_a_name_that_is_gone() -> None:
     said = said_without("", *SAMPLE)
     for name in SAMPLE:

@@ -212,6 +212,7 @@ def test_the_order_of_training_follows_from_the_seed_and_changes_with_the_epoch(
     np.testing.assert_array_equal(two_epochs(seed=0), [first, second])
 
 
+@pytest.mark.slow
 def test_seed_decides_the_weights_and_the_training() -> None:
     def trained(seed: int) -> list[np.ndarray[Any, Any]]:
         model = keras_digits.digits_student(seed)
@@ -277,6 +278,7 @@ def test_the_demo_without_tensorflow_says_how_to_get_it(
     assert said == f"\nFor the same in Keras, install TensorFlow: {sys.executable} -m pip install '.[tensorflow]'\n"
 
 
+@pytest.mark.slow
 def test_the_demo_does_not_load_tensorflow_to_ask_for_it() -> None:
     code = "import compare_digits, sys; compare_digits.find_spec('tensorflow'); print('tensorflow' in sys.modules)"
     folder = Path(compare_digits.__file__).parent

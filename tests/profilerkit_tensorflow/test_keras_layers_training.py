@@ -125,6 +125,7 @@ def test_grouped_convolutions_own_their_gradients() -> None:
     assert own_macs(trace_complete_step(model, x)) == {"a": 2 * BATCH * 42 * 6 * 18, "b": 3 * BATCH * 42 * 6 * 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "SimpleRNN"])
 @pytest.mark.parametrize("unroll", [False, True])
 def test_a_row_of_recurrent_layers(kind: str, unroll: bool) -> None:

@@ -35,6 +35,7 @@ LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...], int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_counts_what_its_closed_form_says(name: str) -> None:
     build, shape, macs = LAYERS[name]
@@ -51,6 +52,7 @@ def test_behind_other_weights_a_step_is_three_forward_passes(name: str) -> None:
     assert trace_complete_step(model, ones(BATCH, *shape)).macs == 3 * BATCH * macs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lstm", "gru", "rnn", "both ways"])
 def test_masks_and_open_lengths(name: str) -> None:
     build, _, macs = LAYERS[name]

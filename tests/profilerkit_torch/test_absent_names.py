@@ -94,6 +94,7 @@ def test_the_file_names_what_it_looks_for() -> None:
     assert set(SAMPLE) <= {*names, *FURTHER}
 
 
+@pytest.mark.slow
 def test_a_name_that_is_gone() -> None:
     check(*SAMPLE)
 

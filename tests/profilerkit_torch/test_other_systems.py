@@ -52,12 +52,14 @@ def run(system: str, script: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_profile_training_and_tables_work(system: str, tmp_path: Path) -> None:
     printed = run(system, WORKS, tmp_path)
     assert printed.count("MACs") >= 3, "a report, a comparison, and the command's table"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("system", "limit", "message"),
     [

@@ -449,6 +449,7 @@ def test_a_module_on_the_path(model_file: str, monkeypatch: pytest.MonkeyPatch) 
     assert code == 0, output
 
 
+@pytest.mark.slow
 def test_the_installed_script_prints_the_table_alone(model_file: str) -> None:
     script = Path(sys.executable).parent / "profilerkit"
     command = [str(script), "profile", f"{model_file}:build", "--input-shape", "4", "--metric", "macs"]

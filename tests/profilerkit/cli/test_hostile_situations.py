@@ -31,6 +31,7 @@ SITUATIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the shell of POSIX")
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_a_command_ends_with_a_line_and_its_exit_code(situation: str, tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def static(report: Report) -> dict[str, Any]:
     return {key: report.statuses[key] for key in keys}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start_method", starting.METHODS)
 def test_the_numbers_are_those_of_this_process_however_it_starts(start_method: Any, can_fork: bool) -> None:
     if not can_fork:
@@ -83,6 +84,7 @@ def test_what_is_called_is_a_class_or_a_function_and_no_model_that_can_be_called
     assert not is_builder(planted.fine().model)
 
 
+@pytest.mark.slow
 def test_a_model_of_this_process_is_copied_by_a_fork_and_comes_back_untouched(can_fork: bool) -> None:
     if not can_fork:
         return
@@ -254,6 +256,7 @@ profilerkit.isolated({model!r}, timeout=300, metrics=["execution_time"])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not processes.LINUX, reason="only Linux has all of it")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["SIGKILL", "Ctrl-C"])
 def test_nothing_is_left_when_the_caller_is_ended(number: signal.Signals, tmp_path: Path) -> None:
@@ -333,6 +336,7 @@ def test_a_reason_quotes_little() -> None:
 # Side by side ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_times_of_two_processes_are_pairs() -> None:
     comparison = isolated_comparison(f"{MODELS}:slow", f"{MODELS}:twice_as_slow", num_iters=15, warmup=2, timeout=60)
     assert [report.name for report in comparison.reports] == ["Planted (1)", "Planted (2)"]
@@ -347,6 +351,7 @@ def test_times_of_two_processes_are_pairs() -> None:
     assert throughput.samples == tuple(1 / seconds for seconds in first.samples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", ["leaves", "raises", "endless_loop"])
 def test_where_one_of_them_fails_the_others_are_pairs_all_the_same(bad: str) -> None:
     models = [f"{MODELS}:{name}" for name in ("fine", bad, "fine")]
@@ -415,6 +420,7 @@ def test_a_limit_implies_a_process_of_its_own(tmp_path: Path) -> None:
     assert '"isolation"' not in run("profile", f"{MODELS}:fine", *options).stdout
 
 
+@pytest.mark.slow
 def test_models_and_reports_are_compared_diffed_and_checked(tmp_path: Path) -> None:
     saved = tmp_path / "fine.json"
     isolated(f"{MODELS}:fine", metrics="macs", **QUICK).save(saved)
@@ -461,6 +467,7 @@ def build():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("package", "code"), [("torch", TORCH), ("tensorflow", KERAS)], ids=["torch", "keras"])
 def test_models_of_frameworks_with_limits_that_leave_them_room(package: str, code: str, tmp_path: Path) -> None:
     pytest.importorskip(package)

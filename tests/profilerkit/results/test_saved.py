@@ -364,6 +364,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_any_json_is_refused_in_words(value: Any) -> None:
     message = said(json.dumps(value).encode())

@@ -91,6 +91,7 @@ def compare_calls(
     return Ratio.of(first, second), clock.now
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [normal(0.01), normal(0.03), make_stutter(0.01), make_stutter(0.03)])
 @pytest.mark.parametrize("adaptive", [True, False])
 def test_the_same_model_twice(noise: Noise, adaptive: bool) -> None:
@@ -179,6 +180,7 @@ HANGING: dict[str, tuple[Series, float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HANGING)
 def test_samples_that_hang_together(name: str) -> None:
     """The interval covers what it says; 500 trials find that with a standard deviation of 1 %."""

@@ -115,6 +115,7 @@ def trace_module(model: Any, inputs: ModelInputs = INPUTS) -> ModelTrace:
     return trace
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_one_network_in_every_library(name: str) -> None:
     trace = trace_module(MODELS[name]())
@@ -233,6 +234,7 @@ class Scanned(linen.Module):
         return linen.remat(linen.Dense)(WIDTH, name="last")(lifted(name="steps")(x, None)[0])
 
 
+@pytest.mark.slow
 def test_layers_of_linen_inside_transformations_keep_their_paths() -> None:
     module = Scanned()
     table = trace_module(JaxModel(module, module.init(jax.random.key(0), jnp.ones((1, WIDTH))))).table

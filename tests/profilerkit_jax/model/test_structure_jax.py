@@ -48,6 +48,7 @@ LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", LAYERS)
 def test_every_plain_attribute_of_every_layer(name: str) -> None:

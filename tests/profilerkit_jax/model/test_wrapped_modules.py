@@ -72,6 +72,7 @@ def in_a_mapping(held: Any) -> Any:
     return lambda x: jax.vmap(held["nets"][0])(x)  # noqa: PLW0108
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")  # Equinox advises against jax.vmap inside of filter_jit
 @pytest.mark.parametrize(
     ("wrap", "x"),

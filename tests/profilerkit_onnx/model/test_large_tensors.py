@@ -129,6 +129,7 @@ def test_an_unusual_tensor_is_read_as_a_whole(tensor: TensorProto, tmp_path: Pat
     assert open_model(save(model, tmp_path)) == model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp", "lenet5", "lstm", "transformer_encoder"])
 def test_a_damaged_file_is_read_as_protobuf_reads_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -78,6 +78,7 @@ def numbers(trace: Any) -> Any:
     return trace.macs, trace.flops, rows, trace.memory.weight_bytes, trace.memory.peak_bytes(True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["keras", "tf_keras"])
 @pytest.mark.parametrize("tracing", [trace_complete, trace_complete_step], ids=["inference", "training"])
 def test_an_unbuilt_model_costs_what_it_costs_once_it_is_built(library: str, tracing: Callable[..., Any]) -> None:
@@ -88,6 +89,7 @@ def test_an_unbuilt_model_costs_what_it_costs_once_it_is_built(library: str, tra
     assert numbers(tracing(model, ones(2, 8, 8, 3))) == unbuilt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["keras", "tf_keras"])
 def test_a_model_can_be_called_and_trained_after_the_trace(library: str) -> None:
     model = network(sys.modules[library])

@@ -89,6 +89,7 @@ def model_table(kind: str) -> Any:
     return np.sin(np.arange(4)) if kind == "a cached pair" else np.arange(4) * 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_counted_wherever_the_cache_is(kind: str) -> None:
     found = BACKEND.trace(Caching(kind), ModelInputs(tf.constant(X)))
@@ -123,6 +124,7 @@ def test_an_attribute_out_of_reach_is_said_to_hold_one() -> None:
     assert not hasattr(state.last, "numpy")
 
 
+@pytest.mark.slow
 def test_nothing_is_found_where_nothing_is_held() -> None:
     """Loops, branches, masks, outputs in a structure and tensors passed twice: none has a reference too many."""
     inputs = keras.Input((5, 4))

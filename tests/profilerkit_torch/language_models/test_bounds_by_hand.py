@@ -71,6 +71,7 @@ def deepseek_4() -> Any:
     return configuration("DeepseekV4Config", num_hidden_layers=2, layer_types=kinds, hidden_size=512)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompt", [1000, 1024])
 def test_a_cache_that_grows_once_in_several_tokens(prompt: int) -> None:
     """The cache object itself is the oracle, at eight lengths: windows of 128, an entry for 4 tokens and for 128."""

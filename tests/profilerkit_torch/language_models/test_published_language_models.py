@@ -48,6 +48,7 @@ def rotary_macs(facts: Any) -> int:
     return 0 if is_newer() or "GPT2" in facts.name else 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["meta-llama/Meta-Llama-3-8B", "Qwen/Qwen2.5-7B", "mistralai/Mixtral-8x7B-v0.1"])
 def test_the_cache_of_a_token_is_the_hand_count(name: str) -> None:
     if "Mixtral" in name:
@@ -86,6 +87,7 @@ def test_a_window_limits_the_cache_and_a_view_keeps_the_whole_prompt() -> None:
     assert cache.paged == 4096 * per_token
 
 
+@pytest.mark.slow
 def test_gemma_3_has_windows_in_22_of_26_layers() -> None:
     """Each layer has 2 * 256 numbers a token: 1,024 bytes. Beyond the window of 512 only four layers grow."""
     config = MODELS["google/gemma-3-1b-pt"].build()

@@ -85,6 +85,7 @@ def test_known_sleeps_are_found_again() -> None:
         assert whole == pytest.approx([sum(parts) for parts in inside])
 
 
+@pytest.mark.slow
 def test_every_layer_of_a_resnet_with_operations_in_place_has_both_times() -> None:
     model = resnet18()
     table = make_table(model, torch.randn(2, 3, 32, 32))
@@ -109,6 +110,7 @@ def with_a_shared_layer(width: int) -> nn.Module:
     return nn.Sequential(shared, nn.ReLU(inplace=True), nn.Sequential(shared, nn.Tanh()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18", "bert", "shared"])
 def test_the_whole_model_takes_what_the_backward_call_takes(name: str) -> None:
     """Of the passes the best one: a pause of the machine's may come between what is timed here and there."""

@@ -161,6 +161,7 @@ class Various(nn.Module):
         return defaultdict(list, {"a b": z}), OrderedDict(sizes=[torch.zeros(half), (z.reshape(-1),)])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("decomposed", [False, True])
 def test_an_honest_program_is_loaded(decomposed: bool, tmp_path: Path) -> None:

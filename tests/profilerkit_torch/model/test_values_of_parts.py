@@ -8,6 +8,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 #: Parts of a matrix of four by three that do not begin at its first element.
 PARTS = """
     x[1:] | x[1] | x[1, 1:] | x.unbind(0)[1] | x.chunk(2)[1] | x.narrow(0, 1, 1) | x[1].expand(2, 3)
@@ -51,6 +53,7 @@ for part, question in {CASES!r}:
 """
 
 
+@pytest.mark.slow
 def test_values_of_a_part_are_had_from_a_real_run() -> None:
     """One product for each of twelve elements."""
     run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)

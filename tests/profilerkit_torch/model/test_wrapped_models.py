@@ -296,6 +296,7 @@ def save_and_load() -> torch.export.ExportedProgram:
     return torch.export.load(file)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The given buffer is not writable")  # torch 2.11, of its own file
 @pytest.mark.parametrize("make", [export_net, save_and_load])
 def test_an_exported_program_has_the_layers_of_its_model(make: Callable[[], torch.export.ExportedProgram]) -> None:

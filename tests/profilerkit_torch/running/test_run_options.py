@@ -75,6 +75,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", EVERY, ids=str)
 def test_model_and_process_are_as_before(options: dict[str, Any]) -> None:
     model = small().eval()

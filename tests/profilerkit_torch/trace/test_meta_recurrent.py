@@ -40,6 +40,7 @@ def both(net: nn.Module, x: torch.Tensor, *states: Any) -> tuple[Any, Any]:
     return known, made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lstm", "projected", "gru", "tanh", "relu"])
 def test_outputs_are_those_of_torch(kind: str) -> None:
     for two, first, layers, bias, train in product((False, True), (False, True), (1, 3), (False, True), (False, True)):

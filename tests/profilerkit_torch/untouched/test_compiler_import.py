@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 PLAIN = """
 import sys, torch
 from profilerkit import profile
@@ -64,10 +66,12 @@ def run(code: str, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_a_profile_does_not_import_the_compiler() -> None:
     assert run(PLAIN).strip() == "False"
 
 
+@pytest.mark.slow
 def test_a_model_that_compiles_while_it_runs_is_counted_as_written() -> None:
     facts: dict[str, Any] = json.loads(run(ASKING, "compiles"))
     weights, activation = 4 * (64 * 64 + 64), 4 * 8 * 64
@@ -81,6 +85,7 @@ def test_a_model_that_compiles_while_it_runs_is_counted_as_written() -> None:
     assert (facts["compiled"], facts["compiled afterwards"]) == (0, 1)
 
 
+@pytest.mark.slow
 def test_the_import_of_the_compiler_adds_nothing_to_the_peak() -> None:
     facts: dict[str, Any] = json.loads(run(ASKING, "imports"))
     # In the sum: the input, twice as much, what ReLU leaves of it, and one number.

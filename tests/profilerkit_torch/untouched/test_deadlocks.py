@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -58,6 +60,7 @@ for Waiting.way in WAYS:
 """
 
 
+@pytest.mark.slow
 def test_a_model_that_waits_for_a_thread_that_profiles() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=400)
     assert done.returncode == 0, done.stderr

@@ -352,6 +352,7 @@ def hidden_cache() -> types.ModuleType:
     return near
 
 
+@pytest.mark.slow
 def test_what_cannot_be_taken_away_is_said_and_counted_in_a_real_run() -> None:
     near = hidden_cache()
 
