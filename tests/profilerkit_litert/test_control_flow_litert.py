@@ -78,32 +78,33 @@ def test_of_two_branches_the_dearer_is_counted() -> None:
     assert "the condition of an IF in 'the model' depends on values" in trace.choices[0].reason
 
 
-def loop(turns: Any, *, grows: bool = False) -> ModelTrace:
-    """Return the trace of ``while i < turns: x = x @ w; i += 1``; a body that grows joins x with itself."""
-    graphs = Graphs()
-    main = graphs.main
-    x = main.input("x", (-1, 4))
-    limit = (
-        main.constant("turns", np.asarray(turns, np.int32)) if turns is not None else main.input("turns", (), "int32")
-    )
+def count_turns(graphs: Graphs, *, grows: bool = False) -> Any:
+    """Return the options of ``while i < turns: x = x @ w; i += 1``; a body that grows joins x with itself."""
 
     def condition(builder: GraphBuilder) -> dict[str, int]:
         i, _, most = builder.input("i", (), "int32"), builder.input("x", (-1, 4)), builder.input("turns", (), "int32")
         return {"y": builder.add("LESS", [i, most], (), dtype="bool")}
 
     def body(builder: GraphBuilder) -> dict[str, int]:
-        i, value, most = (
-            builder.input("i", (), "int32"),
-            builder.input("x", (-1, 4)),
-            builder.input("turns", (), "int32"),
-        )
-        value = products(builder, value, 1)
+        i, x, most = builder.input("i", (), "int32"), builder.input("x", (-1, 4)), builder.input("turns", (), "int32")
+        x = products(builder, x, 1)
         if grows:
-            value = builder.add("CONCATENATION", [value, value], (-1, 4), options=options("Concatenation", axis=0))
+            x = builder.add("CONCATENATION", [x, x], (-1, 4), options=options("Concatenation", axis=0))
         one = builder.constant("one", np.asarray(1, np.int32))
-        return {"i": builder.add("ADD", [i, one], (), dtype="int32", options=options("Add")), "x": value, "turns": most}
+        return {"i": builder.add("ADD", [i, one], (), dtype="int32", options=options("Add")), "x": x, "turns": most}
 
-    chosen = options("While", condSubgraphIndex=graphs.graph(condition), bodySubgraphIndex=graphs.graph(body))
+    return options("While", condSubgraphIndex=graphs.graph(condition), bodySubgraphIndex=graphs.graph(body))
+
+
+def loop(turns: Any, *, grows: bool = False) -> ModelTrace:
+    """Return the trace of such a loop on x."""
+    graphs = Graphs()
+    main = graphs.main
+    x = main.input("x", (-1, 4))
+    limit = (
+        main.constant("turns", np.asarray(turns, np.int32)) if turns is not None else main.input("turns", (), "int32")
+    )
+    chosen = count_turns(graphs, grows=grows)
     start = main.constant("start", np.asarray(0, np.int32))
     made = main.add("WHILE", [start, x, limit], (), (-1, 4), (), options=chosen)
     inputs = {"x": X} if turns is not None else {"x": X, "turns": np.asarray(5, np.int32)}
@@ -115,6 +116,19 @@ def test_a_loop_counts_as_often_as_it_runs() -> None:
     assert (trace.macs, trace.missing) == (7 * 48, ())
     assert [op.macs for op in trace.operators if op.operator == "FULLY_CONNECTED"] == [7 * 48]
     assert trace.layers[0].calls[0].outputs[0].shape == (3, 4)
+
+
+def test_a_state_with_which_a_loop_begins_is_no_parameter() -> None:
+    """The body multiplies with 16 weights; the 12 zeros that it begins with are a buffer."""
+    graphs = Graphs()
+    main = graphs.main
+    main.input("x", (-1, 4))
+    start = [main.constant("start", np.asarray(0, np.int32)), main.constant("zeros", np.zeros((3, 4), F))]
+    limit = main.constant("turns", np.asarray(2, np.int32))
+    made = main.add("WHILE", [*start, limit], (), (-1, 4), (), options=count_turns(graphs))
+    trace = graphs.trace(made[1], x=X)
+    assert (trace.total_params, sorted(weight.count for weight in trace.buffers)) == (16, [12])
+    assert trace.macs == 2 * 48
 
 
 def test_a_loop_that_does_not_run_counts_nothing() -> None:

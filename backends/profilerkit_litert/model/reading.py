@@ -75,6 +75,11 @@ class Tensor:
         shape = self.shape
         return None if shape is None or None in shape else tuple(size or 0 for size in shape)
 
+    @property
+    def is_weight(self) -> bool:
+        """Whether it is a constant of floating-point numbers, or of integers that have scales."""
+        return self.data is not None and (self.dtype.startswith(("float", "bfloat")) or self.quantization[0] > 0)
+
     @cached_property
     def array(self) -> np.ndarray[Any, Any] | None:
         """The values of a small constant of numbers; None for all else."""

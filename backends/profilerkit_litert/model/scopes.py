@@ -64,7 +64,7 @@ def find_scopes(graph: Graph, name: str) -> Scopes:
             scopes.types.setdefault(outer, _CONTAINER)
         if paths[-1] not in with_weight:
             scopes.types[paths[-1]] = operator.name
-        if weight:
+        if weight or operator.graphs:
             with_weight.add(paths[-1])
     for path in list(scopes.types):
         if path and any(inner.startswith(f"{path}.") for inner in scopes.types):
@@ -89,9 +89,7 @@ def _find_weights(graph: Graph) -> list[str]:
     for operator in graph.operators:
         tensors = [graph.tensors[sources.get(index, index)] for index in operator.inputs if index >= 0]
         sized = [
-            (len(tensor.data), tensor.name)
-            for tensor in tensors
-            if tensor.data is not None and len(tensor.shape or ()) > 1
+            (len(tensor.data), tensor.name) for tensor in tensors if tensor.is_weight and len(tensor.shape or ()) > 1
         ]
         names.append(max(sized, default=(0, ""))[1])
     return names

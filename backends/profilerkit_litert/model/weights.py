@@ -26,7 +26,8 @@ def weight_records(model: LiteRTModel, scopes: Scopes) -> Records:
     """Return the parameters and the buffers of each layer, by its path, with those of graphs inside its operators.
 
     Parameters are constants of floats, and of integers with scales. Constants of other integers are buffers: shapes,
-    indices, tables; a single number is nothing. A state that a variable keeps is a buffer that no file has.
+    indices, tables; a single number is nothing. States with which a loop begins are buffers too, and so is a state that
+    a variable keeps, which no file has.
     """
     records: Records = {}
     todo = [(model.signature.graph, [chain[-1].path for chain in scopes.chains])]
@@ -34,11 +35,12 @@ def weight_records(model: LiteRTModel, scopes: Scopes) -> Records:
     while todo:
         number, paths = todo.pop()
         graph = model.graphs[number]
+        states = _find_states(model, graph)
         for index, owners in _find_users(graph, paths).items():
             tensor = graph.tensors[index]
             if tensor.data is not None or tensor.is_variable:
                 for path in owners:
-                    _add(records.setdefault(path, ([], [])), tensor, -1 - index - (number << 32))
+                    _add(records.setdefault(path, ([], [])), tensor, -1 - index - (number << 32), index in states)
         for operator, path in zip(graph.operators, paths, strict=True):
             for inner in operator.graphs:
                 if 0 <= inner < len(model.graphs) and (inner, path) not in seen:
@@ -65,16 +67,25 @@ def _find_users(graph: Graph, paths: Sequence[str]) -> dict[int, dict[str, None]
     return users
 
 
-def _add(lists: tuple[list[WeightRecord], list[WeightRecord]], tensor: Tensor, number: int) -> None:
+def _find_states(model: LiteRTModel, graph: Graph) -> set[int]:
+    """Return the tensors with which a loop begins and which its body replaces: states, and no weights."""
+    states: set[int] = set()
+    for operator in graph.operators:
+        if operator.name in ("WHILE", "STABLEHLO_WHILE") and 0 <= operator.graphs[1] < len(model.graphs):
+            body = model.graphs[operator.graphs[1]]
+            carried = zip(operator.inputs, body.inputs, body.outputs, strict=False)
+            states.update(index for index, before, after in carried if before != after)
+    return states
+
+
+def _add(lists: tuple[list[WeightRecord], list[WeightRecord]], tensor: Tensor, number: int, is_state: bool) -> None:
     """Add what a layer has of a tensor; tensors of one buffer are one weight, a state is known by its number."""
     parameters, buffers = lists
     shape = tensor.sizes or ()
     count, identity = math.prod(shape), number if tensor.is_variable else 4 * tensor.buffer
     size = math.ceil(count * element_bytes(tensor.dtype)) if tensor.data is None else len(tensor.data)
     name = tensor.name.rpartition("/")[2]
-    is_parameter = tensor.data is not None and (
-        tensor.dtype.startswith(("float", "bfloat")) or tensor.quantization[0] > 0
-    )
+    is_parameter = tensor.is_weight and not is_state
     if count > 1 or (is_parameter and shape):
         record = WeightRecord(name, identity, count, size, tensor.dtype, None, tensor.data is not None, shape)
         (parameters if is_parameter else buffers).append(record)
