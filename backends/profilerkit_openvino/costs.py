@@ -180,28 +180,21 @@ def local_response(call: Call) -> Cost:
 
 
 # Products -------------------------------------------------------------------------------------------------------------
-@_register("Convolution", "BinaryConvolution")
+#: Convolutions: what meets a filter each, and how many dimensions of the weight are not of one filter.
+_CONVOLUTIONS = {
+    "BinaryConvolution": ("outputs", 1),  # of (out, in, *kernel)
+    "Convolution": ("outputs", 1),
+    "GroupConvolution": ("outputs", 2),  # of (groups, out / groups, in / groups, *kernel)
+    "ConvolutionBackpropData": ("inputs", 1),  # of (in, out, *kernel)
+    "GroupConvolutionBackpropData": ("inputs", 2),  # of (groups, in / groups, out / groups, *kernel)
+}
+
+
+@_register(*_CONVOLUTIONS)
 def convolve(call: Call) -> Cost:
-    """Each output element meets one filter of the weight ``(out, in, *kernel)``."""
-    return convolution.convolution(call.outputs[0].numel, prod(call.inputs[1][1:]))
-
-
-@_register("GroupConvolution")
-def convolve_groups(call: Call) -> Cost:
-    """Each output element meets one filter of the weight ``(groups, out / groups, in / groups, *kernel)``."""
-    return convolution.convolution(call.outputs[0].numel, prod(call.inputs[1][2:]))
-
-
-@_register("ConvolutionBackpropData")
-def convolve_transposed(call: Call) -> Cost:
-    """Each input element meets one filter of the weight ``(in, out, *kernel)``."""
-    return convolution.convolution(call.inputs[0].numel, prod(call.inputs[1][1:]))
-
-
-@_register("GroupConvolutionBackpropData")
-def convolve_groups_transposed(call: Call) -> Cost:
-    """Each input element meets one filter of the weight ``(groups, in / groups, out / groups, *kernel)``."""
-    return convolution.convolution(call.inputs[0].numel, prod(call.inputs[1][2:]))
+    """Each output element meets one filter; of a transposed convolution, each input element."""
+    filtered, outer = _CONVOLUTIONS[call.type]
+    return convolution.convolution(getattr(call, filtered)[0].numel, prod(call.inputs[1][outer:]))
 
 
 @_register("DeformableConvolution")
@@ -327,17 +320,20 @@ def suppress(call: Call) -> Cost:
     return detection.non_maximum_suppression(call.inputs[0][1]).times(prod(call.inputs[1][:2]))
 
 
-@_register("EmbeddingBagOffsetsSum", "EmbeddingBagOffsets", "EmbeddingSegmentsSum")
+#: Bags of embeddings, and which input has the weights of what is looked up, if there are any.
+_BAGS = {
+    "EmbeddingBagOffsets": 4,
+    "EmbeddingBagOffsetsSum": 4,
+    "EmbeddingBagPacked": 2,
+    "EmbeddingBagPackedSum": 2,
+    "EmbeddingSegmentsSum": 5,
+}
+
+
+@_register(*_BAGS)
 def add_bags(call: Call) -> Cost:
     """An addition for each element that is looked up, and a product where there are weights."""
-    weights = 5 if call.type == "EmbeddingSegmentsSum" else 4
-    return pooling.embedding_bag(call.inputs[1].numel * prod(call.inputs[0][1:]), call.has_input(weights))
-
-
-@_register("EmbeddingBagPackedSum", "EmbeddingBagPacked")
-def add_packed_bags(call: Call) -> Cost:
-    """An addition for each element that is looked up, and a product where there are weights."""
-    return pooling.embedding_bag(call.inputs[1].numel * prod(call.inputs[0][1:]), call.has_input(2))
+    return pooling.embedding_bag(call.inputs[1].numel * prod(call.inputs[0][1:]), call.has_input(_BAGS[call.type]))
 
 
 @_register("ScatterElementsUpdate", "ScatterNDUpdate")
@@ -355,9 +351,8 @@ def add_columns(call: Call) -> Cost:
 
 @_register("DFT", "IDFT", "RDFT", "IRDFT")
 def transform(call: Call) -> Cost:
-    """A transform along each of the axes; the last dimension has the parts of complex numbers."""
-    wide = call.outputs[0] if call.type in ("RDFT", "DFT", "IDFT") else call.inputs[0]
-    real = call.inputs[0] if call.type == "RDFT" else call.outputs[0] if call.type == "IRDFT" else None
-    lengths = Shape(real) if real is not None else Shape(wide[:-1])
+    """A transform along each of the axes; the last dimension of complex tensors has the parts of the numbers."""
+    real = {"RDFT": call.inputs, "IRDFT": call.outputs}.get(call.type)
+    lengths = Shape(call.inputs[0][:-1]) if real is None else real[0]
     costs = [fourier.transform(lengths.numel, lengths[int(axis)], real is not None) for axis in np.ravel(call.read(1))]
     return Cost(0, sum(cost.flops for cost in costs))

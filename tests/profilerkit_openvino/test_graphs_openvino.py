@@ -12,7 +12,7 @@ import numpy as np
 import openvino
 from openvino import opset16 as ops
 
-from profilerkit import BackendNotFoundError, profile
+from profilerkit import BackendNotFoundError, compare, profile
 from profilerkit.errors import ProfilerKitError
 from profilerkit_openvino import OpenvinoProfiler
 
@@ -109,6 +109,20 @@ def test_layers_of_a_converted_network_are_those_of_torch() -> None:
     assert rows["0.act"] == ("Relu", 0, 0)
     assert rows["3"] == ("MatMul", linear_macs, 80 + 10)
     assert any("lost the names of their layers" in note for note in report.notes)
+
+
+def test_layers_stand_beside_those_of_the_source(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    nn = torch.nn
+    net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 64, 10)).eval()
+    path = tmp_path / "net.xml"
+    openvino.save_model(openvino.convert_model(net, example_input=torch.zeros(1, 3, 8, 8)), path)
+    comparison = compare(net, path, input_shape=(3, 8, 8), metrics=COUNTS)
+    for column in ("macs", "flops", "params"):
+        source, converted = (
+            {row["path"]: row[column] for row in report.layerwise if row[column]} for report in comparison.reports
+        )
+        assert source == converted
 
 
 def test_a_layer_that_is_called_twice_is_one_layer() -> None:

@@ -160,6 +160,8 @@ CASES: dict[str, tuple[Callable[[], Any], int, int]] = {
         6 * 4,
     ),
     "fourier": (lambda: ops.dft(x(2, 8, 2), numbers(1)), 0, 5 * 16 * 3),
+    "fourier of reals": (lambda: ops.rdft(x(2, 8), numbers(1)), 0, 5 * 16 * 3 // 2),
+    "fourier to reals": (lambda: ops.irdft(x(2, 5, 2), numbers(1)), 0, 5 * 16 * 3 // 2),
     "transpose": (lambda: ops.transpose(x(2, 3), numbers(1, 0)), 0, 0),
 }
 
