@@ -56,6 +56,6 @@ def write_model(
     tensors |= {} if is_tied else {"output.weight": matrix(width, WORDS, F16)}
     for block, layer in enumerate(layers):
         tensors |= {f"blk.{block}.{name}": tensor for name, tensor in layer.items()}
-    metadata = {"general.architecture": architecture, "tokenizer.ggml.tokens": ["word"] * WORDS}
+    metadata: dict[str, Any] = {"general.architecture": architecture, "tokenizer.ggml.tokens": ["word"] * WORDS}
     metadata |= {f"{architecture}.block_count": len(layers)}
     return write_gguf(path, metadata | {f"{architecture}.{key}": value for key, value in sizes.items()}, tensors)

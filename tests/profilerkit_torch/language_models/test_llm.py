@@ -195,8 +195,8 @@ def test_the_usual_lengths_are_those_that_a_model_takes() -> None:
     """It takes 64 tokens: an eighth of them is new. What is given stays, and the rest follows."""
     config = tiny_config()
     chosen: list[tuple[int, int]] = []
-    for lengths in ({}, {"prompt": 60}, {"new": 50}):
-        report: Any = llm(config, **lengths)
+    for prompt, new in ((None, None), (60, None), (None, 50)):
+        report: Any = llm(config, prompt=prompt, new=new)
         chosen.append((report.prompt, report.new))
     assert chosen == [(56, 8), (60, 4), (14, 50)]
     with pytest.raises(InputError, match=r"give a shorter prompt \(prompt=, --prompt\) or fewer new tokens"):

@@ -13,7 +13,7 @@ from profilerkit import InputError, llm
 
 transformers = pytest.importorskip("transformers")
 WIDTH, INNER, WORDS = 32, 64, 50
-COMMON = {"vocab_size": WORDS, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4}
+COMMON: dict[str, Any] = {"vocab_size": WORDS, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4}
 COMMON |= {"num_key_value_heads": 4, "intermediate_size": INNER, "dtype": "bfloat16"}
 #: Inputs and outputs of the matrices of a layer.
 MATRICES = {f"self_attn.{name}_proj": (WIDTH, WIDTH) for name in "qkvo"}
