@@ -838,7 +838,8 @@ def find_parameter_group() -> Any:
 
 def read_group_path(group: Any) -> str:
     """Return the path of the module whose weights a group of ``fully_shard`` has, from the module around all."""
-    return getattr(group, field("_module_fqn"), None) or ""
+    purpose = "tells which layer's weights are gathered"
+    return _read(group, field("_module_fqn"), "FSDPParamGroup._module_fqn", purpose) or ""
 
 
 def read_group_gradients(group: Any) -> Iterator[torch.Tensor]:

@@ -72,8 +72,12 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
         return self.trace_step(model, inputs).trace
 
     def inapplicable(self, model: RankModel) -> Mapping[str, str]:
-        """Return the metrics of inference: a rank trains."""
-        return {"memory_footprint": "a rank of a mesh is traced in a training step: see rank_peak_memory"}
+        """Return the metrics of inference, as a rank trains, and those of times: its collectives have none yet."""
+        unpredicted = "the time of the collectives of a rank is not predicted"
+        return {
+            "memory_footprint": "a rank of a mesh is traced in a training step: see rank_peak_memory",
+            **dict.fromkeys(("predicted_time", "predicted_layers", "predicted_training_time"), unpredicted),
+        }
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return what an optimizer of the framework keeps for this rank's share of the weights."""

@@ -42,6 +42,11 @@ def test_report_is_that_of_the_rank(report: Report) -> None:
 
 def test_inference_and_runs_are_refused(report: Report) -> None:
     assert "rank_peak_memory" in report.statuses["memory_footprint"].missing[0]
+    on_device = profile(
+        networks.Net, networks.words(), mesh=MESH_OF_TWO, on="h100", metrics=["predicted_training_time"]
+    )
+    reason = on_device.statuses["predicted_training_time"].missing[0]
+    assert "the time of the collectives of a rank is not predicted" in reason
     assert "execution_time" not in report.statuses  # as static=True says; the metrics of the rank need no run
 
 

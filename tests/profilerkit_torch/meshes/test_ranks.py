@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ pytest.importorskip("torch.distributed.fsdp", reason="this torch has no fully_sh
 
 from mesh_networks import BATCH, BLOCKS, HEADS, LENGTH, WIDTH, WORDS
 
+from profilerkit import NotOfferedError
 from profilerkit_predict.meshes.records import Collective, RankTrace
+from profilerkit_torch import compat
 
 #: Bytes of a float32.
 BYTE = 4
@@ -246,6 +249,25 @@ def test_checkpoints_compute_blocks_again(steps: dict[str, RankTrace]) -> None:
     assert again == count_forward_macs(1) - head - BLOCKS * last
     assert steps["checkpoints"].trace.macs == 3 * count_forward_macs(1) + again
     assert steps["checkpoints"].trace.memory.peak_bytes() < steps["fsdp2"].trace.memory.peak_bytes()
+
+
+@pytest.mark.parametrize(
+    ("look", "name"),
+    [
+        (compat.make_fake_store, "FakeStore"),
+        (lambda: compat.find_process_group("0"), "_resolve_process_group"),
+        (compat.find_sharding_planner, "ShardingPropagator.propagate_op_sharding_non_cached"),
+        (compat.find_parameter_group, "FSDPParamGroup"),
+        (lambda: compat.read_group_path(object()), "_module_fqn"),
+        (lambda: list(compat.read_group_gradients(object())), "fsdp_params"),
+    ],
+)
+def test_release_without_a_private_name_is_refused(
+    look: Callable[[], object], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compat, "find", lambda path: None)
+    with pytest.raises(NotOfferedError, match=name):
+        look()
 
 
 def test_layers_are_those_of_the_model(steps: dict[str, RankTrace]) -> None:
