@@ -33,7 +33,7 @@ class Layers:
     Attributes:
         chains: For each node the calls of layers that it is in, the model's name_path first.
         types: The type of each layer by its path, the model itself first.
-        unnamed: How many operators that compute something have lost their names.
+        unnamed: How many operators that compute something have lost their names, in a model that has names of layers.
     """
 
     chains: Sequence[tuple[Scope, ...]]
@@ -58,9 +58,10 @@ def find_layers(nodes: Sequence[Any], weighted: Sequence[bool], name: str) -> La
         if path and (kind not in OPERATORS.free or path not in computing):
             types[path] = kind
             computing |= {path} if kind not in OPERATORS.free else set()
-    unnamed = sum(
-        path is None and node.get_type_name() not in OPERATORS.free for node, path in zip(nodes, named, strict=True)
-    )
+    computing_nodes = [
+        path for node, path in zip(nodes, named, strict=True) if node.get_type_name() not in OPERATORS.free
+    ]
+    unnamed = computing_nodes.count(None) if any(named) else 0
     return Layers(_number_calls(nodes, paths, named), {**types, **weight_types}, unnamed)
 
 

@@ -109,8 +109,8 @@ def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
         )
     if layers.unnamed:
         notes.append(
-            f"{layers.unnamed} operators lost the names of their layers where the converter fused them with others: "
-            "each counts in the layer that reads its result"
+            f"{layers.unnamed} of the operators lost the names of their layers when the converter fused them with "
+            "others: each counts in the layer that reads its result"
         )
     method = "shapes inferred by OpenVINO"
     return trace_work(walk.work, layers.chains, layers.types, weights, entries, outputs, VIEWS, method, tuple(notes))

@@ -141,6 +141,7 @@ def test_scopes_of_other_converters_are_layers_too() -> None:
     given = ops.parameter([2, 8], np.float32)
     product = linear(given, ops.constant(np.ones((8, 8), np.float32)), "/block/block.0/fc/MatMul")
     report = profile(model(product, given), metrics=COUNTS)
+    assert not any("lost the names" in note for note in report.notes)
     assert [row["path"] for row in report.layerwise] == ["", "block", "block.0", "block.0.fc"]
 
 
@@ -150,6 +151,12 @@ def test_scopes_of_other_converters_are_layers_too() -> None:
 def dynamic() -> Any:
     given = ops.parameter([-1, -1, 8], np.float32, name="x")
     return model(linear(given, ops.constant(np.ones((6, 8), np.float32))), given)
+
+
+def test_a_model_without_names_of_layers_has_lost_none() -> None:
+    given = ops.parameter([2, 8], np.float32)
+    report = profile(model(linear(given, ops.constant(np.ones((8, 8), np.float32))), given), metrics=COUNTS)
+    assert not any("lost the names" in note for note in report.notes)
 
 
 def test_open_sizes_come_from_the_inputs() -> None:
