@@ -35,7 +35,7 @@ from .costs import COSTS, register_op_cost
 from .loaders import open_model
 from .runs import MODES, open_runtime, prepare_run, resolve_device
 from .timing import time_layers, time_operators
-from .tracing import declare, trace_model
+from .tracing import declare, name_model, trace_model
 from .weights import list_inner
 
 __all__ = ["OpenvinoBackend"]
@@ -73,8 +73,8 @@ class OpenvinoBackend(
         return isinstance(model, openvino.Model)
 
     def model_name(self, model: Any) -> str:
-        """Return the name that the model has in its file."""
-        return str(open_model(model).get_friendly_name())
+        """Return the name that the model has in its file; "Model" if that is only a number."""
+        return name_model(open_model(model))
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
         """Return OpenVINO's name of a device in lower case; "cpu" for None."""

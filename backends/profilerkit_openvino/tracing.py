@@ -5,6 +5,7 @@ The weights are shared with the model and not read; nothing is run.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -25,7 +26,7 @@ from .costs import OPERATORS, Call, Cost, Shapes, UnknownShapeError
 from .layers import Layers, find_layers
 from .weights import dtype_name, find_weighted, is_made_of_constants, list_inner, read_constant, weight_records
 
-__all__ = ["VIEWS", "bind", "declare", "name_operator", "read_layers", "trace_model", "walk_model"]
+__all__ = ["VIEWS", "bind", "declare", "name_model", "name_operator", "read_layers", "trace_model", "walk_model"]
 
 #: Operators whose output is their first input in another shape.
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Identity"})
@@ -84,10 +85,16 @@ def bind(model: Any, inputs: ModelInputs) -> dict[str, Any]:
     return bind_inputs(declare(model), inputs.own_call())
 
 
+def name_model(model: Any) -> str:
+    """Return the name of a model; "Model" for one that OpenVINO has numbered, which differs from run to run."""
+    name = str(model.get_friendly_name())
+    return "Model" if re.fullmatch(r"Model\d+", name) else name
+
+
 def read_layers(model: Any) -> Layers:
     """Return the layers of a model."""
     nodes = model.get_ordered_ops()
-    return find_layers(nodes, find_weighted(nodes), model.get_friendly_name())
+    return find_layers(nodes, find_weighted(nodes), name_model(model))
 
 
 def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:

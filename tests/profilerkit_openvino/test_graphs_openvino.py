@@ -14,7 +14,7 @@ from openvino import opset16 as ops
 
 from profilerkit import BackendNotFoundError, compare, profile
 from profilerkit.errors import ProfilerKitError
-from profilerkit_openvino import OpenvinoProfiler
+from profilerkit_openvino import OpenvinoBackend, OpenvinoProfiler
 
 COUNTS = ["macs", "flops", "total_params", "model_size"]
 
@@ -109,6 +109,16 @@ def test_layers_of_a_converted_network_are_those_of_torch() -> None:
     assert rows["0.act"] == ("Relu", 0, 0)
     assert rows["3"] == ("MatMul", linear_macs, 80 + 10)
     assert any("lost the names of their layers" in note for note in report.notes)
+
+
+def test_a_number_in_place_of_a_name_is_no_name() -> None:
+    """OpenVINO numbers the models of a process, so that the name would differ from run to run."""
+    given = ops.parameter([2, 8], np.float32)
+    numbered = openvino.Model([ops.relu(given)], [given])
+    assert numbered.get_friendly_name().startswith("Model")
+    backend = OpenvinoBackend()
+    assert (backend.model_name(numbered), backend.trace(numbered, None).layers[0].type) == ("Model", "Model")
+    assert backend.model_name(model(ops.relu(given), given)) == "net"
 
 
 def test_layers_stand_beside_those_of_the_source(tmp_path: Path) -> None:
