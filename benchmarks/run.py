@@ -85,6 +85,8 @@ def main(arguments: list[str] | None = None) -> None:
         for name, table in tables.items():
             print(f"\n{name}\n\n{table}", flush=True)
             texts[name] = str(table)
+    if "growth" in texts:
+        texts["picture"] = growth.SHOWN
     if options.quick:
         return
     if worse:

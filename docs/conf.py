@@ -1,5 +1,6 @@
 """Sphinx's settings: ``make docs``."""
 
+import inspect
 import re
 from importlib.metadata import version as installed_version
 
@@ -36,6 +37,12 @@ def without_representations(app, what, name, obj, options, signature, returns):
     return signature and re.sub(r"<(?:[^<>]|<[^<>]*>)+>", "...", signature), returns
 
 
+def forget_bound_signature(app, obj, bound_method):
+    """Take away what Sphinx leaves on the function of a bound method: the next method of it would lose a parameter."""
+    if inspect.ismethod(obj):
+        vars(obj.__func__).pop("__signature__", None)
+
+
 def setup(app):
     """Make signatures valid, and keep Napoleon from reading "Lower is better: ..." in an attribute as its type."""
     written = {}
@@ -47,6 +54,7 @@ def setup(app):
         if what in ("attribute", "data", "property"):
             lines[:] = written[name]
 
+    app.connect("autodoc-before-process-signature", forget_bound_signature, priority=600)
     app.connect("autodoc-process-signature", without_representations)
     app.connect("autodoc-process-docstring", remember, priority=400)
     app.connect("autodoc-process-docstring", restore, priority=600)
