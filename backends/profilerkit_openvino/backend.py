@@ -162,17 +162,23 @@ class OpenvinoBackend(
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return a digest of the nodes and, with ``values``, of the constants: a model may be changed in place."""
         digest = hashlib.blake2b(digest_size=16)
-        nodes = list(open_model(model).get_ordered_ops())
-        for node in nodes:
-            sources = [(source.get_node().get_name(), source.get_index()) for source in node.input_values()]
-            shapes = [str(output) for output in node.outputs()]
-            facts = (node.get_name(), node.get_friendly_name(), str(node.get_attributes()), sources, shapes)
-            digest.update(repr(facts).encode())
-            if values and node.get_type_name() == "Constant":
-                digest.update(node.get_tensor_view().data.tobytes())
-            nodes += [inner for body in list_inner(node) for inner in body.get_ordered_ops()]
+        for fact in _list_facts(open_model(model).get_ordered_ops(), values):
+            digest.update(fact)
         return digest.hexdigest(), list_contents(COSTS.list_added())
 
     def environment(self) -> Mapping[str, str]:
         """Return the version of openvino, and the devices that it finds."""
         return {"openvino": openvino.__version__, "devices": ", ".join(open_runtime().available_devices)}
+
+
+def _list_facts(nodes: Sequence[Any], values: bool) -> Iterator[bytes]:
+    """Yield what nodes consist of, with the values of constants; nodes are known by their places."""
+    places = {node.get_name(): index for index, node in enumerate(nodes)}
+    for node in nodes:
+        sources = [(places[source.get_node().get_name()], source.get_index()) for source in node.input_values()]
+        outputs = [(str(output.get_partial_shape()), str(output.get_element_type())) for output in node.outputs()]
+        yield repr((node.get_friendly_name(), node.get_type_name(), node.get_attributes(), sources, outputs)).encode()
+        if values and node.get_type_name() == "Constant":
+            yield node.get_tensor_view().data.tobytes()
+        for body in list_inner(node):
+            yield from _list_facts(body.get_ordered_ops(), values)

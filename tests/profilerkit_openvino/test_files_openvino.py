@@ -16,7 +16,7 @@ from openvino_architectures import BUILDERS
 from profilerkit import InputError, Profiler, profile
 from profilerkit.errors import ProfilerKitError
 from profilerkit.testing import ARCHITECTURES
-from profilerkit_openvino import OpenvinoProfiler
+from profilerkit_openvino import OpenvinoBackend, OpenvinoProfiler
 
 METRICS = ["macs", "flops", "total_params", "model_size"]
 
@@ -45,6 +45,16 @@ def test_a_profiler_reads_a_file_that_was_overwritten(path: Path) -> None:
     again = Profiler(path).register_defaults()
     again.compute(["total_params"])
     assert again.status_get("total_params") == ARCHITECTURES["mlp"].params
+
+
+def test_the_fingerprint_of_a_file_is_the_same_each_time_and_changes_with_it(path: Path) -> None:
+    backend = OpenvinoBackend()
+    before = backend.fingerprint(path)
+    assert backend.fingerprint(path) == before
+    weights = bytearray(path.with_suffix(".bin").read_bytes())
+    weights[0] ^= 1
+    path.with_suffix(".bin").write_bytes(weights)
+    assert backend.fingerprint(path) != before
 
 
 @pytest.mark.parametrize(
