@@ -84,6 +84,11 @@ class _Sum:
 class RankRecorder(TorchDispatchMode):
     """A mode below tensors that are spread over ranks: it sees the operators on this rank's own share alone."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from wrapping each dispatch once more: nothing is compiled while a mode like this is active."""
+        return False
+
     def __init__(self, layers: RankLayers, groups: MeshGroups) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.layers = layers
