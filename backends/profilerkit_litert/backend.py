@@ -18,6 +18,7 @@ from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
 from profilerkit.protocols import (
     DeclaresInputs,
+    FitsInputs,
     LimitsMetrics,
     MeasuresMemory,
     NamesDevices,
@@ -27,7 +28,7 @@ from profilerkit.protocols import (
 )
 
 from .costs.registry import COSTS, register_op_cost
-from .model.inputs import read_declared_inputs
+from .model.inputs import fit_inputs, read_declared_inputs
 from .model.reading import LiteRTModel, open_model
 from .running.runs import MODES, measure_arena, prepare_run
 from .trace.tracing import trace_model
@@ -40,6 +41,7 @@ T = TypeVar("T")
 class LiteRTBackend(
     Backend,
     DeclaresInputs,
+    FitsInputs,
     LimitsMetrics,
     MeasuresMemory,
     NamesDevices,
@@ -100,6 +102,10 @@ class LiteRTBackend(
         """Return inputs as the signature declares them."""
         declared = read_declared_inputs(open_model(model))
         return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
+
+    def fit_inputs(self, model: Any, inputs: ModelInputs) -> ModelInputs:
+        """Return the inputs with the channels last if the model declares them so."""
+        return fit_inputs(open_model(model), inputs)
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the graph on shapes alone."""

@@ -184,6 +184,16 @@ def test_inputs_that_do_not_fit(inputs: Any, words: str) -> None:
     assert trace.total_params == 8
 
 
+def test_images_with_channels_first_are_turned_round() -> None:
+    """As PyTorch has them: one comparison takes one input for all of its models."""
+    model = BUILDERS["lenet5"]()
+    last = profile(model, np.ones((2, 28, 28, 1), F), metrics=["macs"])
+    first = profile(model, np.ones((2, 1, 28, 28), F), metrics=["macs"])
+    assert first["macs"] == last["macs"] == ARCHITECTURES["lenet5"].macs(2)
+    fitting = np.ones((2, 28, 28, 1), F)
+    assert BACKEND.fit_inputs(model, ModelInputs(fitting)).args[0] is fitting
+
+
 def test_a_fixed_batch_is_kept() -> None:
     model = LiteRTModel(write(product((2, 4))))
     assert profile(model, metrics=["macs"])["macs"] == 16

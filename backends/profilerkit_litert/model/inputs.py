@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from profilerkit import ModelInputs
 from profilerkit.backend_kit import numpy_data
+from profilerkit.backend_kit.layouts import in_declared_layout
 from profilerkit.declared_inputs import DeclaredInput
 
 from .reading import LiteRTModel, Tensor
 
-__all__ = ["bind_inputs", "read_declared_inputs"]
+__all__ = ["bind_inputs", "fit_inputs", "read_declared_inputs"]
 
 
 def read_declared_inputs(model: LiteRTModel) -> ModelInputs | None:
@@ -28,6 +31,19 @@ def bind_inputs(model: LiteRTModel, inputs: ModelInputs) -> dict[str, Any]:
     tensors = _list_inputs(model)
     declared = [numpy_data.Declared(name, tensor.shape, tensor.dtype) for name, tensor in tensors.items()]
     return numpy_data.bind_inputs(declared, inputs)
+
+
+def fit_inputs(model: LiteRTModel, inputs: ModelInputs) -> ModelInputs:
+    """Return the inputs with their channels moved to the end where the model declares them so."""
+    shapes = [tensor.shape or () for tensor in _list_inputs(model).values()]
+    if inputs.function is not None or inputs.kwargs:
+        return inputs
+    args = in_declared_layout(inputs.args, shapes, _find_shape, np.transpose)
+    return inputs if args is inputs.args else ModelInputs(*args)
+
+
+def _find_shape(value: Any) -> tuple[int, ...] | None:
+    return value.shape if isinstance(value, np.ndarray) else None
 
 
 def _list_inputs(model: LiteRTModel) -> dict[str, Tensor]:
