@@ -91,10 +91,10 @@ class RankRecorder(TorchDispatchMode):
 
     def __init__(self, layers: RankLayers, groups: MeshGroups) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.layers = layers
+        self.layers: RankLayers = layers
         self.live: LiveBytes = LiveBytes()
         #: "forward" or "backward".
-        self.phase = "forward"
+        self.phase: str = "forward"
         self.operators: list[OpRecord] = []
         self.live_bytes: list[int] = []
         #: What the most bytes alive were for.

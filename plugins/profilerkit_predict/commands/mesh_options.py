@@ -10,15 +10,17 @@ from ..meshes.layout import MESH
 
 __all__ = ["mesh_option", "parallelize_option", "rank_option"]
 
-mesh_option = click.Option(
+mesh_option: click.Option = click.Option(
     ["--mesh"],
     metavar="NAME=SIZE,...",
     callback=make_callback(MESH),
     help="Profile a training step of one rank of a mesh of devices, such as dp_shard=64,tp=8; no device is needed.",
 )
-parallelize_option = click.Option(
+parallelize_option: click.Option = click.Option(
     ["--parallelize"],
     metavar="FUNCTION",
     help="How the model is spread over the mesh: fsdp2, or a function of the model and the mesh, file.py:name.",
 )
-rank_option = click.Option(["--rank"], type=click.IntRange(min=0), help="The rank of the mesh. Default: 0.")
+rank_option: click.Option = click.Option(
+    ["--rank"], type=click.IntRange(min=0), help="The rank of the mesh. Default: 0."
+)

@@ -15,7 +15,7 @@ from profilerkit.plugging.loaders import is_in_file, is_in_module
 __all__ = ["MESH", "SCHEMES", "RankModel", "read_parallelize", "read_rank"]
 
 #: The schemes that have a name.
-SCHEMES = ("fsdp2", "ddp")
+SCHEMES: tuple[str, ...] = ("fsdp2", "ddp")
 _EXPECTED = "names and sizes of its dimensions: mesh={'dp_shard': 64, 'tp': 8}, or 'dp_shard=64,tp=8'"
 _SIZE = at_least(1)
 
@@ -65,7 +65,7 @@ def _read_mesh(value: Any) -> dict[str, int]:
     return {name: _SIZE(name, size) for name, size in value.items()}
 
 
-MESH = Check(_EXPECTED, _read_mesh)
+MESH: Check = Check(_EXPECTED, _read_mesh)
 
 
 def read_rank(rank: Any, mesh: Mapping[str, int]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, TensorSpec
 from profilerkit.backend import DeviceLike
@@ -26,10 +26,10 @@ T = TypeVar("T")
 class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
     """Counts a `RankModel` by the backend of its framework, in a process of its own."""
 
-    name = "mesh"
+    name: ClassVar[str] = "mesh"
 
     def __init__(self, inner: Backend) -> None:
-        self.inner = inner
+        self.inner: Backend = inner
         #: What was traced last: the model, its inputs, and the step or its error.
         self._last: tuple[Any, Any, RankTrace | ProfilerKitError] | None = None
 
