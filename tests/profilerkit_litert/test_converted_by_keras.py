@@ -159,7 +159,8 @@ def test_quantized_files_have_the_same_macs_at_fewer_bytes(kind: str) -> None:
 #: Of each the side of its images; the converter writes the same MACs for all of them.
 APPLICATIONS = {
     **dict.fromkeys(("MobileNet", "MobileNetV2", "MobileNetV3Small", "EfficientNetB0", "DenseNet121", "ResNet50"), 64),
-    **{"ConvNeXtTiny": 64, "InceptionV3": 96},
+    "ConvNeXtTiny": 64,
+    "InceptionV3": 96,
 }
 
 
