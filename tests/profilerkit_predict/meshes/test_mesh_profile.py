@@ -99,6 +99,7 @@ def profile_strictly(build: Any, parallelize: Any, mesh: Any = MESH_OF_TWO) -> R
     return profile(build, networks.words(), mesh=mesh, parallelize=parallelize, metrics=["macs"], strict=True)
 
 
+@pytest.mark.slow
 def test_error_of_the_users_function() -> None:
     with pytest.raises(errors.ModelFailedError, match=r"raised KeyError: 'no such plan'"):
         profile_strictly(networks.Net, networks.fail_to_shard)
