@@ -87,6 +87,9 @@ def find_blocks(text: str) -> Iterator[Block]:
 OF_THIS_RUN = ("noisy", "Noisy", "busy machine", "was requested", "marks a ratio whose interval holds 1")
 
 
+#: What the brackets of a ratio hold: an interval, or where a busy machine left too few samples their range.
+IN_BRACKETS = re.compile(r"(?<=brackets hold the ).*(?= of the ratio)")
+
 #: What the rest of a sentence begins with.
 _GOES_ON = frozenset("abcdefghijklmnopqrstuvwxyz0123456789±")
 
@@ -119,6 +122,7 @@ def essence(output: str) -> list[str]:
             goes_on = of_this_run and len(line) > 80  # the rest of the sentence is in the next line
             continue
         goes_on = False
+        line = IN_BRACKETS.sub("values", line)
         words = re.split(r"[\d≥-]", line)[0] if VARYING.search(line) else line
         if words.strip() and not re.fullmatch(r"[\s─-]+", words):
             kept.append(" ".join(words.split()))
