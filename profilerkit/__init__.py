@@ -70,7 +70,15 @@ if TYPE_CHECKING:
     from .piping.status import Comparative, Completeness, Failure, Noted, StatusKey, Unavailable
     from .piping.status import Metric as Metric
     from .piping.status import Partial as Partial
-    from .plugging.extension import CommandInfo, FigureInfo, LoadedModel, LoaderInfo, OptionInfo, RendererInfo
+    from .plugging.extension import (
+        CommandInfo,
+        FigureInfo,
+        LoadedModel,
+        LoaderInfo,
+        OptionInfo,
+        PlacementInfo,
+        RendererInfo,
+    )
     from .profiler import Profiler
     from .results.comparison import Comparison
     from .results.report import Report
@@ -121,6 +129,7 @@ __all__ = [
     "NotOfferedError",
     "Noted",
     "OptionInfo",
+    "PlacementInfo",
     "PlanError",
     "PluginFailedError",
     "PluginWarning",
@@ -182,7 +191,7 @@ _MODULES = module_of_each(
         ".piping.plain_metric": "metric",
         ".piping.quantity": "Scale",
         ".piping.status": "Comparative Completeness Failure Metric Noted Partial StatusKey Unavailable",
-        ".plugging.extension": "CommandInfo FigureInfo LoadedModel LoaderInfo OptionInfo RendererInfo",
+        ".plugging.extension": "CommandInfo FigureInfo LoadedModel LoaderInfo OptionInfo PlacementInfo RendererInfo",
         "profilerkit_predict.prediction.api": "predict",
         "profilerkit_predict.prediction.predicting": "Prediction",
         ".profiler": "Profiler",

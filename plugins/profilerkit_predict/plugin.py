@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from profilerkit import Backend, CommandInfo, OptionInfo, ProfilerFunction, StatusKey, hookimpl
-from profilerkit.plugging.extension import PlacementInfo, import_later
+from profilerkit import Backend, CommandInfo, OptionInfo, PlacementInfo, ProfilerFunction, StatusKey, hookimpl
+from profilerkit.plugging.extension import import_later
 
 if TYPE_CHECKING:
     from profilerkit.protocols import Capability

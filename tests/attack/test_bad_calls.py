@@ -416,6 +416,7 @@ NO_CASES = {
     "LoadedModel": "plain data; see 'inputs of a loaded model'",
     "LoaderInfo": "plain data of plugins, of which every use is guarded",
     "OptionInfo": "plain data of plugins, of which every use is guarded",
+    "PlacementInfo": "plain data of plugins, of which every use is guarded",
     "Metric": "takes no arguments",
     "ModelInputs": "takes anything: its arguments are the model's",
     "ModelTrace": "plain data of backends",
