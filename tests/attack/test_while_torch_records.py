@@ -92,6 +92,7 @@ HARMLESS = {
     *("generate", "language_model", "language_model_cache", "longest_context", "with_language_head"),
     *("open_model", "accepts", "resolve_device", "is_tensor", "as_tensor", "model_name", "ranks", "add_costs"),
     *("fingerprint", "environment", "example_inputs", "count_samples"),
+    "trace_rank",  # called in a process of its own, where nothing records
 }
 PUBLIC: dict[str, Callable[[], Any]] = {
     "profile": lambda: profile(MODEL, X, metrics=["macs"]),
