@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, ClassVar, TypeVar
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
-import numpy as np
-
-from profilerkit import Backend, DeviceNotAvailableError, ModelInputs, ModelTrace, Run, TensorSpec
+from profilerkit import DeviceNotAvailableError, ModelInputs, ModelTrace, Run
 from profilerkit.backend import AS_IT_IS, DEVICE, Device, DeviceLike, RunOptions
-from profilerkit.backend_kit import numpy_data
+from profilerkit.backend_kit.array_backend import ArrayBackend
 from profilerkit.backend_kit.installed import find_version
 from profilerkit.declared_inputs import make_inputs
 from profilerkit.devices.here import processor
@@ -35,11 +33,9 @@ from .trace.tracing import trace_model
 
 __all__ = ["LiteRTBackend"]
 
-T = TypeVar("T")
-
 
 class LiteRTBackend(
-    Backend,
+    ArrayBackend,
     DeclaresInputs,
     FitsInputs,
     LimitsMetrics,
@@ -82,22 +78,6 @@ class LiteRTBackend(
         self.resolve_device(None, device)
         return processor()
 
-    def is_tensor(self, value: Any) -> bool:
-        """Return whether a value is a numpy array."""
-        return isinstance(value, np.ndarray)
-
-    def as_tensor(self, value: Any) -> Any:
-        """Return an array for a tensor of torch or TensorFlow."""
-        return numpy_data.as_tensor(value)
-
-    def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:
-        """Return an array for a spec: normal for floats, zeros for integers."""
-        return numpy_data.random_tensor(spec, batch_size)
-
-    def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
-        """Return the array cut or repeated to a batch size."""
-        return numpy_data.with_batch_size(tensor, batch_size)
-
     def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs as the signature declares them."""
         declared = read_declared_inputs(open_model(model))
@@ -109,7 +89,7 @@ class LiteRTBackend(
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the graph on shapes alone."""
-        return trace_model(open_model(model), None if inputs is None else inputs.map(numpy_data.as_tensor))
+        return trace_model(open_model(model), None if inputs is None else inputs.map(self.as_tensor))
 
     @contextmanager
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
@@ -123,15 +103,6 @@ class LiteRTBackend(
         """Return the bytes that the interpreter has planned for the tensors of a pass."""
         self.resolve_device(model, device)
         return measure_arena(open_model(model), inputs)
-
-    def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
-        """Return ``call()``: a model has no modes, and stays where it is."""
-        self.resolve_device(model, device)
-        return call()
-
-    def preserve(self, model: Any) -> AbstractContextManager[None]:
-        """Return a context that does nothing: no method changes a model."""
-        return nullcontext()
 
     def inapplicable(self, model: Any) -> Mapping[str, str]:
         """Say that nothing of a model is trained."""

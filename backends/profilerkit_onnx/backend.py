@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import onnx
 
-from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run, TensorSpec
+from profilerkit import ModelInputs, ModelTrace, NotOfferedError, Run
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.backend_kit import numpy_data as data
+from profilerkit.backend_kit.array_backend import ArrayBackend
 from profilerkit.declared_inputs import make_inputs
 from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
@@ -54,14 +53,12 @@ if TYPE_CHECKING:
 
 __all__ = ["OnnxBackend"]
 
-T = TypeVar("T")
-
 #: What torch's older exporter calls every graph, and its newer one.
 _NAMELESS = ("", "main_graph", "torch_jit")
 
 
 class OnnxBackend(
-    Backend,
+    ArrayBackend,
     CountsNonzero,
     DeclaresInputs,
     LimitsMetrics,
@@ -110,22 +107,6 @@ class OnnxBackend(
         name = devices.resolve_device(device)
         return processor() if name == "cpu" else describe_device(name, "gpu")
 
-    def is_tensor(self, value: Any) -> bool:
-        """Say whether a value is a numpy array."""
-        return isinstance(value, np.ndarray)
-
-    def as_tensor(self, value: Any) -> Any:
-        """Return an array for a tensor of torch or TensorFlow."""
-        return data.as_tensor(value)
-
-    def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:
-        """Return an array for a spec: normal for floats, zeros for integers."""
-        return data.random_tensor(spec, batch_size)
-
-    def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
-        """Return the array cut or repeated to a batch size."""
-        return data.with_batch_size(tensor, batch_size)
-
     def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs as the graph declares them."""
         declared = read_declared_inputs(open_model(model))
@@ -133,11 +114,11 @@ class OnnxBackend(
 
     def count_samples(self, model: Any, inputs: ModelInputs) -> int | None:
         """Return the samples that a recurrent operator takes directly from the inputs: time comes first there."""
-        return count_samples(open_model(model), inputs.map(data.as_tensor))
+        return count_samples(open_model(model), inputs.map(self.as_tensor))
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the graph on shapes alone; weights are not read."""
-        return trace_model(open_model(model), None if inputs is None else inputs.map(data.as_tensor))
+        return trace_model(open_model(model), None if inputs is None else inputs.map(self.as_tensor))
 
     @property
     def runs_models(self) -> bool:
@@ -193,15 +174,6 @@ class OnnxBackend(
         resolved = self.resolve_device(model, device)
         return measured_memory.measure_memory(open_model(model), inputs, self.execution_modes[0], resolved)
 
-    def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
-        """Return ``call()``: an ONNX model has no modes, and stays where it is."""
-        self.resolve_device(model, device)
-        return call()
-
-    def preserve(self, model: Any) -> AbstractContextManager[None]:
-        """Return a context that does nothing: no method changes a model."""
-        return nullcontext()
-
     def zero_weights(self, model: Any) -> tuple[int, int]:
         """Return how many elements of the floating-point parameters are zero, and how many there are in all."""
         proto = open_model(model)
@@ -215,7 +187,7 @@ class OnnxBackend(
         """
         proto = open_model(model)
         with open_values(proto) as read:
-            return trace_of_nonzero(proto, inputs.map(data.as_tensor), read)
+            return trace_of_nonzero(proto, inputs.map(self.as_tensor), read)
 
     def inapplicable(self, model: Any) -> Mapping[str, str]:
         """Say that nothing of an ONNX model is trained."""

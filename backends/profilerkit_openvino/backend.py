@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from os import PathLike
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
-import numpy as np
 import openvino
 
-from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run, TensorSpec
+from profilerkit import ModelInputs, ModelTrace, NotOfferedError, Run
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.backend_kit import numpy_data
+from profilerkit.backend_kit.array_backend import ArrayBackend
 from profilerkit.declared_inputs import DeclaredInput, make_inputs
 from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
@@ -40,11 +39,9 @@ from .weights import list_inner
 
 __all__ = ["OpenvinoBackend"]
 
-T = TypeVar("T")
-
 
 class OpenvinoBackend(
-    Backend,
+    ArrayBackend,
     DeclaresInputs,
     LimitsMetrics,
     NamesDevices,
@@ -87,22 +84,6 @@ class OpenvinoBackend(
             return processor()
         return describe_device(str(open_runtime().get_property(name.upper(), "FULL_DEVICE_NAME")), "gpu")
 
-    def is_tensor(self, value: Any) -> bool:
-        """Say whether a value is a numpy array."""
-        return isinstance(value, np.ndarray)
-
-    def as_tensor(self, value: Any) -> Any:
-        """Return an array for a tensor of torch or TensorFlow."""
-        return numpy_data.as_tensor(value)
-
-    def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:
-        """Return an array for a spec: normal for floats, zeros for integers."""
-        return numpy_data.random_tensor(spec, batch_size)
-
-    def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
-        """Return the array cut or repeated to a batch size."""
-        return numpy_data.with_batch_size(tensor, batch_size)
-
     def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs as the model declares them."""
         inputs = {
@@ -113,7 +94,7 @@ class OpenvinoBackend(
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the graph on shapes alone; weights are not read."""
-        return trace_model(open_model(model), None if inputs is None else inputs.map(numpy_data.as_tensor))
+        return trace_model(open_model(model), None if inputs is None else inputs.map(self.as_tensor))
 
     @contextmanager
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
@@ -141,15 +122,6 @@ class OpenvinoBackend(
         if export is not None:
             raise NotOfferedError("the openvino backend writes no trace of a pass: OpenVINO counts averages alone")
         return time_operators(open_model(model), inputs, resolve_device(device), self.execution_modes[0], passes)
-
-    def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
-        """Return ``call()``: the model has no modes, and stays where it is."""
-        resolve_device(device)
-        return call()
-
-    def preserve(self, model: Any) -> AbstractContextManager[None]:
-        """Return a context that does nothing: no method changes a model."""
-        return nullcontext()
 
     def inapplicable(self, model: Any) -> Mapping[str, str]:
         """Say that nothing of an OpenVINO model is trained."""
