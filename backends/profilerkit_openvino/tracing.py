@@ -15,7 +15,15 @@ import openvino
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.backend_kit.graph_work import Executed, Work, count_first, trace_work
+from profilerkit.backend_kit.graph_work import (
+    Body,
+    Executed,
+    Work,
+    count_first,
+    describe_constants,
+    note_apart,
+    trace_work,
+)
 from profilerkit.backend_kit.numpy_data import Declared, bind_inputs
 from profilerkit.backend_kit.scoped_calls import layer_records
 from profilerkit.costs import Shape
@@ -108,12 +116,7 @@ def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
     except Exception as error:  # whatever a damaged file leads to
         failure = explain_failure(error, inputs, "openvino", __package__ or "")
         return ModelTrace(layer_records(layers.types, weights), failure=failure)
-    notes = []
-    if walk.constants:
-        notes.append(
-            f"{walk.constants} operators depend on constants and shapes alone: they are computed before the first run, "
-            "and count as nothing"
-        )
+    notes = describe_constants(walk.constants)
     if layers.unnamed:
         notes.append(
             f"{layers.unnamed} of the operators lost the names of their layers when the converter fused them with "
@@ -200,45 +203,35 @@ class Walk:
             self.work.choices.append(Choice((every, Branch({})), 0, _LENGTHS.format(node.get_friendly_name())))
         self.work.executed.append(Executed(name, self.node, inputs, outputs, times, macs, flops, missing))
 
-    def _go_over_body(self, body: Any, values: Values, times: int) -> tuple[Work, list[Value]]:
+    def _go_over_body(self, body: Any, values: Values, times: int) -> Body[Value]:
         """Go over a graph inside a node; return what it does, without adding it, and what it returns."""
-        so_far, self.work = self.work, Work()
-        try:
+        with note_apart(self) as work:
             self.go_over(body.get_ordered_ops(), values, times)
-            return self.work, [_read(result, values)[0] for result in body.get_results()]
-        finally:
-            self.work = so_far
+        return Body(work, [_read(result, values)[0] for result in body.get_results()])
 
     def _go_over_branches(
         self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], values: Values, times: int
     ) -> None:
         """Go over both branches of an ``If``, and count the more expensive one; where a constant decides, that one."""
         bodies = []
-        for index, body in enumerate(list_inner(node)):
+        for index, graph in enumerate(list_inner(node)):
             inner = {
-                (body.get_parameters()[entry.body_parameter_index].get_name(), 0): inputs[entry.input_index]
+                (graph.get_parameters()[entry.body_parameter_index].get_name(), 0): inputs[entry.input_index]
                 for entry in node.get_input_descriptions(index)
             }
-            work, results = self._go_over_body(body, inner, times)
-            made = {made.output_index: results[made.body_value_index] for made in node.get_output_descriptions(index)}
-            bodies.append((work, made))
+            body = self._go_over_body(graph, inner, times)
+            entries = {entry.output_index: entry.body_value_index for entry in node.get_output_descriptions(index)}
+            bodies.append(Body(body.work, [body.outputs[entries[output]] for output in range(len(outputs))]))
         condition = read_constant(node.input_value(0).get_node())
         if condition is not None:
-            (first, made), second = bodies[0 if condition.all() else 1], None
+            first = bodies[0 if condition.all() else 1]
+            self.work.add(first.work)
         else:
-            (first, made), second = sorted(bodies, key=lambda body: body[0].price, reverse=True)
-        for index, output in enumerate(outputs):  # the branch has made it already
-            values[node.get_name(), index] = Value(made[index].number, False, output.info, output.shape, output.bytes)
-        if second is None:
-            self.work.add(first)
-            return
-        handing_on = [
-            Executed("Identity", self.node, (second[1][index],), (value,))
-            for index, value in made.items()
-            if value is not second[1][index]
-        ]
-        reason = _DEARER.format(node.get_friendly_name())
-        self.work.add(count_first(first, second[0], self.paths[self.node], reason, handing_on))
+            first, second = sorted(bodies, key=lambda body: body.work.price, reverse=True)
+            reason = _DEARER.format(node.get_friendly_name())
+            self.work.add(count_first(first, second, self.node, self.paths[self.node], reason))
+        for index, (output, result) in enumerate(zip(outputs, first.outputs, strict=True)):  # made in the branch
+            values[node.get_name(), index] = Value(result.number, False, output.info, output.shape, output.bytes)
 
     def _go_over_loop(self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], times: int) -> None:
         """Go over the body of a ``Loop`` or ``TensorIterator`` once, for all of its turns."""
@@ -255,14 +248,14 @@ class Walk:
             if (key, 0) not in inner
         }
         begin = Executed(name, self.node, inputs, tuple(fresh.values()), times * turns)
-        work, results = self._go_over_body(body, {**inner, **fresh}, times * turns)
-        work.executed.insert(0, begin)
-        work.spans = [(start + 1, end + 1) for start, end in work.spans]
-        work.forks = [fork.shift(1) for fork in work.forks]
+        self.work.executed.append(begin)
+        made = self._go_over_body(body, {**inner, **fresh}, times * turns)
+        work = made.work
         if reason:
-            work = count_first(work, Work(), self.paths[self.node], reason.format(node.get_friendly_name()))
+            words = reason.format(node.get_friendly_name())
+            work = count_first(Body(work, ()), Body(Work(), ()), self.node, self.paths[self.node], words)
         self.work.add_loop(work)
-        self.work.executed.append(Executed(name, self.node, results, outputs, times, missing=missing))
+        self.work.executed.append(Executed(name, self.node, made.outputs, outputs, times, missing=missing))
 
 
 def _count_turns(node: Any) -> tuple[int, str, str]:

@@ -7,9 +7,10 @@ branches around it. `trace_work` makes the trace of it: operators, calls of laye
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..trace.bounds import Branch, Choice, PeakSpread
 from ..trace.records import LayerCall, MemoryTimeline, ModelTrace, OpRecord
@@ -18,7 +19,21 @@ from .live_bytes import Step, live_bytes
 from .product_dtypes import product_dtype
 from .scoped_calls import Scope, ScopedValue, Weights, layer_calls, layer_records
 
-__all__ = ["Executed", "GraphValue", "Work", "bytes_along", "calls_of_layers", "count_first", "trace_work"]
+__all__ = [
+    "Body",
+    "Executed",
+    "GraphValue",
+    "Work",
+    "bytes_along",
+    "calls_of_layers",
+    "count_first",
+    "describe_constants",
+    "note_apart",
+    "trace_work",
+]
+
+#: The operator that returns the values of one body as those of another: they share their buffers.
+_HANDING_ON = "Identity"
 
 
 class GraphValue(ScopedValue, Protocol):
@@ -31,6 +46,9 @@ class GraphValue(ScopedValue, Protocol):
     @property
     def bytes(self) -> int:
         """The bytes that it takes; 0 where its shape is not known."""
+
+
+V = TypeVar("V", bound=GraphValue)
 
 
 @dataclass(eq=False)
@@ -113,23 +131,58 @@ class Work:
         return Side((*self.executed, *further), tuple(self.spans), tuple(self.forks))
 
 
-def count_first(first: Work, second: Work, path: str, reason: str, handing_on: Sequence[Executed] = ()) -> Work:
-    """Return the work of an operator that runs one of two: the first, with how the second one differs.
+@dataclass(frozen=True)
+class Body(Generic[V]):
+    """What a graph inside an operator does, and the values that it returns."""
+
+    work: Work
+    outputs: Sequence[V]
+
+
+class NotesWork(Protocol):
+    """A walk over a graph, which notes what runs."""
+
+    work: Work
+
+
+@contextmanager
+def note_apart(walk: NotesWork) -> Iterator[Work]:
+    """Yield the work of what a walk goes over inside, which is not added to its work so far."""
+    work_so_far, walk.work = walk.work, Work()
+    try:
+        yield walk.work
+    finally:
+        walk.work = work_so_far
+
+
+def count_first(first: Body[V], second: Body[V], node: int, path: str, reason: str) -> Work:
+    """Return the work of an operator that runs one of two bodies: that of the first, and how the second one differs.
 
     Args:
-        first: The work that is counted.
-        second: The work that may be done instead.
-        path: The path of the layer of the operator.
-        reason: Why it is not known which one is done, and which one is counted.
-        handing_on: What makes the values that the first one returns of those that the second one does.
+        first: The body that is counted.
+        second: The body that may run instead; it returns its values as those of the first.
+        node: The index of the node of the model's own graph that the operator comes from.
+        path: The path of the operator's layer.
+        reason: Why it is not known which one runs, and which one is counted.
     """
-    branches = first.as_branch(path), second.as_branch(path)
+    handing_on = [
+        Executed(_HANDING_ON, node, (value,), (result,))
+        for value, result in zip(second.outputs, first.outputs, strict=True)
+        if value is not result
+    ]
+    branches = first.work.as_branch(path), second.work.as_branch(path)
     return replace(
-        first,
-        choices=first.choices if branches[0] == branches[1] else [Choice(branches, 0, reason)],
-        forks=[Fork(0, first.as_side(), [second.as_side(*handing_on)], reason)],
-        missed=first.missed + (second.count_missing() - first.count_missing()),
+        first.work,
+        choices=first.work.choices if branches[0] == branches[1] else [Choice(branches, 0, reason)],
+        forks=[Fork(0, first.work.as_side(), [second.work.as_side(*handing_on)], reason)],
+        missed=first.work.missed + (second.work.count_missing() - first.work.count_missing()),
     )
+
+
+def describe_constants(number: int) -> list[str]:
+    """Return what is said of operators that are not counted, as they depend on constants and shapes alone."""
+    before = "they are computed before the first run, and count as nothing"
+    return [f"{number} operators depend on constants and shapes alone: {before}"] if number else []
 
 
 class _Placed(NamedTuple):
@@ -172,7 +225,7 @@ def bytes_along(
         reads = tuple(value.number for value in op.inputs if value.number in tracked)
         made = [value for value in op.outputs if not value.constant and value.number not in tracked]
         aliases = {}
-        if op.operator in views and reads and made:
+        if (op.operator in views or op.operator == _HANDING_ON) and reads and made:
             source = op.inputs[0].number
             if source in tracked and op.inputs[0].bytes == made[0].bytes:
                 aliases = {made[0].number: source}

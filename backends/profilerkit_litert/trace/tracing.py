@@ -9,7 +9,7 @@ import numpy as np
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
-from profilerkit.backend_kit.graph_work import trace_work
+from profilerkit.backend_kit.graph_work import describe_constants, trace_work
 from profilerkit.backend_kit.scoped_calls import layer_records
 
 from ..model.inputs import bind_inputs
@@ -71,9 +71,4 @@ def _notes(walk: Walk) -> list[str]:
         notes.append(
             f"of the signatures {names}, {walk.model.signature.key!r} is counted; with_signature chooses another"
         )
-    if walk.constants:
-        notes.append(
-            f"{walk.constants} operators depend on constants and shapes alone: they are computed before the first run, "
-            "and count as nothing"
-        )
-    return notes
+    return [*notes, *describe_constants(walk.constants)]

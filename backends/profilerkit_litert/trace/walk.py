@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from profilerkit.backend_kit.graph_work import Executed, Work, count_first
+from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first, note_apart
 from profilerkit.backend_kit.operator_costs import Shapes
 from profilerkit.costs import Cost
 
@@ -117,16 +117,13 @@ class Walk:
         )
         return outputs
 
-    def _apart(self, graph: int, inputs: Sequence[Value], times: int, depth: int) -> tuple[Work, list[Value]]:
+    def _walk_body(self, graph: int, inputs: Sequence[Value], times: int, depth: int) -> Body[Value]:
         """Go over another graph of the model; return its work, which is not added to that so far, and its results."""
         if not 0 <= graph < len(self.model.graphs):
             raise UnfitError(f"it has no graph {graph}")
-        work, self.work = self.work, Work()
-        try:
+        with note_apart(self) as work:
             results = self.over(self.model.graphs[graph], inputs, times, depth + 1)
-            return self.work, results
-        finally:
-            self.work = work
+        return Body(work, results)
 
     # Operators that hold graphs ---------------------------------------------------------------------------------------
 
@@ -135,12 +132,12 @@ class Walk:
     ) -> list[Value]:
         """Go over the graph that a call names; what runs once, before the first pass, counts as nothing."""
         [called] = operator.graphs
-        work, results = self._apart(called, [value for value in read if value is not None], times, depth)
+        body = self._walk_body(called, [value for value in read if value is not None], times, depth)
         if operator.name == "CALL_ONCE":
             self.notes["CALL_ONCE prepares variables and tables before the first pass: it counts as nothing"] = None
         else:
-            self.work.add(work)
-        return results
+            self.work.add(body.work)
+        return list(body.outputs)
 
     def _choose(
         self, graph: Graph, operator: Operator, read: Sequence[Value | None], times: int, depth: int
@@ -148,21 +145,15 @@ class Walk:
         """Go over the branch that a known condition takes; count the dearer one where it is not known."""
         condition, *inputs = [value for value in read if value is not None]
         if condition.array is not None:
-            work, results = self._apart(operator.graphs[0 if condition.array.all() else 1], inputs, times, depth)
-            self.work.add(work)
-            return results
-        (first, values), (second, others) = sorted(
-            (self._apart(branch, inputs, times, depth) for branch in operator.graphs),
-            key=lambda side: side[0].price,
-            reverse=True,
-        )
-        results = [_merge(value, [other]) for value, other in zip(values, others, strict=True)]
+            taken = self._walk_body(operator.graphs[0 if condition.array.all() else 1], inputs, times, depth)
+            self.work.add(taken.work)
+            return list(taken.outputs)
+        bodies = (self._walk_body(branch, inputs, times, depth) for branch in operator.graphs)
+        first, second = sorted(bodies, key=lambda body: body.work.price, reverse=True)
+        results = [_merge(value, [other]) for value, other in zip(first.outputs, second.outputs, strict=True)]
         path = self.paths[self.node]
-        handing_on = [
-            Executed("IDENTITY", self.node, (other,), (value,)) for value, other in zip(results, others, strict=True)
-        ]
         reason = f"the condition of an IF in {path or 'the model'!r} depends on values: the dearer branch is counted"
-        self.work.add(count_first(first, second, path, reason, handing_on))
+        self.work.add(count_first(Body(first.work, results), second, self.node, path, reason))
         return results
 
     def _repeat(
@@ -173,26 +164,26 @@ class Walk:
         condition, body = operator.graphs
         turns, carried, last, first = 0, [_merge(value, ()) for value in operands], operands, self.seen
         while self.seen < first + _MOST_TURNED:
-            [goes_on] = self._apart(condition, last, times, depth)[1]
+            [goes_on] = self._walk_body(condition, last, times, depth).outputs
             if goes_on.array is None or not goes_on.array.all():
                 break
-            last = self._apart(body, last, times, depth)[1]
+            last = list(self._walk_body(body, last, times, depth).outputs)
             carried = [_merge(value, [after]) for value, after in zip(carried, last, strict=True)]
             turns += 1
         is_known = goes_on.array is not None and not goes_on.array.all()
         if is_known and not turns:
             return operands
         turns = turns if is_known else 1
-        asking = self._apart(condition, carried, times * (turns + 1), depth)[0]
-        work, results = self._apart(body, carried, times * turns, depth)
-        asking.add(work)
+        asking = self._walk_body(condition, carried, times * (turns + 1), depth).work
+        turned = self._walk_body(body, carried, times * turns, depth)
+        asking.add(turned.work)
         missing = "" if is_known else f"{operator.name} of an unknown number of turns"
-        asking.executed.append(Executed(operator.name, self.node, results, (), times, missing=missing))
+        asking.executed.append(Executed(operator.name, self.node, turned.outputs, (), times, missing=missing))
         self.work.add_loop(asking)
         return (
-            [replace(value, sizes=after.sizes) for value, after in zip(results, last, strict=True)]
+            [replace(value, sizes=after.sizes) for value, after in zip(turned.outputs, last, strict=True)]
             if is_known
-            else results
+            else list(turned.outputs)
         )
 
 

@@ -1,28 +1,18 @@
-"""Graphs inside an operator: the walk over one of them, the work of one of two, and what loops hand out."""
+"""Graphs inside an operator: the walk over one of them, and what loops hand out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from onnx import GraphProto, NodeProto
 
-from profilerkit.backend_kit import graph_work
-from profilerkit.backend_kit.graph_work import Executed, Work
+from profilerkit.backend_kit.graph_work import Body, note_apart
 from profilerkit.costs import Shape
 
 from .values import Value
 from .walk import Values, Walk, find_value
 
-__all__ = ["Body", "count_first", "find_graph", "name_inputs", "stack_turns", "walk_body"]
-
-
-@dataclass(frozen=True)
-class Body:
-    """What a graph inside an operator does, and the values that it returns."""
-
-    work: Work
-    outputs: Sequence[Value]
+__all__ = ["find_graph", "name_inputs", "stack_turns", "walk_body"]
 
 
 def find_graph(node: NodeProto, attribute: str) -> GraphProto:
@@ -33,7 +23,7 @@ def find_graph(node: NodeProto, attribute: str) -> GraphProto:
 
 def walk_body(
     walk: Walk, graph: GraphProto, values: Values, times: int, inputs: Mapping[str, Value] | None = None
-) -> Body:
+) -> Body[Value]:
     """Go over a graph that runs so many times; return what that adds to the walk's work, without adding it.
 
     Args:
@@ -44,7 +34,7 @@ def walk_body(
         inputs: The values of the graph's own inputs.
     """
     inner = {**walk.with_initializers(graph, values), **(inputs or {})}
-    with walk.note_apart() as work:
+    with note_apart(walk) as work:
         walk.over(graph.node, inner, times)
     return Body(work, [find_value(output.name, inner) for output in graph.output])
 
@@ -53,23 +43,6 @@ def name_inputs(graph: GraphProto, inputs: Sequence[Value | None]) -> Values:
     """Return the values that a body gets, by the names of its inputs."""
     named = zip(graph.input, inputs, strict=True)
     return {formal.name: value for formal, value in named if value is not None}
-
-
-def count_first(walk: Walk, first: Body, second: Body, reason: str) -> Work:
-    """Return the work of an operator that runs one of two bodies: that of the first, and how the second one differs.
-
-    Args:
-        walk: The walk that has come to the node.
-        first: The body that is counted.
-        second: The body that may run instead; it returns its values as those of the first.
-        reason: Why it is not known which one runs, and which one is counted.
-    """
-    handing_on = [
-        Executed("Identity", walk.node, (value,), (result,))
-        for value, result in zip(second.outputs, first.outputs, strict=True)
-        if value is not result
-    ]
-    return graph_work.count_first(first.work, second.work, walk.path, reason, handing_on)
 
 
 def stack_turns(walk: Walk, value: Value, axis: int, length: int | None) -> Value:

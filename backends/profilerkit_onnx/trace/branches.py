@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 from onnx import NodeProto
 
-from .bodies import count_first, find_graph, walk_body
+from profilerkit.backend_kit.graph_work import count_first
+
+from .bodies import find_graph, walk_body
 from .pricing import name_node
 from .values import Value
 from .walk import Values, Walk
@@ -36,5 +38,5 @@ def _walk_both(walk: Walk, node: NodeProto, values: Values, times: int) -> list[
     dearer, cheaper = (walk_body(walk, find_graph(node, f"{side}_branch"), values, times) for side in ("then", "else"))
     if dearer.work.price < cheaper.work.price:
         dearer, cheaper = cheaper, dearer
-    walk.work.add(count_first(walk, dearer, cheaper, _DEARER.format(name_node(node))))
+    walk.work.add(count_first(dearer, cheaper, walk.node, walk.path, _DEARER.format(name_node(node))))
     return [value.merge([other]) for value, other in zip(dearer.outputs, cheaper.outputs, strict=True)]

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto
 
-from profilerkit.backend_kit.graph_work import Executed, Work
+from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first
 from profilerkit.costs import Shape
 
-from .bodies import Body, count_first, find_graph, name_inputs, stack_turns, walk_body
+from .bodies import find_graph, name_inputs, stack_turns, walk_body
 from .pricing import name_node
 from .trips import count_trips
 from .values import Value
@@ -98,7 +98,7 @@ def _walk_any_turn(
     begins: Sequence[Value | None],
     values: Values,
     times: int,
-) -> tuple[Value, Body]:
+) -> tuple[Value, Body[Value]]:
     """Go over a body with what is known of the carried values in every turn; return whether it goes on, and the rest.
 
     What the first turn gets is tried first; where a turn hands on a value of another size, that size is not known.
@@ -115,15 +115,15 @@ def _walk_any_turn(
         carried = common
 
 
-def _count_work(walk: Walk, node: NodeProto, turns: _Turns, body: Body, begins: Sequence[Value | None]) -> Work:
+def _count_work(walk: Walk, node: NodeProto, turns: _Turns, body: Body[Value], begins: Sequence[Value | None]) -> Work:
     """Return the work of a loop: that of its body, or either that or none where it may stop, or not run at all."""
     if not turns.may_stop:
         return body.work
     reason = (_MAY_NOT_RUN if turns.number is None else _MAY_STOP).format(name_node(node))
-    return count_first(walk, body, _skip(body, begins), reason)
+    return count_first(body, _skip(body, begins), walk.node, walk.path, reason)
 
 
-def _skip(body: Body, begins: Sequence[Value | None]) -> Body:
+def _skip(body: Body[Value], begins: Sequence[Value | None]) -> Body[Value]:
     """Return what a loop does that does not run: nothing, but that it returns what its first turn would get."""
     handed_on = [before or output for before, output in zip(begins, body.outputs, strict=False)]
     return Body(Work(), [*handed_on, *body.outputs[len(begins) :]])

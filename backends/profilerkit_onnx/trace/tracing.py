@@ -11,7 +11,7 @@ from onnx import ModelProto, TypeProto, helper
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
-from profilerkit.backend_kit.graph_work import Executed, calls_of_layers, trace_work
+from profilerkit.backend_kit.graph_work import Executed, calls_of_layers, describe_constants, trace_work
 from profilerkit.backend_kit.scoped_calls import Weights, layer_records
 from profilerkit.trace.records import LayerCall
 
@@ -136,10 +136,4 @@ def _find_type(tensor: object) -> TypeProto:
 
 
 def _notes(walk: Walk) -> list[str]:
-    notes = list(dict.fromkeys(walk.notes))
-    if walk.constants:
-        notes.append(
-            f"{walk.constants} operators depend on constants and shapes alone: they are computed before the first run, "
-            "and count as nothing"
-        )
-    return notes
+    return [*dict.fromkeys(walk.notes), *describe_constants(walk.constants)]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeAlias
@@ -11,7 +10,7 @@ from typing import TypeAlias
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto
 from onnx.shape_inference import InferenceError
 
-from profilerkit.backend_kit.graph_work import Executed, Work
+from profilerkit.backend_kit.graph_work import Executed, Work, note_apart
 from profilerkit.costs import Cost, Shape
 from profilerkit.trace.bounds import Branch, Choice
 
@@ -94,15 +93,6 @@ class Walk:
     def path(self) -> str:
         """The path of the layer of the node of the model's own graph that is gone over; empty where nobody asks."""
         return self.paths[self.node] if self.paths else ""
-
-    @contextmanager
-    def note_apart(self) -> Iterator[Work]:
-        """Yield the work of what is gone over inside, which is not added to the work so far."""
-        work_so_far, self.work = self.work, Work()
-        try:
-            yield self.work
-        finally:
-            self.work = work_so_far
 
     def with_initializers(self, graph: GraphProto, values: Mapping[str, Value]) -> Values:
         """Return the values around a graph and those of its own constants."""
@@ -200,7 +190,7 @@ class Walk:
     ) -> bool:
         """Go over the body by which the standard defines an operator; say no where that leads nowhere."""
         try:
-            with self.note_apart() as work:
+            with note_apart(self) as work:
                 self._inside(node, body, inputs, values, times)
         except (UnfitError, KeyError):  # a body of the standard may lean on what onnx's own inference refuses
             return False
