@@ -6,7 +6,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import openvino
+
+from profilerkit import ArgumentError
 from profilerkit.backend import DeviceLike
+from profilerkit.error_text import shown
 from profilerkit_metrics.scoring import Batches, EvaluationFunctions, GetTopk, ScoredBatch, ScoreFunction, Transform
 from profilerkit_metrics.scoring_arrays import ArrayLossEvaluation, score_arrays
 
@@ -21,11 +25,13 @@ def score_batches(
     model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
 ) -> Iterator[Iterable[ScoredBatch]]:
     """Yield the scored batches of a loader."""
-    model = open_model(model)
-    request = compile_model(model, None, resolve_device(device), next(iter(MODES))).create_infer_request()
-    last = model.get_results()[0].input_value(0).get_node().get_type_name()
+    opened = open_model(model)
+    if not isinstance(opened, openvino.Model):
+        raise ArgumentError(f"model={shown(model)}: give an openvino.Model, or the path of an .xml file")
+    request = compile_model(opened, None, resolve_device(device), next(iter(MODES))).create_infer_request()
+    last = opened.get_results()[0].input_value(0).get_node().get_type_name()
     probabilities = True if last == "Sigmoid" else False if last in ("MatMul", "Add", "Convolution") else None
-    yield score_arrays(lambda inputs: make_call(model, request, inputs)(), data_loader, transform, probabilities)
+    yield score_arrays(lambda inputs: make_call(opened, request, inputs)(), data_loader, transform, probabilities)
 
 
 _functions = EvaluationFunctions(score_batches)

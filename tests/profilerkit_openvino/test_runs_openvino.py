@@ -12,7 +12,7 @@ import openvino
 from openvino import opset16 as ops
 from openvino_architectures import BUILDERS
 
-from profilerkit import DeviceNotAvailableError, InputError, ModelInputs, NotOfferedError, profile
+from profilerkit import ArgumentError, DeviceNotAvailableError, InputError, ModelInputs, NotOfferedError, profile
 from profilerkit.backend import RunOptions
 from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.testing import ARCHITECTURES
@@ -85,6 +85,12 @@ def test_a_device_that_is_not_there() -> None:
 SCORES = np.array([[3, 1, 2], [1, 2, 3], [9, 1, 2], [0, 5, 1]], np.float32)
 #: The second and the third are wrong: 2 is predicted where 1 is right, and 0 where 2 is.
 LOADER = [(SCORES[:2], np.array([0, 1])), (SCORES[2:], np.array([2, 1]))]
+
+
+@pytest.mark.parametrize("model", [5, b"net.onnx"])
+def test_scores_of_what_is_no_model_say_what_to_give(model: Any) -> None:
+    with pytest.raises(ArgumentError, match="give an openvino.Model, or the path of an .xml file"):
+        get_accuracy(model, LOADER)
 
 
 def test_accuracy_of_known_scores() -> None:
