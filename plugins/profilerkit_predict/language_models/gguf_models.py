@@ -28,9 +28,11 @@ _EXPERTS = re.compile(r"ffn_(gate|up|down|gate_up)_exps")
 _OTHERS = re.compile(
     r"(\w+_)?norm(_2)?|attn_sinks|exp_probs_b|rope_(freqs|factors_long|factors_short)|layer_output_scale"
 )
-#: Of how many layers with a window one attends to all tokens, where metadata do not say so themselves; 0 for none of
-#: them has a window in llama.cpp.
-_PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4, "exaone4": 4, "olmo2": 4, "phi3": 0}
+#: Of how many layers the last one attends to all tokens and the others have a window, by llama.cpp's loaders of models,
+#: which take an integer of the metadata instead of it where there is one.
+_PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4, "exaone4": 4, "olmo2": 4, "afmoe": 4, "plamo3": 8}
+#: The window that llama.cpp takes where metadata name none; of Exaone 4 see `_Sizes._find_window`.
+_WINDOWS = {"gemma2": 4096, "exaone4": 4096}
 #: Architectures whose metadata lack what their attention depends on.
 _UNKNOWN_WINDOWS = {"llama4": "attention in chunks, which its metadata do not name"}
 _CACHE_NOTE = "the cache is taken to be in {dtype}, as llama.cpp keeps it unless it is told otherwise"
@@ -193,7 +195,7 @@ class _Sizes:
 
     def layers(self) -> Iterator[_Layer]:
         """Yield the attention of each layer; raises `InputError` if a tensor has another size."""
-        width, window = self._require("embedding_length"), self._find("attention.sliding_window") or None
+        width, window = self._require("embedding_length"), self._find_window()
         for block in range(self.blocks):
             heads = self._of_layer("attention.head_count", block)
             groups = self._of_layer("attention.head_count_kv", block, heads)
@@ -222,15 +224,22 @@ class _Sizes:
             entry = layer.groups * (layer.key + layer.value) * item
             yield CacheLayer(f"layers.{block}", entry, window=layer.window, heads=layer.groups)
 
+    def _find_window(self) -> int | None:
+        """Return the window of the layers that have one in llama.cpp; None if no layer has."""
+        if self.architecture == "phi3" or (self.architecture == "exaone4" and self.blocks != 64):
+            return None  # llama.cpp uses none, whatever the metadata say
+        window = self._find("attention.sliding_window")
+        return (_WINDOWS.get(self.architecture) if window is None else window) or None
+
     def _has_window(self, block: int) -> bool:
-        """Return whether a layer has the window that the metadata name."""
+        """Return whether a layer has the window of the model."""
         pattern = self.file.metadata.get(f"{self.architecture}.attention.sliding_window_pattern")
         if isinstance(pattern, tuple) and len(pattern) > block:
             return bool(pattern[block])
-        period = pattern if type(pattern) is int else _PERIODS.get(self.architecture)
-        if period is None:
+        if self.architecture not in _PERIODS:
             raise self._refuse("a sliding window, and which layers have it is not known here for this architecture")
-        return period > 0 and block % period < period - 1
+        period = pattern if type(pattern) is int else _PERIODS[self.architecture]
+        return period == 0 or block % period < period - 1
 
     def _of_layer(self, key: str, block: int, default: int | None = None) -> int:
         """Return a number that may differ by layer."""

@@ -67,7 +67,15 @@ def test_experts_are_read_as_far_as_tokens_are_sent_to_them(tmp_path: Path) -> N
         ("gemma3", {}, [64, 64, 64, 64, 64, None]),
         ("gemma2", {}, [64, None] * 3),
         ("gpt-oss", {}, [64, None] * 3),
+        ("gemma2", {"attention.sliding_window": None}, [4096, None] * 3),  # the default of llama.cpp
+        ("gemma3", {"attention.sliding_window": None}, [None] * 6),
+        ("gemma3", {"attention.sliding_window_pattern": 3}, [64, 64, None] * 2),
+        ("gemma3", {"attention.sliding_window_pattern": 1}, [None] * 6),
+        ("gemma3", {"attention.sliding_window_pattern": 0}, [64] * 6),
+        ("afmoe", {}, [64, 64, 64, None, 64, 64]),
+        ("plamo3", {}, [64] * 6),
         ("phi3", {}, [None] * 6),  # llama.cpp does not use it there
+        ("exaone4", {}, [None] * 6),  # nor here: it does for 64 layers alone
         (
             "other",
             {"attention.sliding_window_pattern": [True, False, False, True, True, False]},
@@ -80,13 +88,21 @@ def test_windows_of_layers(
 ) -> None:
     path = tmp_path / "windows.gguf"
     sizes = SIZES | {"attention.sliding_window": 64, **options}
+    sizes = {key: value for key, value in sizes.items() if value is not None}
     write_model(path, architecture, sizes, [layer() for _ in range(6)], is_tied=True)
     report = read(path, prompt=10, new=4)
     assert [part.window for part in report.facts.cache_layers] == windows
-    entries = sum(1000 if window is None else window - 1 for window in windows)
+    entries = sum(1000 if window is None else min(1000, window - 1) for window in windows)
     assert report.cost(1, 1, 1000).cache_read_bytes == entries * 2 * 2 * GROUPS * SIZE
-    pairs = sum(1001 if window is None else window for window in windows)
+    pairs = sum(1001 if window is None else min(1001, window) for window in windows)
     assert report.cost(1, 1, 1000).macs == 6 * DENSE + WIDTH * WORDS + pairs * 2 * HEADS * SIZE
+
+
+def test_exaone_of_64_layers_has_windows(tmp_path: Path) -> None:
+    path = tmp_path / "windows.gguf"
+    write_model(path, "exaone4", SIZES, [layer() for _ in range(64)])
+    report = read(path, prompt=10, new=4)
+    assert [part.window for part in report.facts.cache_layers] == [4096, 4096, 4096, None] * 16
 
 
 def test_latent_attention(tmp_path: Path) -> None:
@@ -135,6 +151,13 @@ def test_layers_that_predict_several_tokens_are_left_out(tmp_path: Path) -> None
             "no llama.attention.head_count_kv of layer|without attention",
         ),
         ("llama", {"attention.sliding_window": 64}, {}, "which layers have it is not known here"),
+        # Its first layer of four attends to all tokens, and an integer does not say so.
+        (
+            "smallthinker",
+            {"attention.sliding_window": 64, "attention.sliding_window_pattern": 4},
+            {},
+            "which layers have it is not known here",
+        ),
         ("llama", {"expert_count": 4, "expert_used_count": 9}, {}, "9 of 4 experts for a token"),
     ],
 )
