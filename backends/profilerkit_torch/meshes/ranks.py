@@ -5,7 +5,7 @@ The process belongs to this: its group of processes stays, and is that of all ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from math import prod
@@ -23,7 +23,7 @@ from profilerkit.trace.records import MemoryTimeline
 from profilerkit_predict.meshes.records import RankTrace
 
 from ..compat import FAKE_MODULE, FakeTensorMode, disable_dispatch_modes, make_fake_store
-from ..training.step import SumOfOutputs, list_differentiated
+from ..training.step import NO_BACKWARD_PASS, SumOfOutputs, list_differentiated, note_unused
 from .attention import spread_attention
 from .collectives import MeshGroups
 from .recorder import RankLayers, RankRecorder
@@ -156,22 +156,16 @@ def _run_backward(model: nn.Module, outputs: Any, recorder: RankRecorder) -> lis
     """Go back from the loss that the model returns, or else from the sum of its outputs; return notes."""
     differentiated = [_take_share(tensor) for tensor in list_differentiated(outputs)]
     if not differentiated:
-        return ["no output depends on a trainable weight, so that there is no backward pass"]
+        return [NO_BACKWARD_PASS]
     with disable_dispatch_modes():
         loss = SumOfOutputs.apply(*differentiated)  # type: ignore[no-untyped-call]
         start = torch.empty_like(loss)
     for tensor in (loss, start):
         recorder.live.add(tensor, 0)
     loss.backward(start)
-    unused = [name for name, weight in model.named_parameters() if weight.requires_grad and weight.grad is None]
-    return [f"no output depends on these trainable weights, which get no gradient: {_shorten(unused)}"] * bool(unused)
+    return note_unused((name, weight) for name, weight in model.named_parameters() if weight.requires_grad)
 
 
 def _take_share(tensor: torch.Tensor) -> torch.Tensor:
     """Return this rank's part of an output, from which gradients go back to it."""
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
-
-
-def _shorten(names: Iterable[str]) -> str:
-    first, more = list(names)[:5], len(list(names)) - 5
-    return ", ".join(first) + (f" and {more} more" if more > 0 else "")

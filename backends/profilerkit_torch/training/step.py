@@ -43,7 +43,10 @@ from ..untouched.substitution import substitute
 from .step_attention import StepAttention
 from .training_recorder import TrainedLayers, TrainingRecorder
 
-__all__ = ["SumOfOutputs", "list_differentiated", "trace_training"]
+__all__ = ["NO_BACKWARD_PASS", "SumOfOutputs", "list_differentiated", "note_unused", "trace_training"]
+
+#: The note of a step without gradients.
+NO_BACKWARD_PASS = "no output depends on a trainable weight, so that there is no backward pass"
 
 
 def trace_training(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
@@ -116,7 +119,7 @@ class TrainingPass(InferencePass):
             if differentiated:
                 self._backward(model, differentiated, recorder)
             else:
-                self._notes.append("no output depends on a trainable weight, so that there is no backward pass")
+                self._notes.append(NO_BACKWARD_PASS)
 
     def _backward(self, model: nn.Module, outputs: list[torch.Tensor], recorder: Any) -> None:
         trained = [(name, p) for name, p in list_named_parameters(model) if p.requires_grad]
@@ -138,10 +141,7 @@ class TrainingPass(InferencePass):
                 else:
                     run_backward(loss, start)
         recorder.origins.check_results([parameter.grad for _, parameter in trained])
-        unused = [name for name, parameter in trained if parameter.grad is None]
-        if unused:
-            shown = ", ".join(unused[:5]) + (f" and {len(unused) - 5} more" if len(unused) > 5 else "")
-            self._notes.append(f"no output depends on these trainable weights, which get no gradient: {shown}")
+        self._notes += note_unused(trained)
 
     def notes(self) -> Iterable[str]:
         """Return which trainable weights get no gradient."""
@@ -157,6 +157,15 @@ class TrainingPass(InferencePass):
         )
         failure.__cause__ = error
         return failure
+
+
+def note_unused(trained: Iterable[tuple[str, torch.Tensor]]) -> list[str]:
+    """Return a note that names the weights that got no gradient in the backward pass; none if all have one."""
+    unused = [name for name, parameter in trained if parameter.grad is None]
+    if not unused:
+        return []
+    shown = ", ".join(unused[:5]) + (f" and {len(unused) - 5} more" if len(unused) > 5 else "")
+    return [f"no output depends on these trainable weights, which get no gradient: {shown}"]
 
 
 class SumOfOutputs(torch.autograd.Function):
