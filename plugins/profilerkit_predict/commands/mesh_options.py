@@ -6,7 +6,7 @@ import click
 
 from profilerkit.cli.options import make_callback
 
-from ..meshes.layout import MESH
+from ..meshes.layout import MESH, SCHEMES
 
 __all__ = ["mesh_option", "parallelize_option", "rank_option"]
 
@@ -19,7 +19,7 @@ mesh_option: click.Option = click.Option(
 parallelize_option: click.Option = click.Option(
     ["--parallelize"],
     metavar="FUNCTION",
-    help="How the model is spread over the mesh: fsdp2, or a function of the model and the mesh, file.py:name.",
+    help=f"How the model is spread over the mesh: {', '.join(SCHEMES)}, or a function of both, file.py:name.",
 )
 rank_option: click.Option = click.Option(
     ["--rank"], type=click.IntRange(min=0), help="The rank of the mesh. Default: 0."
