@@ -94,7 +94,7 @@ def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     yield "weights", f"{report.weights}, {cache}"
     yield "longest context", "no maximum" if facts.longest_context is None else f"{facts.longest_context:,}"
     yield ("as written" if facts.prefill else "read from"), str(facts.execution)
-    slope = sum(layer.bytes_per_token for layer in facts.cache_layers)
+    slope = sum(layer.bytes_per_token for layer in report.cost.cache_layers)
     constant = sum(layer.constant_bytes for layer in facts.cache_layers)
     yield "cache of a token", f"{slope:,.0f} B" if slope else "none"
     if constant:
@@ -245,8 +245,9 @@ _NO_FIT = (
 
 
 def comparison_text(comparison: LanguageModelComparison) -> str:
-    """Return one row for each report and batch size, and the notes that all have."""
-    notes = _wrap(f"- {line}" for line in ASSUMPTIONS)
+    """Return one row for each report and batch size, the notes that all have, and those of each model."""
+    own = dict.fromkeys(f"{report.name}: {note}" for report in comparison.reports for note in report.facts.notes)
+    notes = _wrap(f"- {line}" for line in (*ASSUMPTIONS, *own))
     return f"{_table(*comparison_table(comparison))}\n\n{notes}"
 
 
@@ -259,7 +260,7 @@ def comparison_table(comparison: LanguageModelComparison) -> tuple[str, Sequence
             fit = report.fits[index] if report.fits else None
             needed = "-" if fit is None or fit.needed_devices is None else f"{fit.needed_devices:,}"
             device = report.device.name if report.device else "-"
-            slope = sum(layer.bytes_per_token for layer in report.facts.cache_layers)
+            slope = sum(layer.bytes_per_token for layer in report.cost.cache_layers)
             name = report.name if len(lengths) == 1 else f"{report.name} ({report.prompt:,} + {report.new:,} tokens)"
             row = (name, device, report.weights, f"{serving.batch:,}", _seconds(serving.time_to_first_token))
             rate = _rate(serving.tokens_per_second)

@@ -48,6 +48,13 @@ def test_a_model_of_two_layers(tmp_path: Path) -> None:
     assert "<html" in report.to_html()
 
 
+def test_comparison_has_the_notes_of_each_model(tmp_path: Path) -> None:
+    path = tmp_path / "small.gguf"
+    write_model(path, "llama", SIZES, [layer()])
+    text = " ".join(str(read(path, device=("h100", "a100-80"))).split())
+    assert text.count("small: a file does not tell the memory of activations") == 1
+
+
 def test_experts_are_read_as_far_as_tokens_are_sent_to_them(tmp_path: Path) -> None:
     path = tmp_path / "experts.gguf"
     sizes = SIZES | {"expert_count": 8, "expert_used_count": 2}
@@ -180,6 +187,8 @@ def test_options_that_a_file_does_not_have(tmp_path: Path) -> None:
     small = read(path, cache_dtype="fp8", device="h100")
     assert 2 * small.cost.cache_bytes(16) == read(path).cost.cache_bytes(16)
     assert "Q4_K, activations float16, cache fp8" in str(small)
+    rows = {line[:16]: line for line in str(small).splitlines()}
+    assert rows["cache of a token"].endswith(f" {2 * GROUPS * SIZE} B")  # a byte for each key and value of one layer
     assert small.to_dict()["engine"]["cache_dtype"] == "fp8"
     with pytest.raises(
         ArgumentError, match="cache_dtype='fp9' is no format of the cache; there are, nearest first: fp8"
