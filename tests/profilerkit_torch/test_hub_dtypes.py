@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -120,3 +121,28 @@ def test_weights_that_are_stored_quantized_are_noted(tmp_path: Path) -> None:
     of_language: Any = llm(spec, prompt=4, new=2)
     assert of_language.weights == "int4"
     assert not any("unquantized" in note for note in of_language.facts.notes), "llm counts the bytes that are stored"
+
+
+class Configured(torch.nn.Linear):
+    """A layer of the user's that has a configuration of the user's own."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(4, 2)
+        self._config = config
+
+    @property
+    def config(self) -> Any:
+        if self._config is None:
+            raise ValueError("it has no configuration yet")
+        return self._config
+
+
+@pytest.mark.parametrize(
+    "config",
+    [None, *(SimpleNamespace(quantization_config=value) for value in ("int8", 8, ["int8"], object(), {"bits": 4}))],
+    ids=["raises", "a text", "a number", "a list", "an object", "no method"],
+)
+def test_a_configuration_of_the_user_s_own_is_not_taken_for_that_of_transformers(config: Any) -> None:
+    report = profile(Configured(config), torch.ones(1, 4), metrics=["macs"], strict=True)
+    assert report["macs"] == 4 * 2
+    assert not any("quantized" in note for note in report.notes)
