@@ -130,5 +130,16 @@ def test_what_type_checkers_read_is_up_to_date(monkeypatch: pytest.MonkeyPatch) 
     assert stub.read_text(encoding="utf-8") == tables.stub_of_metrics(), "run python docs/make_tables.py"
 
 
+def test_the_default_metrics_are_found_without_importing_what_has_none() -> None:
+    """Modules that help metrics are left out by name: some need numpy, which takes longer than all metrics."""
+    assert [
+        module.__name__ for module in discovery.import_metric_modules() if not discovery._find_members(module)
+    ] == []
+    code = "import sys; from profilerkit_metrics.discovery import default_functions as find; find(); "
+    code += "print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 def test_a_profiler_without_defaults_knows_no_metric() -> None:
     assert list(Profiler(FakeModel(), inputs=FakeTensor((1,)), backend=FakeBackend()).status_keys()) == []
