@@ -6,7 +6,6 @@ import ast
 import importlib
 import importlib.util
 import inspect
-import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["find_loader", "load_function", "load_model"]
 
 #: Where Python's own modules are, and those of profilerkit.
-_OURS = (Path(sysconfig.get_path("stdlib")), Path(__file__).parents[1])
+_OURS = (Path(ast.__file__).parent, Path(__file__).parents[1])
 
 
 def load_model(spec: str, trust: bool = False) -> Any:
