@@ -246,8 +246,8 @@ _NO_FIT = (
 
 def comparison_text(comparison: LanguageModelComparison) -> str:
     """Return one row for each report and batch size, the notes that all have, and those of each model."""
-    own = dict.fromkeys(f"{report.name}: {note}" for report in comparison.reports for note in report.facts.notes)
-    notes = _wrap(f"- {line}" for line in (*ASSUMPTIONS, *own))
+    of_models = (f"{report.name}: {note}" for report in comparison.reports for note in report.facts.notes)
+    notes = _wrap(f"- {line}" for line in dict.fromkeys((*ASSUMPTIONS, *of_models)))
     return f"{_table(*comparison_table(comparison))}\n\n{notes}"
 
 
