@@ -6,11 +6,11 @@ plain one; putting hooks on before it and taking them off is not part of it.
 
 import functools
 import importlib
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from torch import nn
 from trace_tools import tiny_layers
 
 from profilerkit import Measurement, Ratio
+from profilerkit.times.run import Run
 from profilerkit.times.sampling import Sampling, measure_interleaved
 from profilerkit_torch import layer_times
 
@@ -71,24 +72,17 @@ TOOLS: dict[str, Watch] = {
 }
 
 
-@dataclass
-class Watched:
+class WatchedRun(Run):
     """A pass of a model under a tool; its seconds are those of the pass alone."""
 
-    model: nn.Module
-    example: torch.Tensor
-    watch: Watch
+    def __init__(self, model: nn.Module, example: torch.Tensor, watch: Watch) -> None:
+        super().__init__(lambda: model(example))
+        self.model, self.watch = model, watch
 
-    def __call__(self) -> None:
-        """Run one pass."""
-        self.time_pass()
-
-    def time_pass(self) -> float:
-        """Run one pass and return its seconds."""
+    def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
+        """Run one pass and return its seconds, without those of putting hooks on and taking them off."""
         with self.watch(self.model), torch.no_grad():
-            start = time.perf_counter()
-            self.model(self.example)
-            return time.perf_counter() - start
+            return super().seconds(clock)
 
 
 #: Each model with its input, and how many rounds it gets.
@@ -100,12 +94,12 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, torch.Tensor, int]]] = {
 
 def time_passes(model: nn.Module, example: torch.Tensor, rounds: int) -> dict[str, Measurement | str]:
     """Return the time of a pass under each tool, all in turn, or why a tool is left out."""
-    calls: dict[str, Watched] = {}
+    calls: dict[str, WatchedRun] = {}
     times: dict[str, Measurement | str] = {}
     for tool, watch in TOOLS.items():
-        call = Watched(model.eval(), example, watch)
+        call = WatchedRun(model.eval(), example, watch)
         try:
-            call()
+            call.seconds()
         except ImportError as error:
             times[tool] = f"left out: {error}"
         else:
@@ -115,7 +109,11 @@ def time_passes(model: nn.Module, example: torch.Tensor, rounds: int) -> dict[st
 
 
 def main() -> None:
-    """Measure the tools in turn for each model, and print their ratios to the plain pass."""
+    """Measure the tools in turn for each model, and print their ratios to the plain pass; of one model as JSON."""
+    if len(sys.argv) == 2:
+        times = time_passes(*MODELS[sys.argv[1]]())
+        print(json.dumps({tool: one if isinstance(one, str) else one.samples for tool, one in times.items()}))
+        return
     for name, build in MODELS.items():
         print(name)
         times = time_passes(*build())

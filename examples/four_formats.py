@@ -59,7 +59,7 @@ def main(arguments: Iterable[str] | None = None) -> Comparison:
     with tempfile.TemporaryDirectory() as folder, one_thread():
         network = train_network(options.role, splits["train"])
         comparison = compare_forms(build_forms(network, options.role, Path(folder)), splits["test"])
-    print(render(comparison, "console", depth=9))
+    print(render(comparison, depth=9))
     options.page.write_text(render(comparison, "html"), encoding="utf-8")
     print(f"\nThe page: {options.page}")
     return comparison

@@ -4,7 +4,7 @@ import gc
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from _pytest.doctest import DoctestModule
 from conformance_marks import mark_slow_architectures
 from heavy import is_heavy, is_heavy_file
 from hook_plugins import manager, priced  # noqa: F401 (fixtures for all tests)
@@ -40,6 +41,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Leave out files that import a framework at their top, where no heavy tests are asked for."""
     is_left_out = "not heavy" in (config.option.markexpr or "") and collection_path.name.startswith("test_")
     return True if is_left_out and is_heavy_file(collection_path) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Collect no doctests of tests: one whose import fails is skipped, and hides that the tests cannot be imported."""
+    collected = yield
+    return [collector for collector in collected if not isinstance(collector, DoctestModule)]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

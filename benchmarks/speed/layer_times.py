@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from layer_times import MODELS, time_passes
+from collections.abc import Sequence
+
+from layer_times import MODELS
 from timing import MODELS as SMALL_AND_LARGE
 from timing import in_turn
 
 from profilerkit import Measurement, Ratio
 
 from .options import Options
+from .processes import ask
 from .tables import Table
 
 __all__ = ["measure"]
@@ -19,7 +22,7 @@ TRIALS, QUICK_TRIALS = 12, 2
 def measure(options: Options) -> dict[str, Table]:
     """Return the table of passes with timed layers, and that of a model beside itself."""
     names = list(MODELS)[:1] if options.quick else list(MODELS)
-    times = {name: time_passes(*MODELS[name]()) for name in names}
+    times = {name: ask("layer_times.py", name, python=options.peers) for name in names}
     tools = [tool for tool in times[names[0]] if tool != "plain"]
     rows = [(name, *(_write_ratio(times[name]["plain"], times[name][tool]) for tool in tools)) for name in names]
     return {
@@ -28,10 +31,10 @@ def measure(options: Options) -> dict[str, Table]:
     }
 
 
-def _write_ratio(plain: Measurement | str, watched: Measurement | str) -> str:
-    if isinstance(plain, str) or isinstance(watched, str):
+def _write_ratio(plain: Sequence[float], watched: Sequence[float] | str) -> str:
+    if isinstance(watched, str):
         return "not there"
-    return f"{Ratio.of(plain, watched).value:.3f}"
+    return f"{Ratio.of(Measurement(tuple(plain), session=1), Measurement(tuple(watched), session=1)).value:.3f}"
 
 
 def _compare_with_itself(options: Options) -> Table:

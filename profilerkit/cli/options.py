@@ -269,9 +269,11 @@ def output_option(help: str, callback: Callable[..., Any] = require_writable, **
     return click.option("-o", "--output", metavar="FILE", type=kind, callback=callback, help=help, **attributes)
 
 
-def format_option(help: str, callback: Callable[..., Any], **attributes: Any) -> Callable[[F], F]:
+def format_option(
+    help: str, callback: Callable[..., Any], default: str = "console", **attributes: Any
+) -> Callable[[F], F]:
     """Return the option ``--format`` of a command, with its help and what checks the name."""
-    attributes |= {"metavar": "NAME", "default": "console", "show_default": True, "callback": callback}
+    attributes |= {"metavar": "NAME", "default": default, "show_default": True, "callback": callback}
     return click.option("--format", "form", help=help, **attributes)
 
 
@@ -308,7 +310,10 @@ output_options: CommandDecorator = _several(
         "--configuration", is_flag=True, help="Also show how each layer is made, kernel_size=(3, 3), in --format tree."
     ),
     format_option(
-        "Format of the printed result: a renderer that 'profilerkit list' names.", _form, shell_complete=_forms
+        "Format of the printed result: a renderer that 'profilerkit list' names.",
+        _form,
+        default="summary",
+        shell_complete=_forms,
     ),
     output_option(
         "Also write a file, in the format of its suffix (.json, .html, .csv, ...); repeat it for several.",

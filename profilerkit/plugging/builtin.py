@@ -27,7 +27,8 @@ def profilerkit_status_keys() -> list[type[StatusKey]]:
 def profilerkit_renderers() -> list[RendererInfo]:
     """Return the output forms of reports, each in a module of `profilerkit.render`."""
     texts = {
-        "console": ("render.console:render", "a table for people"),
+        "summary": ("render.summary:render", "what a model costs, and where"),
+        "table": ("render.console:render", "a table of all values"),
         "json": ("render.json:render", "all results, for other programs and for 'show'"),
         "markdown": ("render.markdown:render", "tables for a pull request"),
         "latex": ("render.latex:render", "booktabs tables for a paper"),
@@ -42,7 +43,7 @@ def profilerkit_renderers() -> list[RendererInfo]:
     objects = {
         "values": ("results.saving:to_dict", "values that JSON can hold"),
         "loaded": ("results.saving:load_as", "a result read from a file"),
-        "rich": ("render.console:result_table", "a table that rich prints"),
+        "rich": ("render.summary:summarize", "a summary that rich prints"),
     }
     return [
         RendererInfo(name, import_later(f"profilerkit.{path}"), description, is_text=name in texts)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["SUFFIXES", "find_form", "html_fragment", "render", "renderer"]
 
 #: Suffixes of files that are not the name of their form.
-SUFFIXES = {"txt": "console", "md": "markdown", "tex": "latex", "htm": "html"}
+SUFFIXES = {"txt": "summary", "md": "markdown", "tex": "latex", "htm": "html"}
 
 #: The options of profilerkit's own renderers, and what they may be; each renderer takes some of them.
 OPTIONS = {
@@ -37,7 +37,7 @@ OPTIONS = {
 
 
 def renderer(form: str, *, is_text: bool = True) -> Renderer:
-    """Return the renderer of an output form, such as "console"; it is imported at its first use.
+    """Return the renderer of an output form, such as "table"; it is imported at its first use.
 
     With ``is_text=False``, return the renderer of a form that is not text, such as a figure or a rich table.
 
@@ -72,7 +72,7 @@ def suffixes_like(path: str | PathLike[str]) -> list[str]:
 
 
 def _find_offer(form: str, is_text: bool) -> Offer[RendererInfo]:
-    form = text("the name of a renderer, such as 'console'")("form", form)
+    form = text("the name of a renderer, such as 'table'")("form", form)
     offered = [offer for offer in offers("profilerkit_renderers", RendererInfo) if offer.item.is_text is is_text]
     named = require_unique("renderer", [offer for offer in offered if offer.item.name == form])
     if not named:
@@ -82,7 +82,7 @@ def _find_offer(form: str, is_text: bool) -> Offer[RendererInfo]:
     return named[0]
 
 
-def render(result: Report | Comparison, form: str = "console", **options: Any) -> str:
+def render(result: Report | Comparison, form: str = "summary", **options: Any) -> str:
     """Return a report or comparison in an output form, as text.
 
     An option that this renderer does not take, but another one does, is ignored. Raises `ArgumentError` for an option

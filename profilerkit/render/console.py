@@ -1,4 +1,4 @@
-"""A report or comparison as a console table, through rich."""
+"""A report or comparison as tables for a terminal, through rich."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["grid_text", "layer_table", "render", "result_table", "to_text"]
+__all__ = ["STYLES", "draw_parts", "fits", "grid_text", "layer_table", "render", "to_text"]
 
 NARROWEST, WIDEST = 60, 160
 LONGEST_NAME = 36
@@ -37,7 +37,7 @@ LONGEST_NUMBER = 60
 
 
 #: How marked cells look on a terminal: in colour, and by weight for those who do not see the colour.
-_STYLES = {"failed": "bold red", "partial": "yellow", "noisy": "yellow", "better": "green", "worse": "bold red"}
+STYLES = {"failed": "bold red", "partial": "yellow", "noisy": "yellow", "better": "green", "worse": "bold red"}
 
 
 def to_text(renderable: RenderableType, width: int | None = None, color: bool = False) -> str:
@@ -59,6 +59,11 @@ def to_text(renderable: RenderableType, width: int | None = None, color: bool = 
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
 
+def fits(grid: Grid, width: int) -> bool:
+    """Return whether a grid has so many columns of text at most, without any of its own narrowed."""
+    return _table_width(best for _, best in _widths(grid)) <= width
+
+
 def render(
     result: Report | Comparison,
     details: bool = False,
@@ -71,12 +76,7 @@ def render(
 
     With ``color`` it has the escape sequences of a terminal: what failed, is partial or noisy, is better or worse.
     """
-    return to_text(_draw(parts(result, details, depth, top, changes)), color=color)
-
-
-def result_table(result: Report | Comparison, details: bool = False) -> RenderableType:
-    """Return the table of one model, or of several side by side; ``details`` adds descriptions and the layers."""
-    return _draw(parts(result, details))
+    return to_text(draw_parts(parts(result, details, depth, top, changes)), color=color)
 
 
 def layer_table(layers: LayerTable) -> RenderableType:
@@ -89,7 +89,8 @@ def grid_text(grid: Grid) -> str:
     return to_text(_part(grid))
 
 
-def _draw(content: list[Part]) -> RenderableType:
+def draw_parts(content: Iterable[Part]) -> RenderableType:
+    """Return the parts of a result as rich draws them, one below the other."""
     return Group(*map(_part, content))
 
 
@@ -210,4 +211,4 @@ def _table(grid: Grid, columns: list[int], widths: list[int]) -> RenderableType:
 def _cell(grid: Grid, number: int, column: int) -> RenderableType:
     text = escape(_label(grid, number, column))
     mark = grid.marks.get((number, column))
-    return f"[{_STYLES[mark]}]{text}[/]" if mark else text
+    return f"[{STYLES[mark]}]{text}[/]" if mark else text

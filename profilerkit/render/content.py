@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["parts"]
+__all__ = ["choose_mark", "parts"]
 
 
 def parts(
@@ -109,7 +109,7 @@ def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Pa
         for record in report.statuses.values()
     )
     titles = ("Metric", "Value", "Unit", "Completeness")
-    words = [(number, _mark(record)) for number, record in enumerate(report.statuses.values())]
+    words = [(number, choose_mark(record)) for number, record in enumerate(report.statuses.values())]
     marks = {(number, 1): mark for number, mark in words if mark}
     marks |= {(number, 3): mark for number, mark in words if mark and mark != "noisy"}  # all of a noisy value is there
     yield Grid(f"{report.name}  ({report.backend})", titles, rows, frozenset({1}), kind="metrics", marks=marks)
@@ -143,7 +143,7 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
         firsts.append(first)
         enhancements = [enhancement_in_words(comparison, key, index) for index in range(len(comparison.others))]
         cells = (first.friendly_name, *map(_cell, records), *(text for text, _ in enhancements))
-        words = ("", *map(_mark, records), *(mark for _, mark in enhancements))
+        words = ("", *map(choose_mark, records), *(mark for _, mark in enhancements))
         marks |= {(len(rows), column): mark for column, mark in enumerate(words) if mark}
         rows.append(cells)
     numeric = frozenset(range(1, len(titles)))
@@ -194,7 +194,7 @@ def _cell(record: StatusRecord | None) -> str:
     return f"{record.sign}{shown}{write_interval(record)}"
 
 
-def _mark(record: StatusRecord | None) -> str:
+def choose_mark(record: StatusRecord | None) -> str:
     """Return what is to be seen of a value at once: that it failed, is not all of it, or is not known well."""
     if record is None or record.completeness is Completeness.COMPLETE:
         return "noisy" if record is not None and _is_noisy(record) else ""

@@ -31,6 +31,10 @@ T = TypeVar("T")
 _Seconds: TypeAlias = float | None
 
 
+#: The types of values that JSON has itself.
+_AS_THEY_ARE = frozenset({bool, int, str, type(None)})
+
+
 class _LayerTime(msgspec.Struct):
     path: str
     layer_type: str
@@ -45,6 +49,8 @@ class _LayerTime(msgspec.Struct):
 
 def to_plain(value: Any) -> Any:
     """Return a value as JSON can hold it; what has no such form as its text."""
+    if type(value) in _AS_THEY_ARE:  # nearly all cells of a table are
+        return value
     if isinstance(value, Measurement):
         return _plain_measurement(value)
     if isinstance(value, BatchSweep):
@@ -60,7 +66,11 @@ def to_plain(value: Any) -> Any:
         return {"type": "tuple", "items": [to_plain(item) for item in value]}
     if isinstance(value, list):
         return [to_plain(item) for item in value]
-    if value is None or isinstance(value, (bool, int, str)):
+    return _plain_scalar(value)
+
+
+def _plain_scalar(value: Any) -> Any:
+    if isinstance(value, (int, str)):
         return value
     if isinstance(value, Integral):  # numpy's, of any size
         return int(value)

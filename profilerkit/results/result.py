@@ -76,16 +76,16 @@ class Result:
         self,
         details: bool = False,
         *,
-        form: str = "console",
+        form: str = "summary",
         depth: int | None = None,
         top: int | None = None,
         configuration: bool = False,
     ) -> str:
-        """Return the table of the console, or another form, as text.
+        """Return what the model costs and where, or another form, as text.
 
         Args:
             details: Add descriptions and the layers, as ``--layers`` does on the command line.
-            form: What ``--format`` takes there: ``"tree"``, ``"markdown"``, ``"latex"``.
+            form: What ``--format`` takes there: ``"table"``, ``"tree"``, ``"markdown"``, ``"latex"``.
             depth: The depth of the deepest layers to show; -1 for all.
             top: Show only so many layers, those with the most MACs, and rows of each table.
             configuration: Also show how each layer is configured, in the form ``"tree"``.

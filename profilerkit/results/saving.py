@@ -104,7 +104,8 @@ def to_dict(result: Report | Comparison) -> dict[str, Any]:
 
 def to_json(result: Report | Comparison) -> str:
     """Return the text of the file that `save` writes."""
-    return json.dumps(to_dict(result), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(to_dict(result), ensure_ascii=False, allow_nan=False)
+    return msgspec.json.format(text, indent=1)  # the encoder of Python would take four times as long to indent it
 
 
 def save(result: Report | Comparison, path: str | PathLike[str]) -> None:

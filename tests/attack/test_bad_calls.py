@@ -279,7 +279,7 @@ def cases() -> dict[str, Case]:
         "render": Case(
             render, {"result": report, "form": "tree", "details": False, "depth": None, "top": None, "by": "macs"}
         ),
-        "renderer": Case(renderer, {"form": "console"}),
+        "renderer": Case(renderer, {"form": "table"}),
         "figures.draw": Case(draw, {"result": report, "kind": "layer_bars", "top": 3, "depth": None, "by": "macs"}),
         "Ceilings": Case(Ceilings, {"flops_per_second": 1e12, "bytes_per_second": 1e11}),
         "load_model": Case(load_model, {"spec": "collections:OrderedDict"}),

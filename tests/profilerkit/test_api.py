@@ -127,7 +127,7 @@ def test_text_in_any_form(model: FakeModel, backend: FakeBackend) -> None:
     for form in ("tree", "markdown", "csv"):
         assert report.to_text(form=form) == render(report, form)
     assert report.to_text(form="tree", depth=0) == render(report, "tree", depth=0) != report.to_text(form="tree")
-    assert report.to_text(top=1) == render(report, "console", top=1) != report.to_text()
+    assert report.to_text(top=1) == render(report, "summary", top=1) != report.to_text()
     with pytest.raises(ArgumentError, match=r"details='tree': give True or False; a form is to_text\(form='tree'\)"):
         report.to_text("tree")  # type: ignore[arg-type]
 

@@ -223,7 +223,7 @@ def test_a_profiler_names_the_arguments_of_its_constructor(model: FakeModel, mak
 )
 def test_wrong_render_options(model: FakeModel, backend: FakeBackend, options: dict[str, Any], message: str) -> None:
     report = profile(model, X, backend=backend, metrics="macs")
-    for form in ("console", "tree", "json"):
+    for form in ("summary", "table", "tree", "json"):
         with pytest.raises(ArgumentError, match=message):
             render(report, form, **options)
     assert render(report, "json", details=True, top=2), "what another renderer takes is left out"

@@ -318,7 +318,7 @@ def test_formats_are_completed_from_the_hook(shouting: None) -> None:
 
     completed = ShellComplete(cli, {}, "profilerkit", "_PROFILERKIT_COMPLETE")
     found = completed.get_completions(["profile", "x:y", "--format"], "")
-    assert {"console", "json", "markdown", "shout"} <= {difference.value for difference in found}
+    assert {"table", "json", "markdown", "shout"} <= {difference.value for difference in found}
     assert [
         get_completion.value for get_completion in completed.get_completions(["profile", "x:y", "--format"], "sh")
     ] == ["shout"]

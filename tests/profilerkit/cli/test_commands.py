@@ -74,7 +74,7 @@ def test_the_tree_shows_how_layers_are_made(models: str) -> None:
 def test_a_format_without_configurations_is_refused_before_anything_is_loaded(command: str, tmp_path: Path) -> None:
     result = run(command, str(tmp_path / "not_there.json"), "--configuration")
     assert result.exit_code == 2
-    assert "format 'console' does not show how layers are made; add --format tree" in " ".join(result.stderr.split())
+    assert "format 'summary' does not show how layers are made; add --format tree" in " ".join(result.stderr.split())
 
 
 def test_models_side_by_side(models: str) -> None:

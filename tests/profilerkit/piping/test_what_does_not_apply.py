@@ -61,7 +61,7 @@ def test_the_layers_around_such_a_weight_have_no_number_either() -> None:
 def test_reports_with_unknown_weights_are_shown_and_saved(tmp_path: Any) -> None:
     report = profile(model(), X, backend=FakeBackend())
     comparison = compare(model(), model(True), inputs=X, backend=FakeBackend(), metrics=["trainable_params"])
-    for form in ("console", "markdown", "csv", "latex", "html", "json", "tree", "layers-csv"):
+    for form in ("table", "markdown", "csv", "latex", "html", "json", "tree", "layers-csv"):
         assert render(report, form)
         assert render(comparison, form)
     report.save(tmp_path / "report.json")

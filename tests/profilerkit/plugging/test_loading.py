@@ -189,7 +189,7 @@ def test_own_plugins_only_and_then_all_of_them(install: Any, core: None) -> None
     with plugins.own_plugins_only():
         own = [offer.item.name for offer in plugins.list_renderers()]
         assert [plugin.name for plugin in plugins.list_disabled_plugins()] == ["mine"]
-    assert {"console", "json"} <= set(own)
+    assert {"table", "json"} <= set(own)
     assert [offer.item.name for offer in plugins.list_renderers()] == names == [*own, "mine"]
 
 

@@ -59,9 +59,9 @@ def test_an_unknown_renderer_lists_the_known_ones(core: None) -> None:
 
 def test_no_renderer_at_all_is_an_error(entry_points: EntryPoints) -> None:
     with pytest.raises(
-        NotOfferedError, match="no renderer 'console'; installed, nearest first: none: reinstall profiler"
+        NotOfferedError, match="no renderer 'table'; installed, nearest first: none: reinstall profiler"
     ):
-        renderer("console")
+        renderer("table")
 
 
 def test_a_renderer_that_cannot_be_loaded_gives_the_reason(install: Any) -> None:

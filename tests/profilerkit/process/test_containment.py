@@ -297,7 +297,7 @@ def test_every_kind_of_interruption_is_raised_unchanged(kind: type[BaseException
 
 def test_an_interruption_says_nothing_of_profilerkits_own_plugins() -> None:
     """The user called what was running then; to leave out "core" or the backend is no advice."""
-    own = next(offer.plugin for offer in plugins.list_renderers() if offer.item.name == "console")
+    own = next(offer.plugin for offer in plugins.list_renderers() if offer.item.name == "table")
     assert own.is_own
     with pytest.raises(KeyboardInterrupt) as caught, contained(own, "renderer 'console'"):
         raise KeyboardInterrupt

@@ -44,7 +44,7 @@ def test_no_line_is_wider_than_the_terminal(kind: str, width: int, monkeypatch: 
 def test_values_units_shapes_and_types_stay_whole(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """``Conv2d(3, 64, 7, 2, 3)`` gives 112 x 112 of 64: 112 * 112 * 64 * 3 * 49 = 118,013,952 MACs."""
     monkeypatch.setenv("COLUMNS", str(width))
-    text = REPORT.to_text(details=True)
+    text = REPORT.to_text(details=True, form="table")
     assert re.search(r"^ MACs +118 +MMACs", text, re.MULTILINE)
     assert "[1, 64, 112, 112]" in text
     assert "AdaptiveAvgPool2d" in text

@@ -128,9 +128,9 @@ def test_layers_are_shown_to_a_depth_and_the_largest_alone() -> None:
             ("b", "Linear", 1, 4),
         ),
     )
-    assert "x" not in [line.split()[0] for line in render(deep, "console", depth=1).splitlines() if line]
-    assert "a.y" not in render(deep, "console", depth=2)
-    top = render(deep, "console", top=2).partition("Layers with the most MACs")[2]
+    assert "x" not in [line.split()[0] for line in render(deep, "table", depth=1).splitlines() if line]
+    assert "a.y" not in render(deep, "table", depth=2)
+    top = render(deep, "table", top=2).partition("Layers with the most MACs")[2]
     assert top.index("a.y") < top.index("a.x")
     assert " b " not in top
     tree = render(deep, "tree", depth=1)
@@ -175,7 +175,7 @@ def deep_report(count: int) -> Report:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("form", slow_ones(FORMS, ["console"]))
+@pytest.mark.parametrize("form", slow_ones(FORMS, ["table"]))
 def test_ten_thousand_layers(form: str) -> None:
     drawn = render(deep_report(10_000), form, details=True)
     assert len(drawn) > (40 if form == "operators" else 100)

@@ -106,7 +106,7 @@ def test_tables_are_written_in_the_form_of_a_suffix(tmp_path: Path) -> None:
 def test_a_report_stays_short_whatever_was_measured() -> None:
     full = report(record("layer_times", MANY, "31 layers"), record("training_layers", MANY, "31 layers"))
     text = " ".join(str(full).split())
-    assert len(str(full).splitlines()) < 15
+    assert len(str(full).splitlines()) < 25
     assert (
         "Layer Times, Training Layers" in text or "Layer Times: the slowest of 31 layers is l29 (Conv), 29 ms" in text
     )

@@ -79,7 +79,7 @@ def make_timed(*samples: float, session: str | None = "s", machine: Conditions |
     return replace(report, statuses={"execution_time": StatusRecord.of(execution_time)}, notes=())
 
 
-@pytest.mark.parametrize("form", ["console", "markdown", "latex", "csv", "html"])
+@pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "html"])
 def test_three_samples_are_a_range_in_every_form(form: str) -> None:
     drawn = render(make_timed(0.001, 0.003, 0.002), form, details=True).replace("\\%", "%").replace("&nbsp;", " ")
     assert "ange of 3 samples, 75 %" in drawn
@@ -101,7 +101,7 @@ def test_noise_is_never_said_to_be_none_nor_more_than_the_value(samples: tuple[f
 
 
 def test_a_noisy_value_is_marked_and_that_it_is_complete_is_not() -> None:
-    color = render(make_timed(0.001, 0.003, 0.002), "console", color=True)
+    color = render(make_timed(0.001, 0.003, 0.002), "table", color=True)
     assert "\x1b[33m2 ms" in color or "\x1b[33m2 ±50%" in color
     assert "\x1b[33mcomplete" not in color
 

@@ -116,7 +116,7 @@ def report(bounds: Bounds | None, **options: Any) -> Report:
 EXACT = report(None, completeness=Completeness.COMPLETE, value=500)
 #: Every renderer of text that shows values, with what it makes of a sign.
 TEXTS: dict[str, Callable[[str], str]] = {
-    "console": str,
+    "summary": str,
     "markdown": lambda text: text.replace("~", r"\~").replace("[", r"\[").replace("]", r"\]"),
     "latex": lambda text: (
         text.replace("~", r"\textasciitilde{}")

@@ -144,7 +144,7 @@ def test_the_layers_inside_each_layer() -> None:
 
 def test_readers_get_the_merged_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    layers = render(make_timed(), "console", details=True).rpartition("Layers")[2]
+    layers = render(make_timed(), "table", details=True).rpartition("Layers")[2]
     (head,) = (" ".join(line.split()) for line in layers.splitlines() if "head" in line)
     assert head == "head Linear [1, 4] 1 400 400 800 4 s 40.0 % 8 s 40.0 % 200 FLOP/s"
     (drop,) = (" ".join(line.split()) for line in layers.splitlines() if "drop" in line)

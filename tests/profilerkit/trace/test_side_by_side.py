@@ -71,16 +71,16 @@ def test_a_report_without_layers_is_named() -> None:
 
 def test_a_comparison_of_several_models_shows_them_in_one_table() -> None:
     """An empty cell is a layer that the model lacks, a hyphen one that has no MACs."""
-    text = render(comparison(), "console", depth=9)
+    text = render(comparison(), "table", depth=9)
     assert "Layers of Torch and Flax" not in text
     lines = text.partition("MACs by layer")[2].splitlines()
     cells = {line.split()[0]: line.split()[2:] for line in lines if len(line.split()) > 2}
     assert cells["0"] == ["9", "8", "7"]
     assert cells["1"] == ["-", "-"]
-    assert "features" not in render(comparison(), "console", depth=0)
+    assert "features" not in render(comparison(), "table", depth=0)
 
 
 def test_changes_and_the_largest_layers_are_shown_for_each_pair() -> None:
-    text = render(comparison(), "console", changes=True)
+    text = render(comparison(), "table", changes=True)
     assert "Layers that differ between Torch and Flax" in text
     assert "Layers that differ between Torch and Export" in text

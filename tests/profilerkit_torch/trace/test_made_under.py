@@ -80,7 +80,7 @@ def test_a_report_says_what_it_was_made_under(name: str) -> None:
     assert condition.startswith(words)
     (read,) = parse(to_json(report).encode(), "it").reports
     assert read_conditions(read.notes) == (condition,)
-    for form in ("console", "html", "markdown"):
+    for form in ("summary", "table", "html", "markdown"):
         assert "made under different conditions" not in render(side_by_side([plain, plain]), form)
     assert "made under different conditions" in " ".join(str(side_by_side([plain, report])).split())
 

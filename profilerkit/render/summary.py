@@ -1,0 +1,237 @@
+"""A report as people read it first: what the model costs, and which layers cost it, in some twenty lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from ..piping.status import Completeness
+from ..times.measurement import Measurement
+from ..trace.cost_parts import Part, choose_column, divide
+from ..trace.records import LayerTable
+from .bounds import write_interval, write_row_value
+from .columns import Column, share_text, write_count
+from .console import STYLES, draw_parts, fits, to_text
+from .content import choose_mark, parts
+from .grids import Grid, Notes, visible
+
+if TYPE_CHECKING:
+    from ..results.comparison import Comparison
+    from ..results.report import Report, StatusRecord
+
+__all__ = ["render", "summarize"]
+
+#: How many lines the layers have, and how many types are named.
+_LINES, _TYPES = 8, 4
+#: The width of the bar of a layer that is the whole model.
+_BAR = 10
+
+
+def render(
+    result: Report | Comparison,
+    details: bool = False,
+    depth: int | None = None,
+    top: int | None = None,
+    changes: bool = False,
+    color: bool = False,
+) -> str:
+    """Return a report as its values, and the parts of the model that cost most; of a comparison, return its table.
+
+    Args:
+        result: A report or a comparison.
+        details: Describe each metric, and show the layers, and ten rows of each metric that is a table.
+        depth: Show the layers, none that lie deeper, -1 for those at any depth.
+        top: Show so many layers, those with the most MACs, and so many rows of each metric that is a table.
+        changes: Of a comparison, show those layers that changed, were removed or added.
+        color: Add the escape sequences of a terminal: what failed, is partial or noisy, is better or worse.
+    """
+    return to_text(summarize(result, details, depth, top, changes), color=color)
+
+
+def summarize(
+    result: Report | Comparison,
+    details: bool = False,
+    depth: int | None = None,
+    top: int | None = None,
+    changes: bool = False,
+) -> RenderableType:
+    """Return what `render` writes, as rich draws it."""
+    table, *rest = parts(result, details, depth, top, changes)
+    if len(result.reports) > 1:
+        return draw_parts([table, *rest])
+    report = result.reports[0]
+    has_layers = any(isinstance(part, Grid) and part.kind == "layers" for part in rest)
+    records = list(report.statuses.values())
+    heading: list[RenderableType] = [Text(""), *_draw_heading(report), Text(""), _Values(records)]
+    where = [] if has_layers else list(_list_costs(report.layerwise))
+    return Group(*heading, *(where or [Text("")]), draw_parts([Notes(tuple(_list_states(records))), *rest]))
+
+
+def _draw_heading(report: Report) -> Iterator[RenderableType]:
+    """Yield the name of the model, and what it was given."""
+    yield Text(visible(f"{report.name}  ({report.backend})"), style="bold")
+    inputs = re.sub(r"^ModelInputs\((.*)\)", r"\1", report.inputs)
+    facts = [f"Input: {inputs}" if inputs else "", report.input_dtypes, _write_threads(report)]
+    line = ", ".join(filter(None, facts))
+    if line:
+        yield Text(visible(line), style="dim")
+
+
+def _write_threads(report: Report) -> str:
+    """Return on how many threads times were measured, where the backend tells."""
+    is_measured = any(isinstance(record.value, Measurement) for record in report.statuses.values())
+    threads = report.environment.get("intra_op_threads", "0")
+    if not is_measured or not threads.isdecimal() or threads == "0":
+        return ""
+    return "1 thread" if threads == "1" else f"{threads} threads"
+
+
+def _list_states(records: Collection[StatusRecord]) -> Iterator[str]:
+    """Yield which values are complete; notes say what the others leave out."""
+    others = [record.friendly_name for record in records if record.completeness is not Completeness.COMPLETE]
+    if len(others) < len(records):
+        yield f"All values{' but ' if others else ''}{', '.join(others)} are complete."
+
+
+class _Values:
+    """The values of all metrics, in as many columns as there is room for, from top to bottom."""
+
+    def __init__(self, records: Sequence[StatusRecord]) -> None:
+        self._cells = [
+            (visible(record.friendly_name), visible(_write_value(record)), choose_mark(record)) for record in records
+        ]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        count = len(self._cells)
+        columns = 1 if count < 4 else 2 if count < 7 else 3
+        while columns > 1 and self._measure(columns) > options.max_width:
+            columns -= 1
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for _ in range(2 * columns):
+            table.add_column(no_wrap=columns > 1)
+        lines = -(-count // columns)
+        for line in range(lines):
+            cells = self._cells[line::lines]
+            table.add_row(*(text for name, value, mark in cells for text in (escape(name), _paint(value, mark))))
+        yield table
+
+    def _measure(self, columns: int) -> int:
+        """Return how wide the values are in so many columns, each with the names before them."""
+        lines = -(-len(self._cells) // columns)
+        blocks = [self._cells[start : start + lines] for start in range(0, len(self._cells), lines)]
+        widths = [max(len(name) for name, *_ in block) + max(len(value) for _, value, _ in block) for block in blocks]
+        return sum(widths) + 4 * len(blocks)
+
+
+def _paint(value: str, mark: str) -> str:
+    return f"[{STYLES[mark]}]{escape(value)}[/]" if mark else escape(value)
+
+
+def _write_value(record: StatusRecord) -> str:
+    if record.value is None:
+        return record.completeness.value
+    return f"{record.sign}{record.shown}{write_interval(record)}"
+
+
+def _list_costs(layers: LayerTable) -> Iterator[RenderableType]:
+    """Yield the parts of the model that cost most, and the types of layers that do."""
+    by = choose_column(layers)
+    model = divide(layers, by, _LINES) if by else None
+    if model is not None and model.inside:
+        yield _Costs(model, by, layers[0][by])
+        yield Text(visible(_write_types(layers, by)), style="dim")
+
+
+class _Costs:
+    """The parts of a model, a row for each, with the columns that there is room for."""
+
+    def __init__(self, model: Part, by: str, whole: float) -> None:
+        self._depths, costs = zip(*model.walk(), strict=True)
+        labels = [
+            _write_label(part, "" if depth else model.label) for depth, part in zip(self._depths, costs, strict=True)
+        ]
+        self._columns = {
+            "Layer": labels,
+            "Type": [_write_type(part) for part in costs],
+            "Output": [_write_shape(part) for part in costs],
+            "Parameters": [_write_count(part, "params") for part in costs],
+            "MACs": [_write_count(part, "macs") for part in costs],
+            **({Column.of(by).title: times} if (times := _list_times(costs, by)) else {}),
+            f"Share of\n{Column.of(by).in_a_sentence}": [_write_share(part, by, whole) for part in costs],
+            "": [_draw_bar(part, by, whole) for part in costs],
+        }
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns = dict(self._columns)
+        if not fits(self._as_grid(columns), options.max_width):
+            del columns["Output"]
+        if not fits(self._as_grid(columns), options.max_width):
+            labels = zip(columns["Layer"], columns.pop("Type"), strict=True)
+            columns["Layer"] = [f"{label}: {kind}" if kind else label for label, kind in labels]
+        yield draw_parts([self._as_grid(columns)])
+
+    def _as_grid(self, columns: Mapping[str, Sequence[str]]) -> Grid:
+        numeric = frozenset(index for index, name in enumerate(columns) if name not in ("Layer", "Type", "Output", ""))
+        rows = tuple(zip(*columns.values(), strict=True))
+        return Grid("Where it goes", tuple(columns), rows, numeric, self._depths, kind="costs")
+
+
+def _list_times(costs: Sequence[Part], by: str) -> list[str]:
+    """Return the time of each part, where parts are found by their time."""
+    return [Column.of(by).show(part.sum(by)) or "-" for part in costs] if by.endswith("_seconds") else []
+
+
+def _write_label(part: Part, around: str) -> str:
+    if part.kind == "layers":
+        return f"{around}.{part.label}" if around else part.label
+    return "(itself)" if part.kind == "own" else f"{len(part.rows)} others"
+
+
+def _write_type(part: Part) -> str:
+    if part.kind != "layers":
+        return ""
+    kind = part.rows[0]["type"]
+    return f"{len(part.rows)} x {kind}" if len(part.rows) > 1 else kind
+
+
+def _write_shape(part: Part) -> str:
+    shapes = part.rows[0].get("output_shapes") or ()
+    return str(list(shapes[0])) if part.kind == "layers" and shapes else ""
+
+
+def _write_count(part: Part, column: str) -> str:
+    signs = {write_row_value(row, column)[0] for row in part.rows if part.kind != "own"} - {""}
+    sign = "" if not signs else signs.pop() if len(signs) == 1 else "~ "
+    return f"{sign}{write_count(part.sum(column))}"
+
+
+def _write_share(part: Part, by: str, whole: float) -> str:
+    share = (part.sum(by) or 0) / whole
+    times = len(part.rows)
+    return f"{times} x {share_text(share / times)}" if times > 1 and part.kind == "layers" else share_text(share)
+
+
+def _draw_bar(part: Part, by: str, whole: float) -> str:
+    eighths = round((part.sum(by) or 0) / whole * _BAR * 8)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def _write_types(layers: LayerTable, by: str) -> str:
+    """Return a line about the types of layers that do most themselves."""
+    own = f"own_{by}" if f"own_{by}" in layers.columns else by
+    sums: dict[str, float] = {}
+    for row in layers:
+        sums[row["type"]] = sums.get(row["type"], 0) + (row.get(own) or 0)
+    whole = sum(sums.values())
+    ranked = sorted(filter(sums.get, sums), key=lambda kind: -sums[kind])
+    texts = [f"{kind} {share_text(sums[kind] / whole)}" for kind in ranked[:_TYPES]]
+    if len(ranked) > _TYPES:
+        left = sum(sums[kind] for kind in ranked[_TYPES:])
+        texts.append(f"{len(ranked) - _TYPES} others {share_text(left / whole)}")
+    return f"{Column.of(by).title} by type: {', '.join(texts)}."

@@ -1,0 +1,165 @@
+"""The parts of a model that cost most: a few lines that say where the work, the time or the weights are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from .layer_view import group_children
+from .rows import parent_path
+
+__all__ = ["Part", "choose_column", "divide"]
+
+#: The columns that parts are found by, the first in which the model has anything.
+_BY = ("forward_seconds", "macs", "flops", "params")
+#: What a part must have of the whole, of the column or of the parameters, to stand by itself.
+_LEAST_SHARE = 0.01
+#: A part with less of the whole is not opened.
+_LEAST_OPENED = 0.3
+
+_Row = Mapping[str, Any]
+
+
+@dataclass(eq=False)
+class Part:
+    """Layers that stand together in one line: one layer, equal layers, or the others of a layer.
+
+    Attributes:
+        label: The path of the layer from the part around it, ``encoder.layer.0-11`` for equal ones.
+        rows: The rows of the layers.
+        kind: What the part is: "layers", "own" (what the layers do themselves, beside the layers inside) or "others".
+        inside: The parts that it is divided into, if it is.
+    """
+
+    label: str
+    rows: tuple[_Row, ...]
+    kind: str = "layers"
+    inside: list[Part] = field(default_factory=list)
+
+    def sum(self, column: str) -> float | None:
+        """Return the sum of a column; None where no layer has a value."""
+        name = f"own_{column}" if self.kind == "own" else column
+        values = [row[name] for row in self.rows if row.get(name) is not None]
+        return sum(values) if values else None
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, Part]]:
+        """Yield the parts inside, in the order of the model, each with its depth."""
+        for part in self.inside:
+            yield depth, part
+            yield from part.walk(depth + 1)
+
+
+def choose_column(rows: Sequence[_Row]) -> str:
+    """Return the column by which the parts of a model are found: its time where that is known, else its work."""
+    root = rows[0] if rows else {}
+    return next((name for name in _BY if root.get(name)), "")
+
+
+def divide(rows: Sequence[_Row], by: str, most: int) -> Part:
+    """Return a model as the part that holds all others, at most so many.
+
+    The part with most of the column is opened first, as long as there is room. A layer that holds one other layer alone
+    is passed through. Equal layers that follow each other are one part. Small layers are gathered.
+
+    Args:
+        rows: The rows of `Report.layerwise`, the model itself first.
+        by: The column whose sums count, such as "macs".
+        most: The number of parts.
+    """
+    opener = _Opener(rows, by)
+    model = opener.pass_through(Part("", (rows[0],)))
+    room, closed = most, list[Part]()
+    while True:
+        whole = [model, *(part for _, part in model.walk())]
+        candidates = [part for part in whole if part.kind == "layers" and not part.inside and part not in closed]
+        candidates = [part for part in candidates if opener.share(part) >= _LEAST_OPENED]
+        if not candidates:
+            return model
+        largest = max(candidates, key=opener.share)
+        largest.inside = opener.open(largest, room)
+        room -= len(largest.inside)
+        closed.append(largest)
+
+
+class _Opener:
+    """Opens parts of one model."""
+
+    def __init__(self, rows: Sequence[_Row], by: str) -> None:
+        self._by = by
+        self._root = rows[0]
+        self._rows = {row["path"]: row for row in rows}
+        self._children = group_children(rows)
+
+    def share(self, part: Part) -> float:
+        """Return what a part has of the whole."""
+        return (part.sum(self._by) or 0) / (self._root[self._by] or 1)
+
+    def pass_through(self, part: Part) -> Part:
+        """Return what a part holds, as long as that is one part alone."""
+        inside = self._list_inside(part)
+        while len(inside) == 1:
+            part = Part(_join(part.label, inside[0].label), inside[0].rows)
+            inside = self._list_inside(part)
+        return part
+
+    def open(self, part: Part, room: int) -> list[Part]:
+        """Return what is inside a part, in at most so many parts; nothing where it is not divided, or room lacks."""
+        inside = [self.pass_through(one) for one in self._list_inside(part)]
+        small = [one for one in inside if not self._is_large(one)]
+        if len(inside) - len(small) == 1 and not self._is_worth_it(
+            part, next(one for one in inside if one not in small)
+        ):
+            return []
+        if len(inside) - len(small) + bool(small) > room:
+            ranked = sorted((one for one in inside if one.kind == "layers"), key=self.share)
+            small = ranked[: len(inside) - room + 1]
+        if len(small) > 1:
+            others = Part("", tuple(row for one in small for row in one.rows), "others")
+            inside = [*(one for one in inside if one not in small), others]
+        return inside if 1 < len(inside) <= room else []
+
+    def _is_worth_it(self, outer: Part, only: Part) -> bool:
+        """Return whether a part opens where one part has all of it: the model does, and what holds a divided one."""
+        return outer.rows[0] is self._root or bool(self._list_inside(only))
+
+    def _is_large(self, part: Part) -> bool:
+        params = (part.sum("params") or 0) / (self._root.get("params") or 1)
+        return max(self.share(part), params) >= _LEAST_SHARE
+
+    def _list_inside(self, part: Part) -> list[Part]:
+        """Return the layers right inside a part, equal ones together, and what its layers do themselves."""
+        first = part.rows[0]["path"]
+        if part.kind != "layers":
+            return []
+        inside = []
+        for run in _find_runs(self._children.get(first, ())):
+            paths = [_join(row["path"], child["path"][len(first) :].lstrip(".")) for row in part.rows for child in run]
+            inside.append(Part(_label_run(first, run), tuple(self._rows[path] for path in paths)))
+        own = Part("", part.rows, "own")
+        if inside and self.share(own) >= _LEAST_SHARE:
+            inside.append(own)
+        return inside
+
+
+def _find_runs(rows: Sequence[_Row]) -> list[list[_Row]]:
+    """Return layers that follow each other, those together that are numbered and alike."""
+    return [list(run) for _, run in groupby(rows, key=_describe)]
+
+
+def _describe(row: _Row) -> tuple[Any, ...]:
+    """Return what is equal for layers that may share a line: numbered ones, of one type, with equal counts."""
+    name = row["path"].rpartition(".")[2]
+    alike = tuple(row.get(column) for column in ("type", "params", "macs", "flops", "calls"))
+    return (parent_path(row["path"]), *alike) if name.isdecimal() else (row["path"],)
+
+
+def _label_run(outer: str, run: Sequence[_Row]) -> str:
+    """Return the label of layers right inside another one: ``layer.0``, or ``layer.0-11`` for equal ones."""
+    names = [row["path"][len(outer) :].lstrip(".") for row in run]
+    return names[0] if len(names) == 1 else f"{names[0]}-{names[-1].rpartition('.')[2]}"
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

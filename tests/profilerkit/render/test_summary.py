@@ -1,0 +1,116 @@
+"""What a report prints first: its values in columns, the parts of the model that cost most, and what is complete."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from drawn_reports import TEACHER, record
+
+from profilerkit import Completeness, Report
+from profilerkit.render.summary import render
+from profilerkit.trace.records import LayerTable
+
+
+def row(path: str, kind: str, macs: int | None, **more: Any) -> dict[str, Any]:
+    shapes = {"input_shapes": ((1, 8),), "output_shapes": ((1, 8, 16, 16),)}
+    return (
+        {"path": path, "type": kind, "depth": path.count("."), "params": 10, "macs": macs, "calls": 1} | shapes | more
+    )
+
+
+def report(*rows: dict[str, Any], **changes: Any) -> Report:
+    return replace(TEACHER, layers=LayerTable(rows) if rows else None, **changes)
+
+
+BLOCKS = (
+    row("", "Net", 1000, own_macs=0),
+    row("stem", "Conv2d", 100, own_macs=100),
+    *(row(f"blocks.{index}", "Block", 225, own_macs=225) for index in range(4)),
+)
+
+
+def lines(text: str) -> list[str]:
+    """Return the lines of a text, each with its words one blank apart."""
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_equal_blocks_are_one_line_with_the_share_of_each() -> None:
+    """Of 1000 MACs the stem has 100; four blocks have 225 each: bars of one and of nine tenths of ten characters."""
+    drawn = lines(render(report(*BLOCKS)))
+    assert "stem Conv2d [1, 8, 16, 16] 10 100 10.0 % █" in drawn
+    assert "blocks.0-3 4 x Block [1, 8, 16, 16] 40 900 4 x 22.5 % █████████" in drawn
+    assert "MACs by type: Block 90.0 %, Conv2d 10.0 %." in drawn
+
+
+def test_shares_are_those_of_the_time_once_it_is_measured() -> None:
+    """Half of the two seconds are in the stem, which has a tenth of the MACs."""
+    seconds = {"": 2.0, "stem": 1.0, **{f"blocks.{index}": 0.25 for index in range(4)}}
+    timed = [{**layer, "forward_seconds": seconds[layer["path"]]} for layer in BLOCKS]
+    drawn = lines(render(report(*timed)))
+    assert "stem Conv2d 10 100 1 s 50.0 % █████" in [line.replace("[1, 8, 16, 16] ", "") for line in drawn]
+    assert "blocks.0-3 4 x Block 40 900 1 s 4 x 12.5 % █████" in [line.replace("[1, 8, 16, 16] ", "") for line in drawn]
+
+
+@pytest.mark.parametrize(("width", "columns"), [(100, "Type Output"), (80, "Type"), (60, "")])
+def test_a_narrow_terminal_has_fewer_columns(width: int, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    long = [row("", "Net", 10), row("encoder_of_images", "ConvolutionalNetwork", 4), row("decoder", "Decoder", 6)]
+    text = render(report(*long))
+    assert max(map(len, text.splitlines())) <= width
+    assert " ".join(f"Layer {columns} Parameters MACs MACs".split()) in lines(text)
+    assert ("encoder_of_images: ConvolutionalNetwork" in text) == (not columns)
+
+
+def test_values_stand_in_columns_from_top_to_bottom() -> None:
+    records = {name: record(name, number, str(number)) for number, name in enumerate("abcdefgh")}
+    drawn = lines(render(report(statuses=records)))
+    assert drawn[2:5] == ["A 0 D 3 G 6", "B 1 E 4 H 7", "C 2 F 5"]
+    few = {name: records[name] for name in "abc"}
+    assert lines(render(report(statuses=few)))[2:5] == ["A 0", "B 1", "C 2"]
+
+
+def test_what_is_complete_is_said_once() -> None:
+    complete = {"a": record("a", 1, "1"), "b": record("b", 2, "2")}
+    partial = record("c", 3, "3", completeness=Completeness.PARTIAL, missing=("aten::x (1 call)",))
+    assert "All values are complete." in lines(render(report(statuses=complete)))
+    drawn = lines(render(report(statuses={**complete, "c": partial})))
+    assert "All values but C are complete." in drawn
+    assert "C is a lower bound; not counted: aten::x (1 call)" in drawn
+    assert any(line.endswith("C ≥ 3") for line in drawn)
+    assert "complete." not in render(report(statuses={"c": partial}))
+    assert "complete" not in render(report(statuses={}))
+
+
+def test_inputs_dtypes_and_threads_are_said() -> None:
+    shown = report(inputs="ModelInputs(ids=Tensor(1, 4))", input_dtypes="int64", environment={"intra_op_threads": "2"})
+    assert lines(render(shown))[1] == "Input: ids=Tensor(1, 4), int64, 2 threads"
+    static = replace(shown, statuses={"a": record("a", 1, "1")})
+    assert lines(render(static))[1] == "Input: ids=Tensor(1, 4), int64", "threads matter to times alone"
+
+
+@pytest.mark.parametrize(
+    "rows", [(), (row("", "Linear", 9),), (row("", "Net", None, params=None), row("a", "A", None, params=None))]
+)
+def test_a_model_that_is_not_divided_has_no_table(rows: tuple[dict[str, Any], ...]) -> None:
+    text = render(report(*rows))
+    assert "Where it goes" not in text
+    assert "\n\n\n" not in text
+
+
+def test_layers_that_are_shown_whole_are_not_summarized() -> None:
+    assert "Where it goes" not in render(report(*BLOCKS), details=True)
+    assert "Where it goes" not in render(report(*BLOCKS), top=2)
+
+
+def test_a_lower_bound_of_a_part_has_its_sign() -> None:
+    """One of two layers may have more than its 4 MACs, so their sum of 10 may be more too."""
+    rows = [
+        row("", "Net", 10, macs_low=10, macs_high=None),
+        row("a", "A", 4, macs_low=4, macs_high=None),
+        row("b", "B", 6, macs_low=6, macs_high=6),
+    ]
+    drawn = lines(render(report(*rows)))
+    assert "a A [1, 8, 16, 16] 10 ≥ 4 40.0 % ████" in drawn
+    assert "b B [1, 8, 16, 16] 10 6 60.0 % ██████" in drawn

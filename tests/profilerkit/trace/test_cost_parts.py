@@ -1,0 +1,144 @@
+"""Few lines that say where a model's cost is: models made by hand, whose parts can be told by eye."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from profilerkit.trace.cost_parts import Part, choose_column, divide
+
+#: Path, type, MACs with the layers inside, own MACs, parameters.
+_Layer = tuple[str, str, int, int, int]
+
+
+def rows(*layers: _Layer) -> list[Mapping[str, Any]]:
+    names = ("path", "type", "macs", "own_macs", "params")
+    return [dict(zip(names, layer, strict=True)) for layer in layers]
+
+
+def describe(model: Part) -> list[tuple[int, str, str, int, float | None]]:
+    return [(depth, part.kind, part.label, len(part.rows), part.sum("macs")) for depth, part in model.walk()]
+
+
+ENCODER = rows(
+    ("", "Bert", 1000, 0, 500),
+    ("embeddings", "Embeddings", 0, 0, 200),
+    ("encoder", "Encoder", 990, 0, 290),
+    ("encoder.layer", "ModuleList", 990, 0, 290),
+    *(
+        layer
+        for index in range(3)
+        for layer in (
+            (f"encoder.layer.{index}", "Block", 330, 30, 95),
+            (f"encoder.layer.{index}.attention", "Attention", 100, 100, 30),
+            (f"encoder.layer.{index}.norm", "Norm", 0, 0, 0),
+            (f"encoder.layer.{index}.mlp", "Mlp", 200, 200, 65),
+        )
+    ),
+    ("pooler", "Pooler", 10, 10, 10),
+)
+
+
+def test_equal_blocks_are_one_part_and_their_layers_too() -> None:
+    """Three blocks of 330: attention 100, an MLP 200, and 30 that a block does itself; what only holds is passed."""
+    assert describe(divide(ENCODER, "macs", 10)) == [
+        (0, "layers", "embeddings", 1, 0),
+        (0, "layers", "encoder.layer.0-2", 3, 990),
+        (1, "layers", "attention", 3, 300),
+        (1, "layers", "norm", 3, 0),
+        (1, "layers", "mlp", 3, 600),
+        (1, "own", "", 3, 90),
+        (0, "layers", "pooler", 1, 10),
+    ]
+
+
+@pytest.mark.parametrize("most", [3, 4, 5, 6, 7, 10])
+def test_all_parts_together_are_the_model(most: int) -> None:
+    parts = [part for _, part in divide(ENCODER, "macs", most).walk()]
+    assert len(parts) <= most
+    assert sum(part.sum("macs") or 0 for part in parts if not part.inside) == 1000
+
+
+def test_without_room_equal_blocks_stay_closed() -> None:
+    assert describe(divide(ENCODER, "macs", 4)) == [
+        (0, "layers", "embeddings", 1, 0),
+        (0, "layers", "encoder.layer.0-2", 3, 990),
+        (0, "layers", "pooler", 1, 10),
+    ]
+
+
+def test_small_layers_are_gathered() -> None:
+    model = rows(
+        ("", "Net", 1000, 0, 1000),
+        ("conv", "Conv", 600, 600, 500),
+        ("norm", "Norm", 1, 1, 1),
+        ("relu", "ReLU", 0, 0, 0),
+        ("head", "Linear", 399, 399, 499),
+    )
+    assert describe(divide(model, "macs", 10)) == [
+        (0, "layers", "conv", 1, 600),
+        (0, "layers", "head", 1, 399),
+        (0, "others", "", 2, 1),
+    ]
+
+
+def test_of_many_layers_the_largest_are_shown() -> None:
+    """Twenty layers with 1 to 20 MACs: the largest four, and 16 others with the rest of 210."""
+    layers = [(f"l{index}", f"Kind{index}", index, index, index) for index in range(1, 21)]
+    model = rows(("", "Net", 210, 0, 210), *layers)
+    assert describe(divide(model, "macs", 5)) == [
+        *((0, "layers", f"l{index}", 1, index) for index in (17, 18, 19, 20)),
+        (0, "others", "", 16, 210 - 74),
+    ]
+
+
+def test_numbered_layers_that_differ_stand_apart() -> None:
+    model = rows(
+        ("", "Sequential", 100, 0, 10),
+        ("0", "Linear", 20, 20, 2),
+        ("1", "Linear", 20, 20, 2),
+        ("2", "Linear", 60, 60, 6),
+    )
+    assert describe(divide(model, "macs", 10)) == [(0, "layers", "0-1", 2, 40), (0, "layers", "2", 1, 60)]
+
+
+def test_what_the_parts_are_found_by() -> None:
+    """The time where it is known; a model without work is divided by its parameters; an empty one is not divided."""
+    root = {"path": "", "type": "Net", "params": 5, "macs": 0, "flops": None}
+    assert choose_column([{**root, "forward_seconds": 0.5}]) == "forward_seconds"
+    assert choose_column([{**root, "macs": 7}]) == "macs"
+    assert choose_column([root]) == "params"
+    assert choose_column([{**root, "params": 0}]) == choose_column([]) == ""
+
+
+def test_layers_without_a_value_count_nothing() -> None:
+    """A layer that was not timed has None."""
+    layers = [
+        {"path": path, "type": "T", "params": 1, "forward_seconds": seconds}
+        for path, seconds in (("", 2.0), ("a", 1.5), ("b", None), ("c", 0.5))
+    ]
+    parts = divide(layers, "forward_seconds", 10).inside
+    assert [(part.label, part.sum("forward_seconds")) for part in parts] == [("a", 1.5), ("b", None), ("c", 0.5)]
+
+
+def test_a_model_that_holds_one_other_is_passed_through() -> None:
+    model = rows(
+        ("", "Wrapper", 30, 0, 3), ("net", "Net", 30, 0, 3), ("net.a", "A", 10, 10, 1), ("net.b", "B", 20, 20, 2)
+    )
+    whole = divide(model, "macs", 10)
+    assert whole.label == "net"
+    assert [part.label for part in whole.inside] == ["a", "b"]
+
+
+def test_a_part_with_little_of_the_whole_stays_closed() -> None:
+    """Three tenths of the work and more are looked into."""
+    inner = [("x.a", "A", 10, 10, 1), ("x.b", "B", 10, 10, 1), ("y.a", "A", 40, 40, 1), ("y.b", "B", 40, 40, 1)]
+    model = rows(("", "Net", 100, 0, 4), ("x", "X", 20, 0, 2), *inner[:2], ("y", "Y", 80, 0, 2), *inner[2:])
+    assert [(depth, part.label) for depth, part in divide(model, "macs", 10).walk()] == [
+        (0, "x"),
+        (0, "y"),
+        (1, "a"),
+        (1, "b"),
+    ]
