@@ -112,12 +112,12 @@ def draw(times: Mapping[str, list[float]], counts: tuple[int, ...]) -> None:
     """Draw the times, each in those of its first number, on logarithmic axes, beside a straight line."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
     for name, spents in times.items():
         axes.loglog(counts[: len(spents)], [1e3 * spent for spent in spents], marker="o", label=name)
     axes.loglog(counts, [count * 0.1 for count in counts], color="gray", linestyle="--", label="0.1 ms each")
     axes.set_xlabel("number")
     axes.set_ylabel("milliseconds of a static profile")
-    axes.legend(fontsize="small")
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
     figure.savefig(Path(__file__).parents[2] / "docs" / _PICTURE, dpi=100)
