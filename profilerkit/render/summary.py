@@ -100,7 +100,7 @@ def _list_states(records: Collection[StatusRecord]) -> Iterator[str]:
 
 
 class _Values:
-    """The values of all metrics, in as many columns as there is room for, from top to bottom."""
+    """The values of all metrics, a few in one column, more in two where there is room, from top to bottom."""
 
     def __init__(self, records: Sequence[StatusRecord]) -> None:
         self._cells = [
@@ -109,9 +109,7 @@ class _Values:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         count = len(self._cells)
-        columns = 1 if count < 4 else 2 if count < 7 else 3
-        while columns > 1 and self._measure(columns) > options.max_width:
-            columns -= 1
+        columns = 1 if count < 4 or self._measure(2) > options.max_width else 2
         table = Table(box=None, show_header=False, pad_edge=False)
         for _ in range(2 * columns):
             table.add_column(no_wrap=columns > 1)

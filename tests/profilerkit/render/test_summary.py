@@ -66,7 +66,7 @@ def test_a_narrow_terminal_has_fewer_columns(width: int, columns: str, monkeypat
 def test_values_stand_in_columns_from_top_to_bottom() -> None:
     records = {name: record(name, number, str(number)) for number, name in enumerate("abcdefgh")}
     drawn = lines(render(report(statuses=records)))
-    assert drawn[2:5] == ["A 0 D 3 G 6", "B 1 E 4 H 7", "C 2 F 5"]
+    assert drawn[2:6] == ["A 0 E 4", "B 1 F 5", "C 2 G 6", "D 3 H 7"]
     few = {name: records[name] for name in "abc"}
     assert lines(render(report(statuses=few)))[2:5] == ["A 0", "B 1", "C 2"]
 
