@@ -53,9 +53,10 @@ from .layer_timing.timer import layer_times
 from .model import exported
 from .model.inventory import Inventory
 from .model.modules import list_modules, set_inference_flags
+from .model.rank_shares import rank_share
 from .model.scripted import type_name
 from .model.structure import read_structure
-from .model.wrapped import inner_model, rank_share
+from .model.wrapped import inner_model
 from .operator_timing.passes import times_of_operators
 from .running import ceilings, devices, zeros
 from .running.measured_memory import measure_peak

@@ -17,7 +17,8 @@ from profilerkit.plugging.extension import make_refusal
 from profilerkit.plugging.loaded_files import find_namespace
 from profilerkit.process.archives import require_whole
 
-from .model.program_checks import names_in_pickle, require_harmless_program, weights_only
+from .model.pickles import names_in_pickle, weights_only
+from .model.program_checks import require_harmless_program
 
 __all__ = ["load_file", "read_file"]
 

@@ -25,7 +25,7 @@ from fuzz_seeds import KEPT, OPEN_CLASSES, Kept
 from source_tree import SUPPORT
 
 from profilerkit_torch import costs
-from profilerkit_torch.trace import static_pass, tracing
+from profilerkit_torch.trace import recorded_pass, tracing
 
 HERE = SUPPORT
 CHUNK = 500
@@ -71,7 +71,7 @@ def _in_inference_mode(patch: pytest.MonkeyPatch) -> None:
 
 
 def _without_answers(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(static_pass, "_watch_questions", lambda *_: None)
+    patch.setattr(recorded_pass.RecordedPass, "_prepare_answers", lambda *_: None)
 
 
 @pytest.mark.parametrize(

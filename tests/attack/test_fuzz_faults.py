@@ -21,7 +21,7 @@ from profilerkit_torch import costs
 from profilerkit_torch.costs import Cost
 from profilerkit_torch.model import weights
 from profilerkit_torch.trace import inference_pass as passes
-from profilerkit_torch.trace import recorder, replay, static_pass
+from profilerkit_torch.trace import recorded_pass, recorder, replay
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("torch_settings_put_back")]
 
@@ -131,7 +131,7 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     ),
     "attributes are not handed back": (
         "state",
-        lambda monkeypatch: monkeypatch.setattr(static_pass, "preserve", lambda model, inventory: nullcontext()),
+        lambda monkeypatch: monkeypatch.setattr(recorded_pass, "preserve", lambda model, inventory: nullcontext()),
     ),
     "convolutions have no gradients": ("training", _change_formulas(convolution_backward=_nothing)),
 }

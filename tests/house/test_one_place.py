@@ -193,7 +193,7 @@ REMEMBERED = {
     },  # paths, at most 1000
     "profilerkit/times/conditions.py": {"_name_process", "_resource"},  # the number of this process; takes nothing
     "profilerkit/times/median.py": {"median_interval"},  # samples, 32 of them
-    "profilerkit_torch/trace/known_values.py": {"_nature"},  # operators, which torch itself keeps
+    "profilerkit_torch/trace/known_values.py": {"_find_nature"},  # operators, which torch itself keeps
     "profilerkit_openvino/runs.py": {"open_runtime"},  # takes nothing
     "profilerkit_metrics/discovery.py": {"_find_defaults", "_find_status_keys"},  # the folders of the package
     "profilerkit/piping/quantity.py": {"_factor"},  # numbers, at most 1024
@@ -203,12 +203,15 @@ REMEMBERED = {
     "profilerkit_pages/page_parts.py": {"source", "templates"},  # the files of pages
     "profilerkit_onnx/model/types.py": {"dtype_name", "_bits"},  # of the numbers that stand for dtypes
     "profilerkit_tensorflow/untouched/held_state.py": {"_is_users_own"},  # names of modules, at most 1000
-    "profilerkit_torch/trace/replay.py": {"_aliases", "depends_on_values"},  # operators, which torch itself keeps
+    "profilerkit_torch/trace/operator_facts.py": {
+        "depends_on_values",
+        "may_return_arguments",
+    },  # operators, which torch itself keeps
     "profilerkit_torch/compat.py": {"has_nested_kernel"},  # the same
     "profilerkit_torch/operator_timing/passes.py": {"_is_free"},  # their names
     "profilerkit_torch/costs/elementwise.py": {"_constant"},  # the same
     "profilerkit_torch/model/weights.py": {"_name_dtype"},  # the dtypes of torch
-    "profilerkit_torch/trace/layers.py": {"_info"},  # shapes and dtypes, at most 4096
+    "profilerkit_torch/trace/tensor_infos.py": {"_info"},  # shapes and dtypes, at most 4096
 }
 
 

@@ -18,7 +18,8 @@ from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder
 
 from ..model.modules import list_tensors
-from ..running.timed_passes import memory_reader, synchronize
+from ..running.devices import memory_reader
+from ..running.timed_passes import synchronize
 from ..untouched.global_hooks import hook_after_calls
 from .clocks import EventClock, HostClock, choose_clock
 from .timeline import TimedRun, inclusive

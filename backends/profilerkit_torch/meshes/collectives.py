@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch.distributed as dist
 
-from ..compat import find_process_group, schema_of
-from ..trace.replay import tensors_in
+from profilerkit.costs import Cost
+from profilerkit.costs.reduction import all_reduce
+from profilerkit_predict.meshes.records import Collective
 
-__all__ = ["MeshGroups", "Message", "is_collective", "read_message"]
+from ..compat import find_process_group, schema_of
+from ..trace.operator_facts import tensors_in
+
+__all__ = ["Exchanges", "Message", "count_additions", "is_collective", "read_message"]
 
 #: By the beginning of an operator's name, in both of torch's families: the longer names come first.
 _KINDS = {
@@ -45,12 +49,13 @@ class Message:
     @property
     def sent_bytes(self) -> int:
         """The bytes that one rank sends around a ring of n: (n - 1) / n of the whole, and twice that to reduce all."""
-        others, ranks = len(self.ranks) - 1, len(self.ranks)
-        if self.kind in ("send", "broadcast"):
-            return self.bytes * (others > 0)
-        if self.kind == "receive":
+        others = len(self.ranks) - 1
+        if self.kind == "receive" or not others:
             return 0
-        return self.bytes * others * (2 if self.kind == "all-reduce" else 1) // ranks
+        if self.kind in ("send", "broadcast"):
+            return self.bytes
+        rounds = 2 if self.kind == "all-reduce" else 1
+        return self.bytes * others * rounds // len(self.ranks)
 
 
 def is_collective(func: Any) -> bool:
@@ -89,18 +94,76 @@ def _is_boxed_group(value: Any) -> bool:
         return False
 
 
-class MeshGroups:
-    """Tells which dimensions of a mesh several ranks differ in."""
+def count_additions(message: Message, args: Sequence[Any], result: Any) -> Cost:
+    """Return the additions of a rank: around a ring, one for each element that it adds up; rounded up for all."""
+    if message.kind == "all-reduce":
+        return all_reduce(_count_elements(args))
+    if message.kind == "reduce-scatter":
+        whole = max(map(_count_elements, (*args, result)))
+        return all_reduce(whole // len(message.ranks), len(message.ranks))
+    return Cost(0, 0)
+
+
+def _count_elements(value: Any) -> int:
+    return sum(tensor.numel() for tensor in tensors_in(value))
+
+
+class _Kind(NamedTuple):
+    """What equal collectives have in common; the dimensions of the mesh are joined by commas."""
+
+    layer: str
+    kind: str
+    dimensions: str
+    phase: str
+
+
+@dataclass
+class _Sum:
+    """Calls and bytes of equal collectives."""
+
+    ranks: int
+    calls: int = 0
+    bytes: int = 0
+    sent_bytes: int = 0
+
+
+class Exchanges:
+    """Adds up the collectives of a step over a mesh."""
 
     def __init__(self, mesh: Mapping[str, int]) -> None:
         self._mesh = mesh
+        self._sums: dict[_Kind, _Sum] = {}
 
-    def name(self, ranks: Sequence[int]) -> str:
-        """Return the names of the dimensions in which the ranks differ, joined by commas."""
-        left = prod(self._mesh.values())
+    def add(self, message: Message, layer: str, phase: str) -> None:
+        """Add a collective of a layer."""
+        kind = _Kind(layer, message.kind, self._name_dimensions(message.ranks), phase)
+        total = self._sums.setdefault(kind, _Sum(len(message.ranks)))
+        total.calls += 1
+        total.bytes += message.bytes
+        total.sent_bytes += message.sent_bytes
+
+    def list_collectives(self) -> tuple[Collective, ...]:
+        """Return what was exchanged so far: equal collectives of a layer together."""
+        return tuple(
+            Collective(
+                kind.layer,
+                kind.kind,
+                kind.dimensions,
+                total.ranks,
+                kind.phase,
+                total.calls,
+                total.bytes,
+                total.sent_bytes,
+            )
+            for kind, total in self._sums.items()
+        )
+
+    def _name_dimensions(self, ranks: Sequence[int]) -> str:
+        """Return the names of the dimensions of the mesh in which ranks differ, joined by commas."""
+        step = prod(self._mesh.values())
         names = []
         for dimension, size in self._mesh.items():
-            left //= size
-            if len({rank // left % size for rank in ranks}) > 1:
+            step //= size
+            if len({rank // step % size for rank in ranks}) > 1:
                 names.append(dimension)
         return ",".join(names)

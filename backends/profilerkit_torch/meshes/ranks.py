@@ -23,10 +23,12 @@ from profilerkit.trace.records import MemoryTimeline
 from profilerkit_predict.meshes.records import RankTrace
 
 from ..compat import FAKE_MODULE, FakeTensorMode, disable_dispatch_modes, make_fake_store
-from ..training.step import NO_BACKWARD_PASS, SumOfOutputs, list_differentiated, note_unused
+from ..trace.live_bytes import LiveBytes
+from ..training.differentiation import NO_BACKWARD_PASS, SumOfOutputs, list_differentiated, note_unused
 from .attention import spread_attention
-from .collectives import MeshGroups
-from .recorder import RankLayers, RankRecorder
+from .collectives import Exchanges
+from .rank_layers import RankLayers
+from .recorder import RankRecorder
 from .schemes import InStep, spread_by_scheme
 from .shares import count_bytes, count_weight_bytes, find_gradient, find_share, list_rank_layers
 
@@ -45,10 +47,10 @@ def trace_rank(
     with torch.device("meta"):
         model = _require_module(build(), "the function that builds the model")
     model, in_step = _spread(model, parallelize, device_mesh)
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode, _values_refused():
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, _refuse_values():
         model.to_empty(device="cpu").train()
         called = inputs.map(lambda leaf: mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf)
-        recorder = RankRecorder(RankLayers(model), MeshGroups(mesh))
+        recorder = RankRecorder(RankLayers(model), Exchanges(mesh))
         return _trace_step(model, called, recorder, in_step, _describe(mesh, rank))
 
 
@@ -76,7 +78,7 @@ def _spread(model: nn.Module, parallelize: Any, device_mesh: DeviceMesh) -> tupl
 
 
 @contextmanager
-def _values_refused() -> Iterator[None]:
+def _refuse_values() -> Iterator[None]:
     """Raise `InputError` where a model asks for the value of a tensor: there are shapes alone."""
     try:
         yield
@@ -97,41 +99,54 @@ def _describe(mesh: Mapping[str, int], rank: int) -> str:
 
 def _trace_step(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, in_step: InStep, note: str) -> RankTrace:
     """Return what the forward and the backward pass of a model show, which is spread and has no values."""
-    live, layers = recorder.live, recorder.layers
-    weights = [find_share(tensor) for tensor in (*model.parameters(), *model.buffers())]
-    weight_bytes = count_weight_bytes(weights)
-    for weight in weights:
-        live.add(weight, 0)
-    for tensor in tensors_in(tuple(inputs.leaves()), torch.is_tensor):
-        live.add(tensor)
-    input_bytes = live.total
+    weight_bytes = _count_weights(model, recorder.live)
+    input_bytes = _count_inputs(inputs, recorder.live)
     with recorder.follow(), recorder, torch.autograd.set_multithreading_enabled(False), in_step(recorder):
-        live.part = "activations"
-        outputs = inputs.run(model)
-        recorder.phase, live.part = "backward", "other"
-        calls = layers.calls
-        with layers.apart(), _gradients_noted(model, recorder):
+        recorder.live.part = "activations"
+        outputs = inputs.run(model)  # it is alive to the end, as in a loop of training
+        recorder.phase, recorder.live.part = "backward", "other"
+        calls = recorder.layers.calls
+        with recorder.layers.apart(), _note_gradients(model, recorder):
             notes = _run_backward(model, outputs, recorder)
     gradients = [gradient for gradient in map(find_gradient, model.parameters()) if gradient is not None]
-    parts = recorder.peak_parts
     memory = MemoryTimeline(
         weight_bytes,
         input_bytes,
         tuple(recorder.live_bytes),
         unsized=recorder.unsized,
-        parts=_join_parts(parts),
-        left_bytes=live.total,
+        parts=_join_parts(recorder.peak_parts),
+        left_bytes=recorder.live.total,
     )
     trace = ModelTrace(
-        list_rank_layers(model, layers.inventory, calls),
+        list_rank_layers(model, recorder.layers.inventory, calls),
         tuple(recorder.operators),
         memory,
         uncounted=recorder.uncounted,
         method="fake tensors",
         notes=(note, *notes),
     )
-    parts = {"weights": weight_bytes, **parts}
-    return RankTrace(trace, recorder.collectives, count_bytes(gradients), parts, dict(recorder.unknown))
+    return RankTrace(
+        trace,
+        recorder.exchanges.list_collectives(),
+        count_bytes(gradients),
+        {"weights": weight_bytes, **recorder.peak_parts},
+        dict(recorder.unknown),
+    )
+
+
+def _count_weights(model: nn.Module, live: LiveBytes) -> int:
+    """Return the bytes of a rank's weights; what counts the bytes alive knows them, and leaves them out."""
+    weights = [find_share(tensor) for tensor in (*model.parameters(), *model.buffers())]
+    for weight in weights:
+        live.add(weight, 0)
+    return count_weight_bytes(weights)
+
+
+def _count_inputs(inputs: ModelInputs, live: LiveBytes) -> int:
+    """Return the bytes alive before a step: those of the inputs."""
+    for tensor in tensors_in(tuple(inputs.leaves()), torch.is_tensor):
+        live.add(tensor)
+    return live.total
 
 
 def _join_parts(parts: Mapping[str, int]) -> dict[str, int]:
@@ -141,14 +156,17 @@ def _join_parts(parts: Mapping[str, int]) -> dict[str, int]:
 
 
 @contextmanager
-def _gradients_noted(model: nn.Module, recorder: RankRecorder) -> Iterator[None]:
+def _note_gradients(model: nn.Module, recorder: RankRecorder) -> Iterator[None]:
     """Have each gradient noted that autograd leaves in a parameter itself."""
+
+    def note(parameter: torch.Tensor) -> None:
+        recorder.note_gradients([find_gradient(parameter)])
+
     stops: list[Callable[[], None]] = []
     with restored(partial(call_each, stops)):
         for parameter in model.parameters():
             if parameter.requires_grad:
-                hook = lambda weight: recorder.note_gradients([find_gradient(weight)])  # noqa: E731
-                stops.append(parameter.register_post_accumulate_grad_hook(hook).remove)
+                stops.append(parameter.register_post_accumulate_grad_hook(note).remove)
         yield
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,10 +12,8 @@ import torch
 from torch import nn
 
 from profilerkit.costs import Cost
-from profilerkit.costs.reduction import all_reduce
 from profilerkit.process.restoring import call_each, restored
 from profilerkit.trace.records import OpRecord
-from profilerkit_predict.meshes.records import Collective
 
 from ..compat import (
     FakeTensor,
@@ -29,56 +26,18 @@ from ..compat import (
     schema_of,
 )
 from ..costs import Kind, classify
-from ..model.inventory import Inventory
 from ..trace.live_bytes import LiveBytes
-from ..trace.replay import make_plan, tensors_in
-from ..training.training_recorder import TrainedLayers
-from .collectives import MeshGroups, Message, is_collective, read_message
+from ..trace.operator_facts import tensors_in
+from ..trace.replay import make_plan
+from .collectives import Exchanges, count_additions, is_collective, read_message
+from .rank_layers import RankLayers
 from .shares import count_bytes
 
-__all__ = ["RankLayers", "RankRecorder"]
+__all__ = ["RankRecorder"]
 
 _PLAIN = (torch.Tensor, nn.Parameter, FakeTensor)
 #: What torch asks and tells itself: no work.
 _SILENT = ("profiler", "prim")
-
-
-class RankLayers(TrainedLayers):
-    """Follows the layers of a model that is ours, by hooks around all others: those are what spreads its tensors."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.inventory: Inventory = Inventory(model)
-        super().__init__(model, self.inventory)
-
-    @contextmanager
-    def follow(self) -> Iterator[None]:
-        """Follow the calls of the model's modules."""
-        stops: list[Callable[[], None]] = []
-        with restored(partial(call_each, stops)):
-            for module in self.inventory.modules:
-                stops.append(module.register_forward_pre_hook(self._enter, prepend=True).remove)
-                stops.append(module.register_forward_hook(self._leave, with_kwargs=True, always_call=True).remove)
-            yield
-
-    @contextmanager
-    def work_for(self, path: str, call: int = 0) -> Iterator[None]:
-        """Count what runs inside for a layer, and one of its calls."""
-        outside = self.current, self.current_call
-        self.current, self.current_call = path, call
-        try:
-            yield
-        finally:
-            self.current, self.current_call = outside
-
-
-@dataclass
-class _Sum:
-    """Calls and bytes of equal collectives."""
-
-    ranks: int
-    calls: int = 0
-    bytes: int = 0
-    sent_bytes: int = 0
 
 
 class RankRecorder(TorchDispatchMode):
@@ -89,9 +48,10 @@ class RankRecorder(TorchDispatchMode):
         """Keep torch from wrapping each dispatch once more: nothing is compiled while a mode like this is active."""
         return False
 
-    def __init__(self, layers: RankLayers, groups: MeshGroups) -> None:
+    def __init__(self, layers: RankLayers, exchanges: Exchanges) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.layers: RankLayers = layers
+        self.exchanges: Exchanges = exchanges
         self.live: LiveBytes = LiveBytes()
         #: "forward" or "backward".
         self.phase: str = "forward"
@@ -103,23 +63,13 @@ class RankRecorder(TorchDispatchMode):
         self.unsized: Counter[str] = Counter()
         #: Collectives that are not known, by name.
         self.unknown: Counter[str] = Counter()
-        self._most = -1
-        self._groups = groups
-        self._sums: dict[tuple[str, str, str, str], _Sum] = {}
+        self._peak_bytes = -1
         #: Whether torch runs operators at the shapes of the whole model, to find how a result is spread.
         self._is_planning = False
         #: Whether ``fully_shard`` gathers or reduces now: that is of its own layer, whatever node runs.
         self._works_for_group = False
 
-    @property
-    def collectives(self) -> tuple[Collective, ...]:
-        """What was exchanged so far: equal collectives of a layer together."""
-        return tuple(
-            Collective(layer, kind, dimension, total.ranks, phase, total.calls, total.bytes, total.sent_bytes)
-            for (layer, kind, dimension, phase), total in self._sums.items()
-        )
-
-    # Operators ------------------------------------------------------------------------------------------------------
+    # Operators --------------------------------------------------------------------------------------------------------
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Record an operator on this rank's share; one on a spread tensor is left to that, which calls others."""
@@ -129,12 +79,12 @@ class RankRecorder(TorchDispatchMode):
         result = func(*args, **kwargs)
         if self._is_planning or str(schema_of(func).name).partition("::")[0] in _SILENT:
             return result
-        is_of_node = self.phase == "backward" and self.layers.idle and not self._works_for_group
+        is_of_node = self.phase == "backward" and self.layers.is_idle and not self._works_for_group
         node = current_node() if is_of_node else None
         if node is None:
             self._record(func, args, kwargs, result)
         else:
-            with self.layers.work_for(*self.layers.maker(node)):
+            with self.layers.work_for(*self.layers.find_maker(node)):
                 self._record(func, args, kwargs, result)
         return result
 
@@ -179,15 +129,15 @@ class RankRecorder(TorchDispatchMode):
         for tensor in tensors_in(result):
             self.live.add(tensor)
         layer, call = self.layers.current, self.layers.current_call
-        sizes: dict[str, Any] = {"bytes_read": 0, "bytes_written": 0, "outputs": ()}
-        repeated = self.phase == "backward" and not self.layers.idle
+        is_repeated = self.phase == "backward" and not self.layers.is_idle
+        facts = {"bytes_read": 0, "bytes_written": 0, "outputs": (), **facts}
         self.operators.append(
-            OpRecord(name, layer, call, cost.macs, cost.flops, phase=self.phase, recomputed=repeated, **(sizes | facts))
+            OpRecord(name, layer, call, cost.macs, cost.flops, phase=self.phase, recomputed=is_repeated, **facts)
         )
         total = self.live.total + bytes_inside
         self.live_bytes.append(total)
-        if total > self._most:
-            self._most = total
+        if total > self._peak_bytes:
+            self._peak_bytes = total
             parts = {name: size for name, size in self.live.parts.items() if size}
             self.peak_parts = {**parts, "other": parts.get("other", 0) + bytes_inside}
 
@@ -200,12 +150,8 @@ class RankRecorder(TorchDispatchMode):
             return Cost(0, 0)
         if message is None:
             return Cost(0, 0)
-        key = (self.layers.current, message.kind, self._groups.name(message.ranks), self.phase)
-        total = self._sums.setdefault(key, _Sum(len(message.ranks)))
-        total.calls += 1
-        total.bytes += message.bytes
-        total.sent_bytes += message.sent_bytes
-        return _count_additions(message, args, result)
+        self.exchanges.add(message, self.layers.current, self.phase)
+        return count_additions(message, args, result)
 
     def note_gradients(self, gradients: Iterable[torch.Tensor | None]) -> None:
         """Note that gradients are there to stay: this rank's share of them."""
@@ -213,18 +159,21 @@ class RankRecorder(TorchDispatchMode):
             if gradient is not None:
                 self.live.move(gradient, "gradients")
 
-    # What torch does between the operators --------------------------------------------------------------------------
+    # What torch does between the operators ----------------------------------------------------------------------------
 
     @contextmanager
     def follow(self) -> Iterator[None]:
         """Follow the layers, the groups of ``fully_shard``, and storages that are resized; leave out planning."""
-        group, (planner, plan) = find_parameter_group(), find_sharding_planner()
+        group = find_parameter_group()
+        planner, plan = find_sharding_planner()
+        gather = partial(self._work_for_group, part="gathered weights")
+        communicate = partial(self._work_for_group, part="communication")
         stops: list[Callable[[], None]] = []
         with restored(partial(call_each, stops)), self.layers.follow():
             for owner, name, wrap in (
-                (group, "unshard", partial(self._work_for_group, part="gathered weights")),
-                (group, "wait_for_unshard", partial(self._work_for_group, part="gathered weights")),
-                (group, "post_backward", partial(self._work_for_group, part="communication")),
+                (group, "unshard", gather),
+                (group, "wait_for_unshard", gather),
+                (group, "post_backward", communicate),
                 (planner, plan, self._leave_out),
                 (torch.UntypedStorage, "resize_", self._count_resized),
             ):
@@ -287,13 +236,3 @@ class RankRecorder(TorchDispatchMode):
 def _has_rules(kind: type) -> bool:
     """Return whether a class of tensors says itself what operators do with it."""
     return getattr(kind, "__torch_dispatch__", None) is not torch.Tensor.__torch_dispatch__
-
-
-def _count_additions(message: Message, args: Any, result: Any) -> Cost:
-    """Return the additions of a rank: around a ring, one for each element that it adds up; rounded up for all."""
-    if message.kind == "all-reduce":
-        return all_reduce(sum(tensor.numel() for tensor in tensors_in(args)))
-    if message.kind == "reduce-scatter":
-        wholes = [sum(tensor.numel() for tensor in tensors_in(value)) for value in (*args, result)]
-        return all_reduce(max(wholes) // len(message.ranks), len(message.ranks))
-    return Cost(0, 0)

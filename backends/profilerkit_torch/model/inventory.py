@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -24,7 +24,25 @@ from .modules import (
 )
 from .tensors import has_values, is_twin
 
-__all__ = ["Inventory", "is_lazy"]
+__all__ = ["Inventory", "OwnedParameter", "is_lazy"]
+
+
+class OwnedParameter(NamedTuple):
+    """A parameter its name, and the first module that has it: for one of Keras no module, and its whole name."""
+
+    module: nn.Module | None
+    name: str
+    tensor: torch.Tensor
+
+
+class _Reached(NamedTuple):
+    """What the attributes of modules lead to."""
+
+    #: With the ``__dict__`` of plain objects.
+    containers: list[Any]
+    tensors: list[torch.Tensor]
+    #: Plain objects with ``__slots__``.
+    objects: list[Any]
 
 
 class Inventory:
@@ -68,18 +86,18 @@ class Inventory:
         return list_parameters(self.model) if self.holds_keras else self._tensors_in(read_parameters)
 
     @cached_property
-    def owned_parameters(self) -> list[tuple[nn.Module | None, str, torch.Tensor]]:
-        """The parameters, each once, with the first module that has it and its name there; of Keras its whole name."""
+    def owned_parameters(self) -> list[OwnedParameter]:
+        """The parameters, each once, with their owners."""
         if self.holds_keras:
-            return [(None, name, parameter) for name, parameter in list_named_parameters(self.model)]
-        owned: dict[int, tuple[nn.Module | None, str, torch.Tensor]] = {}
+            return [OwnedParameter(None, name, tensor) for name, tensor in list_named_parameters(self.model)]
+        owned: dict[int, OwnedParameter] = {}
         for module in self.modules:
-            for name, parameter in read_parameters(module).items():
-                if parameter is not None:
-                    owned.setdefault(id(parameter), (module, name, parameter))
+            for name, tensor in read_parameters(module).items():
+                if tensor is not None and id(tensor) not in owned:
+                    owned[id(tensor)] = OwnedParameter(module, name, tensor)
         return list(owned.values())
 
-    def find_paths(self, owned: Iterable[tuple[nn.Module | None, str, torch.Tensor]]) -> list[tuple[str, str]]:
+    def find_paths(self, owned: Iterable[OwnedParameter]) -> list[tuple[str, str]]:
         """Return for each of `owned_parameters` the path of its module and its name."""
         paths: dict[int, str] = {}
         for path, module in self.layers:
@@ -119,7 +137,7 @@ class Inventory:
     @cached_property
     def containers(self) -> list[Any]:
         """What the attributes lead to beside tensors: containers, and the ``__dict__`` of plain objects, each once."""
-        return self._reached[0]
+        return self._reached.containers
 
     @cached_property
     def of_training(self) -> set[int]:
@@ -129,30 +147,30 @@ class Inventory:
     @property
     def objects(self) -> list[Any]:
         """The plain objects with ``__slots__`` that attributes lead to."""
-        return self._reached[2]
+        return self._reached.objects
 
     @property
     def attributes(self) -> list[torch.Tensor]:
         """The tensors that attributes lead to which torch lists neither as parameters nor as buffers."""
-        return self._reached[1]
+        return self._reached.tensors
 
     @cached_property
-    def _reached(self) -> tuple[list[Any], list[torch.Tensor], list[Any]]:
-        """Containers, tensors and objects with slots.
-
-        Not what a Keras layer keeps of the symbolic call that Keras builds it by.
-        """
-        changeable: list[Any] = []
-        tensors: list[torch.Tensor] = []
+    def _reached(self) -> _Reached:
+        """All that attributes lead to, without what a Keras layer keeps of the symbolic call that builds it."""
+        reached = _Reached([], [], [])
         visited: dict[int, int] = {}
         for module, attributes in zip(self.modules, self.further_attributes, strict=True):
-            for value in list_reachable(attributes, visited={} if self.holds_keras else visited) if attributes else ():
-                if not isinstance(value, torch.Tensor):
-                    changeable.append(value)
-                elif not (value.is_meta and self.holds_keras and is_keras(module)):
-                    tensors.append(value)
-        containers = [value for value in changeable if isinstance(value, CONTAINERS)]
-        return containers, tensors, [value for value in changeable if not isinstance(value, (*CONTAINERS, tuple))]
+            if self.holds_keras:
+                visited = {}
+            for value in list_reachable(attributes, visited=visited) if attributes else ():
+                if isinstance(value, torch.Tensor):
+                    if not (value.is_meta and self.holds_keras and is_keras(module)):
+                        reached.tensors.append(value)
+                elif isinstance(value, CONTAINERS):
+                    reached.containers.append(value)
+                elif not isinstance(value, tuple):
+                    reached.objects.append(value)
+        return reached
 
 
 def is_lazy(model: nn.Module | Inventory) -> bool:

@@ -32,22 +32,22 @@ _numbers = count(1)
 def use_compiled(model: nn.Module, compile: Any) -> Iterator[Callable[..., Any]]:
     """Yield the compiled model, as a function; it is compiled when it is first called. The model itself stays as it is.
 
-    ``how`` is True, the name of a compiler, or a mapping of arguments for ``torch.compile``. Shapes are taken as fixed,
-    as they are at a model's first call, unless these arguments differ.
+    ``compile`` is True, the name of a compiler, or a mapping of arguments for ``torch.compile``. Shapes are taken as
+    fixed, as they are at a model's first call, unless these arguments differ.
     """
     books = list_compiled_codes()
-    before, states = [_codes(book) for book in books], set(read_compiled_states())
+    before, states = [_list_codes(book) for book in books], set(read_compiled_states())
 
     def forget() -> None:
         for book, previous_ids in zip(books, before, strict=True):
-            for number, code in _codes(book).items():
+            for number, code in _list_codes(book).items():
                 if number not in previous_ids:
                     forget_code(code)
         for key in set(read_compiled_states()) - states:
             read_compiled_states().pop(key, None)
 
     with restored(forget, in_child=False):
-        yield _compile(_function_of_its_own(model), compile)
+        yield _compile(_make_function(model), compile)
 
 
 def _compile(function: Callable[..., Any], compile: Any) -> Callable[..., Any]:
@@ -68,7 +68,7 @@ def _compile(function: Callable[..., Any], compile: Any) -> Callable[..., Any]:
         ) from error
 
 
-def _function_of_its_own(model: nn.Module) -> Callable[..., Any]:
+def _make_function(model: nn.Module) -> Callable[..., Any]:
     """Return a function that calls the model, whose code no other function has, nor its name."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -78,7 +78,7 @@ def _function_of_its_own(model: nn.Module) -> Callable[..., Any]:
     return FunctionType(code, call.__globals__, code.co_name, closure=call.__closure__)
 
 
-def _codes(book: Any) -> dict[int, CodeType]:
+def _list_codes(book: Any) -> dict[int, CodeType]:
     """Return the code objects in one of the lists that the compiler keeps, by their ids.
 
     What the compiler writes may have constants that have no hash, and then has none itself.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -18,7 +19,7 @@ from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import keras_device
 from ..untouched.substitution import substitute
 
-__all__ = ["describe_accelerators", "device_info", "move_model", "require_values", "resolve_device"]
+__all__ = ["describe_accelerators", "device_info", "memory_reader", "move_model", "require_values", "resolve_device"]
 
 
 def resolve_device(model: nn.Module | Inventory, device: DeviceLike) -> torch.device:
@@ -89,6 +90,21 @@ def device_info(device: torch.device) -> DeviceInfo:
     properties = torch.cuda.get_device_properties(device)
     figures = {"memory_size": Figure(float(properties.total_memory), "the driver")}
     return describe_device(properties.name, "gpu", figures)
+
+
+def memory_reader(device: torch.device) -> Any:
+    """Return the module that reports the memory of a device: ``memory_allocated`` and ``max_memory_allocated``.
+
+    That is the module of the device, or ``torch.accelerator``, which has them from torch 2.9 on. None where torch does
+    not report a peak, as for MPS. The device is one that a tensor is on.
+    """
+    for module in (getattr(torch, device.type, None), torch.accelerator):
+        try:
+            module.max_memory_allocated(device)  # type: ignore[union-attr]
+        except (AttributeError, NotImplementedError, RuntimeError, ValueError):
+            continue
+        return module
+    return None
 
 
 def require_values(model: nn.Module | Inventory, device: torch.device) -> None:

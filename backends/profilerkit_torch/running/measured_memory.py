@@ -18,10 +18,9 @@ from ..model.tensors import has_storage
 from ..trace.live_bytes import LiveBytes
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import InputObjects
-from .devices import resolve_device
+from .devices import memory_reader, resolve_device
 from .profiler_sessions import run_profiler
 from .runs import prepare_run
-from .timed_passes import memory_reader
 
 __all__ = ["measure_peak", "on_accelerator"]
 

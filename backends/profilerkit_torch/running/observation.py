@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,8 @@ from profilerkit.trace.cross_check import ObservedRun
 from ..compat import HigherOrderOperator, TorchDispatchMode, has_nested_kernel, operator
 from ..costs import Kind, are_as_shipped, classify, op_cost
 from ..costs.registry import COSTS
-from ..trace.replay import signature, tensors_in
+from ..trace.operator_facts import tensors_in
+from ..trace.signatures import signature
 from ..untouched.write_guard import WriteGuard
 
 __all__ = ["Observation", "ObservingGuard", "without_fused_layers"]
@@ -34,20 +36,34 @@ _FUSED_LAYERS = (
 )
 #: What may be remembered for as long as the process lives: it refers to nothing of the user's.
 _PLAIN = frozenset((int, float, bool, str, type(None), tuple, torch.Size, torch.dtype, type))
-#: What operators of torch's own cost, by their signatures; several profiles of a process meet the same ones.
-_macs: dict[Any, tuple[Any, int | None]] = {}
-_version: list[object] = [None]
-_MOST_KNOWN = 4096
+#: The most operators that are remembered.
+_MOST = 4096
 
 
-def _known_costs() -> dict[Any, tuple[Any, int | None]]:
+@dataclass
+class _Memory:
+    """What operators of torch's own multiply and add, by their signatures: several profiles meet the same ones.
+
+    Each has its operator beside it: a signature has the ``id`` of one, which may be another by then.
+    """
+
+    macs: dict[Any, tuple[Any, int | None]] = field(default_factory=dict)
+    #: That of the formulas.
+    version: object = None
+
+
+_memory = _Memory()
+
+
+def _find_known_macs() -> dict[Any, tuple[Any, int | None]]:
+    """Return what is remembered by the formulas of now; nothing by formulas for a time."""
     version = COSTS.version
-    if not isinstance(version, int):  # formulas for a time: nothing of them is remembered
+    if not isinstance(version, int):
         return {}
-    if version != _version[0] or len(_macs) > _MOST_KNOWN:
-        _macs.clear()
-        _version[0] = version
-    return _macs
+    if version != _memory.version or len(_memory.macs) > _MOST:
+        _memory.macs.clear()
+        _memory.version = version
+    return _memory.macs
 
 
 @contextmanager
@@ -84,7 +100,7 @@ class Observation(TorchDispatchMode):
         self.has_padding_left_out: bool = False
         self._is_comparable = are_as_shipped()
         self._kinds: dict[int, Kind] = {}
-        self._macs = _known_costs()
+        self._known_macs = _find_known_macs()
 
     def begin(self) -> None:
         """Forget what was added up; what an operator costs for which shapes stays known."""
@@ -100,18 +116,13 @@ class Observation(TorchDispatchMode):
 
     def observe(self, mode: TorchDispatchMode, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator that a mode, this one or another, has been given, and add what it costs."""
-        kind = self._kinds.get(id(func))
-        if kind is None:
-            is_hidden = isinstance(func, HigherOrderOperator)
-            kind = self._kinds[id(func)] = Kind.UNKNOWN if is_hidden else classify(func)
+        kind = self._find_kind(func)
         if kind in _WITHOUT_MACS:
             return func(*args, **kwargs)
         if kind is Kind.COMPOSITE:
-            if not (has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args))):
-                with mode:
-                    result = func.decompose(*args, **kwargs)
-                if result is not NotImplemented:
-                    return result
+            result = _decompose(mode, func, args, kwargs)
+            if result is not NotImplemented:
+                return result
             kind = Kind.UNKNOWN
         result = func(*args, **kwargs)
         if not self.has_padding_left_out and func in _FUSED_LAYERS:
@@ -121,12 +132,19 @@ class Observation(TorchDispatchMode):
             self.macs = None if macs is None else self.macs + macs
         return result
 
+    def _find_kind(self, func: Any) -> Kind:
+        kind = self._kinds.get(id(func))
+        if kind is None:
+            takes_functions = isinstance(func, HigherOrderOperator)
+            kind = self._kinds[id(func)] = Kind.UNKNOWN if takes_functions else classify(func)
+        return kind
+
     def _count_macs(self, func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> int | None:
         try:
             key, _ = signature(func, args, kwargs, {})
-            remembered = self._macs.get(key)
-            if remembered is not None and remembered[0] is func:
-                return remembered[1]
+            remembered, macs = self._known_macs.get(key, (None, None))
+            if remembered is func:
+                return macs
             cost = op_cost(func, kind, args, kwargs, result)
         except MemoryError:
             raise
@@ -134,8 +152,16 @@ class Observation(TorchDispatchMode):
             return None
         macs = None if cost is None else int(cost.macs)
         if key is not None and func.namespace == "aten" and all(type(facet) in _PLAIN for facet in key):
-            self._macs[key] = func, macs
+            self._known_macs[key] = func, macs
         return macs
+
+
+def _decompose(mode: TorchDispatchMode, func: Any, args: Any, kwargs: Any) -> Any:
+    """Have torch take a composite operator apart into others, which the mode sees; NotImplemented if it does not."""
+    if has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args)):
+        return NotImplemented
+    with mode:
+        return func.decompose(*args, **kwargs)
 
 
 class ObservingGuard(WriteGuard):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -30,15 +31,14 @@ from ..untouched.temporary_settings import deepen_recursion, disable_compiling
 from .compiling import use_compiled
 from .devices import move_model, require_values, resolve_device
 from .observation import ObservingGuard, without_fused_layers
-from .timed_passes import (
-    EventTimedPass,
-    Pass,
+from .steps import (
     forward_pass,
     forward_pass_with_gradients,
     make_autocast,
     prepare_training_step,
     set_training_flags,
 )
+from .timed_passes import EventTimedPass, Pass
 
 __all__ = ["prepare_run"]
 
@@ -48,7 +48,7 @@ Step: TypeAlias = Callable[..., Any]
 
 @contextmanager
 def prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Pass]:
-    """Yield a `Run` of the model with these options, whose call returns when every device is done.
+    """Yield a `Pass` of the model with these options, whose call returns when every device is done.
 
     For inference not in torch's inference mode, whose tensors could stay behind in a cache and break the user's
     training. The first pass runs under a guard that keeps what the model writes to; it gets that back at the end,
@@ -111,16 +111,8 @@ def _prepare_passes(
             watch_parameters(inventory, is_watched=guard.guards),
             use_compiled(model, options.compile) if options.compile else nullcontext(model) as called,
         ):
-
-            def run_once(*between: Callable[[], object]) -> Any:
-                objects.restore()  # a cache that grew would make every call a longer one
-                if not has_function_modes():  # nearly always; to look for what they leave would take time
-                    return step(called, fed, autocast, *between)
-                with as_caller():
-                    return step(called, fed, autocast, *between)
-
-            kind = EventTimedPass if EventTimedPass.suits(devices) else Pass
-            run = kind(run_once, tuple(devices), run_once if options.training else None)
+            run_step = partial(step, called, fed, autocast)
+            run = _make_pass(run_step, objects.restore, devices, in_parts=options.training)
             if not options.training:
                 run.runs.append(guard.observation.run("its first run"))
                 run.observation = None if options.compile else guard.observation
@@ -164,6 +156,22 @@ def _cut_off_graphs(inventory: Inventory) -> Inventory:
 def _list_unseen(inventory: Inventory, inputs: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
     """Yield the inputs and the plain attributes that numpy can write to, which no operator would show."""
     yield from (tensor for tensor in (*inventory.attributes, *inputs) if tensor.device.type == "cpu")
+
+
+def _make_pass(
+    run_step: Callable[..., Any], restore_inputs: Callable[[], object], devices: set[torch.device], *, in_parts: bool
+) -> Pass:
+    """Return what runs a step again and again, a training step in parts too, and times it by the clock that suits."""
+
+    def run_once(*between: Callable[[], object]) -> Any:
+        restore_inputs()  # a cache that grew would make every call a longer one
+        if not has_function_modes():  # nearly always; to look for what they leave would take time
+            return run_step(*between)
+        with as_caller():
+            return run_step(*between)
+
+    kind = EventTimedPass if EventTimedPass.suits(devices) else Pass
+    return kind(run_once, tuple(devices), run_once if in_parts else None)
 
 
 @dataclass(frozen=True)
@@ -217,6 +225,7 @@ class _FirstPass:
 
 
 def _compile(run: Pass, options: RunOptions) -> None:
+    """Have a compiled model be compiled, by its first pass, which is timed apart."""
     start = time.perf_counter()
     try:
         run()

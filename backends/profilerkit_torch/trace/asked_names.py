@@ -75,7 +75,7 @@ def _ask_pass_modes(function: Callable[..., Any]) -> Callable[..., Any]:
     return ask
 
 
-class _FakeTensorKind(type):
+class _FakeTensorCheck(type):
     """Has the fake tensors of a pass be no instances of `FakeTensor`."""
 
     def __instancecheck__(cls, value: Any) -> bool:
@@ -90,7 +90,7 @@ class _FakeTensorKind(type):
         return getattr(FakeTensor, name)
 
 
-class _FakeTensor(metaclass=_FakeTensorKind):
+class _FakeTensor(metaclass=_FakeTensorCheck):
     """Stands for `FakeTensor`."""
 
 
@@ -113,20 +113,29 @@ _NAMESPACES = (vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAK
 def find_namespaces(modules: Iterable[nn.Module], function: Any = None) -> list[dict[str, Any]]:
     """Return the namespaces of the files that the model's classes and its hooks, or a function, come from."""
     modules = list(modules)
-    kinds = {base for module in modules for base in type(module).__mro__}
-    user_kinds = [kind for kind in kinds if not f"{kind.__module__}.".startswith(("torch.", "builtins."))]
-    hooks = [hook for module in modules for hooks_of_call in call_hooks(module) for hook in hooks_of_call.values()]
-    called = [function, *hooks, *(vars(kind).get("forward") for kind in user_kinds)]
-    spaces = [vars(sys.modules[kind.__module__]) for kind in user_kinds if kind.__module__ in sys.modules]
-    spaces += [code.__globals__ for code in called if isinstance(code, FunctionType)]
+    classes = {base for module in modules for base in type(module).__mro__ if not _is_of_torch(base)}
+    functions = [function, *(vars(kind).get("forward") for kind in classes)]
+    for module in modules:
+        for hooks in call_hooks(module):
+            functions += hooks.values()
+    spaces = [vars(sys.modules[kind.__module__]) for kind in classes if kind.__module__ in sys.modules]
+    spaces += [code.__globals__ for code in functions if isinstance(code, FunctionType)]
     return list({id(space): space for space in spaces}.values())
+
+
+def _is_of_torch(kind: type) -> bool:
+    return f"{kind.__module__}.".startswith(("torch.", "builtins."))
 
 
 @contextmanager
 def answer_names(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
     """Answer as in a run what is asked by names of torch's or of these namespaces, but for tensors of a fake mode."""
-    spaces = (*_NAMESPACES, *namespaces)
-    asked = [(space, name, value) for space in spaces for name, value in space.items() if id(value) in _ANSWERS]
+    asked = [
+        (space, name, value)
+        for space in (*_NAMESPACES, *namespaces)
+        for name, value in space.items()
+        if id(value) in _ANSWERS
+    ]
     modes = [*_fake_modes]
 
     def restore() -> None:

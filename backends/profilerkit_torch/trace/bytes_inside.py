@@ -16,38 +16,43 @@ more than all the rest: `find_unknown_inside` names them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from ..compat import operator, schema_of
 
-__all__ = ["bytes_inside", "find_unknown_inside", "reduction_bytes"]
+__all__ = ["count_bytes_inside", "count_reduction_bytes", "find_unknown_inside"]
 
 _ATTENTION = operator("aten.scaled_dot_product_attention.default")
 _EFFICIENT_BACKWARD = operator("aten._scaled_dot_product_efficient_attention_backward.default")
 _SOFTMAX_BACKWARD = operator("aten._softmax_backward_data.default")
 _SUM = operator("aten.sum.dim_IntList")
-#: The threads of a block of a reduction at most, those of a warp, and the rows that each adds up at least and at most.
-_THREADS, _WARP, _FEWEST, _MOST = 512, 32, 16, 256
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "_cudnn_rnn_backward")
+#: Of a reduction on CUDA: the threads of a block at most, and those of a warp.
+_MOST_THREADS, _WARP = 512, 32
+#: The rows that a thread adds up at least, where several blocks share them, and at most.
+_FEWEST_ROWS, _MOST_ROWS = 16, 256
 
 
-def bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device | None) -> int:
+def count_bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device | None) -> int:
     """Return the bytes that are alive only while an operator runs on a device; 0 where no rule says."""
-    if func is _SUM and device is not None and device.type == "cuda":
-        return _of_sum(args, _processors(device))
-    if func is _SOFTMAX_BACKWARD and device is not None and device.type == "cuda":
-        return int(args[0].numel()) * int(max(args[0].element_size(), args[1].element_size()))
-    if func is _EFFICIENT_BACKWARD and args[0].dtype is torch.float32:
-        return 4 * int(args[0].numel())
-    if func is not _ATTENTION:
-        return 0
-    mask = args[3] if len(args) > 3 else kwargs.get("attn_mask")
-    if mask is None or mask.dtype is not torch.bool:
-        return 0
-    elements: int = mask.numel()  # one that was expanded is made in full
-    return elements * int(args[0].element_size())
+    is_on_cuda = device is not None and device.type == "cuda"
+    if func is _ATTENTION:
+        query, mask = args[0], args[3] if len(args) > 3 else kwargs.get("attn_mask")
+        is_boolean = mask is not None and mask.dtype is torch.bool
+        return int(mask.numel() * query.element_size()) if is_boolean else 0  # one that was expanded is made in full
+    if func is _EFFICIENT_BACKWARD:
+        gradient = args[0]
+        return 4 * int(gradient.numel()) if gradient.dtype is torch.float32 else 0
+    if func is _SOFTMAX_BACKWARD and is_on_cuda:
+        gradient, output = args[:2]
+        return int(gradient.numel()) * int(max(gradient.element_size(), output.element_size()))
+    if func is _SUM and is_on_cuda and _is_sum_over_rows(*args[:2]):
+        columns = args[0].shape[-1]
+        return count_reduction_bytes(args[0].numel() // max(1, columns), columns, *_count_processors(device))
+    return 0
 
 
 def find_unknown_inside(func: Any, device: torch.device | None) -> str:
@@ -58,47 +63,47 @@ def find_unknown_inside(func: Any, device: torch.device | None) -> str:
     return f"the workspace of {name}" if name in _RECURRENT else ""
 
 
-def _processors(device: torch.device) -> tuple[int, int]:
+def _is_sum_over_rows(x: torch.Tensor, dimensions: Sequence[int] | None = None) -> bool:
+    """Return whether a sum is over all dimensions but the last of a contiguous tensor."""
+    if x.dim() < 2 or sorted(dim % x.dim() for dim in dimensions or ()) != list(range(x.dim() - 1)):
+        return False
+    return x.is_contiguous() and x.dtype in (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _count_processors(device: torch.device | None) -> tuple[int, int]:
     """Return a device's multiprocessors, and the threads of each."""
     properties: Any = torch.cuda.get_device_properties(device)
     return properties.multi_processor_count, properties.max_threads_per_multi_processor
 
 
-def _of_sum(args: Any, processors: tuple[int, int]) -> int:
-    """Return the bytes of the buffer of a sum over all dimensions but the last of a contiguous tensor."""
-    x, dimensions = args[0], args[1] if len(args) > 1 else None
-    is_over_rows = x.dim() > 1 and sorted(dim % x.dim() for dim in dimensions or ()) == list(range(x.dim() - 1))
-    if not is_over_rows or not x.is_contiguous() or x.dtype not in (torch.float32, torch.float16, torch.bfloat16):
-        return 0
-    columns = x.shape[-1]
-    return reduction_bytes(x.numel() // max(1, columns), columns, *processors)
-
-
-def reduction_bytes(rows: int, columns: int, multiprocessors: int, threads: int) -> int:
+def count_reduction_bytes(rows: int, columns: int, multiprocessors: int, threads: int) -> int:
     """Return the bytes of the buffer in which a sum over rows is put together, in float32.
 
     Each thread adds up several rows of 4, 2 or 1 neighboring columns. A block has as many threads along the columns as
     a warp, at most, and the others along the rows. Several blocks share the rows of the same columns if the device has
     room for them, and each of them then has as many places in the buffer for each column as there are columns in it.
 
-    >>> reduction_bytes(8192, 4096, multiprocessors=132, threads=2048)  # a gigabyte of rows would need no more
+    >>> count_reduction_bytes(8192, 4096, multiprocessors=132, threads=2048)  # a gigabyte of rows would need no more
     138412160
     """
-    wide = next((size for size in (4, 2) if columns % size == 0), 1)
-    most = _THREADS // wide
-    across = min(_power_below(columns // wide, most), _WARP)
-    along = min(_power_below(rows, most), most // across)
-    across = min(_power_below(columns // wide, most), most // along)
-    of_thread = math.ceil(rows / along)
-    grid = math.ceil(columns / wide / across)
-    blocks = multiprocessors * (threads // (across * along))
-    if of_thread < _MOST or grid > blocks:
+    columns_of_thread = next((number for number in (4, 2) if columns % number == 0), 1)
+    most_threads = _MOST_THREADS // columns_of_thread
+    most_across = _find_power_below(columns // columns_of_thread, most_threads)
+    along_rows = min(_find_power_below(rows, most_threads), most_threads // min(most_across, _WARP))
+    along_columns = min(most_across, most_threads // along_rows)
+    rows_of_thread = math.ceil(rows / along_rows)
+    blocks_across = math.ceil(columns / columns_of_thread / along_columns)
+    room = multiprocessors * (threads // (along_columns * along_rows))
+    if rows_of_thread < _MOST_ROWS or blocks_across > room:
         return 0
-    sharing = max(min(math.ceil(blocks / grid), math.ceil(of_thread / _FEWEST)), math.ceil(of_thread / _MOST))
-    return 4 * columns * sharing * across * wide + 4 * grid if sharing > 1 else 0
+    sharing = min(math.ceil(room / blocks_across), math.ceil(rows_of_thread / _FEWEST_ROWS))
+    sharing = max(sharing, math.ceil(rows_of_thread / _MOST_ROWS))
+    if sharing == 1:
+        return 0
+    return 4 * columns * sharing * along_columns * columns_of_thread + 4 * blocks_across
 
 
-def _power_below(number: int, most: int) -> int:
+def _find_power_below(number: int, most: int) -> int:
     """Return the largest power of two that is no larger than a number, and than another one."""
     power: int = 1 << (max(1, number).bit_length() - 1)
     return min(power, most)

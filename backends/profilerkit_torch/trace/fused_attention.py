@@ -49,23 +49,23 @@ class FusedAttention(PassMode):
         if transform_level() is not None:  # transforms have rules of their own
             return func(*args, **kwargs)
         if func is F.scaled_dot_product_attention:
-            return self._attention(*args, **kwargs)
+            return self._attend(*args, **kwargs)
         if func is F.multi_head_attention_forward:
-            return self._multi_head(*args, **kwargs)
+            return self._run_multi_head(*args, **kwargs)
         if func is _ONE_HOT:
-            return _one_hot(*args, **kwargs)
+            return _make_one_hot(*args, **kwargs)
         return func(*args, **kwargs)
 
     @cached_property
-    def _multi_head(self) -> Callable[..., Any]:
-        """Torch's Python function, which passes modes by, with attention replaced by `_attention`."""
+    def _run_multi_head(self) -> Callable[..., Any]:
+        """Torch's Python function, which passes modes by, with attention replaced by `_attend`."""
         function: Any = F.multi_head_attention_forward
-        names = {"has_torch_function": lambda tensors: False, "scaled_dot_product_attention": self._attention}
+        names = {"has_torch_function": lambda tensors: False, "scaled_dot_product_attention": self._attend}
         ours = FunctionType(function.__code__, {**function.__globals__, **names}, argdefs=function.__defaults__)
         ours.__kwdefaults__ = function.__kwdefaults__
         return ours
 
-    def _attention(
+    def _attend(
         self,
         query: torch.Tensor,
         key: torch.Tensor,
@@ -77,14 +77,16 @@ class FusedAttention(PassMode):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> torch.Tensor:
-        dropped = 0.0 if self._device.type == "meta" else dropout_p
+        """Run attention by the kernel of the device; spelled out where that has none, or the tensors are real."""
+        tensors = (query, key, value)
         kernel = None
         if query.is_meta:
-            where = self._device if self._device.type == "cuda" else torch.device("cpu")
-            kernel = _choose_kernel(query, key, value, attn_mask, dropped, is_causal, enable_gqa, where)
+            dropout = 0.0 if self._device.type == "meta" else dropout_p
+            device = self._device if self._device.type == "cuda" else torch.device("cpu")
+            kernel = _choose_kernel(tensors, attn_mask, dropout, is_causal, enable_gqa, device)
         if kernel not in (_FLASH, _EFFICIENT, _CUDNN):
             return F.scaled_dot_product_attention(
-                query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+                *tensors, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
             )
         if attn_mask is not None and attn_mask.dtype is torch.bool:
             attn_mask = torch.where(attn_mask, 0.0, -math.inf).to(query.dtype)
@@ -92,6 +94,30 @@ class FusedAttention(PassMode):
             return _attend_in_rows(query, key, value, attn_mask, is_causal, scale)
         output: torch.Tensor = flash_attention(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
         return output
+
+
+def _choose_kernel(
+    tensors: tuple[torch.Tensor, ...],
+    mask: torch.Tensor | None,
+    dropout: float,
+    is_causal: bool,
+    is_grouped: bool,
+    device: torch.device,
+) -> int:
+    """Ask torch, with tensors on a device that look like these and take up one row, which kernel it takes."""
+    with disable_dispatch_modes():
+        query, key, value = (_make_lookalike(tensor, device) for tensor in tensors)
+        mask = None if mask is None else _make_lookalike(mask, device)
+        return int(choose_attention(query, key, value, mask, dropout, is_causal, enable_gqa=is_grouped))
+
+
+def _make_lookalike(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Return a tensor on a device of the same shape and dtype, contiguous in the last dimension where the other is."""
+    if not tensor.dim():
+        return torch.empty((), dtype=tensor.dtype, device=device)
+    row = torch.empty(max(1, tensor.shape[-1]), dtype=tensor.dtype, device=device)
+    strides = (*[0] * (tensor.dim() - 1), min(1, tensor.stride(-1)))
+    return row.as_strided(tensor.shape, strides).requires_grad_(tensor.requires_grad)
 
 
 def _attend_in_rows(
@@ -110,36 +136,10 @@ def _attend_in_rows(
     return output
 
 
-def _choose_kernel(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: torch.Tensor | None,
-    dropout: float,
-    is_causal: bool,
-    grouped: bool,
-    device: torch.device,
-) -> int:
-    """Ask torch, with tensors on a device that look like these and take up one row, which kernel it takes."""
-    with disable_dispatch_modes():
-        alike = [_lookalike(tensor, device) for tensor in (query, key, value)]
-        mask = None if mask is None else _lookalike(mask, device)
-        return int(choose_attention(alike[0], alike[1], alike[2], mask, dropout, is_causal, enable_gqa=grouped))
-
-
-def _lookalike(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Return a tensor on a device of the same shape and dtype, contiguous in the last dimension where the other is."""
-    if not tensor.dim():
-        return torch.empty((), dtype=tensor.dtype, device=device)
-    row = torch.empty(max(1, tensor.shape[-1]), dtype=tensor.dtype, device=device)
-    strides = (*[0] * (tensor.dim() - 1), min(1, tensor.stride(-1)))
-    return row.as_strided(tensor.shape, strides).requires_grad_(tensor.requires_grad)
-
-
-def _one_hot(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+def _make_one_hot(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
     """Return one-hot numbers by the operators of devices: on meta tensors torch compares with every class."""
     if not tensor.is_meta or num_classes < 1 or not tensor.numel():
         return F.one_hot(tensor, num_classes)
     torch.aminmax(tensor)  # torch looks whether all are classes
-    made = torch.zeros((*tensor.shape, num_classes), dtype=torch.int64, device=tensor.device)
-    return made.scatter_(-1, tensor.unsqueeze(-1), 1)
+    numbers = torch.zeros((*tensor.shape, num_classes), dtype=torch.int64, device=tensor.device)
+    return numbers.scatter_(-1, tensor.unsqueeze(-1), 1)

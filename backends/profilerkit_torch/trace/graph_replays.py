@@ -29,8 +29,7 @@ def count_missing_replays(recorder: Any) -> Iterator[None]:
         if threading.get_ident() != thread:
             replay(self)
             return
-        recorder.miss(NAME)
-        recorder.unsized[NAME] += 1
+        recorder.miss_unsized(NAME)
         if not recorder.stands_in:
             replay(self)
 

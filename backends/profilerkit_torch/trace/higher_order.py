@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from profilerkit.backend_kit.branch_memory import Window, peak_ends
 from profilerkit.costs import Cost, Shape
 from profilerkit.trace.bounds import Branch, Choice
 
@@ -29,6 +28,7 @@ from ..compat import (
 )
 from ..costs import attention
 from ..untouched.temporary_settings import disable_compiling
+from .excerpts import Excerpt, Peaks, record_apart
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -37,6 +37,11 @@ __all__ = ["call_directly", "is_control_flow", "run_higher_order"]
 
 Handler = Callable[["Recorder", HigherOrderOperator, Any, Any], Any]
 
+_CONTROL = ("cond", "while_loop", "scan", "map_impl", "strict_mode", "hints_wrapper")
+_DEARER = "a condition depends on values that shapes do not tell: the dearer of its two branches is counted"
+_MAYBE = "a loop whose number of rounds shapes do not tell may not run at all: one round is counted"
+_ONE_ROUND = "how often a loop goes round depends on values that shapes do not tell: one round is counted"
+
 
 @contextmanager
 def call_directly() -> Iterator[None]:
@@ -44,11 +49,6 @@ def call_directly() -> Iterator[None]:
     with disable_compiling(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"flex_attention called without torch\.compile")
         yield
-
-
-def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """Run an operator that takes functions, and have the recorder record what they do."""
-    return _HANDLERS.get(func.name(), _by_its_kernel)(recorder, func, args, kwargs)
 
 
 def is_control_flow(func: Any) -> bool:
@@ -60,13 +60,22 @@ def is_control_flow(func: Any) -> bool:
     return isinstance(func, HigherOrderOperator) and func.name() in _CONTROL
 
 
+def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """Run an operator that takes functions, and have the recorder record what they do."""
+    return _HANDLERS.get(func.name(), _run_kernel)(recorder, func, args, kwargs)
+
+
 def _record_into(recorder: Recorder) -> AbstractContextManager[Any]:
     """Have the recorder record, where it does not already."""
-    active = any(mode is recorder for mode in dispatch_modes())
-    return nullcontext() if active else recorder
+    is_active = any(mode is recorder for mode in dispatch_modes())
+    return nullcontext() if is_active else recorder
 
 
-def _by_its_kernel(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+# Wrappers: what they take is called -----------------------------------------------------------------------------------
+
+
+def _run_kernel(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    """Run any other operator by its kernel in Python, if it has one."""
     kernel = python_kernel(func)
     if kernel is None:
         return recorder.opaque(func, args, kwargs)
@@ -74,18 +83,34 @@ def _by_its_kernel(recorder: Recorder, func: HigherOrderOperator, args: Any, kwa
         return kernel(*args, **kwargs)
 
 
-def _make_caller(arguments: Callable[..., tuple[Any, ...]]) -> Handler:
-    """Return a handler that calls the first argument, with what the others hold for it."""
-
-    def handler(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-        function, *others = args
-        with _record_into(recorder):
-            return function(*arguments(*others), **kwargs)
-
-    return handler
+def _call_with_list(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    function, operands, *_ = args
+    with _record_into(recorder):
+        return function(*operands, **kwargs)
 
 
-def _scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+def _call_with_operands(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    function, *operands = args
+    with _record_into(recorder):
+        return function(*operands, **kwargs)
+
+
+def _call_subgraph(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    function, _name, *operands = args
+    with _record_into(recorder):
+        return function(*operands, **kwargs)
+
+
+def _run_triton(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    kernel = triton_kernel(kwargs["kernel_idx"])
+    name = getattr(getattr(kernel, "fn", kernel), "__name__", "kernel")
+    return recorder.opaque(func, args, kwargs, f"triton::{name}")
+
+
+# Control flow ---------------------------------------------------------------------------------------------------------
+
+
+def _run_scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     combine, init, xs, *further = args
     *position, more = further or [()]  # torch 2.6 names the dimension and the direction before what else it hands on
     steps_to_drop = _steps_for_shapes()
@@ -95,8 +120,8 @@ def _scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
         if not steps_to_drop:
             return combine(*values)
         steps_to_drop -= 1
-        with _apart(recorder):
-            return combine(*values)
+        _, result = record_apart(recorder, lambda: combine(*values))
+        return result
 
     with _record_into(recorder):
         return find_scan()(step, init, xs, *position, additional_inputs=more)
@@ -118,73 +143,65 @@ def _steps_for_shapes() -> int:
     return steps - 1
 
 
-def _condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+def _run_condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    """Run the branch of a condition that is known; else both, and count the dearer one."""
     predicate, if_true, if_false, operands = args
-    holds = _value(recorder, predicate)
+    holds = _find_value(recorder, predicate)
     if holds is not None:
         with _record_into(recorder):
             return (if_true if holds else if_false)(*operands)
-    branches = []
-    for branch in (if_true, if_false):
-        with _apart(recorder) as excerpt, _record_into(recorder):
-            result = branch(*operands)
-        branches.append((excerpt, result))
-    counted = max(range(2), key=lambda index: (branches[index][0].flops, branches[index][0].macs))
-    excerpt, result = branches[counted]
-    other = branches[1 - counted][0]
-    start, base = len(recorder.operators), branches[0][0].base
-    excerpt.keep(base)
-    recorder.uncounted.update(other.missed - excerpt.missed)
-    sides = tuple(branch.work() for branch, _ in branches)
-    low = min(branch.peaks[0] for branch, _ in branches)
-    high = max(branch.peaks[1] for branch, _ in branches)
-    recorder.windows.append(Window(start, len(recorder.operators), base + low, base + high, _DEARER))
-    if sides[0] != sides[1] or (recorder.DECIDED_BY_BRANCHES and low != high):
-        recorder.choices.append(Choice(sides, counted, _DEARER, recorder.DECIDED_BY_BRANCHES))
-    return result
+    true_excerpt, true_result = _record_call(recorder, if_true, operands)
+    false_excerpt, false_result = _record_call(recorder, if_false, operands)
+    is_false_dearer = (false_excerpt.flops, false_excerpt.macs) > (true_excerpt.flops, true_excerpt.macs)
+    counted, other = (false_excerpt, true_excerpt) if is_false_dearer else (true_excerpt, false_excerpt)
+    ends = (true_excerpt.find_peaks(), false_excerpt.find_peaks())
+    peaks = Peaks(min(end.low for end in ends), max(end.high for end in ends))
+    counted.put_back(recorder, true_excerpt.base, peaks, _DEARER)
+    recorder.uncounted.update(other.uncounted - counted.uncounted)
+    branches = true_excerpt.make_branch(), false_excerpt.make_branch()
+    if branches[0] != branches[1] or (recorder.DECIDED_BY_BRANCHES and peaks.low != peaks.high):
+        recorder.choices.append(Choice(branches, int(is_false_dearer), _DEARER, recorder.DECIDED_BY_BRANCHES))
+    return false_result if is_false_dearer else true_result
 
 
-_DEARER = "a condition depends on values that shapes do not tell: the dearer of its two branches is counted"
-
-
-def _loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+def _run_loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    """Go round a loop for as long as its condition is known to hold, and once where it is not known."""
     condition, body, carried, *further = args
     additional = tuple(further[0]) if further else ()
     carried = tuple(carried)
     with _record_into(recorder):
         while True:
-            holds = _value(recorder, condition(*carried, *additional))
+            holds = _find_value(recorder, condition(*carried, *additional))
             if holds is False:
                 return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in carried)
             if holds is None:
                 break
             carried = tuple(body(*carried, *additional))
-    with _apart(recorder) as round_, _record_into(recorder):
-        results = tuple(body(*carried, *additional))
-    _keep_perhaps(recorder, round_)
-    carried = results
+    excerpt, results = _record_call(recorder, body, (*carried, *additional))
+    excerpt.put_back(recorder, excerpt.base, Peaks(0, excerpt.find_peaks().high), _MAYBE)
+    branch = excerpt.make_branch()
+    if branch.work:
+        recorder.choices.append(Choice((branch, Branch({})), 0, _MAYBE, recorder.DECIDED_BY_BRANCHES))
     recorder.miss(f"higher_order::{func.name()}")
-    _note(recorder, "how often a loop goes round depends on values that shapes do not tell: one round is counted")
-    return carried
+    recorder.note(_ONE_ROUND)
+    return tuple(results)
 
 
-def _keep_perhaps(recorder: Recorder, excerpt: _Excerpt) -> None:
-    """Add what was taken apart to the record again, as something that may not run."""
-    start, base, high = len(recorder.operators), excerpt.base, excerpt.peaks[1]
-    excerpt.keep(base)
-    recorder.windows.append(Window(start, len(recorder.operators), base, base + high, _MAYBE))
-    if excerpt.work().work:
-        recorder.choices.append(Choice((excerpt.work(), Branch({})), 0, _MAYBE, recorder.DECIDED_BY_BRANCHES))
+def _record_call(recorder: Recorder, function: Callable[..., Any], operands: Any) -> tuple[Excerpt, Any]:
+    """Return what a function does, taken off the record, and what it returns."""
+
+    def call() -> Any:
+        with _record_into(recorder):
+            return function(*operands)
+
+    return record_apart(recorder, call)
 
 
-_MAYBE = "a loop whose number of rounds shapes do not tell may not run at all: one round is counted"
-
-
-def _value(recorder: Recorder, predicate: Any) -> bool | None:
+def _find_value(recorder: Recorder, predicate: Any) -> bool | None:
     """Return whether a predicate holds, or None where its value is unknown."""
     if isinstance(predicate, torch.Tensor):
         if recorder.on_meta:
-            predicate = recorder.values.of(predicate)
+            predicate = recorder.values.find(predicate)
         predicate = getattr(predicate, "constant", predicate)  # what a fake tensor knows
         if predicate is None or predicate.is_meta or hasattr(predicate, "fake_mode"):
             return None
@@ -193,100 +210,36 @@ def _value(recorder: Recorder, predicate: Any) -> bool | None:
     return bool(predicate)
 
 
-def _flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+# Attention ------------------------------------------------------------------------------------------------------------
+
+
+def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     """Count the dense product, whatever the blocks of the mask, and what the modification does to each score."""
     query, key, value, modify = args[:4]
-    result = recorder.run_whole(func, args, kwargs)
-    shapes = [Shape(tensor.shape) for tensor in (query, key, value)]
-    cost = attention.dot_product_attention(*shapes, out=Shape(result[0].shape))
     buffers = args[7] if len(args) > 7 else kwargs.get("score_mod_other_buffers", ())
-    with _apart(recorder) as modification, _record_into(recorder):
-        index = [torch.zeros((), dtype=torch.int32, device=query.device) for _ in range(4)]
-        modify(query.new_zeros(()), *index, *buffers)
-    scores = Shape(result[0].shape[:-1]).numel * key.shape[-2]
+    result = recorder.run_whole(func, args, kwargs)
+    output = result[0]
+    shapes = [Shape(tensor.shape) for tensor in (query, key, value)]
+    cost = attention.dot_product_attention(*shapes, out=Shape(output.shape))
+
+    def modify_a_score() -> None:
+        indices = [torch.zeros((), dtype=torch.int32, device=query.device) for _ in range(4)]
+        modify(query.new_zeros(()), *indices, *buffers)
+
+    modification, _ = _record_call(recorder, modify_a_score, ())
+    scores = Shape(output.shape[:-1]).numel * key.shape[-2]
     recorder.record(str(func), Cost(cost.macs, cost.flops + scores * modification.flops), args[:3], result)
     return result
 
 
-def _triton(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    kernel = triton_kernel(kwargs["kernel_idx"])
-    name = getattr(getattr(kernel, "fn", kernel), "__name__", "kernel")
-    return recorder.opaque(func, args, kwargs, f"triton::{name}")
-
-
-class _Excerpt:
-    """What was recorded since a point in time: taken off the record, and kept or dropped."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self._start = len(recorder.operators)
-        self._uncounted = recorder.uncounted.copy()
-        self._choices, self._windows = len(recorder.choices), len(recorder.windows)
-        self._all_macs = recorder.operator_macs
-        #: The bytes alive at the beginning.
-        self.base = recorder.live.total
-        self.flops = self.macs = 0
-
-    def take(self) -> None:
-        """Take what was recorded since then off the record."""
-        recorder, start = self._recorder, self._start
-        self._operators, self._bytes = recorder.operators[start:], recorder.live_bytes[start:]
-        del recorder.operators[start:], recorder.live_bytes[start:]
-        self.missed = recorder.uncounted - self._uncounted
-        recorder.uncounted.clear()
-        recorder.uncounted.update(self._uncounted)
-        self.choices = recorder.choices[self._choices :]
-        del recorder.choices[self._choices :]
-        self._inside = recorder.windows[self._windows :]
-        del recorder.windows[self._windows :]
-        recorder.operator_macs, self._all_macs = self._all_macs, recorder.operator_macs - self._all_macs
-        self.flops = sum(record.flops for record in self._operators)
-        self.macs = sum(record.macs for record in self._operators)
-
-    def keep(self, base: int) -> None:
-        """Add what was taken away to the record again, as if ``base`` bytes had been alive at its beginning."""
-        self._recorder.operators += self._operators
-        self._recorder.live_bytes += [alive - self.base + base for alive in self._bytes]
-        self._recorder.uncounted.update(self.missed)
-        self._recorder.operator_macs += self._all_macs
-
-    @property
-    def peaks(self) -> tuple[int, int]:
-        """The least and the most bytes that may be alive at once, above those at the beginning."""
-        windows = [window.shift(-self._start) for window in self._inside]
-        low, high = peak_ends(self._bytes, self.base, windows)
-        return low - self.base, high - self.base
-
-    def work(self) -> Branch:
-        """Return what was taken as one side of a choice, with the choices inside it."""
-        return Branch.of(((record.layer, record.macs, record.flops) for record in self._operators), self.choices)
-
-
-@contextmanager
-def _apart(recorder: Recorder) -> Iterator[_Excerpt]:
-    excerpt = _Excerpt(recorder)
-    try:
-        yield excerpt
-    finally:
-        excerpt.take()
-
-
-def _note(recorder: Recorder, note: str) -> None:
-    if note not in recorder.notes:
-        recorder.notes.append(note)
-
-
-_CONTROL = ("cond", "while_loop", "scan", "map_impl", "strict_mode", "hints_wrapper")
+#: By name: what runs an operator; any other is run by its kernel.
 _HANDLERS: dict[str, Handler] = {
-    "cond": _condition,
-    "while_loop": _loop,
-    "scan": _scan,
-    "flex_attention": _flex_attention,
-    "triton_kernel_wrapper_mutation": _triton,
-    "triton_kernel_wrapper_functional": _triton,
-    "strict_mode": _make_caller(tuple),
-    "hints_wrapper": _make_caller(lambda operands, named, hints=None: tuple(operands)),
-    "run_const_graph": _make_caller(tuple),
-    "invoke_subgraph": _make_caller(lambda name, *operands: operands),
-    **dict.fromkeys(("foreach_map", "invoke_quant", "local_map_hop"), _make_caller(lambda *operands: operands)),
+    "cond": _run_condition,
+    "while_loop": _run_loop,
+    "scan": _run_scan,
+    "flex_attention": _run_flex_attention,
+    **dict.fromkeys(("triton_kernel_wrapper_mutation", "triton_kernel_wrapper_functional"), _run_triton),
+    **dict.fromkeys(("strict_mode", "hints_wrapper", "run_const_graph"), _call_with_list),
+    **dict.fromkeys(("foreach_map", "invoke_quant", "local_map_hop"), _call_with_operands),
+    "invoke_subgraph": _call_subgraph,
 }

@@ -29,8 +29,8 @@ class KeptCasts:
         """Note what an operator has made, if it is the cast of a weight."""
         if func is not _TO_COPY or not (args[0].requires_grad and args[0].is_leaf):
             return
-        self._live.stays(result)
-        self._live.stays(args[0])
+        self._live.mark_as_kept(result)
+        self._live.mark_as_kept(args[0])
         if self._stands_in:
             self._weights.append(weakref.ref(args[0]))
 

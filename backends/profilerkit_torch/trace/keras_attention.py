@@ -15,31 +15,44 @@ from profilerkit.backend_kit.keras_layers import is_shipped
 from profilerkit.costs.attention import attention
 from profilerkit.trace.records import LayerCall, OpRecord
 
-__all__ = ["without_masks"]
+__all__ = ["find_unmasked"]
 
 #: Keras' layers that call torch's attention, and the attribute with the number of heads of the queries.
 _HEADS = {"GroupedQueryAttention": "num_query_heads", "MultiHeadAttention": "num_heads"}
 _KERNELS = ("aten.scaled_dot_product_attention", "aten._scaled_dot_product")
 
 
-def without_masks(
-    operators: Sequence[OpRecord], module: Any, call: LayerCall, where: tuple[str, int]
+def find_unmasked(
+    operators: Sequence[OpRecord], module: Any, call: LayerCall, path: str, number: int
 ) -> Iterator[tuple[int, OpRecord]]:
     """Yield the index of each masked attention in the call of a layer that has just ended, and what it is instead.
 
-    ``where`` is the path of the layer and the index of the call.
+    The layer has a path, and the call a number among its calls.
     """
     heads = _HEADS.get(type(module).__name__)
     if heads is None or not is_shipped(module) or len(call.inputs) < 2:
         return
-    (batch, *length, _), (_, *keys, _) = call.inputs[0].shape, call.inputs[1].shape
-    inside = f"{where[0]}." if where[0] else ""  # all is inside of a model that is such a layer itself
-    scores = batch * getattr(module, heads) * math.prod(length) * math.prod(keys)
-    for index in range(len(operators) - 1, -1, -1):
+    scores = getattr(module, heads) * _count_pairs(call)
+    for index in _list_indices_inside(operators, path):
         record = operators[index]
-        if not f"{record.layer}.".startswith(inside):
+        if not scores or record.call != number or not record.operator.startswith(_KERNELS):
+            continue
+        width = record.macs // scores
+        if (record.macs, record.flops) == attention(scores, width, 0, has_mask=True):
+            yield index, replace(record, flops=attention(scores, width, 0).flops)
+
+
+def _count_pairs(call: LayerCall) -> int:
+    """Return the pairs of a query and a key in all samples of a call, by the shapes of its first two inputs."""
+    queries, values = call.inputs[:2]
+    batch, *query_sizes, _ = queries.shape
+    return batch * math.prod(query_sizes) * math.prod(values.shape[1:-1])
+
+
+def _list_indices_inside(operators: Sequence[OpRecord], path: str) -> Iterator[int]:
+    """Yield the indices of the last operators, from the end, that ran inside a layer: all if it is the model itself."""
+    inside = f"{path}." if path else ""
+    for index in range(len(operators) - 1, -1, -1):
+        if not f"{operators[index].layer}.".startswith(inside):
             return
-        if scores and record.call == where[1] and record.operator.startswith(_KERNELS):
-            width = record.macs // scores
-            if (record.macs, record.flops) == attention(scores, width, 0, has_mask=True):
-                yield index, replace(record, flops=attention(scores, width, 0).flops)
+        yield index

@@ -7,7 +7,7 @@ runs. It counts as no work, so that a model costs the same on both.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
@@ -18,47 +18,42 @@ from profilerkit.trace.records import LayerCall
 __all__ = ["TrialSteps"]
 
 
-class TrialSteps:
-    """Follows the recurrent layers that run, innermost last, and the calls of their cells.
+@dataclass
+class _Loop:
+    """A recurrent layer that runs: the number of operators recorded before its first call and each step of its cell."""
 
-    ``index`` is the number of operators recorded before a call.
-    """
+    layer: Any
+    first: int | None = None
+    steps: list[int] = field(default_factory=list)
+
+
+class TrialSteps:
+    """Follows the recurrent layers that run, innermost last, and the calls of their cells."""
 
     def __init__(self) -> None:
         self._running: list[_Loop] = []
 
-    def begin(self, module: nn.Module, index: int) -> None:
-        """Note that a module begins, be it the model's or a cell that its layer hides."""
-        if self._running:
-            self._running[-1].begin(module, index)
-
-    def begins(self, module: nn.Module) -> None:
+    def begin_layer(self, module: nn.Module) -> None:
         """Note that a layer of the model begins."""
-        if _is_recurrent(module):
+        if is_keras(module) and isinstance(module, sys.modules["keras"].layers.RNN):
             self._running.append(_Loop(module))
 
-    def ends(self, module: nn.Module, call: LayerCall, finished: bool) -> Iterator[int]:
-        """Yield the indices of the operators that a layer which ends has run for trial."""
-        if not self._running or self._running[-1].layer is not module:
+    def begin_call(self, module: nn.Module, index: int) -> None:
+        """Note that a module begins after so many operators, be it the model's or a cell that its layer hides."""
+        if not self._running:
             return
+        loop = self._running[-1]
+        if loop.first is None:
+            loop.first = index
+        if module is loop.layer.cell:
+            loop.steps.append(index)
+
+    def end_layer(self, module: nn.Module, call: LayerCall, has_finished: bool) -> range:
+        """Return the indices of the operators that a layer which ends has run for trial."""
+        if not self._running or self._running[-1].layer is not module:
+            return range(0)
         loop = self._running.pop()
-        steps = call.inputs[0].shape[1] if finished else 0
-        if 0 < steps < len(loop.starts):
-            yield from range(loop.first, loop.starts[-steps])
-
-
-class _Loop:
-    def __init__(self, layer: Any) -> None:
-        self.layer = layer
-        self.first = -1
-        self.starts: list[int] = []
-
-    def begin(self, module: nn.Module, index: int) -> None:
-        if self.first < 0:
-            self.first = index
-        if module is self.layer.cell:
-            self.starts.append(index)
-
-
-def _is_recurrent(module: nn.Module) -> bool:
-    return is_keras(module) and isinstance(module, sys.modules["keras"].layers.RNN)
+        needed = call.inputs[0].shape[1] if has_finished else 0
+        if loop.first is None or not 0 < needed < len(loop.steps):
+            return range(0)
+        return range(loop.first, loop.steps[-needed])

@@ -8,66 +8,27 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from threading import get_ident
 from typing import Any
 
-import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from profilerkit import ModelChangedWarning
-from profilerkit.backend_kit.call_stack import CallStack, tensors_in
+from profilerkit.backend_kit.call_stack import CallStack
 from profilerkit.backend_kit.failures import note_layer
 from profilerkit.process.restoring import call_each, restored
-from profilerkit.trace.records import LayerCall, TensorInfo
+from profilerkit.trace.records import LayerCall
 
-from ..compat import read_parameters, unseen_by_functions
-from ..costs import replace_by_shapes
+from ..compat import read_parameters
 from ..model.inventory import Inventory
 from ..model.keras_layers import own_keras_weights
 from ..untouched.global_hooks import hook_after_calls
 from ..untouched.temporary_settings import deepen_recursion
+from .tensor_infos import tensor_infos
 
-__all__ = ["LayerStack", "tensor_info"]
-
-
-def tensor_info(tensor: torch.Tensor) -> TensorInfo:
-    """Return shape and dtype of a tensor; a nested one counts as long as its longest samples."""
-    if type(tensor) in _PLAIN:  # which have nothing to add to torch's answers, so that no mode need be asked
-        with unseen_by_functions():
-            return _read_info(tensor)
-    return _read_info(tensor)
-
-
-_PLAIN = (torch.Tensor, nn.Parameter)
-
-
-def _read_info(tensor: torch.Tensor) -> TensorInfo:
-    if tensor.is_nested:
-        return TensorInfo(tuple(replace_by_shapes(tensor)), str(tensor.dtype).removeprefix("torch."))
-    try:
-        return _info(tensor.shape, tensor.dtype)
-    except TypeError:  # sizes that are no numbers yet have no hash
-        return _info.__wrapped__(tensor.shape, tensor.dtype)
-
-
-@lru_cache(maxsize=4096)
-def _info(shape: torch.Size, dtype: torch.dtype) -> TensorInfo:
-    return TensorInfo(tuple(map(int, shape)), str(dtype).removeprefix("torch."))
-
-
-def infos_in(structure: Any) -> tuple[TensorInfo, ...]:
-    """Return shape and dtype of every tensor in a nested structure: tuples, mappings and dataclasses."""
-    if type(structure) is tuple and len(structure) == 1:
-        (structure,) = structure
-    if isinstance(structure, torch.Tensor):
-        return (tensor_info(structure),)
-    return tuple(map(tensor_info, tensors_in(structure, _is_tensor)))
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, torch.Tensor)
+__all__ = ["LayerStack"]
 
 
 class LayerStack(CallStack):
@@ -118,32 +79,39 @@ class LayerStack(CallStack):
             )
 
     def _enter(self, module: nn.Module, args: Any) -> None:
+        """Note that a module begins; torch calls this before each call of any module."""
         if get_ident() != self._thread:
-            if self.knows(module):
-                self.elsewhere[f"{type(module).__name__} in another thread"] += 1
-                self.intruders += get_ident() in self._older
+            self._note_other_thread(module)
             return
         if self.on_call is not None:
             self.on_call(module)
-        if id(module) not in self.paths:
-            if read_parameters(module) or (
-                id(module) not in self._module_ids and any(True for _ in own_keras_weights(module))
-            ):
-                self.strangers.append(type(module).__name__)
-            return
-        self.begin(module)
-        self.on_enter(module, self.current, self.current_call)
+        if id(module) in self.paths:
+            self.begin(module)
+            self.on_enter(module, self.current, self.current_call)
+        elif self._is_stranger(module):
+            self.strangers.append(type(module).__name__)
 
-    def _leave(self, module: nn.Module, *arguments: Any) -> None:
+    def _note_other_thread(self, module: nn.Module) -> None:
+        """Note that another thread calls a module: one of the model's, or a thread that was there before it."""
+        if self.knows(module):
+            self.elsewhere[f"{type(module).__name__} in another thread"] += 1
+            self.intruders += get_ident() in self._older
+
+    def _is_stranger(self, module: nn.Module) -> bool:
+        """Return whether a module that is no layer of the model's has weights."""
+        if read_parameters(module):
+            return True
+        return id(module) not in self._module_ids and any(True for _ in own_keras_weights(module))
+
+    def _leave(self, module: nn.Module, args: Any, *rest: Any) -> None:
+        """Note that a module ends; ``rest`` is its keyword arguments and its output, after an error None alone."""
         if not self.is_innermost(module) or get_ident() != self._thread:
             return
-        finished = len(arguments) == 3
-        if not finished:
+        has_finished, output = len(rest) == 2, rest[-1]
+        kwargs = rest[0] if has_finished else {}
+        if not has_finished:
             note_layer(sys.exc_info()[1], self.current)
-        args, output = arguments[0], arguments[-1]
-        inputs = infos_in(
-            (args, arguments[1]) if finished and arguments[1] else args
-        )  # torch leaves kwargs out after an error
-        call = self.calls[self.current][self.current_call] = LayerCall(inputs, infos_in(output), self.caller)
-        self.on_leave(module, call, arguments[:2] if finished else None, output)
+        inputs = tensor_infos((args, kwargs) if kwargs else args)
+        call = self.calls[self.current][self.current_call] = LayerCall(inputs, tensor_infos(output), self.caller)
+        self.on_leave(module, call, (args, kwargs) if has_finished else None, output)
         self.end()

@@ -15,6 +15,24 @@ from ..model.tensors import storage_key
 __all__ = ["LiveBytes"]
 
 
+class _Watched(weakref.ref[Any]):
+    """A storage that is alive."""
+
+    __slots__ = ("counted", "key", "made", "part", "seen", "suspicion")
+
+    #: Its address.
+    key: int
+    #: Its bytes when it was last seen, and those that count.
+    seen: int
+    counted: int
+    #: What it is for.
+    part: str
+    #: Whether it was made for the pass, and should be gone after it.
+    made: bool
+    #: Why its content may be of unknown origin: a `Suspicion`, or None.
+    suspicion: Any
+
+
 class LiveBytes:
     """Counts the bytes of all storages alive: each one once, from its first tensor until it is freed.
 
@@ -38,6 +56,13 @@ class LiveBytes:
             self._take_off()
         return self._total
 
+    @property
+    def by_storage(self) -> Mapping[int, _Watched]:
+        """The storages alive now, by their addresses."""
+        if self._freed:
+            self._take_off()
+        return self._watched
+
     def _take_off(self) -> None:
         """Take off what was freed; a storage that has the address of one is counted anew only after that."""
         freed = self._freed
@@ -46,13 +71,6 @@ class LiveBytes:
             del self._watched[watched.key]
             self._total -= watched.counted
             self.parts[watched.part] -= watched.counted
-
-    @property
-    def by_storage(self) -> Mapping[int, _Watched]:
-        """The storages alive now, by their addresses."""
-        if self._freed:
-            self._take_off()
-        return self._watched
 
     def add(self, tensor: torch.Tensor, size: int | None = None, made: bool = False) -> int:
         """Count the tensor's storage, or what it has grown by; return its bytes where it was not known before.
@@ -67,12 +85,9 @@ class LiveBytes:
         if self._freed:
             self._take_off()
         key, nbytes = storage_address(storage), storage.nbytes()
-        counted_before = self._watched.get(key)
-        if counted_before is not None:
-            grown = max(0, nbytes - counted_before.seen)
-            counted_before.seen, counted_before.counted = counted_before.seen + grown, counted_before.counted + grown
-            self._total += grown
-            self.parts[counted_before.part] += grown
+        watched = self._watched.get(key)
+        if watched is not None:
+            self._grow(watched, nbytes)
             return 0
         counted = nbytes if size is None else min(size, nbytes)
         if counted:
@@ -83,6 +98,14 @@ class LiveBytes:
         watched.made, watched.suspicion = made, None
         return nbytes
 
+    def _grow(self, watched: _Watched, nbytes: int) -> None:
+        """Count what a storage has grown by."""
+        grown = max(0, nbytes - watched.seen)
+        watched.seen += grown
+        watched.counted += grown
+        self._total += grown
+        self.parts[watched.part] += grown
+
     def resize(self, storage: Any) -> None:
         """Count a storage that is known, and whose memory was taken or given back, as large as it is now."""
         watched = self.by_storage.get(storage_address(storage))
@@ -91,45 +114,31 @@ class LiveBytes:
             self.parts[watched.part] += storage.nbytes() - watched.counted
             watched.seen = watched.counted = storage.nbytes()
 
-    def made_anew(self, results: Iterable[torch.Tensor], arguments: Iterable[torch.Tensor]) -> None:
-        """Note that an operator's results were made for the pass, unless they share storage with its arguments."""
-        shared = {storage_key(tensor) for tensor in arguments}
-        for tensor in results:
-            watched = self.by_storage.get(storage_key(tensor))
-            if watched is not None and watched.key not in shared:
-                watched.made = True
-
-    def stays(self, tensor: torch.Tensor) -> None:
-        """Note that a tensor which was made for the pass is torch's own, and may stay after it."""
-        watched = self.by_storage.get(storage_key(tensor))
-        if watched is not None:
-            watched.made = False
-
-    def left(self) -> set[int]:
-        """Return the addresses of the storages made for the pass that are still alive."""
-        return {key for key, watched in list(self.by_storage.items()) if watched.made}
-
     def move(self, tensor: torch.Tensor, part: str) -> None:
         """Count the tensor's storage to another part from now on."""
-        try:
-            watched = self.by_storage.get(storage_address(tensor.untyped_storage()))
-        except (NotImplementedError, RuntimeError):
-            return
+        watched = self._find(tensor)
         if watched is not None:
             self.parts[watched.part] -= watched.counted
             self.parts[part] += watched.counted
             watched.part = part
 
+    def mark_as_made(self, results: Iterable[torch.Tensor], arguments: Iterable[torch.Tensor]) -> None:
+        """Note that an operator's results were made for the pass, unless they share storage with its arguments."""
+        shared = {storage_key(tensor) for tensor in arguments}
+        for tensor in results:
+            watched = self._find(tensor)
+            if watched is not None and watched.key not in shared:
+                watched.made = True
 
-class _Watched(weakref.ref[Any]):
-    """A storage that is alive: its address, its bytes when last seen, those that count, and what it is for."""
+    def mark_as_kept(self, tensor: torch.Tensor) -> None:
+        """Note that a tensor which was made for the pass is torch's own, and may stay after it."""
+        watched = self._find(tensor)
+        if watched is not None:
+            watched.made = False
 
-    __slots__ = ("counted", "key", "made", "part", "seen", "suspicion")
+    def list_remaining(self) -> set[int]:
+        """Return the addresses of the storages made for the pass that are still alive."""
+        return {key for key, watched in list(self.by_storage.items()) if watched.made}
 
-    key: int
-    made: bool
-    seen: int
-    counted: int
-    part: str
-    #: Why its content may be of unknown origin: a `Suspicion` of `origins`, or None.
-    suspicion: Any
+    def _find(self, tensor: torch.Tensor) -> _Watched | None:
+        return self.by_storage.get(storage_key(tensor))

@@ -14,10 +14,12 @@ import torch
 
 from ..compat import schema_of
 
-__all__ = ["as_in_a_run", "attention_output"]
+__all__ = ["lay_out_as_kernels", "make_attention_output"]
+
+_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
-def attention_output(
+def make_attention_output(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -29,61 +31,77 @@ def attention_output(
     enable_gqa: bool = False,
 ) -> torch.Tensor | None:
     """Return the output of ``scaled_dot_product_attention``; None where its own kernel must judge the arguments."""
-    shapes = (query.shape, key.shape, value.shape)
-    if any(len(shape) != 4 for shape in shapes) or key.shape != value.shape or not value.is_meta or not key.is_meta:
+    if any(tensor.dim() != 4 for tensor in (query, key, value)) or not (key.is_meta and value.is_meta):
         return None
-    (batch, heads, queries, width), (key_batch, key_heads, keys, key_width) = shapes[:2]
-    grouped = enable_gqa and heads % key_heads == 0
-    if (batch, width) != (key_batch, key_width) or not (heads == key_heads or grouped):
+    batch, heads, queries, width = query.shape
+    key_batch, key_heads, keys, key_width = key.shape
+    has_fitting_heads = heads == key_heads or (enable_gqa and heads % key_heads == 0)
+    if (batch, width) != (key_batch, key_width) or key.shape != value.shape or not has_fitting_heads:
         return None
-    if not query.dtype == key.dtype == value.dtype or (attn_mask is not None and is_causal):
+    if not query.dtype == key.dtype == value.dtype:
         return None
-    if attn_mask is not None:
-        full = (1, 1, 1, 1, *attn_mask.shape)[-4:]
-        fits = zip(full, (batch, heads, queries, keys), strict=True)
-        if attn_mask.dim() > 4 or any(size not in (1, expected) for size, expected in fits):
-            return None
+    if attn_mask is not None and (is_causal or not _can_expand(attn_mask.shape, (batch, heads, queries, keys))):
+        return None
     if query.stride(-1) != 1:  # its kernels do not take that: attention is spelled out
         return torch.empty_like(query, memory_format=torch.contiguous_format)
     return torch.empty_like(query)
 
 
-def as_in_a_run(func: Any, args: Any, result: Any) -> Any:
+def _can_expand(shape: Sequence[int], target: Sequence[int]) -> bool:
+    """Return whether a tensor of a shape can be expanded to another shape."""
+    missing = len(target) - len(shape)
+    return missing >= 0 and all(size in (1, goal) for size, goal in zip(shape, target[missing:], strict=True))
+
+
+def lay_out_as_kernels(func: Any, args: Any, result: Any) -> Any:
     """Return what an operator made without values, laid out as its kernels lay it out."""
-    layout_of = _LAYOUTS.get(schema_of(func).name)
-    if layout_of is None or not args or not isinstance(args[0], torch.Tensor):
+    find_layout = _LAYOUTS.get(schema_of(func).name)
+    if find_layout is None or not args or not isinstance(args[0], torch.Tensor):
         return result
-    layout = layout_of(args)
-    first = result[0] if isinstance(result, (tuple, list)) else result
-    if layout is None or first.is_contiguous(memory_format=layout):
-        return result
-    first = torch.empty_like(first, memory_format=layout)
-    return first if isinstance(result, torch.Tensor) else type(result)((first, *result[1:]))
+    layout = find_layout(args)
+    if isinstance(result, torch.Tensor):
+        return _lay_out(result, layout)
+    first, *others = result
+    laid_out = _lay_out(first, layout)
+    return result if laid_out is first else type(result)((laid_out, *others))
 
 
-def _of_tensor(args: Any) -> torch.memory_format | None:
+def _lay_out(tensor: torch.Tensor, layout: torch.memory_format | None) -> torch.Tensor:
+    """Return a tensor without values in a layout; as it is where it has that, or where there is none."""
+    if layout is None or tensor.is_contiguous(memory_format=layout):
+        return tensor
+    return torch.empty_like(tensor, memory_format=layout)
+
+
+# The layout of an operator's (first) output by its arguments; None where torch's meta kernel is right ----------------
+
+
+def _keep_layout(args: Any) -> torch.memory_format | None:
     """Return the layout of a kernel that has two of them, and takes the one of its first tensor."""
     tensor = args[0]
-    return None if tensor.is_contiguous() else _channels_last(tensor) or torch.contiguous_format
+    return None if tensor.is_contiguous() else _find_channels_last(tensor) or torch.contiguous_format
 
 
-def _of_convolution(args: Any) -> torch.memory_format | None:
+def _keep_channels_last(args: Any) -> torch.memory_format | None:
+    return _find_channels_last(args[0])
+
+
+def _lay_out_convolution(args: Any) -> torch.memory_format | None:
     """Return channels last where the images or the weights are."""
     tensor, weight = args[:2]
     if tensor.dim() != weight.dim() or (tensor.is_contiguous() and weight.is_contiguous()):
         return None
-    return _channels_last(tensor) or _channels_last(weight)
+    return _find_channels_last(tensor) or _find_channels_last(weight)
 
 
-def _contiguous(args: Any) -> torch.memory_format:
+def _make_contiguous(args: Any) -> torch.memory_format:
     return torch.contiguous_format
 
 
-def _channels_last(tensor: torch.Tensor) -> torch.memory_format | None:
+def _find_channels_last(tensor: torch.Tensor) -> torch.memory_format | None:
     """Return the layout with channels last if a tensor has it, as torch's kernels tell."""
-    if tensor.dim() not in _FORMATS or not _is_channels_last(tensor.shape, tensor.stride()):
-        return None
-    return _FORMATS[tensor.dim()]
+    layout = _FORMATS.get(tensor.dim())
+    return layout if layout is not None and _is_channels_last(tensor.shape, tensor.stride()) else None
 
 
 def _is_channels_last(sizes: Sequence[int], strides: Sequence[int]) -> bool:
@@ -98,30 +116,18 @@ def _is_channels_last(sizes: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
-#: By operator: the layout of its (first) output, None where torch's meta kernel is right.
+_CONVOLUTIONS = (
+    *("conv2d", "conv3d", "conv_transpose2d", "conv_transpose3d"),
+    *("convolution", "_convolution"),
+)
+_KEEPERS = (
+    *("group_norm", "native_group_norm", "batch_norm", "native_batch_norm"),
+    *("reflection_pad2d", "reflection_pad3d", "replication_pad2d", "replication_pad3d"),
+    *("channel_shuffle", "native_channel_shuffle", "pixel_shuffle"),
+)
 _LAYOUTS: dict[str, Callable[[Any], torch.memory_format | None]] = {
-    **{f"aten::conv{kind}{dims}d": _of_convolution for kind in ("", "_transpose") for dims in (2, 3)},
-    **dict.fromkeys(("aten::convolution", "aten::_convolution"), _of_convolution),
-    **dict.fromkeys(
-        (
-            *("aten::group_norm", "aten::native_group_norm", "aten::batch_norm", "aten::native_batch_norm"),
-            *(f"aten::{kind}_pad{dims}d" for kind in ("reflection", "replication") for dims in (2, 3)),
-            *("aten::channel_shuffle", "aten::native_channel_shuffle", "aten::pixel_shuffle"),
-        ),
-        _of_tensor,
-    ),
-    **dict.fromkeys(("aten::roll", "aten::pad"), lambda args: _channels_last(args[0])),
-    "aten::max_pool1d": _contiguous,
+    **{f"aten::{name}": _lay_out_convolution for name in _CONVOLUTIONS},
+    **{f"aten::{name}": _keep_layout for name in _KEEPERS},
+    **dict.fromkeys(("aten::roll", "aten::pad"), _keep_channels_last),
+    "aten::max_pool1d": _make_contiguous,
 }
-
-
-def at_the_beginning(moved: Any) -> Any:
-    """Return a tensor that was to be moved off the meta device, and stays there, at address 0.
-
-    On that device an address is an offset. ``tolist()`` takes what it has moved to the CPU for values, and reads at
-    any address but 0: the process would end.
-    """
-    if not (isinstance(moved, torch.Tensor) and moved.is_meta and moved.storage_offset()):
-        return moved
-    return moved.as_strided(moved.size(), moved.stride(), 0)

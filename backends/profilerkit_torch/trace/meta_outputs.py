@@ -8,17 +8,11 @@ from typing import Any
 import torch
 
 from ..compat import FakeTensor, schema_of
-from .meta_layouts import attention_output
+from .meta_layouts import make_attention_output
 from .meta_recurrent import RECURRENT
 from .meta_sizes import SIZES
 
 __all__ = ["multiply_groups", "without_running"]
-
-#: Element-wise operators of one tensor.
-_ELEMENT_WISE = (
-    *("relu", "relu6", "hardtanh", "leaky_relu", "elu"),
-    *("sigmoid", "tanh", "exp", "silu", "gelu", "mish", "softplus", "hardsigmoid", "hardswish"),
-)
 
 
 def without_running(func: Any, args: Any, kwargs: Any) -> Any:
@@ -30,20 +24,19 @@ def without_running(func: Any, args: Any, kwargs: Any) -> Any:
     if schema.name == "aten::_grouped_mm":
         return multiply_groups(func, args, kwargs)
     if schema.name == "aten::scaled_dot_product_attention":
-        return attention_output(*args, **kwargs)
+        return make_attention_output(*args, **kwargs)
     name = f"{schema.name}.{schema.overload_name}"
-    recurrent = RECURRENT.get(name)
-    if recurrent is not None:
-        return None if kwargs else recurrent(*args)
-    sized = SIZES.get(name)
-    if sized is not None:
-        shape = sized(*args, **kwargs)
+    if name in RECURRENT:
+        return None if kwargs else RECURRENT[name](*args)
+    if name in SIZES:
+        shape = SIZES[name](*args, **kwargs)
         return None if shape is None else torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
-    fits = _KEEPS_SHAPE.get(name)
-    if fits is None or kwargs or not fits(args):
-        return None
-    if schema.is_mutable:
-        return tensor
+    if name in _KEEPS_SHAPE and not kwargs and _KEEPS_SHAPE[name](args):
+        return tensor if schema.is_mutable else _make_alike(tensor)
+    return None
+
+
+def _make_alike(tensor: torch.Tensor) -> torch.Tensor:
     if type(tensor) is torch.Tensor and tensor.is_contiguous():  # torch.empty_like is written in Python there, too
         return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
     return torch.empty_like(tensor)
@@ -62,40 +55,55 @@ def multiply_groups(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
 def _make_grouped(
     a: torch.Tensor, b: torch.Tensor, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> torch.Tensor:
-    """Where both sides are matrices the groups lie along what is summed over, and each has a product of its own."""
-    groups = offs.shape if a.dim() == b.dim() == 2 else a.shape[:-2] if b.dim() == 3 else ()
+    """Return an output without values: a product for each group, or one with a matrix for each group of its rows."""
+    groups: tuple[int, ...] = ()
+    if a.dim() == b.dim() == 2:  # the groups lie along what is summed over
+        groups = offs.shape
+    elif b.dim() == 3:
+        groups = a.shape[:-2]
     return torch.empty(*groups, a.shape[-2], b.shape[-1], dtype=out_dtype or a.dtype, device=a.device)
 
 
-def _same_as_first(args: Any) -> bool:
-    """Two tensors of one shape, dtype and layout: nothing is broadcast and nothing promoted."""
+# Operators that keep their input's shape and dtype where a function accepts the arguments: torch's meta kernels for
+# them are written in Python and slow, and nothing about such arguments could fail.
+
+
+def _accept(args: Any) -> bool:
+    return True
+
+
+def _has_two_alike(args: Any) -> bool:
+    """Return whether two tensors have one shape, dtype and layout: nothing is broadcast and nothing promoted."""
     x, y = args[:2]
-    return isinstance(y, torch.Tensor) and y.is_meta and _layout(x) == _layout(y)
+    if not isinstance(y, torch.Tensor) or not y.is_meta:
+        return False
+    return bool(x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype)
 
 
-def _layout(tensor: torch.Tensor) -> Any:
-    return tensor.shape, tensor.stride(), tensor.dtype
+def _normalizes_channels(args: Any) -> bool:
+    """Return whether a batch norm is of a contiguous tensor, with statistics, and an element for each channel."""
+    x, *weights, is_training = args[:6]
+    if x.dim() < 2 or is_training or not x.is_contiguous():
+        return False
+    return all(weight is None or weight.shape == x.shape[1:2] for weight in weights)
 
 
-def _normalises_channels(args: Any) -> bool:
-    """A batch norm of a contiguous tensor with known statistics, whose weights have one element for each channel."""
-    x, weights, training = args[0], args[1:5], args[5]
-    whole = x.dim() > 1 and not training and x.is_contiguous()
-    return whole and all(weight is None or weight.shape == x.shape[1:2] for weight in weights)
+def _normalizes_last(args: Any) -> bool:
+    """Return whether a layer norm is over the last dimensions of a contiguous tensor, and weights have their shape."""
+    x, shape, *weights = args[:4]
+    shape = torch.Size(shape)
+    if x.shape[x.dim() - len(shape) :] != shape or not x.is_contiguous():
+        return False
+    return all(weight is None or weight.shape == shape for weight in weights)
 
 
-def _normalises_last(args: Any) -> bool:
-    """A layer norm over the last dimensions of a contiguous tensor, whose weights have their shape."""
-    x, shape = args[0], torch.Size(args[1])
-    fits = x.shape[x.dim() - len(shape) :] == shape and x.is_contiguous()
-    return fits and all(weight is None or weight.shape == shape for weight in args[2:4])
-
-
-#: Operators that keep their input's shape and dtype where a function accepts the arguments: torch's meta kernels
-#: for them are written in Python and slow, and nothing about such arguments could fail.
+_ELEMENT_WISE = (
+    *("relu", "relu6", "hardtanh", "leaky_relu", "elu"),
+    *("sigmoid", "tanh", "exp", "silu", "gelu", "mish", "softplus", "hardsigmoid", "hardswish"),
+)
 _KEEPS_SHAPE: dict[str, Callable[[Any], bool]] = {
-    **{f"aten::{name}{suffix}.": lambda args: True for name in _ELEMENT_WISE for suffix in ("", "_")},
-    **{f"aten::{name}{suffix}.Tensor": _same_as_first for name in ("add", "sub", "mul") for suffix in ("", "_")},
-    "aten::batch_norm.": _normalises_channels,
-    "aten::layer_norm.": _normalises_last,
+    **{f"aten::{name}{suffix}.": _accept for name in _ELEMENT_WISE for suffix in ("", "_")},
+    **{f"aten::{name}{suffix}.Tensor": _has_two_alike for name in ("add", "sub", "mul") for suffix in ("", "_")},
+    "aten::batch_norm.": _normalizes_channels,
+    "aten::layer_norm.": _normalizes_last,
 }

@@ -13,9 +13,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -29,7 +27,9 @@ from .. import compat
 from ..untouched.leftovers import tensors_alive
 from ..untouched.write_guard import written_by
 from .live_bytes import LiveBytes
-from .replay import FROM_SHAPES, LIFT, depends_on_values, tensors_among, tensors_in
+from .operator_facts import FROM_SHAPES, LIFT, depends_on_values, tensors_among, tensors_in
+from .other_threads import count_runs
+from .suspicions import Suspicion
 
 __all__ = ["EMPTY", "Origins"]
 
@@ -45,31 +45,8 @@ EMPTY = frozenset(
         "new_empty_strided.default",
     )
 )
-
-
-@dataclass
-class Suspicion:
-    """Why the numbers in memory may be of unknown origin: it has left torch, or was made empty."""
-
-    #: The storage that has left torch, as a weak reference. A tensor without values has its numbers in another's.
-    storage: weakref.ref[Any] | None = None
-    #: The bytes that the last operator left there; None where none has written to it.
-    content: torch.Tensor | None = None
-
-    def is_changed(self) -> bool:
-        """Return whether the memory holds what no operator wrote."""
-        storage = self.storage and self.storage()
-        if self.content is None or storage is None:
-            return self.content is None
-        with compat.disable_dispatch_modes(), compat.unseen_by_functions():
-            return not torch.equal(_memory(storage), self.content)
-
-    def renew(self) -> None:
-        """Know what an operator has written there."""
-        storage = self.storage and self.storage()
-        if storage is not None:
-            with compat.disable_dispatch_modes(), compat.unseen_by_functions():
-                self.content = _memory(storage).clone()
+#: Tensors of these types hand no question of ours to code of the user's.
+_QUIET_TYPES = (torch.Tensor, torch.nn.Parameter, compat.FakeTensor)
 
 
 class Origins:
@@ -104,6 +81,8 @@ class Origins:
         #: Leaves of the graph that are no weights of the model's, with the gradients that they had.
         self._leaves: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
 
+    # Before a pass ----------------------------------------------------------------------------------------------------
+
     @contextmanager
     def follow(self) -> Iterator[None]:
         """Note the threads that are started; in a real run, know what was there before it.
@@ -113,7 +92,7 @@ class Origins:
         if self.has_values:
             self._know_all()
         if self.has_values or threading.active_count() > 1:
-            self._threads_before = _count_of_threads()
+            self._threads_before = count_runs()
         before = threading.getprofile()
 
         def note(frame: Any, event: str, argument: Any) -> None:
@@ -125,13 +104,60 @@ class Origins:
             yield
 
     def _know_all(self) -> None:
+        """Know all tensors that there are: what was there before is no result."""
         with frozen_objects_found(), compat.unseen_by_functions():
             for tensor in tensors_alive():
                 self._others.add(tensor, 0)
 
+    def _restore_gradients(self) -> None:
+        for tensor, gradient in self._leaves.values():
+            tensor.grad = gradient
+
+    # What leaves torch, and what is made empty ------------------------------------------------------------------------
+
+    def note_empty(self, tensor: torch.Tensor) -> None:
+        """Note memory that nothing has written to."""
+        entry = self._live.by_storage.get(_find_key(tensor))
+        if entry is not None:
+            entry.suspicion = Suspicion()
+
+    def expose(self, tensor: torch.Tensor, values: torch.Tensor, *, copied: bool = False) -> None:
+        """Note that a tensor's numbers leave torch, and the memory that they are in too unless they are copied.
+
+        ``values`` is the tensor that has the numbers: itself, unless it is one without values.
+        """
+        if not (tensor.is_floating_point() or tensor.is_complex()):
+            return
+        if tensor.numel() > 1 and not self._has_left:
+            self._has_left = True
+            if not self.has_values:
+                self._know_all()
+        entry = self._live.by_storage.get(_find_key(tensor))
+        if entry is None or copied:
+            return
+        with compat.unseen_by_functions():
+            storage = weakref.ref(values.untyped_storage())
+        if entry.suspicion is None:
+            entry.suspicion = Suspicion(storage)
+            entry.suspicion.renew()
+        entry.suspicion.storage = storage
+        self._left = [left for left in self._left if left.find_storage()]
+        self._left.append(entry.suspicion)
+
+    def accept(self, results: Any) -> None:
+        """Know the results of a layer that has a formula of its own."""
+        with compat.unseen_by_functions():
+            for tensor in _list_tensors(results):
+                self._live.add(tensor)
+                entry = self._live.by_storage.get(_find_key(tensor))
+                if entry is not None:
+                    entry.suspicion = None
+
+    # What operators and callers read ----------------------------------------------------------------------------------
+
     def check(self, func: Any, args: Any, kwargs: Any) -> None:
         """Look at what an operator is about to read."""
-        if self._has_odd(args) or (kwargs and self._has_odd(kwargs.values())):
+        if self._has_suspects(args) or (kwargs and self._has_suspects(kwargs.values())):
             self._examine(func, args, kwargs or {})
 
     def renew(self) -> None:
@@ -148,92 +174,57 @@ class Origins:
         if self._has_left and any(True for _ in values_in(results, self._is_foreign_array)):
             self._report()
 
-    def accept(self, results: Any) -> None:
-        """Know the results of a layer that has a formula of its own."""
-        with compat.unseen_by_functions():
-            for tensor in _list_tensors(results):
-                self._live.add(tensor)
-                entry = self._live.by_storage.get(_key(tensor))
-                if entry is not None:
-                    entry.suspicion = None
-
-    def _restore_gradients(self) -> None:
-        for tensor, gradient in self._leaves.values():
-            tensor.grad = gradient
-
     def meet_views(self, result: Any, arguments: Iterable[torch.Tensor]) -> None:
         """Look at views whose memory was not known before: they are of tensors that no recorded operator made."""
-        keys = {_key(tensor) for tensor in tensors_in(result)}
+        keys = {_find_key(tensor) for tensor in tensors_in(result)}
         for tensor in arguments:
-            if _key(tensor) in keys:
+            if _find_key(tensor) in keys:
                 self._meet(tensor)
 
-    def note_empty(self, tensor: torch.Tensor) -> None:
-        """Note memory that nothing has written to."""
-        entry = self._live.by_storage.get(_key(tensor))
-        if entry is not None:
-            entry.suspicion = Suspicion()
-
-    def expose(self, tensor: torch.Tensor, values: torch.Tensor, *, copied: bool = False) -> None:
-        """Note that a tensor's numbers leave torch, and the memory that they are in too unless they are copied.
-
-        ``values`` is the tensor that has the numbers: itself, unless it is one without values.
-        """
-        if not (tensor.is_floating_point() or tensor.is_complex()):
-            return
-        if tensor.numel() > 1 and not self._has_left:
-            self._has_left = True
-            if not self.has_values:  # what was there before is no result
-                self._know_all()
-        entry = self._live.by_storage.get(_key(tensor))
-        if entry is None or copied:
-            return
-        with compat.unseen_by_functions():
-            storage = weakref.ref(values.untyped_storage())
-        if entry.suspicion is None:
-            entry.suspicion = Suspicion(storage)
-            entry.suspicion.renew()
-        entry.suspicion.storage = storage
-        self._left = [*(left for left in self._left if left.storage and left.storage()), entry.suspicion]
-
-    def _has_odd(self, values: Iterable[Any]) -> bool:
+    def _has_suspects(self, values: Iterable[Any]) -> bool:
+        """Return whether a tensor among values is of unknown origin, or in memory whose content may be."""
         entries = self._live.by_storage
         for value in values:
             if isinstance(value, torch.Tensor):
                 try:
-                    key = (
-                        compat.storage_address(value.untyped_storage()) if type(value) in _QUIET_TYPES else _key(value)
-                    )
+                    is_quiet = type(value) in _QUIET_TYPES
+                    key = compat.storage_address(value.untyped_storage()) if is_quiet else _find_key(value)
                 except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
                     continue
                 entry = entries.get(key)
                 if entry is None or entry.suspicion is not None:
                     return True
-            elif isinstance(value, (list, tuple)) and self._has_odd(value):
+            elif isinstance(value, (list, tuple)) and self._has_suspects(value):
                 return True
         return False
 
     def _examine(self, func: Any, args: Any, kwargs: Any) -> None:
-        written = (
-            set(map(id, written_by(func, args, kwargs)))
-            if not isinstance(func, (compat.HigherOrderOperator, type(None)))
-            else set()
-        )
+        """Report each tensor of unknown origin that an operator reads; the caller of the model where it is None."""
+        has_schema = func is not None and not isinstance(func, compat.HigherOrderOperator)
+        written = set(map(id, written_by(func, args, kwargs))) if has_schema else set()
+        reads = _reads(func)
         for tensor in tensors_among(args, kwargs):
-            entry = self._live.by_storage.get(_key(tensor))
+            entry = self._live.by_storage.get(_find_key(tensor))
             if entry is None:
                 self._meet(tensor, is_lifted=func is LIFT)
-            elif entry.suspicion is not None and (id(tensor) in written or _reads(func)):
-                is_written = id(tensor) in written
-                is_filled = is_written and entry.suspicion.content is None
-                was_changed = tensor.numel() > 0 and not is_filled and entry.suspicion.is_changed()
-                if is_written or was_changed:
-                    if entry.suspicion.storage is None:
-                        entry.suspicion = None
-                    else:
-                        self._rewritten.append(entry.suspicion)
-                if was_changed:
-                    self._report()
+            elif entry.suspicion is not None and (reads or id(tensor) in written):
+                self._examine_suspect(tensor, entry, is_written=id(tensor) in written)
+
+    def _examine_suspect(self, tensor: torch.Tensor, entry: Any, *, is_written: bool) -> None:
+        """Report a tensor whose memory holds what no operator wrote; what is written now is known from then on."""
+        suspicion: Suspicion = entry.suspicion
+        is_first_write = is_written and suspicion.content is None
+        was_changed = tensor.numel() > 0 and not is_first_write and suspicion.is_changed()
+        if not (is_written or was_changed):
+            return
+        if suspicion.storage is None:
+            entry.suspicion = None
+        else:
+            self._rewritten.append(suspicion)
+        if was_changed:
+            self._report()
+
+    # A tensor that no recorded operator made --------------------------------------------------------------------------
 
     def _meet(self, tensor: torch.Tensor, *, is_lifted: bool = False) -> None:
         """Report a tensor that no recorded operator made, unless it may be a constant.
@@ -244,55 +235,58 @@ class Origins:
             self._leaves.setdefault(id(tensor), (tensor, tensor.grad))
             tensor.grad = None  # a real run would add to it in place
         is_number = tensor.is_floating_point() or tensor.is_complex()
-        if self._stands_in is not None and self._stands_in(tensor):
-            if tensor.numel():
-                self._live.add(tensor, 0)
-                if not is_lifted and (is_number or not self.is_indexing):
-                    self._report()
-            return
-        key = _key(tensor)
-        if not key or key in self._others.by_storage or not is_number:
+        if self._stands_in is None or not self._stands_in(tensor):
+            if is_number:
+                self._meet_numbers(tensor, is_lifted)
+        elif tensor.numel():
+            self._live.add(tensor, 0)
+            if not is_lifted and (is_number or not self.is_indexing):
+                self._report()
+
+    def _meet_numbers(self, tensor: torch.Tensor, is_lifted: bool) -> None:
+        """Report a tensor that has values, where they may have been computed elsewhere; each storage once."""
+        key = _find_key(tensor)
+        if not key or key in self._others.by_storage:
             return
         self._others.add(tensor, 0)
-        is_of_others = not is_lifted and self._have_others_run()
-        if tensor.numel() > 1 and (self._has_left or self._has_threads or is_of_others):
-            is_view, was_changed = self._find_owner(_address(tensor)) if self._has_left else (False, False)
-            if was_changed or not is_view:
-                self._report()
+        if tensor.numel() < 2:
+            return
+        may_be_computed = self._has_left or self._has_threads or (not is_lifted and self._have_others_run())
+        if may_be_computed and (not self._has_left or self._is_foreign(_read_address(tensor))):
+            self._report()
 
     def _have_others_run(self) -> bool:
         """Return whether threads that were there before have run since; in a real run also where that is not known."""
-        before, now = self._threads_before, _count_of_threads()
+        before, now = self._threads_before, count_runs()
         if before is None or now is None:
             return self.has_values and threading.active_count() > 1
         return any(counted != before.get(thread) for thread, counted in now.items())
 
-    def _find_owner(self, address: int) -> tuple[bool, bool]:
-        """Return whether an address is in the memory of a tensor that has left torch, and whether that has changed."""
+    def _is_foreign(self, address: int) -> bool:
+        """Return whether an address is in no tensor's memory that has left torch, or in one that has changed since."""
         for left in self._left:
-            storage: Any = left.storage and left.storage()
+            storage = left.find_storage()
             if storage is not None and storage.data_ptr() <= address <= storage.data_ptr() + storage.nbytes():
-                return True, left.is_changed()
-        return False, False
+                return left.is_changed()
+        return True
 
     def _is_foreign_array(self, value: Any) -> bool:
-        """Return whether an array of numpy's has memory that is no tensor's."""
+        """Return whether an array of numpy's has numbers in memory that is no tensor's."""
         interface = getattr(value, "__array_interface__", None)
-        if not isinstance(interface, dict) or interface["typestr"][1] not in "fc" or isinstance(value, torch.Tensor):
+        if not isinstance(interface, dict) or isinstance(value, torch.Tensor):
             return False
-        is_view, was_changed = self._find_owner(interface["data"][0])
-        return was_changed or not is_view
-
-
-#: Tensors of these types hand no question of ours to code of the user's.
-_QUIET_TYPES = (torch.Tensor, torch.nn.Parameter, compat.FakeTensor)
+        if interface["typestr"][1] not in "fc":
+            return False
+        address, _ = interface["data"]
+        return self._is_foreign(address)
 
 
 def _list_tensors(results: Any) -> tuple[torch.Tensor, ...]:
     return tuple(values_in(results, lambda value: isinstance(value, torch.Tensor)))
 
 
-def _key(tensor: torch.Tensor) -> int:
+def _find_key(tensor: torch.Tensor) -> int:
+    """Return the address of a tensor's storage; 0 where it has no single one."""
     try:
         with compat.unseen_by_functions():
             return int(compat.storage_address(tensor.untyped_storage()))
@@ -300,14 +294,9 @@ def _key(tensor: torch.Tensor) -> int:
         return 0
 
 
-def _address(tensor: torch.Tensor) -> int:
+def _read_address(tensor: torch.Tensor) -> int:
     with compat.unseen_by_functions():
         return tensor.data_ptr()
-
-
-def _memory(storage: Any) -> torch.Tensor:
-    """Return the bytes of a storage, as they are now."""
-    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
 def _reads(func: Any) -> bool:
@@ -315,28 +304,9 @@ def _reads(func: Any) -> bool:
     if func is None or isinstance(func, compat.HigherOrderOperator):
         return func is None
     schema = compat.schema_of(func)
-    name = str(schema.name).partition("::")[2]
-    is_question = not (schema.is_mutable or any("Tensor" in str(returned.type) for returned in schema.returns))
-    if is_question and not depends_on_values(func):  # of a size or a device
+    returns_tensors = any("Tensor" in str(returned.type) for returned in schema.returns)
+    if not (schema.is_mutable or returns_tensors or depends_on_values(func)):  # a question of a size or a device
         return False
-    return not (
-        func.is_view
-        or schema.name in FROM_SHAPES
-        or name.endswith("_like")
-        or name.startswith(("new_", "_unsafe_view"))
-    )
-
-
-def _count_of_threads() -> dict[int, str] | None:
-    """Return how long, and how many times, each other thread has run, by its number; None where that is not known.
-
-    The thread that asks has run: where that is not counted, neither are the others. Threads that have ended are left
-    out.
-    """
-    counted = {}
-    current = threading.get_native_id()
-    for number in filter(None, {current, *(thread.native_id for thread in threading.enumerate())}):
-        with suppress(OSError):  # of one that has ended; of all where a system does not count
-            run, _, times = Path(f"/proc/self/task/{number}/schedstat").read_text(encoding="ascii").split()
-            counted[number] = f"{run} {times}"
-    return None if counted.pop(current, "0 0") == "0 0" else counted
+    name = str(schema.name).partition("::")[2]
+    makes_new = schema.name in FROM_SHAPES or name.endswith("_like") or name.startswith(("new_", "_unsafe_view"))
+    return not (func.is_view or makes_new)

@@ -28,9 +28,10 @@ from ..costs.registry import COSTS
 from ..model.inventory import is_lazy
 from ..model.keras_layers import adapt_to_keras, holds_keras
 from ..model.modules import find_device, list_modules
+from ..model.rank_shares import rank_share
 from ..model.scripted import frozen_weights, notes_on_scripts
 from ..model.weights import note_quantization
-from ..model.wrapped import rank_share, with_wrapper
+from ..model.wrapped import with_wrapper
 from ..untouched.mutable_inputs import on_device
 from .conditions import conditions
 from .grad_modes import GRAD_MODES, PassError, below_autograd

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from profilerkit.error_text import error_line
 from profilerkit.trace.records import WeightRecord
 
 from ..compat import TorchDispatchMode, operator
-from ..model.weights import size_of
+from ..model.stored_bytes import count_stored_bytes
 from ..trace.live_bytes import LiveBytes
 
 __all__ = ["optimizer_bytes"]
@@ -33,36 +33,36 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     is_class = isinstance(optimizer, type)
     if not (issubclass(optimizer, torch.optim.Optimizer) if is_class else isinstance(optimizer, torch.optim.Optimizer)):
         return f"the state of {_name(optimizer)}, which is no torch.optim.Optimizer; give one, or the name of one"
-    has = None if is_class or not optimizer.state else _count_bytes(optimizer.state)
+    state_bytes = None if is_class or not optimizer.state else _count_bytes(optimizer.state)
     try:
-        copy = optimizer(_twins(weights)) if is_class else _on_meta(optimizer)
-        if has is None:
-            with _OnMeta():
+        copy = optimizer(_make_weights(weights)) if is_class else _copy_onto_meta(optimizer)
+        if state_bytes is None:
+            with _WatchedStep():
                 _step(copy)
-        with _OnMeta() as watched:
+        with _WatchedStep() as watched:
             _step(copy)
     except MemoryError:
         raise
     except Exception as error:  # whatever the optimizer raises
-        if has is not None:
-            return OptimizerBytes(has)
+        if state_bytes is not None:
+            return OptimizerBytes(state_bytes)
         return (
             f"the state of {_name(optimizer)}, which did not step on meta tensors "
             f"({type(error).__name__}: {error_line(error)}); give an optimizer that has stepped, or the name of one"
         )
-    return OptimizerBytes(_count_bytes(copy.state) if has is None else has, watched.most)
+    return OptimizerBytes(_count_bytes(copy.state) if state_bytes is None else state_bytes, watched.peak_bytes)
 
 
 _ITEM = operator("aten._local_scalar_dense.default")
 
 
-class _OnMeta(TorchDispatchMode):
+class _WatchedStep(TorchDispatchMode):
     """Watches a step: the most bytes that its tensors take. A value that it reads, of a norm say, is 1."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._live = LiveBytes()
-        self.most = 0
+        self.peak_bytes = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _ITEM and args[0].is_meta:
@@ -71,7 +71,7 @@ class _OnMeta(TorchDispatchMode):
         if not (args and result is args[0]):  # a weight that is written to
             for tensor in tensors_in(result, lambda value: isinstance(value, torch.Tensor)):
                 self._live.add(tensor)
-            self.most = max(self.most, self._live.total)
+            self.peak_bytes = max(self.peak_bytes, self._live.total)
         return result
 
 
@@ -79,25 +79,31 @@ def _name(optimizer: Any) -> str:
     return (optimizer if isinstance(optimizer, type) else type(optimizer)).__name__
 
 
-def _twins(weights: Iterable[WeightRecord]) -> list[torch.Tensor]:
-    trained = [weight for weight in weights if weight.trainable]
-    shapes = [w.shape if math.prod(w.shape) == w.count else (w.count,) for w in trained]
-    dtypes = [getattr(torch, weight.dtype) for weight in trained]
-    return [_with_gradient(torch.empty(s, dtype=d, device="meta")) for s, d in zip(shapes, dtypes, strict=True)]
+def _make_weights(weights: Iterable[WeightRecord]) -> list[torch.Tensor]:
+    """Return a parameter on the meta device, with a gradient, for each trainable weight."""
+    parameters = []
+    for weight in weights:
+        if weight.trainable:
+            is_packed = math.prod(weight.shape) != weight.count
+            shape = (weight.count,) if is_packed else weight.shape
+            dtype = getattr(torch, weight.dtype)
+            parameters.append(_add_gradient(torch.empty(shape, dtype=dtype, device="meta")))
+    return parameters
 
 
-def _with_gradient(tensor: torch.Tensor) -> torch.Tensor:
+def _add_gradient(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a parameter of a tensor, with a gradient."""
     parameter = nn.Parameter(tensor)
     parameter.grad = torch.empty_like(tensor)
     return parameter
 
 
-def _on_meta(optimizer: torch.optim.Optimizer) -> Any:
+def _copy_onto_meta(optimizer: torch.optim.Optimizer) -> Any:
     """Return a copy with the same settings over meta tensors, without calling the constructor of its class."""
     copy = object.__new__(type(optimizer))
     copy.__dict__.update(optimizer.__dict__)
     twins = {
-        id(weight): _with_gradient(torch.empty_like(weight, device="meta"))
+        id(weight): _add_gradient(torch.empty_like(weight, device="meta"))
         for group in optimizer.param_groups
         for weight in group["params"]
     }
@@ -106,11 +112,11 @@ def _on_meta(optimizer: torch.optim.Optimizer) -> Any:
     ]
     copy.state = defaultdict(dict)
     for weight, kept in optimizer.state.items():
-        copy.state[twins.get(id(weight), weight)] = map_leaves(dict(kept), _of_state)
+        copy.state[twins.get(id(weight), weight)] = map_leaves(dict(kept), _move_state)
     return copy
 
 
-def _of_state(value: Any) -> Any:
+def _move_state(value: Any) -> Any:
     """Return a meta tensor for one of a state; a number, such as that of the steps, keeps its value."""
     if not isinstance(value, torch.Tensor):
         return value
@@ -124,12 +130,7 @@ def _step(optimizer: Any) -> None:
 
 
 def _count_bytes(state: Any) -> int:
-    return sum(map(size_of, _distinct(tensors_in(dict(state), lambda value: isinstance(value, torch.Tensor)))))
-
-
-def _distinct(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
-    visited: set[int] = set()
-    for tensor in tensors:
-        if id(tensor) not in visited:
-            visited.add(id(tensor))
-            yield tensor
+    """Return the bytes of the tensors in a state, each once."""
+    tensors = tensors_in(dict(state), lambda value: isinstance(value, torch.Tensor))
+    distinct = {id(tensor): tensor for tensor in tensors}
+    return sum(map(count_stored_bytes, distinct.values()))

@@ -7,7 +7,7 @@ computed again there, by activation checkpointing, belongs to the layer that com
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
@@ -18,7 +18,6 @@ from torch import nn
 from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import ModelInputs, ModelTrace
-from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.backend_kit.failures import find_raising_line
 from profilerkit.error_text import error_line
 from profilerkit.errors import BackendFailedError, ModelFailedError
@@ -32,7 +31,7 @@ from ..compat import (
     run_backward,
 )
 from ..model.modules import find_device, list_layers, list_modules, list_named_parameters, list_parameters
-from ..running.timed_passes import without_hooks_once_accumulated
+from ..running.steps import without_hooks_once_accumulated
 from ..trace.inference_pass import InferencePass
 from ..trace.layers import LayerStack
 from ..trace.recorder import Recorder
@@ -40,13 +39,11 @@ from ..trace.tracing import trace_model
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.snapshots import refill
 from ..untouched.substitution import substitute
+from .differentiation import NO_BACKWARD_PASS, SumOfOutputs, list_differentiated, note_unused
 from .step_attention import StepAttention
 from .training_recorder import TrainedLayers, TrainingRecorder
 
-__all__ = ["NO_BACKWARD_PASS", "SumOfOutputs", "list_differentiated", "note_unused", "trace_training"]
-
-#: The note of a step without gradients.
-NO_BACKWARD_PASS = "no output depends on a trainable weight, so that there is no backward pass"
+__all__ = ["trace_training"]
 
 
 def trace_training(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
@@ -85,9 +82,7 @@ class TrainingPass(InferencePass):
             for module in modules:
                 module.training = True
         for module in modules:
-            for name in MODULE_GRADIENT_HOOKS:
-                if module.__dict__.get(name):
-                    module.__dict__[name] = OrderedDict()
+            _remove_gradient_hooks(module)
         if any(id(parameter) in self._user_parameters for parameter in list_parameters(model)):
             self._substitute_own(model)
         for parameter in list_parameters(model):
@@ -96,38 +91,41 @@ class TrainingPass(InferencePass):
     def _substitute_own(self, model: nn.Module) -> None:
         """Substitute the user's parameters by others that share their values, where that can be done."""
         if not any(isinstance(module, torch.jit.ScriptModule) for module in list_modules(model)):
-            substitute(model, lambda tensor: _alias(tensor) if id(tensor) in self._user_parameters else tensor)
+            substitute(model, lambda tensor: _make_alias(tensor) if id(tensor) in self._user_parameters else tensor)
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
         """Run the forward and the backward pass; errors of the model pass through."""
-        recorder.owns(list_layers(model))
-        objects = inputs.map(lambda leaf: _alias(leaf) if _needs_gradient(leaf) else leaf)
+        recorder.note_owners(list_layers(model))
+        inputs = inputs.map(lambda leaf: _make_alias(leaf) if _needs_gradient(leaf) else leaf)
+        kept = [parameter for parameter in list_parameters(model) if id(parameter) in self._user_parameters]
         with (
             _without_global_backward_hooks(),
-            _without_hooks(
-                [parameter for parameter in list_parameters(model) if id(parameter) in self._user_parameters]
-            ),
+            _without_hooks(kept),
             torch.autograd.set_multithreading_enabled(False),
             StepAttention(self._device, recorder),
         ):
-            recorder.live.part = "activations"
-            with as_caller(), recorder.questions():
-                outputs = copy_context().run(objects.run, model)
-            self._went_forward = True
-            recorder.origins.check_results(outputs)
+            outputs = self._run_forward(model, inputs, recorder)
             differentiated = list(list_differentiated(outputs))
             if differentiated:
-                self._backward(model, differentiated, recorder)
+                self._run_backward(model, differentiated, recorder)
             else:
                 self._notes.append(NO_BACKWARD_PASS)
 
-    def _backward(self, model: nn.Module, outputs: list[torch.Tensor], recorder: Any) -> None:
+    def _run_forward(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> Any:
+        recorder.live.part = "activations"
+        with as_caller(), recorder.questions():
+            outputs = copy_context().run(inputs.run, model)
+        self._went_forward = True
+        recorder.origins.check_results(outputs)
+        return outputs
+
+    def _run_backward(self, model: nn.Module, outputs: list[torch.Tensor], recorder: Any) -> None:
         trained = [(name, p) for name, p in list_named_parameters(model) if p.requires_grad]
         stops: list[Callable[[], None]] = []
         with restored(partial(call_each, stops), in_child=False):
             for _, parameter in trained:
                 if parameter.is_leaf:
-                    stops.append(parameter.register_post_accumulate_grad_hook(recorder.has_gradient).remove)
+                    stops.append(parameter.register_post_accumulate_grad_hook(recorder.note_gradient).remove)
             with disable_dispatch_modes():
                 loss = SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
                 start = torch.empty_like(loss)
@@ -159,52 +157,23 @@ class TrainingPass(InferencePass):
         return failure
 
 
-def note_unused(trained: Iterable[tuple[str, torch.Tensor]]) -> list[str]:
-    """Return a note that names the weights that got no gradient in the backward pass; none if all have one."""
-    unused = [name for name, parameter in trained if parameter.grad is None]
-    if not unused:
-        return []
-    shown = ", ".join(unused[:5]) + (f" and {len(unused) - 5} more" if len(unused) > 5 else "")
-    return [f"no output depends on these trainable weights, which get no gradient: {shown}"]
-
-
-class SumOfOutputs(torch.autograd.Function):
-    """Stands for the sum of the outputs as a loss: gives each of them its gradient of ones, as a tensor of its size."""
-
-    @staticmethod
-    def forward(ctx: Any, *outputs: torch.Tensor) -> torch.Tensor:
-        ctx.outputs = outputs
-        return outputs[0].new_empty((), dtype=torch.float32)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return tuple(map(torch.ones_like, ctx.outputs))
-
-
-def list_differentiated(outputs: Any) -> Iterator[torch.Tensor]:
-    """Yield, each once, the outputs that need gradients; the model's own loss alone where it returns one."""
-    loss = outputs.get("loss") if isinstance(outputs, Mapping) else getattr(outputs, "loss", None)
-    if isinstance(loss, torch.Tensor) and loss.requires_grad and loss.numel() == 1:
-        yield loss
-        return
-    visited: set[int] = set()
-    for tensor in tensors_in(outputs, lambda value: isinstance(value, torch.Tensor)):
-        if tensor.requires_grad and id(tensor) not in visited:
-            visited.add(id(tensor))
-            yield tensor
-
-
 def _needs_gradient(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
 
 
-def _alias(tensor: torch.Tensor) -> torch.Tensor:
+def _make_alias(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor with the same values, but with hooks and a gradient of its own."""
     if is_unsized(tensor):
         return tensor
     if isinstance(tensor, nn.Parameter):
         return nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
     return tensor.detach().requires_grad_(tensor.requires_grad)
+
+
+def _remove_gradient_hooks(module: nn.Module) -> None:
+    for name in MODULE_GRADIENT_HOOKS:
+        if module.__dict__.get(name):
+            module.__dict__[name] = OrderedDict()
 
 
 @contextmanager

@@ -51,10 +51,10 @@ class StepAttention(FusedAttention):
                 return run_higher_order(self._recorder, func, args, kwargs)
         return super().__torch_function__(func, types, args, kwargs)
 
-    def _attention(self, query: torch.Tensor, key: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def _attend(self, query: torch.Tensor, key: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         mask = args[1] if len(args) > 1 else kwargs.get("attn_mask")
         if mask is None or mask.dtype is not torch.bool:
-            return super()._attention(query, key, *args, **kwargs)
+            return super()._attend(query, key, *args, **kwargs)
         scores = query.shape[:-1].numel() * key.shape[-2]
         with self._recorder.choose_scores(scores):
-            return super()._attention(query, key, *args, **kwargs)
+            return super()._attend(query, key, *args, **kwargs)

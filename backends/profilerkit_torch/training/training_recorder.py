@@ -37,10 +37,10 @@ class TrainedLayers(LayerStack):
     def __init__(self, model: Any, inventory: Inventory | None = None) -> None:
         super().__init__(model, inventory)
         self._numbers = [0]
-        self._makers = [(self.current, self.current_call)]
+        self._calls_by_number = [(self.current, self.current_call)]
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether no layer runs."""
         return not self._stack
 
@@ -56,11 +56,11 @@ class TrainedLayers(LayerStack):
 
     def _mark(self) -> None:
         self._numbers.append(next_node())
-        self._makers.append((self.current, self.current_call))
+        self._calls_by_number.append((self.current, self.current_call))
 
-    def maker(self, node: Any) -> tuple[str, int]:
+    def find_maker(self, node: Any) -> tuple[str, int]:
         """Return the path of the layer that made a node, and which of its calls."""
-        return self._makers[bisect_right(self._numbers, node_number(node)) - 1]
+        return self._calls_by_number[bisect_right(self._numbers, node_number(node)) - 1]
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -83,12 +83,15 @@ class TrainingRecorder(Recorder):
 
     def __init__(self, layers: Any, *, on_meta: bool, stands_in: bool = False) -> None:
         super().__init__(layers, on_meta=on_meta, stands_in=stands_in)
+        #: The path of the layer that each parameter belongs to, by the ``id`` of the parameter.
         self._owners: dict[int, str] = {}
-        self._most = -1
-        self._parts: dict[str, int] = {}
+        #: The most bytes alive so far, and what they were for.
+        self._peak_bytes = -1
+        self._peak_parts: dict[str, int] = {}
+        #: The bytes alive after the step.
         self._left_bytes: int | None = None
         #: The arguments of a multiplication that is a product of a gradient, while it is recorded.
-        self._multiplies: Any = None
+        self._gradient_product: Any = None
         #: The scores that a mask of booleans chooses among, while attention is recorded.
         self._chosen_scores = 0
         #: The node at which each layer with a formula of the user's began.
@@ -97,9 +100,9 @@ class TrainingRecorder(Recorder):
     @property
     def recomputes(self) -> bool:
         """Whether a layer runs in the backward pass: an activation checkpoint runs it again."""
-        return self.phase == "backward" and not self.layers.idle
+        return self.phase == "backward" and not self.layers.is_idle
 
-    def owns(self, layers: Iterable[tuple[str, nn.Module]]) -> None:
+    def note_owners(self, layers: Iterable[tuple[str, nn.Module]]) -> None:
         """Note which layer each parameter belongs to: gradients that are added up there are its work."""
         for path, module in layers:
             for parameter in read_parameters(module).values():
@@ -122,58 +125,61 @@ class TrainingRecorder(Recorder):
         finally:
             self._chosen_scores = 0
 
-    def has_gradient(self, parameter: torch.Tensor) -> None:
+    def note_gradient(self, parameter: torch.Tensor) -> None:
         """Note that a parameter's gradient is there to stay."""
         if parameter.grad is not None:
             self.live.move(parameter.grad, "gradients")
 
     def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
         """Return the memory timeline, with what the bytes at its peak are for."""
-        timeline = self._parts or self.live.parts  # without any operator the inputs are all there is
-        parts = {name: timeline.get(name, 0) for name in ("inputs", "activations", "gradients", "other")}
+        peak_parts = self._peak_parts or self.live.parts  # without any operator the inputs are all there is
+        parts = {name: peak_parts.get(name, 0) for name in ("inputs", "activations", "gradients", "other")}
         return replace(super().timeline(weight_bytes, input_bytes), parts=parts, left_bytes=self._left_bytes)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Record the operator where it belongs."""
         if func is _DETACH:  # what autograd does with what it saves: no work
-            return self._view(func, args, kwargs or {})
+            return self._run_view(func, args, kwargs or {})
         layers = self.layers
-        node = current_node() if self.phase == "backward" and layers.idle else None
+        node = current_node() if self.phase == "backward" and layers.is_idle else None
         if node is None:
             return super().__torch_dispatch__(func, types, args, kwargs)
         outside = layers.current, layers.current_call
-        self._multiplies = args if is_product_of_gradient(func, args, node) else None
-        layers.current, layers.current_call = self._owner(node)
+        self._gradient_product = args if is_product_of_gradient(func, args, node) else None
+        layers.current, layers.current_call = self._find_owner(node)
         try:
             return super().__torch_dispatch__(func, types, args, kwargs)
         finally:
             layers.current, layers.current_call = outside
-            self._multiplies = None
+            self._gradient_product = None
 
-    def _ran(self, plan: Plan, result: Any, call: tuple[Any, Any, Any]) -> Any:
-        if self._multiplies is not None:
-            plan = replace(plan, cost=product_of_gradient(self._multiplies, result))
+    def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any) -> None:
+        if self._gradient_product is not None:
+            plan = replace(plan, cost=product_of_gradient(self._gradient_product, result))
         elif self._chosen_scores:
             plan = replace(plan, cost=without_mask(plan.name, plan.cost, self._chosen_scores))
-        return super()._ran(plan, result, call)
+        super()._record_run(plan, result, func, args, kwargs)
 
-    def _owner(self, node: Any) -> tuple[str, int]:
+    def _find_owner(self, node: Any) -> tuple[str, int]:
+        """Return the path of the layer that a node of the backward pass belongs to, and which of its calls."""
         weight = getattr(node, "variable", None)  # of a node that adds up a weight's gradient
-        return self.layers.maker(node) if weight is None else (self._owners.get(id(weight), ""), 0)
+        if weight is None:
+            return self.layers.find_maker(node)
+        return self._owners.get(id(weight), ""), 0
 
     def _record(self, *facts: Any) -> None:
         super()._record(*facts)
-        if self.live.total > self._most:
-            self._most = self.live.total
-            self._parts = dict(self.live.parts)
+        if self.live.total > self._peak_bytes:
+            self._peak_bytes = self.live.total
+            self._peak_parts = dict(self.live.parts)
 
-    def _layer_begins(self, module: nn.Module, path: str, call: int) -> None:
-        super()._layer_begins(module, path, call)
+    def _begin_layer(self, module: nn.Module, path: str, call: int) -> None:
+        super()._begin_layer(module, path, call)
         if _has_formula(module):
             self._formulas_from.append(next_node())
 
-    def _layer_ends(self, module: nn.Module, call: LayerCall, arguments: Any, output: Any) -> None:
-        super()._layer_ends(module, call, arguments, output)
+    def _end_layer(self, module: nn.Module, call: LayerCall, arguments: Any, output: Any) -> None:
+        super()._end_layer(module, call, arguments, output)
         if not _has_formula(module):
             return
         to_differentiate = next_node() > self._formulas_from.pop()

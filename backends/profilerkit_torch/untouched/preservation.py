@@ -192,14 +192,14 @@ def watch_parameters(
     """Warn of parameters whose values were changed in place, which nothing can undo."""
     owned = inventory.owned_parameters if enabled else ()
     versions = [
-        ((module, name, tensor), count_writes(tensor))
-        for module, name, tensor in owned
-        if not tensor.is_inference() and is_watched(tensor)
+        (parameter, count_writes(parameter.tensor))
+        for parameter in owned
+        if not parameter.tensor.is_inference() and is_watched(parameter.tensor)
     ]
     try:
         yield
     finally:
-        written = [parameter for parameter, version in versions if count_writes(parameter[-1]) != version]
+        written = [parameter for parameter, version in versions if count_writes(parameter.tensor) != version]
         if written:
             changed = [f"{path}.{name}" if path else name for path, name in inventory.find_paths(written)]
             warnings.warn(

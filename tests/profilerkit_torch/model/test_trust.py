@@ -27,7 +27,7 @@ from torch import nn
 from profilerkit import InputError, profile
 from profilerkit.cli import cli
 from profilerkit.plugging.loaders import load_model
-from profilerkit_torch.model.program_checks import _Finding, _require_operator
+from profilerkit_torch.model.program_contents import Finding, require_operator
 
 WAYS = [
     "example inputs",
@@ -135,8 +135,8 @@ CHOICES = {
 
 def _is_allowed(target: str) -> bool:
     try:
-        _require_operator(target)
-    except _Finding:
+        require_operator(target)
+    except Finding:
         return False
     return True
 

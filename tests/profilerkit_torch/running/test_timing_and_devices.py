@@ -12,7 +12,7 @@ from torch import nn
 
 from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs, compare, profile
 from profilerkit.backend import RunOptions
-from profilerkit_torch.running.timed_passes import memory_reader
+from profilerkit_torch.running.devices import memory_reader
 
 NO_GPU = not torch.cuda.is_available()
 

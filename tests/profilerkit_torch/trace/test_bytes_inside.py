@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from profilerkit import ModelInputs
 from profilerkit_torch.trace import bytes_inside
-from profilerkit_torch.trace.bytes_inside import find_unknown_inside, reduction_bytes
+from profilerkit_torch.trace.bytes_inside import count_reduction_bytes, find_unknown_inside
 
 LENGTH = 64
 #: Queries, keys, values and outputs each: two heads of 64 tokens of 8 floats.
@@ -105,12 +105,12 @@ def test_the_buffer_of_a_sum_over_rows(rows: int, columns: int, measured: int) -
     By hand for 8,192 x 4,096: each thread has 4 columns, a block 32 x 4 threads, so 32 blocks along the columns, of
     132 * 16 that have room: 66 for the same columns. 4 bytes * 4,096 * 66 * 32 * 4, and 4 bytes for each of the 32.
     """
-    assert reduction_bytes(rows, columns, 132, 2048) == measured
+    assert count_reduction_bytes(rows, columns, 132, 2048) == measured
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(64, 4096), (1, 8), (8192, 1)])
 def test_few_rows_or_columns_need_no_buffer_to_speak_of(rows: int, columns: int) -> None:
-    assert reduction_bytes(rows, columns, 132, 2048) <= 4 * 512 * 132 * 16
+    assert count_reduction_bytes(rows, columns, 132, 2048) <= 4 * 512 * 132 * 16
 
 
 @pytest.mark.parametrize(("kind", "name"), [("LSTM", "lstm"), ("GRU", "gru"), ("RNN", "rnn_tanh")])
@@ -123,12 +123,12 @@ def test_the_workspace_of_recurrent_layers_on_cuda_is_named(kind: str, name: str
 
 def test_the_gradient_of_a_bias_on_cuda_needs_its_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     """4,096 rows of 1,024 in half: the sum over the rows, its buffer above it, with a device that is made up."""
-    monkeypatch.setattr(bytes_inside, "_processors", lambda device: (132, 2048))
+    monkeypatch.setattr(bytes_inside, "_count_processors", lambda device: (132, 2048))
     x = torch.empty(4, 1024, 1024, dtype=torch.float16, device="meta")
     total, rest = torch.ops.aten.sum.dim_IntList, torch.device("cuda")
-    assert bytes_inside.bytes_inside(total, (x, [0, 1]), {}, rest) == 33_554_464
-    assert bytes_inside.bytes_inside(total, (x, [2]), {}, rest) == 0
-    assert bytes_inside.bytes_inside(total, (x, [0, 1]), {}, torch.device("cpu")) == 0
+    assert bytes_inside.count_bytes_inside(total, (x, [0, 1]), {}, rest) == 33_554_464
+    assert bytes_inside.count_bytes_inside(total, (x, [2]), {}, rest) == 0
+    assert bytes_inside.count_bytes_inside(total, (x, [0, 1]), {}, torch.device("cpu")) == 0
 
 
 @pytest.mark.parametrize(("device", "expected"), [("cuda", 2 * 3 * 5 * 4), ("cpu", 0), (None, 0)])
@@ -137,12 +137,12 @@ def test_the_gradient_of_a_softmax_begins_with_a_product_on_cuda(device: str | N
     gradient, output = torch.zeros(2, 3, 5, dtype=torch.bfloat16), torch.zeros(2, 3, 5)
     where = None if device is None else torch.device(device)
     backward = torch.ops.aten._softmax_backward_data.default
-    assert bytes_inside.bytes_inside(backward, (gradient, output, -1, torch.float32), {}, where) == expected
+    assert bytes_inside.count_bytes_inside(backward, (gradient, output, -1, torch.float32), {}, where) == expected
 
 
 def test_the_gradient_of_attention_in_rows_begins_with_a_product() -> None:
     """On meta tensors as on CUDA: 2 x 4 x 6 x 8 numbers in float32; half-sized numbers have a kernel for it."""
     backward = torch.ops.aten._scaled_dot_product_efficient_attention_backward.default
     gradient = torch.zeros(2, 4, 6, 8)
-    assert bytes_inside.bytes_inside(backward, (gradient,), {}, None) == 2 * 4 * 6 * 8 * 4
-    assert bytes_inside.bytes_inside(backward, (gradient.half(),), {}, None) == 0
+    assert bytes_inside.count_bytes_inside(backward, (gradient,), {}, None) == 2 * 4 * 6 * 8 * 4
+    assert bytes_inside.count_bytes_inside(backward, (gradient.half(),), {}, None) == 0

@@ -1,0 +1,67 @@
+"""Pickles in files of torch: tensors read without running code, and the names that a pickle would import."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickletools
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import torch
+
+from ..compat import PICKLED_NAMES
+
+__all__ = ["load_tensors", "names_in_pickle", "weights_only"]
+
+_FORCED, _FORBIDDEN = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+
+
+@contextmanager
+def weights_only() -> Iterator[None]:
+    """Have torch unpickle nothing but tensors and plain values inside, whatever arguments ``torch.load`` gets."""
+    before = {name: os.environ.pop(name, None) for name in (_FORCED, _FORBIDDEN)}
+    os.environ[_FORCED] = "1"
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def load_tensors(data: bytes) -> None:
+    """Load what ``torch.save`` wrote; torch raises an error of any kind for more than tensors and plain values."""
+    with weights_only():
+        torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+
+
+def names_in_pickle(data: bytes) -> str:
+    """Return the functions and classes that a pickle names, beyond those of tensors."""
+    names = [name for pickle in _list_pickles(data) for name in _list_names(pickle)]
+    return ", ".join(dict.fromkeys(name for name in names if not name.startswith(PICKLED_NAMES)))
+
+
+def _list_pickles(data: bytes) -> list[bytes]:
+    """Return the pickles in what ``torch.save`` wrote: an archive since torch 1.6, one pickle before."""
+    if not zipfile.is_zipfile(io.BytesIO(data)):
+        return [data]
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return [archive.read(name) for name in archive.namelist() if name.endswith(".pkl")]
+
+
+def _list_names(pickle: bytes) -> list[str]:
+    """Return the dotted names that a pickle imports; of one that is cut off, those before the cut."""
+    names: list[str] = []
+    strings: list[str] = []
+    with suppress(Exception):  # not a pickle, or one that is cut off
+        for code, value, _ in pickletools.genops(pickle):
+            if code.name in ("GLOBAL", "INST"):
+                names.append(str(value).replace(" ", "."))
+            elif code.name == "STACK_GLOBAL":  # it takes module and name, the last two strings
+                names.append(".".join(strings[-2:]))
+            elif isinstance(value, str):
+                strings.append(value)
+    return names

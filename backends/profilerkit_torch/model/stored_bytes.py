@@ -1,0 +1,54 @@
+"""What a single tensor stands for and takes: its numbers, and the bytes that it is stored in."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy as is_unsized
+
+from ..compat import FLOAT4, dtype
+
+__all__ = ["PLAIN_TYPES", "count_numbers", "count_stored_bytes"]
+
+#: Of these classes a tensor is just its elements; what packs them has one of its own.
+PLAIN_TYPES = (torch.Tensor, nn.Parameter)
+#: How many numbers share one element.
+_PER_ELEMENT = {FLOAT4: 2}
+#: How many numbers share a byte in tensors that torch quantises itself, which count each number as an element.
+_PER_BYTE = {dtype(name): count for name, count in (("quint4x2", 2), ("quint2x4", 4))}
+#: What a sparse tensor of each layout is stored as.
+_BY_ROW, _BY_COLUMN = ("crow_indices", "col_indices", "values"), ("ccol_indices", "row_indices", "values")
+_STORED: dict[torch.layout, tuple[str, ...]] = {
+    torch.sparse_coo: ("_indices", "_values"),
+    torch.sparse_csr: _BY_ROW,
+    torch.sparse_bsr: _BY_ROW,
+    torch.sparse_csc: _BY_COLUMN,
+    torch.sparse_bsc: _BY_COLUMN,
+}
+
+
+def count_numbers(tensor: torch.Tensor) -> int:
+    """Return how many numbers a tensor stands for: more than it has elements where several are packed into one."""
+    if is_unsized(tensor):
+        return 0
+    if type(tensor) not in PLAIN_TYPES:  # a plain tensor has no state, and takes long to find that out
+        shape = getattr(getattr(tensor, "quant_state", None), "shape", None)  # of 4-bit parameters of bitsandbytes
+        if shape is not None:
+            return math.prod(shape)
+    return tensor.numel() * _PER_ELEMENT.get(tensor.dtype, 1)
+
+
+def count_stored_bytes(tensor: torch.Tensor) -> int:
+    """Return the bytes of a tensor's elements: of those a sparse tensor stores, of the tensors a subclass wraps."""
+    if type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and tensor.is_floating_point():
+        return tensor.numel() * tensor.element_size()
+    if tensor.is_nested:
+        return int(tensor.values().nbytes)
+    if tensor.layout is not torch.strided and not tensor.is_mkldnn:
+        return sum(getattr(tensor, name)().nbytes for name in _STORED[tensor.layout])
+    if hasattr(tensor, "__tensor_flatten__"):
+        names, _ = tensor.__tensor_flatten__()
+        return sum(count_stored_bytes(getattr(tensor, name)) for name in names)
+    return math.ceil(tensor.numel() * tensor.element_size() / _PER_BYTE.get(tensor.dtype, 1))

@@ -1,0 +1,156 @@
+"""Watches a real run for the work that it does with weights that are zero.
+
+A tensor is a weight where it was computed of the model's own tensors alone, and an activation where an input had part
+in it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from profilerkit import ModelInputs
+from profilerkit.costs import Cost
+from profilerkit.trace.records import OpRecord
+
+from ..compat import TorchDispatchMode, schema_of, storage_address
+from ..model.modules import list_tensors
+from ..trace.inference_pass import InferencePass
+from ..trace.operator_facts import tensors_among, tensors_in
+from ..trace.recorder import Recorder
+from ..untouched.mutable_inputs import InputObjects
+
+__all__ = ["Nonzero", "NonzeroMode", "WatchedPass", "count_nonzero"]
+
+#: Operators whose second argument is the weight. Others may multiply any two.
+_WITH_WEIGHT = (
+    "aten::linear",
+    *(f"aten::{name}" for name in ("conv1d", "conv2d", "conv3d", "convolution", "_convolution")),
+)
+#: Operators between activations, learned ones too.
+_ATTENTION = ("aten::scaled_dot_product_attention",)
+#: Operators whose first argument is added to a product.
+_WITH_ADDEND = ("aten::addmm", "aten::addmv", "aten::addr", "aten::addbmm", "aten::baddbmm", "aten::_sparse_addmm")
+
+
+class Nonzero(NamedTuple):
+    """How many of some elements are not zero, and how many there are."""
+
+    nonzero: int
+    total: int
+
+
+def count_nonzero(weight: torch.Tensor) -> Nonzero:
+    """Count the elements of a weight; of a sparse one, those stored."""
+    if weight.layout is torch.sparse_coo:
+        weight = weight.coalesce()
+    values = weight if weight.layout is torch.strided else weight.values()
+    return Nonzero(int(torch.count_nonzero(values)), values.numel())
+
+
+class WatchedPass(InferencePass):
+    """A forward pass that gives the mode its recorder."""
+
+    def __init__(self, grad_mode: Any, mode: NonzeroMode) -> None:
+        super().__init__(grad_mode)
+        self._mode = mode
+
+    def run(self, model: nn.Module, inputs: ModelInputs, recorder: Recorder) -> None:
+        self._mode.recorder = recorder
+        super().run(model, inputs, recorder)
+
+
+class NonzeroMode(TorchDispatchMode):
+    """Runs what the recorder runs, and notes the nonzero elements among the weights of each operator."""
+
+    def __init__(self, model: nn.Module, inputs: ModelInputs) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.recorder: Recorder | None = None
+        self._weights, self._activations = _Storages(), _Storages()
+        for tensor in list_tensors(model):
+            self._weights.add(tensor)
+        for leaf in (*inputs.leaves(), *InputObjects(inputs).tensors):
+            if isinstance(leaf, torch.Tensor):
+                self._activations.add(leaf)
+        #: The elements of the weights of an operator, by its index.
+        self._elements: dict[int, Nonzero] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self.recorder is None:  # what is done before the pass
+            return func(*args, **kwargs)
+        arguments = list(tensors_among(args, kwargs))
+        index = len(self.recorder.operators)
+        counts = [count_nonzero(tensor) for tensor in self._find_weights(func, args, arguments)]
+        result = func(*args, **kwargs)
+        self._elements[index] = Nonzero(sum(count.nonzero for count in counts), sum(count.total for count in counts))
+        self._note_origin(arguments, result)
+        return result
+
+    def _find_weights(self, func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+        """Return the weights among what an operator multiplies."""
+        return [
+            tensor
+            for tensor in _find_factors(func, args, arguments)
+            if tensor.dim() > 1 and self._weights.has(tensor) and not self._activations.has(tensor)
+        ]
+
+    def _note_origin(self, arguments: Iterable[torch.Tensor], result: Any) -> None:
+        """Note what an operator has made as activations, or as weights."""
+        if any(map(self._activations.has, arguments)):
+            storages = self._activations
+        elif any(map(self._weights.has, arguments)):
+            storages = self._weights
+        else:
+            return
+        for tensor in tensors_in(result):
+            storages.add(tensor)
+
+    def list_nonzero_work(self, operators: Iterable[OpRecord]) -> Iterator[OpRecord]:
+        """Yield the operators with the multiply-accumulates of their nonzero weights alone."""
+        for index, operator in enumerate(operators):
+            nonzero, total = self._elements.get(index, (0, 0))
+            macs = operator.macs * nonzero // total if total else operator.macs
+            yield replace(operator, macs=macs, flops=operator.flops - Cost.of_macs(operator.macs - macs).flops)
+
+
+def _find_factors(func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
+    """Return what an operator multiplies and may be weights."""
+    name = schema_of(func).name
+    if name in _WITH_WEIGHT:
+        return tensors_in(args[1:2])
+    if name in _ATTENTION:
+        return ()
+    return tensors_in(args[1:]) if name in _WITH_ADDEND else arguments
+
+
+class _Storages:
+    """Storages that are alive, identified by any tensor that shares them; a sparse tensor has none and is its own."""
+
+    def __init__(self) -> None:
+        self._references: dict[int, weakref.ref[Any]] = {}
+
+    def add(self, tensor: torch.Tensor) -> None:
+        if not self.has(tensor):
+            storage = _find_storage(tensor)
+            self._references[_find_key(storage)] = weakref.ref(storage)
+
+    def has(self, tensor: torch.Tensor) -> bool:
+        reference = self._references.get(_find_key(_find_storage(tensor)))
+        return reference is not None and reference() is not None
+
+
+def _find_storage(tensor: torch.Tensor) -> Any:
+    try:
+        return tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError):
+        return tensor
+
+
+def _find_key(storage: Any) -> int:
+    return id(storage) if isinstance(storage, torch.Tensor) else int(storage_address(storage))

@@ -1,0 +1,98 @@
+"""Parts of a record: what a branch or a round of a loop does, recorded apart, and put back or dropped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from profilerkit.backend_kit.branch_memory import Window, peak_ends
+from profilerkit.trace.bounds import Branch, Choice
+from profilerkit.trace.records import OpRecord
+
+from .pass_record import PassRecord
+
+__all__ = ["Excerpt", "Peaks", "record_apart"]
+
+
+class Peaks(NamedTuple):
+    """The least and the most bytes that may be alive at once, above those at a beginning."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """What was recorded in a call, and taken off the record.
+
+    Attributes:
+        base: The bytes alive at its beginning.
+        windows: Counted from the first of its operators.
+        operator_macs: See `PassRecord.operator_macs`.
+    """
+
+    operators: list[OpRecord]
+    live_bytes: list[int]
+    base: int
+    uncounted: Counter[str]
+    choices: list[Choice]
+    windows: list[Window]
+    operator_macs: int
+
+    @property
+    def macs(self) -> int:
+        """The multiply-accumulates of its operators."""
+        return sum(record.macs for record in self.operators)
+
+    @property
+    def flops(self) -> int:
+        """The floating-point operations of its operators."""
+        return sum(record.flops for record in self.operators)
+
+    def find_peaks(self) -> Peaks:
+        """Return the ends between which the bytes alive in it have their peak."""
+        low, high = peak_ends(self.live_bytes, self.base, self.windows)
+        return Peaks(low - self.base, high - self.base)
+
+    def make_branch(self) -> Branch:
+        """Return it as one side of a choice, with the choices inside it."""
+        return Branch.of(((record.layer, record.macs, record.flops) for record in self.operators), self.choices)
+
+    def put_back(self, record: PassRecord, base: int, peaks: Peaks, reason: str) -> None:
+        """Add it to the record again, as if ``base`` bytes had been alive at its beginning.
+
+        Its peak may be anywhere between these peaks, for a reason.
+        """
+        start = len(record.operators)
+        record.operators += self.operators
+        record.live_bytes += [alive - self.base + base for alive in self.live_bytes]
+        record.uncounted.update(self.uncounted)
+        record.operator_macs += self.operator_macs
+        record.windows.append(Window(start, len(record.operators), base + peaks.low, base + peaks.high, reason))
+
+
+def record_apart(record: PassRecord, call: Callable[[], Any]) -> tuple[Excerpt, Any]:
+    """Return what is recorded in a call, taken off the record, and what the call returns."""
+    start, base = len(record.operators), record.live.total
+    uncounted, all_macs = record.uncounted.copy(), record.operator_macs
+    first_choice, first_window = len(record.choices), len(record.windows)
+    try:
+        result = call()
+    finally:  # after an error, nothing of it stays on the record
+        excerpt = Excerpt(
+            operators=record.operators[start:],
+            live_bytes=record.live_bytes[start:],
+            base=base,
+            uncounted=record.uncounted - uncounted,
+            choices=record.choices[first_choice:],
+            windows=[window.shift(-start) for window in record.windows[first_window:]],
+            operator_macs=record.operator_macs - all_macs,
+        )
+        del record.operators[start:], record.live_bytes[start:]
+        del record.choices[first_choice:], record.windows[first_window:]
+        record.uncounted.clear()
+        record.uncounted.update(uncounted)
+        record.operator_macs = all_macs
+    return excerpt, result

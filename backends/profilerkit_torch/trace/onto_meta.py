@@ -1,0 +1,63 @@
+"""Tensors moved to the meta device, or off it: a real tensor among meta ones has a twin there in its place.
+
+A model may make tensors itself, or get integers, that keep their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from .operator_facts import tensors_among
+
+__all__ = ["OntoMeta", "move_to_start"]
+
+_META = torch.device("meta")
+
+
+class OntoMeta:
+    """Moves arguments to the meta device; a real tensor has one twin there for as long as it is alive.
+
+    Args:
+        is_overwritten: Whether a real tensor has other values than in a run: it goes there too, among real ones alone.
+    """
+
+    def __init__(self, is_overwritten: Callable[[torch.Tensor], bool]) -> None:
+        self._is_overwritten = is_overwritten
+        self._twins: Any = WeakTensorKeyDictionary()
+
+    def move(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """Return the arguments of an operator, all on the meta device if one of them is; otherwise as they are."""
+        are_meta = [tensor.is_meta for tensor in tensors_among(args, kwargs)]
+        if not any(are_meta) and not any(map(self._is_overwritten, tensors_among(args, kwargs))):
+            return args, kwargs
+        if kwargs.get("device") is not None:
+            kwargs = {**kwargs, "device": _META}
+        if all(are_meta):
+            return args, kwargs
+        return self._move(args), {name: self._move(value) for name, value in kwargs.items()}
+
+    def _move(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and not value.is_meta:
+            twin = self._twins.get(value)
+            if twin is None:
+                twin = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=_META)
+                self._twins[value] = twin
+            return twin
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._move(item) for item in value)
+        return value
+
+
+def move_to_start(moved: Any) -> Any:
+    """Return a tensor that was to be moved off the meta device, and stays there, at address 0.
+
+    On that device an address is an offset. ``tolist()`` takes what it has moved to the CPU for values, and reads at
+    any address but 0: the process would end.
+    """
+    if not (isinstance(moved, torch.Tensor) and moved.is_meta and moved.storage_offset()):
+        return moved
+    return moved.as_strided(moved.size(), moved.stride(), 0)

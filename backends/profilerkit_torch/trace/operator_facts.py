@@ -1,0 +1,70 @@
+"""Facts of torch's operators by their schemas and tags, and the tensors among their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import torch
+
+from ..compat import FAKE_MODULE, HigherOrderOperator, operator, schema_of, tag
+
+__all__ = [
+    "FROM_SHAPES",
+    "LIFT",
+    "depends_on_values",
+    "is_error_of_stand_ins",
+    "may_return_arguments",
+    "tensors_among",
+    "tensors_in",
+]
+
+#: Tags of operators whose results have a shape, or are numbers, that depend on values.
+_BY_VALUES = frozenset((tag("dynamic_output_shape"), tag("data_dependent_output")))
+#: They read values, though their tags do not say so.
+_READERS = (operator("aten.is_nonzero.default"), operator("aten.repeat_interleave.self_Tensor"))
+_MAYBE_ALIASING = tag("maybe_aliasing_or_mutating")
+#: What `torch.tensor` makes of values; its schema declares a view.
+LIFT = operator("aten.lift_fresh.default")
+#: Operators whose results depend on the shape of their tensor alone, not on its values.
+FROM_SHAPES = frozenset(
+    f"aten::{name}" for name in ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")
+)
+
+
+@cache
+def depends_on_values(func: Any) -> bool:
+    """Return whether the shapes of an operator's outputs depend on the values of its arguments."""
+    return func in _READERS or not _BY_VALUES.isdisjoint(func.tags)
+
+
+@cache
+def may_return_arguments(func: Any) -> bool:
+    """Return whether what an operator returns may be its arguments, or views of them."""
+    schema = schema_of(func)
+    if any(argument.alias_info is not None for argument in (*schema.arguments, *schema.returns)):
+        return True
+    return _MAYBE_ALIASING in func.tags and schema.name != "aten::batch_norm"
+
+
+def is_error_of_stand_ins(func: Any, error: Exception) -> bool:
+    """Return whether a stand-in is what made an operator fail, and not the model."""
+    is_of_fake_tensors = type(error).__module__ == FAKE_MODULE
+    if is_of_fake_tensors or isinstance(error, NotImplementedError) or " meta " in str(error):
+        return True
+    return not isinstance(func, HigherOrderOperator) and depends_on_values(func)
+
+
+def tensors_in(value: Any) -> Iterable[torch.Tensor]:
+    """Yield the tensors among arguments or results: those in lists and tuples too."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)
+
+
+def tensors_among(args: Any, kwargs: Any) -> Iterable[torch.Tensor]:
+    """Yield the tensors among the arguments of an operator."""
+    return tensors_in((args, tuple(kwargs.values())) if kwargs else args)

@@ -1,0 +1,188 @@
+"""What is recorded of a pass: its operators by layer, the bytes alive after each, and what could not be counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+from profilerkit.backend_kit.branch_memory import Window, peak_spread
+from profilerkit.costs import Cost, Formula, Shape, evaluate_formula
+from profilerkit.trace.bounds import Choice, PeakSpread
+from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord, TensorInfo
+
+from ..costs import module_cost
+from ..model.stored_bytes import count_stored_bytes
+from .fused_layers import find_fused_bytes, may_be_fused
+from .keras_attention import find_unmasked
+from .keras_trial_steps import TrialSteps
+from .layers import LayerStack
+from .live_bytes import LiveBytes
+from .operator_facts import tensors_in
+from .tensor_infos import tensor_info
+
+__all__ = ["NOTHING", "PassRecord"]
+
+NOTHING = Cost(0, 0)
+
+
+class PassRecord:
+    """The record of a pass over the layers that a stack follows.
+
+    A layer that has a formula of the user's costs what that says: its operators are recorded without a cost.
+    """
+
+    #: Whether work outside a branch depends on which one was taken, as gradients do.
+    DECIDED_BY_BRANCHES: ClassVar[bool] = False
+    #: The device on which a run takes layers of attention as one kernel; None where the user has switched that off.
+    fuses_on: torch.device | None = None
+
+    def __init__(self, layers: LayerStack) -> None:
+        self.layers = layers
+        self.live: LiveBytes = LiveBytes()
+        #: Which part of a step runs: see `OpRecord`.
+        self.phase: str = "forward"
+        self.operators: list[OpRecord] = []
+        self.live_bytes: list[int] = []
+        self.uncounted: Counter[str] = Counter()
+        self.unsized: Counter[str] = Counter()
+        #: Where one of several branches is taken, and nobody knows which.
+        self.choices: list[Choice] = []
+        #: The same, for the bytes alive.
+        self.windows: list[Window] = []
+        #: Notes on how something was counted.
+        self.notes: list[str] = []
+        #: Of all operators, each by its own formula: those in layers with a formula of their own too.
+        self.operator_macs: int = 0
+        #: How many layers around have a formula of their own.
+        self._covered = 0
+        self._formulas: dict[type, Formula | None] = {}
+        #: Of each layer around that a run may take as one kernel: its first operator, and the bytes alive before.
+        self._fused: list[tuple[int, int]] = []
+        self._trials = TrialSteps() if layers.holds_keras else None
+        if self._trials is not None:
+            layers.on_call = self._begin_module
+        layers.on_enter = self._begin_layer
+        layers.on_leave = self._end_layer
+
+    @property
+    def recomputes(self) -> bool:
+        """Whether what runs now repeats work of the forward pass."""
+        return False
+
+    def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
+        """Return the memory timeline recorded so far."""
+        return MemoryTimeline(weight_bytes, input_bytes, tuple(self.live_bytes), unsized=self.unsized)
+
+    def peak_spread(self, input_bytes: int) -> PeakSpread | None:
+        """Return how much the peak may differ by branches; None where the gradients of a step depend on them."""
+        if self.DECIDED_BY_BRANCHES and self.choices:
+            return None
+        return peak_spread(self.live_bytes, input_bytes, self.windows)
+
+    # Operators --------------------------------------------------------------------------------------------------------
+
+    def miss(self, name: str) -> None:
+        """Count a call of an operator without a formula."""
+        if not self._covered:
+            self.uncounted[name] += 1
+
+    def miss_unsized(self, name: str) -> None:
+        """Count work without a formula that takes memory of a size which nobody knows."""
+        self.miss(name)
+        self.unsized[name] += 1
+
+    def miss_origin(self) -> None:
+        """Count work that was done elsewhere: what came back of it has reached the layer that runs."""
+        layer = f"layer {self.layers.current}" if self.layers.current else "the model itself"
+        self.miss_unsized(f"work outside torch's operators in {layer}")
+
+    def note(self, note: str) -> None:
+        """Add a note on how something was counted, once."""
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def record(self, name: str, cost: Cost, arguments: Any, result: Any) -> None:
+        """Record an operator that was run without looking into it."""
+        outputs = list(tensors_in(result))
+        read, written = (sum(map(count_stored_bytes, tensors)) for tensors in (tensors_in(arguments), outputs))
+        self._record(name, cost, read, written, tuple(map(tensor_info, outputs)))
+
+    def _record(self, name: str, cost: Cost, read: int, written: int, outputs: tuple[TensorInfo, ...]) -> None:
+        if self._covered:
+            cost = NOTHING
+        layers = self.layers
+        where = (name, layers.current, layers.current_call)
+        work = (cost.macs, cost.flops, read, written)
+        self.operators.append(OpRecord(*where, *work, outputs, self.phase, self.recomputes))
+        self.live_bytes.append(self.live.total)
+
+    # Layers -----------------------------------------------------------------------------------------------------------
+
+    def _begin_module(self, module: nn.Module) -> None:
+        if self._trials is not None:
+            self._trials.begin_call(module, len(self.operators))
+
+    def _begin_layer(self, module: nn.Module, path: str, call: int) -> None:
+        if self._trials is not None:
+            self._trials.begin_layer(module)
+        if self.fuses_on is not None and may_be_fused(module):
+            self._fused.append((len(self.live_bytes), self.live.total))
+        if self._find_formula(module) is not None:
+            self._covered += 1
+
+    def _end_layer(self, module: nn.Module, call: LayerCall, arguments: Any, output: Any) -> None:
+        """Correct what the operators of a layer took, where a run does other work; and count it by its own formula."""
+        if self.fuses_on is not None and may_be_fused(module):
+            self._fuse(module, arguments, *self._fused.pop())
+        if self._trials is not None:
+            self._correct_keras_layer(self._trials, module, call, has_finished=arguments is not None)
+        formula = self._find_formula(module)
+        if formula is not None:
+            self._covered -= 1
+            self._count_by_formula(module, call, formula, has_finished=arguments is not None)
+
+    def _fuse(self, module: nn.Module, arguments: Any, first: int, alive: int) -> None:
+        """Give the operators of a layer that a run takes as one kernel the bytes that this kernel has alive."""
+        if arguments is None or self.fuses_on is None or first >= len(self.live_bytes):
+            return
+        args, kwargs = arguments
+        inside = find_fused_bytes(module, args, kwargs, self.fuses_on)
+        if inside is None:
+            return
+        bytes_of_parts = self.live_bytes[first:]
+        largest = first + bytes_of_parts.index(max(bytes_of_parts))
+        self.live_bytes[first:] = [min(size, alive + inside) for size in bytes_of_parts]
+        self.live_bytes[largest] = alive + inside
+
+    def _correct_keras_layer(
+        self, trials: TrialSteps, module: nn.Module, call: LayerCall, *, has_finished: bool
+    ) -> None:
+        """Take off what Keras does on torch alone: the trial steps of recurrent layers, the masks of attention."""
+        for index in trials.end_layer(module, call, has_finished):
+            self.operators[index] = replace(self.operators[index], macs=0, flops=0)
+        path, number = self.layers.current, self.layers.current_call
+        for index, unmasked in find_unmasked(self.operators, module, call, path, number):
+            self.operators[index] = unmasked
+
+    def _find_formula(self, module: nn.Module) -> Formula | None:
+        kind = type(module)
+        if kind not in self._formulas:
+            self._formulas[kind] = module_cost(module)
+        return self._formulas[kind]
+
+    def _count_by_formula(self, module: nn.Module, call: LayerCall, formula: Formula, *, has_finished: bool) -> None:
+        kind = type(module).__name__
+        if not has_finished:  # there are no outputs to give to the formula
+            self.miss(f"module::{kind}")
+            return
+        inputs, outputs = (tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs))
+        cost = evaluate_formula(
+            f"module {kind}",
+            lambda: formula(module, inputs, outputs),
+            lambda: f"inputs={inputs!r} and outputs={outputs!r}",
+        )
+        self._record(f"module::{kind}", cost, 0, 0, call.outputs)

@@ -1,0 +1,272 @@
+"""One pass over a model with something standing in for its weights and inputs, and the trace of what it did."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy as is_unsized
+
+from profilerkit import ModelInputs
+from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distinct
+
+from ..costs import is_plain
+from ..model.inventory import Inventory, is_lazy
+from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
+from ..model.modules import find_device
+from ..untouched.caller_context import as_caller
+from ..untouched.mutable_inputs import InputObjects
+from ..untouched.preservation import preserve
+from ..untouched.substitution import substitute
+from ..untouched.write_guard import WriteGuard
+from .asked_names import answer_names, find_namespaces
+from .grad_modes import below_autograd
+from .graph_replays import count_missing_replays
+from .higher_order import call_directly
+from .inference_pass import InferencePass
+from .layers import LayerStack
+from .live_bytes import LiveBytes
+from .questions import Questions, UnansweredError, can_ask
+from .recorder import Recorder
+from .records import layer_records
+from .stand_ins import StandIns
+
+__all__ = ["RecordedPass"]
+
+_FORMATTED = (
+    "the model formats tensors as text ({formatted}), which have no values on shapes alone: what it does by that text "
+    "may be something else in a run"
+)
+
+
+class RecordedPass:
+    """One pass, of a kind, over a model with its inputs.
+
+    Nothing that the recorder keeps leads back here: what stands in is freed when the pass is over.
+
+    Args:
+        inventory: What the model holds before the pass.
+        lives: Gets what counts the storages that the pass makes.
+        calls: Gets the calls of layers by their paths, also those before an error.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        inputs: ModelInputs,
+        stand_ins: StandIns,
+        kind: InferencePass,
+        inventory: Inventory,
+        lives: list[LiveBytes],
+        calls: dict[str, list[LayerCall]],
+    ) -> None:
+        self._model = model
+        self._inputs = inputs
+        self._stand_ins = stand_ins
+        self._kind = kind
+        self._inventory = inventory
+        self._is_lazy = is_lazy(inventory)
+        self._lives = lives
+        self._calls = calls
+        self._objects = InputObjects(inputs)
+        self._guard = WriteGuard(
+            [*self._objects.tensors, *_list_tensors(inputs)],
+            [alias for _, alias in inventory.aliases],
+            counting=inventory.tensors,
+        )
+
+    def run(self) -> ModelTrace:
+        """Run the pass and return its trace; errors of the model pass through. The model is as before afterwards."""
+        model, inventory = self._model, self._inventory
+        records: tuple[LayerRecord, ...] = ()
+        with (
+            self._guard.restore_at_end(),
+            preserve(model, inventory=inventory),
+            self._objects.restore_at_end(),
+            ExitStack() as active,
+        ):
+            fuses_on = find_device(model) if torch.backends.mha.get_fastpath_enabled() else None
+            torch.backends.mha.set_fastpath_enabled(False)
+            weight = self._stand_ins.weight
+            substitutes = {} if weight is None else substitute(model, weight, inventory)
+            self._kind.prepare(model)
+            inputs = self._stand_ins.replace_leaves(self._inputs)
+            self._make_missing_weights(inputs)
+            made = Inventory(model) if self._is_lazy else inventory
+            recorder = self._make_recorder(made)
+            recorder.fuses_on = fuses_on
+            active.callback(recorder.values.forget)
+            active.callback(recorder.casts.forget_gradients)
+            held_bytes, input_bytes = self._count_alive(recorder, made, substitutes, inputs)
+            self._prepare_answers(recorder, substitutes, inputs)
+            self._enter(active, recorder)
+            self._kind.run(model, inputs, recorder)
+            active.close()
+            _require_answers(recorder, inventory)
+            if self._is_lazy:  # the weights that the pass has made are taken away again
+                records = layer_records(model, self._calls)
+        records = records or layer_records(model, self._calls, inventory)
+        return self._build_trace(recorder, records, held_bytes, input_bytes)
+
+    # Before the model runs --------------------------------------------------------------------------------------------
+
+    def _make_missing_weights(self, inputs: ModelInputs) -> None:
+        """Have a Keras model that is not built, or lazy modules, make the weights that their first call makes."""
+        if self._inventory.holds_keras and is_unbuilt(self._inventory.modules):
+            build_without_values(self._model, self._inputs)
+            with self._stand_ins.mode:
+                for module in self._inventory.modules:
+                    fill_variables(module)
+        elif self._is_lazy:  # by a call of its own: inference mode would not let it
+            first = Recorder(LayerStack(self._model), on_meta=self._stand_ins.on_meta)
+            with torch.no_grad(), self._guard, self._stand_ins.mode, first, as_caller():
+                inputs.run(self._model)
+            self._lives.append(first.live)
+
+    def _make_recorder(self, inventory: Inventory) -> Recorder:
+        """Return what records the pass, over the layers of the model as it is now."""
+        layers = self._kind.layer_stack(self._model, inventory)
+        layers.calls = self._calls
+        stands_in = self._stand_ins.weight is not None
+        recorder = self._kind.recorder(layers, on_meta=self._stand_ins.on_meta, stands_in=stands_in)
+        recorder.below_autograd = self._kind.grad_mode is below_autograd
+        recorder.origins.has_values |= any(tensor.is_floating_point() for tensor in self._objects.tensors)
+        self._lives.append(recorder.live)
+        return recorder
+
+    def _count_alive(
+        self, recorder: Recorder, inventory: Inventory, substitutes: dict[int, torch.Tensor], inputs: ModelInputs
+    ) -> tuple[int, int]:
+        """Have the recorder count what is alive before the first operator.
+
+        Return the bytes of tensors that the model holds beside its weights (tables, caches), which stay as weights do,
+        and those of the inputs. The weights are counted elsewhere. ``substitutes`` has the stand-in of each tensor by
+        its ``id``.
+        """
+        live = recorder.live
+
+        def add(tensor: torch.Tensor) -> int:
+            twin = substitutes.get(id(tensor), tensor)
+            return live.add(twin, 0, twin is not tensor)
+
+        for weight in (*inventory.parameters, *inventory.buffers):
+            add(weight)
+        held_bytes = sum(add(tensor) for tensor in inventory.attributes if id(tensor) not in inventory.of_training)
+        users = set(map(id, (*self._inputs.leaves(), *self._objects.tensors)))
+        for leaf in (*_list_tensors(inputs), *InputObjects(inputs).tensors):
+            live.add(leaf, size=leaf.numel() * leaf.element_size(), made=id(leaf) not in users)
+        return held_bytes, live.total
+
+    def _prepare_answers(self, recorder: Recorder, substitutes: dict[int, torch.Tensor], inputs: ModelInputs) -> None:
+        """Let the integers of the model's buffers and inputs be known, and answer where its tensors are as a run would.
+
+        ``inputs`` are those that stand in.
+        """
+        if recorder.stands_in:
+            self._share_values(recorder, substitutes, inputs)
+        tensors = (*self._inventory.tensors, *_list_tensors(self._inputs))
+        devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
+        recorder.device = devices.pop() if len(devices) == 1 else None
+        function = self._inputs.function
+        if recorder.stands_in and function is None and not can_ask(self._inventory.modules):
+            return
+        questions = Questions(recorder, recorder.device if recorder.on_meta else None, self._guard)
+        namespaces = find_namespaces(self._inventory.modules, function)
+        recorder.questions = partial(_answer, questions, namespaces, self._stand_ins.mode)
+
+    def _share_values(self, recorder: Recorder, substitutes: dict[int, torch.Tensor], inputs: ModelInputs) -> None:
+        """Tell the recorder which values stand-ins have, and which tensors nothing can stand in for."""
+        recorder.unread = frozenset(_list_unread(substitutes, inputs))
+        for buffer in self._inventory.buffers:
+            if id(buffer) in substitutes:
+                recorder.values.read_from(substitutes[id(buffer)], buffer)
+        for leaf, stand_in in zip(self._inputs.leaves(), inputs.leaves(), strict=True):
+            if isinstance(leaf, torch.Tensor) and stand_in is not leaf:
+                recorder.values.read_from(stand_in, leaf)
+
+    def _enter(self, active: ExitStack, recorder: Recorder) -> None:
+        """Enter what is active while the model runs; the recorder last, so that it sees each operator first."""
+        if (
+            self._stand_ins.on_meta
+        ):  # one mode less: what is written to there is no tensor of the model's, but for a few
+            recorder.guard = self._guard
+        watching = nullcontext() if self._stand_ins.on_meta else self._guard
+        for context in (
+            *(_without_compiler_warning(), recorder.origins.follow(), count_missing_replays(recorder)),
+            *(self._kind.grad_mode(), call_directly(), watching, recorder.layers.follow()),
+            *(self._stand_ins.mode, recorder),
+        ):
+            active.enter_context(context)
+
+    # After it ---------------------------------------------------------------------------------------------------------
+
+    def _build_trace(
+        self, recorder: Recorder, records: tuple[LayerRecord, ...], held_bytes: int, input_bytes: int
+    ) -> ModelTrace:
+        weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
+        return ModelTrace(
+            layers=records,
+            operators=tuple(recorder.operators),
+            memory=recorder.timeline(sum(weight.bytes for weight in weights) + held_bytes, input_bytes),
+            uncounted={**recorder.uncounted, **recorder.layers.elsewhere},
+            method=self._stand_ins.method,
+            notes=(*self._list_notes(recorder.layers.strangers), *self._kind.notes(), *recorder.notes),
+            choices=tuple(recorder.choices),
+            operator_macs=recorder.operator_macs,
+            peak_spread=recorder.peak_spread(input_bytes),
+        )
+
+    def _list_notes(self, strangers: Iterable[str]) -> Iterator[str]:
+        if self._is_lazy:
+            yield "the model has lazy parameters without a size yet; they are counted with the size these inputs give"
+        made = ", ".join(sorted(set(strangers)))
+        if made:
+            yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"
+
+
+def _list_tensors(inputs: ModelInputs) -> Iterator[torch.Tensor]:
+    return (leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))
+
+
+def _list_unread(substitutes: dict[int, torch.Tensor], inputs: ModelInputs) -> Iterator[int]:
+    """Yield the ``id`` of each tensor that stands for itself because its shape does not tell what it stores."""
+    yield from (number for number, twin in substitutes.items() if number == id(twin) and not is_plain(twin))
+    yield from (id(leaf) for leaf in _list_tensors(inputs) if not is_plain(leaf))
+
+
+@contextmanager
+def _without_compiler_warning() -> Iterator[None]:
+    """Silence what torch says of models that are compiled under global hooks."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
+        yield
+
+
+@contextmanager
+def _answer(questions: Questions, namespaces: Sequence[dict[str, Any]], mode: Any) -> Iterator[None]:
+    """Answer the model's questions while code of its own runs."""
+    with answer_names(namespaces, mode), questions:
+        yield
+
+
+def _require_answers(recorder: Recorder, inventory: Inventory) -> None:
+    """Raise an error if the model took a way of its own in this pass; warn of other threads in the model.
+
+    It did where it asked what stand-ins cannot answer, or went on after the refusal of what the pass cannot do.
+    """
+    if recorder.refusal is not None:
+        raise recorder.refusal
+    if not recorder.stands_in:
+        return
+    if recorder.formatted and not any(parameter.is_meta or is_unsized(parameter) for parameter in inventory.parameters):
+        recorder.unanswered += recorder.formatted
+    if recorder.unanswered:
+        raise UnansweredError(recorder.unanswered)
+    if recorder.formatted:
+        recorder.note(_FORMATTED.format(formatted=", ".join(dict.fromkeys(recorder.formatted))))
+    recorder.layers.warn_of_intruders()

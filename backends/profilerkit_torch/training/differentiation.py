@@ -1,0 +1,50 @@
+"""What of a training step is differentiated, and what is said of weights that get no gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from profilerkit.backend_kit.call_stack import tensors_in
+
+__all__ = ["NO_BACKWARD_PASS", "SumOfOutputs", "list_differentiated", "note_unused"]
+
+#: The note of a step without gradients.
+NO_BACKWARD_PASS = "no output depends on a trainable weight, so that there is no backward pass"
+
+
+def list_differentiated(outputs: Any) -> Iterator[torch.Tensor]:
+    """Yield, each once, the outputs that need gradients; the model's own loss alone where it returns one."""
+    loss = outputs.get("loss") if isinstance(outputs, Mapping) else getattr(outputs, "loss", None)
+    if isinstance(loss, torch.Tensor) and loss.requires_grad and loss.numel() == 1:
+        yield loss
+        return
+    visited: set[int] = set()
+    for tensor in tensors_in(outputs, lambda value: isinstance(value, torch.Tensor)):
+        if tensor.requires_grad and id(tensor) not in visited:
+            visited.add(id(tensor))
+            yield tensor
+
+
+class SumOfOutputs(torch.autograd.Function):
+    """Stands for the sum of the outputs as a loss: gives each of them its gradient of ones, as a tensor of its size."""
+
+    @staticmethod
+    def forward(ctx: Any, *outputs: torch.Tensor) -> torch.Tensor:
+        ctx.outputs = outputs
+        return outputs[0].new_empty((), dtype=torch.float32)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return tuple(map(torch.ones_like, ctx.outputs))
+
+
+def note_unused(trained: Iterable[tuple[str, torch.Tensor]]) -> list[str]:
+    """Return a note that names the weights that got no gradient in the backward pass; none if all have one."""
+    unused = [name for name, parameter in trained if parameter.grad is None]
+    if not unused:
+        return []
+    shown = ", ".join(unused[:5]) + (f" and {len(unused) - 5} more" if len(unused) > 5 else "")
+    return [f"no output depends on these trainable weights, which get no gradient: {shown}"]
