@@ -31,7 +31,7 @@ from ..untouched.temporary_settings import deepen_recursion, disable_compiling
 from .compiling import use_compiled
 from .devices import move_model, require_values, resolve_device
 from .observation import ObservingGuard, without_fused_layers
-from .steps import (
+from .single_passes import (
     forward_pass,
     forward_pass_with_gradients,
     make_autocast,

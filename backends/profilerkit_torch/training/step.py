@@ -31,7 +31,7 @@ from ..compat import (
     run_backward,
 )
 from ..model.modules import find_device, list_layers, list_modules, list_named_parameters, list_parameters
-from ..running.steps import without_hooks_once_accumulated
+from ..running.single_passes import without_hooks_once_accumulated
 from ..trace.inference_pass import InferencePass
 from ..trace.layers import LayerStack
 from ..trace.recorder import Recorder
