@@ -15,10 +15,10 @@ from platform import python_version
 from typing import Any
 
 from profilerkit.errors import FailureCode, PlanError, nearest
-from profilerkit.isolation.child import risk
 from profilerkit.isolation.job import Job
 from profilerkit.isolation.limits import Limits
-from profilerkit.isolation.reasons import default_metrics, functions_for_any_backend
+from profilerkit.isolation.ordering import Risk, find_risk
+from profilerkit.isolation.reports import default_metrics, functions_for_any_backend
 from profilerkit.piping.registry import Registry
 from profilerkit.plugging import offers
 from profilerkit.plugging.unloaded import names_of_functions
@@ -228,4 +228,6 @@ def is_run_for(metrics: Sequence[str] | None, leave_out: Sequence[str] = ()) -> 
     for function in functions:
         registry.register(function)
     names = default_metrics(functions) if metrics is None else metrics
-    return any(name not in registry or risk(name, registry) == 2 for name in names if name not in leave_out)
+    return any(
+        name not in registry or find_risk(name, registry) is Risk.RUNS_MODEL for name in names if name not in leave_out
+    )

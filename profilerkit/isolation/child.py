@@ -16,16 +16,19 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, ProfilerKitError, ProfilerKitWarning, UnknownStatusError, classify
+from ..inputs import NoInputs
+from ..piping.function import JointFunction
+from ..piping.status import Completeness, Metric, Outcome
 from .channel import Channel
-from .job import Job, read_job
+from .job import Job
+from .job_file import read_job
+from .ordering import Risk, find_risk, group_by_function
 from .turns import take_turns
 
 if TYPE_CHECKING:
-    from ..piping.registry import Binding
     from ..profiler import Profiler
     from ..results.report import Report, StatusRecord
 
@@ -33,8 +36,6 @@ __all__ = ["NOT_REACHED", "run_job", "serve"]
 
 #: The reason of a metric that is not computed yet, until the caller knows why it never was.
 NOT_REACHED = "not reached"
-#: Arguments that determine how a model is run: a function that takes one of them runs it.
-_RUN_OPTIONS = frozenset({"device", "num_iters", "mode"})
 #: More warnings than these are not handed over.
 _MOST_WARNINGS = 100
 
@@ -46,7 +47,7 @@ def run_job(end: socket.socket, job: Job | int) -> None:
         faulthandler.enable(file=2)
         with suppress(AttributeError, ValueError, OSError):
             faulthandler.register(signal.SIGUSR2, file=2, all_threads=False)
-        channel = Channel(_out_of_the_way(end))
+        channel = Channel(_move_out_of_the_way(end))
         channel.send(stage="reading what to profile")
         serve(channel, read_job(job) if isinstance(job, int) else job)
         code = 0
@@ -63,7 +64,7 @@ def run_job(end: socket.socket, job: Job | int) -> None:
         os._exit(code & 0xFF)
 
 
-def _out_of_the_way(end: socket.socket) -> socket.socket:
+def _move_out_of_the_way(end: socket.socket) -> socket.socket:
     """Return the socket under a high number, because some programs close all low descriptors."""
     import fcntl
 
@@ -79,7 +80,7 @@ def serve(channel: Channel, job: Job) -> None:
     """Run a job and send all results over the channel, and the errors that `profile` would raise."""
     try:
         with ExitStack() as stack:
-            stack.enter_context(_warnings_sent(channel))
+            stack.enter_context(_send_warnings(channel))
             if job.own_plugins_alone:
                 from ..plugging.offers import own_plugins_only
 
@@ -104,7 +105,7 @@ def error_message(error: Exception) -> dict[str, Any]:
 
 
 @contextmanager
-def _warnings_sent(channel: Channel) -> Iterator[None]:
+def _send_warnings(channel: Channel) -> Iterator[None]:
     """Send profilerkit's own warnings to the caller; print all others as usual."""
     with warnings.catch_warnings():
         others = warnings.showwarning
@@ -124,8 +125,9 @@ def _warnings_sent(channel: Channel) -> Iterator[None]:
 
 
 def _profile(channel: Channel, job: Job) -> None:
+    """Load the model, and compute its metrics in the order of their risk."""
     from ..api import profile
-    from ..piping.registry import read_request
+    from ..piping.requests import read_request
     from ..profiler import make_profiler
 
     channel.send(stage="loading the model")
@@ -141,65 +143,65 @@ def _profile(channel: Channel, job: Job) -> None:
         input_shape=loaded.input_shape,
         data_splits=job.data_splits(),
     )
-    requested = job.metrics
     (names,), arguments = read_request(
-        [profiler._registry], requested, job.arguments, strict=job.strict, caller=profile
+        [profiler._registry], job.metrics, job.arguments, strict=job.strict, caller=profile
     )
-    job = replace(job, arguments=arguments)
-    work = Work(channel, profiler, names, None if requested is None else names, job)
+    requested = None if job.metrics is None else names
+    work = Work(channel, profiler, names, requested, replace(job, arguments=arguments))
     work.plan()
     work.count_without_running()
     work.compute()
 
 
 class Work:
-    """The status keys that one profiler computes; those that need no run of the model come first."""
+    """The status keys that one profiler computes; those that need no run of the model come first.
+
+    Args:
+        channel: What results are sent over.
+        profiler: The profiler.
+        names: The keys to compute.
+        requested: The keys that the report has; None for all metrics among ``names``.
+        job: The job, with the arguments that the functions get.
+    """
 
     def __init__(
         self, channel: Channel, profiler: Profiler, names: Sequence[str], requested: Sequence[str] | None, job: Job
     ) -> None:
         self.channel = channel
         self.profiler = profiler
+        self.registry = profiler._registry
         self.requested = requested
         self.job = job
+        #: The keys of one function after those of another.
+        self.groups: list[list[str]] = group_by_function(names, self.registry)
         self.waits: bool = job.in_turn or job.gated
-        bindings = [profiler._registry[name] for name in names]
-        self.order: list[Binding] = in_order(bindings, profiler._registry)
-        self.groups: list[list[str]] = [
-            [binding.key.NAME for binding in group] for _, group in groupby(self.order, lambda item: id(item.function))
-        ]
-        #: What has been said already.
+        #: The keys whose results were sent already.
         self.reported: set[str] = set()
 
     def plan(self) -> None:
         """Send the names of everything to compute, and of the measurements that several models make in turn."""
-        self._say(self.profiler._report(self.requested), self._find_missing())
-        joint = [self._joint(group) for group in self.groups]
+        self._send_report(self.profiler._report(self.requested))
+        joint = [self._name_joint(group) for group in self.groups]
         self.channel.send(plan=[name for name in joint if name])
 
-    def _joint(self, group: Sequence[str]) -> str | None:
+    def _name_joint(self, group: Sequence[str]) -> str | None:
         """Return the name of a measurement that several models make in turn: its first key and its function."""
-        from ..piping.function import JointFunction
-
-        function = self.profiler._registry[group[0]].function
+        function = self.registry[group[0]].function
         return f"{group[0]} by {type(function).__qualname__}" if isinstance(function, JointFunction) else None
 
     def count_without_running(self) -> None:
         """Send the results of the layers alone, which are known even if the model cannot be traced."""
-        from ..inputs import NoInputs
-        from ..piping.status import Completeness
-
-        names = [name for group in self.groups for name in group if risk(name, self.profiler._registry) == 0]
+        safe = [group for group in self.groups if find_risk(group[0], self.registry) is Risk.LEAST]
         twin = self.profiler.clone()
         without = {**self.job.arguments, "inputs": NoInputs(InputError(NOT_REACHED))}
         self.channel.send(stage="looking at its layers")
         with suppress(Exception):
-            twin._compute_all(names, without)
+            twin._compute_all([name for group in safe for name in group], without)
             report = replace(twin._report(self.requested), arguments={}, notes=(), inputs="", data={})
             usable = (Completeness.COMPLETE, Completeness.PARTIAL)
             records = {key: record for key, record in report.statuses.items() if record.completeness in usable}
             self.reported |= records.keys()
-            self._say(replace(report, statuses=records), self._find_missing())
+            self._send_report(replace(report, statuses=records))
 
     def compute(self) -> None:
         """Compute all keys, and send the results of each function when they are computed."""
@@ -210,84 +212,40 @@ class Work:
             for _ in group:
                 next(computing)
             self.reported |= set(group)
-            self._say(self.profiler._report(self.requested), self._find_missing())
+            self._send_report(self.profiler._report(self.requested))
         for _ in computing:
             pass
-
-    def _find_missing(self) -> list[str]:
-        """Return the names that the report still lacks: metrics, and other keys that were requested by name."""
-        from ..piping.status import Metric
-
-        registry = self.profiler._registry
-        names = [name for group in self.groups for name in group if name not in self.reported]
-        return [name for name in names if self.requested is not None or isinstance(registry[name].key, Metric)]
 
     def _begin(self, group: Sequence[str]) -> None:
         """Send what is computed next; where models take turns, a function that runs the model waits for its turn."""
         missing = self._find_missing()
         self.channel.send(doing=[name for name in group if name in missing])
-        if self.waits and risk(group[0], self.profiler._registry) == 2:
-            self.channel.send(turn=self._joint(group))
+        if self.waits and find_risk(group[0], self.registry) is Risk.RUNS_MODEL:
+            self.channel.send(turn=self._name_joint(group))
             while not self.channel.receive().get("go"):
                 pass
             self.waits = self.job.in_turn  # one that measures by itself is let once, and for good
 
-    def _say(self, report: Report, pending: Sequence[str]) -> None:
+    def _find_missing(self) -> list[str]:
+        """Return the names that the report still lacks: metrics, and other keys that were requested by name."""
+        names = [name for group in self.groups for name in group if name not in self.reported]
+        return [name for name in names if self.requested is not None or isinstance(self.registry[name].key, Metric)]
+
+    def _send_report(self, report: Report) -> None:
+        """Send what is computed so far, with a record for each metric that is missing yet."""
         from ..results.saving import to_dict
 
-        records = {**report.statuses, **self._make_pending(pending)}
-        ordered = {name: records[name] for name in self._sort_names(records)}
+        missing = self._find_missing()
+        records = {**report.statuses, **self._make_unreached(missing)}
+        registered = [binding.key.NAME for binding in self.registry]
+        ordered = {name: records[name] for name in registered if name in records}
         content = json.dumps(to_dict(replace(report, statuses=ordered)), ensure_ascii=False, allow_nan=False)
         self.channel.report(content.encode())
-        self.channel.send(pending=list(pending), doing=[])
+        self.channel.send(pending=missing, doing=[])
 
-    def _sort_names(self, records: Mapping[str, StatusRecord]) -> list[str]:
-        registered = [binding.key.NAME for binding in self.profiler._registry]
-        return [name for name in registered if name in records]
-
-    def _make_pending(self, names: Sequence[str]) -> dict[str, StatusRecord]:
-        from ..piping.status import Completeness, Metric, Outcome
+    def _make_unreached(self, names: Sequence[str]) -> Mapping[str, StatusRecord]:
         from ..results.report import StatusRecord
 
         outcome = Outcome(None, Completeness.UNAVAILABLE, (NOT_REACHED,))
-        keys = [self.profiler._registry[name].key for name in names]
+        keys = [self.registry[name].key for name in names]
         return {key.NAME: StatusRecord.of(key.with_outcome(outcome)) for key in keys if isinstance(key, Metric)}
-
-
-def in_order(bindings: Sequence[Binding], registry: Any) -> list[Binding]:
-    """Return bindings in the order in which they are computed; bindings of one function stay together.
-
-    Results of the trace and the layers alone come first, then functions that use the model without running it, then
-    functions that run it; of these, measurements that several models make in turn come first.
-    """
-    from ..piping.function import JointFunction
-
-    first: dict[int, int] = {}
-    for index, binding in enumerate(bindings):
-        first.setdefault(id(binding.function), index)
-
-    def order(binding: Binding) -> tuple[int, bool, int]:
-        alone = not isinstance(binding.function, JointFunction)
-        return risk(binding.key.NAME, registry), alone, first[id(binding.function)]
-
-    return sorted(bindings, key=order)
-
-
-def risk(name: str, registry: Any) -> int:
-    """Return 0 for a key that needs only the trace and the layers, 1 if it uses the model, 2 if it runs it."""
-    return _risk(name, registry, frozenset())
-
-
-def _risk(name: str, registry: Any, above: frozenset[str]) -> int:
-    from ..piping.function import JointFunction
-    from ..piping.intrinsic import Inputs, Trace
-    from ..piping.registry import PROVIDED
-
-    if name in (Inputs.NAME, Trace.NAME) or name in above or name not in registry:
-        return 0
-    function = registry[name].function
-    parameters = function.parameters().keys()
-    if isinstance(function, JointFunction) or not _RUN_OPTIONS.isdisjoint(parameters):
-        return 2
-    direct = 0 if parameters.isdisjoint(PROVIDED) else 1
-    return max([direct, *(_risk(needed, registry, above | {name}) for needed in parameters)])

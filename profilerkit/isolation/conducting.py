@@ -23,7 +23,7 @@ def conduct(runs: Sequence[IsolatedRun]) -> None:
     Conductor(runs).conduct()
 
 
-class _MovedOn(Exception):
+class _NoSampleError(Exception):
     """Raised if a process that was to take a sample failed or ended."""
 
 
@@ -32,6 +32,7 @@ class Conductor:
 
     def __init__(self, runs: Sequence[IsolatedRun]) -> None:
         self.runs = runs
+        #: By the ``id`` of each run: the measurements that it has had its turn for.
         self._done: dict[int, set[str]] = {id(run): set() for run in runs}
 
     def conduct(self) -> None:
@@ -40,25 +41,26 @@ class Conductor:
             self._let_run(run)
         while group := self._next_group():
             for run in group:
-                self._grant(run)
-            while ready := [run for run in group if run.progress.ready is not None and not run.over]:
+                self._grant_turn(run)
+            while ready := [run for run in group if _is_ready(run)]:
                 self._measure(ready)
 
     def _next_group(self) -> list[IsolatedRun]:
         """Return the processes whose turn is next: several if they wait to make the same measurement together."""
         waiting = [run for run in self.runs if run.progress.waiting and not run.over]
         for run in waiting:
-            if run.progress.turn is None:
+            turn = run.progress.turn
+            if turn is None:
                 return [run]
-            wanting = [other for other in self.runs if not other.over and self._will_measure(other, run.progress.turn)]
-            if all(other.progress.waiting and other.progress.turn == run.progress.turn for other in wanting):
-                return wanting
+            taking_part = [other for other in self.runs if not other.over and self._will_measure(other, turn)]
+            if all(other.progress.waiting and other.progress.turn == turn for other in taking_part):
+                return taking_part
         return waiting[:1]
 
     def _will_measure(self, run: IsolatedRun, what: str) -> bool:
         return run.progress.turn == what or (what in run.progress.joint and what not in self._done[id(run)])
 
-    def _grant(self, run: IsolatedRun) -> None:
+    def _grant_turn(self, run: IsolatedRun) -> None:
         if run.progress.turn is not None:
             self._done[id(run)].add(run.progress.turn)
         run.progress.waiting, run.progress.turn = False, None
@@ -67,11 +69,12 @@ class Conductor:
 
     def _let_run(self, run: IsolatedRun) -> None:
         """Let one process run until it waits for its turn, or until it is ready to take a sample."""
-        self._alone(run)
+        self._stop_others(run)
         pump(self.runs, lambda: run.over or run.progress.waiting or run.progress.ready is not None)
         run.let(run=False)
 
-    def _alone(self, run: IsolatedRun) -> None:
+    def _stop_others(self, run: IsolatedRun) -> None:
+        """Stop all processes but one, and let that one run."""
         for other in self.runs:
             if other is not run:
                 other.let(run=False)
@@ -82,33 +85,35 @@ class Conductor:
         measured: list[Measurement] = []
         while ready and not measured:
             plan = ready[0].progress.ready or Sampling()
-            calls = [_Sampled(self, run) for run in ready]
+            calls = [_SampledRun(self, run) for run in ready]
             try:
                 measured = measure_interleaved(calls, plan)
-            except _MovedOn:
-                ready = [run for run in ready if run.progress.ready is not None and not run.over]
+            except _NoSampleError:
+                ready = [run for run in ready if _is_ready(run)]
         session = uuid.uuid4().hex
         for run, measurement in zip(ready, measured, strict=True):
             run.progress.ready = None
-            run.send(finish=_result_message(measurement, session))
+            run.send(finish=_describe_measurement(measurement, session))
             self._let_run(run)
 
     def sample(self, run: IsolatedRun) -> float:
-        """Let a process take one sample and return its seconds; raises `_MovedOn` where it does not."""
-        self._alone(run)
-        progress, times = run.progress, run.progress.times_ready
+        """Let a process take one sample and return its seconds; raises `_NoSampleError` if it takes none."""
+        self._stop_others(run)
+        progress, times_ready = run.progress, run.progress.times_ready
         progress.sample = None
+
+        def has_answered() -> bool:
+            has_moved_on = progress.waiting or progress.times_ready > times_ready
+            return run.over or has_moved_on or progress.sample is not None
+
         run.send(sample=True)
-        pump(
-            self.runs,
-            lambda: run.over or progress.waiting or progress.times_ready > times or progress.sample is not None,
-        )
+        pump(self.runs, has_answered)
         if progress.sample is None:
-            raise _MovedOn
+            raise _NoSampleError
         return progress.sample
 
 
-class _Sampled(Run):
+class _SampledRun(Run):
     """A run in another process, which measures its time by its own clock."""
 
     def __init__(self, conductor: Conductor, run: IsolatedRun) -> None:
@@ -119,7 +124,13 @@ class _Sampled(Run):
         return float(self())
 
 
-def _result_message(measurement: Measurement, session: str) -> dict[str, object]:
+def _is_ready(run: IsolatedRun) -> bool:
+    """Return whether a process waits for the request of a sample."""
+    return run.progress.ready is not None and not run.over
+
+
+def _describe_measurement(measurement: Measurement, session: str) -> dict[str, object]:
+    """Return the result of the samples that a process took, as it makes its `Measurement` of it."""
     return {
         "samples": list(measurement.samples),
         "warmup": list(measurement.warmup),

@@ -15,8 +15,9 @@ from typing import Any, NoReturn
 from ..errors import InputError
 from . import processes
 from .channel import Channel, ChannelError
+from .forking import require_forkable
 from .limits import Limits
-from .starting import redirect, require_forkable
+from .starting import redirect
 from .supervisor import supervise
 
 __all__ = ["main"]

@@ -10,18 +10,21 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import fields
+from functools import partial
+from typing import IO, Any, TypeAlias
 
 from ..errors import FailureCode, ModelFailedError
-from ..results.report import Report, StatusRecord
+from ..results.report import Report
 from . import processes
 from .channel import MESSAGE, ChannelError, FrameReader, decode, frame
+from .clock import Clock
 from .job import Job
-from .limits import Limits, format_bytes
+from .limits import Limits
 from .messages import Progress
 from .output import BoundedOutput
-from .reasons import Fate, find_code, report_before, with_reason, write_reason
+from .reasons import Fate, find_code, write_reason
+from .reports import add_limits, add_process, describe_limits, report_before, with_reason
 from .starting import start
 from .supervisor import Ending
 
@@ -33,33 +36,8 @@ PATIENCE = 8.0
 SECOND_SIGN = 0.5
 _PIECE = 2**18
 _STDERR_READ = 20_000
-
-
-class Clock:
-    """A clock for the seconds that a process runs; it is stopped while the process waits for its turn."""
-
-    def __init__(self) -> None:
-        self._spent = 0.0
-        self._since: float | None = None
-
-    def run(self) -> None:
-        """Start the clock."""
-        if self._since is None:
-            self._since = time.monotonic()
-
-    def pause(self) -> None:
-        """Stop the clock until the next `run`."""
-        self._spent, self._since = self.seconds, None
-
-    @property
-    def runs(self) -> bool:
-        """Whether the clock runs."""
-        return self._since is not None
-
-    @property
-    def seconds(self) -> float:
-        """The seconds until now."""
-        return self._spent + (0.0 if self._since is None else time.monotonic() - self._since)
+#: A socket or file to wait for, and what reads it; that returns whether more may have come already.
+Source: TypeAlias = "tuple[socket.socket | IO[bytes], Callable[[], bool]]"
 
 
 class IsolatedRun:
@@ -67,6 +45,9 @@ class IsolatedRun:
 
     The process starts when this object is created. ``progress`` has everything that the process has reported. With
     ``quiet`` what the model prints is not shown, and warnings are only kept in ``progress.warned``.
+
+    Two sockets lead to it: ``control`` to the supervisor, which says how the process ended, and ``channel`` to the
+    process itself, which says what it has computed.
     """
 
     def __init__(
@@ -83,36 +64,46 @@ class IsolatedRun:
         self.progress: Progress = Progress(quiet=quiet)
         self.over: bool = False
         self.ending: Ending | None = None
+        #: Why this process has ended it, and what was wrong.
         self._code: FailureCode | None = None
         self._detail = ""
         self._session: int | None = None
         self._pidfd: int | None = None
         self._stopped = False
+        #: When a child whose channel has closed is ended, and when an end that was asked for is waited for no longer.
         self._closed_until: float | None = None
         self._patience_until: float | None = None
         self._control_reader, self._channel_reader = FrameReader(), FrameReader()
         self._outputs = [BoundedOutput(f"standard {name}", quiet=quiet) for name in ("output", "error")]
         self._clock = Clock()
         self._started = start(start_method, job, limits, tuple(preload))
+        self._ends = self._started.ends
         self._clock.run()  # the start of a fork server, which is kept, is not the model's
+
+    @property
+    def pid(self) -> int | None:
+        """The process of the model; None before it is known."""
+        return self._session
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that the process has run, waiting not included."""
+        return self._clock.seconds
 
     # What is read -----------------------------------------------------------------------------------------------
 
-    def sources(self) -> list[tuple[Any, Callable[[], bool]]]:
-        """Return the descriptors to wait for, each with a function that reads it and returns whether more may come."""
+    def list_sources(self) -> list[Source]:
+        """Return what to wait for, of the ends that are open."""
         if self.over:
             return []
-        both = [(self._started.control, self._read_control), (self._started.channel, self._read_channel)]
-        printed = [
-            (file, lambda file=file, output=output: _read_output(file, output))
-            for file, output in zip(self._started.outputs, self._outputs, strict=True)
-        ]
-        return [(end, read) for end, read in both if end.fileno() >= 0] + [
-            (file, read) for file, read in printed if not file.closed
-        ]
+        ends = [(self._ends.control, self._read_control), (self._ends.channel, self._read_channel)]
+        files = zip(self._ends.outputs, self._outputs, strict=True)
+        sources: list[Source] = [(end, read) for end, read in ends if end.fileno() >= 0]
+        sources += [(file, partial(_read_output, file, output)) for file, output in files if not file.closed]
+        return sources
 
     def _read_control(self) -> bool:
-        piece = _receive(self._started.control)
+        piece = _receive(self._ends.control)
         if piece is None:
             return False
         try:
@@ -133,36 +124,47 @@ class IsolatedRun:
             self.ending = Ending(**{name: value for name, value in message["ended"].items() if name in names})
 
     def _read_channel(self) -> bool:
-        piece = _receive(self._started.channel)
+        piece = _receive(self._ends.channel)
         if piece is None:
             return False
         try:
             for kind, content in self._channel_reader.feed(piece):
                 self.progress.take(kind, content)
         except ChannelError as error:
-            self._started.channel.close()
+            self._ends.channel.close()
             self._end_for(FailureCode.CHANNEL, str(error))
             return False
         if not piece:
-            self._started.channel.close()
+            self._ends.channel.close()
             self._closed_until = time.monotonic() + SECOND_SIGN
         return bool(piece)
 
-    # Sending messages -----------------------------------------------------------------------------------------------
+    # What is sent -----------------------------------------------------------------------------------------------
 
     def send(self, **message: Any) -> None:
         """Send the child a message; if the child has ended, that is noticed elsewhere."""
-        channel = self._started.channel
+        channel = self._ends.channel
         if channel.fileno() >= 0:
             with suppress(OSError):  # such a message is short: it fits, or nobody reads any more
                 channel.send(frame(MESSAGE, json.dumps(message).encode()))
 
     def let(self, run: bool) -> None:
         """Let the process run, or stop it: while another process is measured, its threads must not run."""
-        (self._clock.run if run else self._clock.pause)()
+        if run:
+            self._clock.run()
+        else:
+            self._clock.pause()
         if self._pidfd is not None and run == self._stopped and not self.over:
             processes.send_signal(self._pidfd, signal.SIGCONT if run else signal.SIGSTOP)
             self._stopped = not run
+
+    # How it ends ------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the process if it still runs, and wait until all of it has ended."""
+        if not self.over:
+            self._end()
+            pump([self], lambda: self.over)
 
     def _end_for(self, code: FailureCode, detail: str = "") -> None:
         """End the process, and record the reason."""
@@ -174,8 +176,6 @@ class IsolatedRun:
         if self._patience_until is None:
             self._patience_until = time.monotonic() + PATIENCE
             self._started.send(end=True, dump=dump)
-
-    # Time -------------------------------------------------------------------------------------------------------
 
     def seconds_left(self) -> float | None:
         """Return the seconds until `on_time` has work to do; None if that may be never."""
@@ -205,7 +205,7 @@ class IsolatedRun:
         """Record that the process is over, after the rest of its output was read."""
         if self.over:
             return
-        left = [read for source, read in self.sources() if source is not self._started.control]
+        left = [read for source, read in self.list_sources() if source is not self._ends.control]
         for read in left:
             while read():
                 pass
@@ -224,101 +224,47 @@ class IsolatedRun:
             os.close(self._pidfd)
             self._pidfd = None
 
-    def close(self) -> None:
-        """End the process if it still runs, and wait until all of it has ended."""
-        if not self.over:
-            self._end()
-            pump([self], lambda: self.over)
-
-    @property
-    def pid(self) -> int | None:
-        """The process of the model; None before it is known."""
-        return self._session
-
-    @property
-    def seconds(self) -> float:
-        """The seconds that the process has run, waiting not included."""
-        return self._clock.seconds
+    # What came of it --------------------------------------------------------------------------------------------
 
     @property
     def failure(self) -> FailureCode | None:
         """Why there is no report, or why the process ended before it was done; None if it came to its end."""
         if self.progress.error is not None:
             return self.progress.failure
-        return None if self._is_complete() else find_code(self._fate())
-
-    def _is_complete(self) -> bool:
-        progress = self.progress
-        return progress.done and not progress.pending and progress.report is not None
-
-    # What came of it --------------------------------------------------------------------------------------------
+        return None if self._is_complete() else find_code(self._describe_fate())
 
     def result(self) -> Report:
         """Return the report; raises the errors that `profilerkit.profile` would have raised."""
         progress = self.progress
         if progress.error is not None:
-            raise self._with_limits(progress.error, progress.failure)
+            raise self._explain(progress.error)
         if progress.report is None:
             report, pending = report_before(self.job.called, self.job.metrics)
         else:
-            report, pending = self._under_limits(progress.report), progress.pending
-        if self._is_complete():
-            return self._finish_report(report)
-        fate = self._fate()
-        reason = write_reason(fate)
-        if self.job.strict:
-            raise ModelFailedError(f"{self.job.called}: {reason}")
-        return self._finish_report(with_reason(report, pending, progress.doing, reason, find_code(fate)))
+            report, pending = add_limits(progress.report, self.limits), progress.pending
+        if not self._is_complete():
+            fate = self._describe_fate()
+            reason = write_reason(fate)
+            if self.job.strict:
+                raise ModelFailedError(f"{self.job.called}: {reason}")
+            report = with_reason(report, pending, progress.doing, reason, find_code(fate))
+        return add_process(report, self.start_method, self.limits, self.ending or Ending())
 
-    def _fate(self) -> Fate:
-        stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
-        doing = tuple(self.progress.doing)
-        return Fate(self.ending, self.limits, self._code, self._detail, self.progress.stage, doing, stderr)
+    def _is_complete(self) -> bool:
+        progress = self.progress
+        return progress.done and not progress.pending and progress.report is not None
 
-    def _finish_report(self, report: Report) -> Report:
-        ending = self.ending or Ending()
-        notes = list(report.notes)
-        if ending.left_behind:
-            notes.append(f"{ending.left_behind} processes that the model had started were ended when it was done")
-        if ending.survivors:
-            notes.append(f"{ending.survivors} processes that the model had started could not be ended")
-        environment = {**report.environment, "isolation": self._describe_process()}
-        return replace(report, notes=tuple(notes), environment=environment)
-
-    def _under_limits(self, report: Report) -> Report:
-        """Return a report in which values that failed for lack of memory or threads have the limits in their reason."""
-        return replace(report, statuses={key: self._under_limit(record) for key, record in report.statuses.items()})
-
-    def _under_limit(self, record: StatusRecord) -> StatusRecord:
-        limits = self._describe_limits(record.failure)
-        if not limits or not record.missing:
-            return record
-        first, *others = record.missing
-        return replace(record, missing=(f"{first}{limits}", *others))
-
-    def _with_limits(self, error: Exception, code: FailureCode) -> Exception:
-        """Return an error of loading for lack of memory or threads, with the limits in its message."""
-        limits = self._describe_limits(code)
+    def _explain(self, error: Exception) -> Exception:
+        """Return an error of loading; one for lack of memory or threads has the limits in its message."""
+        limits = describe_limits(self.progress.failure, self.limits)
         if limits and len(error.args) == 1:
             error.args = (f"{error}{limits}",)
         return error
 
-    def _describe_limits(self, code: FailureCode | None) -> str:
-        """Return in brackets the limits that a failure is about; empty if it is about none."""
-        limits = []
-        if self.limits.memory is not None and code in (FailureCode.MEMORY, FailureCode.THREADS):
-            limits.append(f"{format_bytes(self.limits.memory)} of memory")
-        if self.limits.max_threads is not None and code is FailureCode.THREADS:
-            limits.append(f"{self.limits.max_threads:,} threads")
-        return f" (the process was limited to {' and '.join(limits)})" if limits else ""
-
-    def _describe_process(self) -> str:
-        parts = [f"a process of its own ({self.start_method})"]
-        if self.limits.timeout is not None:
-            parts.append(f"at most {self.limits.timeout:g} s")
-        if self.limits.memory is not None:
-            parts.append(f"at most {format_bytes(self.limits.memory)}, a GPU's memory not limited")
-        return ", ".join(parts)
+    def _describe_fate(self) -> Fate:
+        stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
+        doing = tuple(self.progress.doing)
+        return Fate(self.ending, self.limits, self._code, self._detail, self.progress.stage, doing, stderr)
 
 
 def _receive(end: socket.socket) -> bytes | None:
@@ -333,14 +279,15 @@ def _receive(end: socket.socket) -> bytes | None:
         return b""
 
 
-def _read_output(file: Any, output: BoundedOutput) -> bool:
+def _read_output(file: IO[bytes], output: BoundedOutput) -> bool:
+    """Read what the model has printed; close the file at its end."""
     if file.closed:
         return False
     try:
-        piece = file.read(_PIECE)
+        piece: bytes | None = file.read(_PIECE)
     except OSError:
         piece = b""
-    if piece is None:
+    if piece is None:  # nothing was printed yet
         return False
     if piece:
         output.feed(piece)
@@ -355,7 +302,7 @@ def pump(runs: Iterable[IsolatedRun], until: Callable[[], bool]) -> None:
     while not until():
         with selectors.DefaultSelector() as selector:
             for run in everyone:
-                for source, read in run.sources():
+                for source, read in run.list_sources():
                     selector.register(source, selectors.EVENT_READ, read)
             if not selector.get_map():
                 return

@@ -5,7 +5,6 @@ Each way begins with a supervisor (`profilerkit.isolation.supervisor`), whose ch
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import signal
@@ -15,88 +14,34 @@ import sys
 import time
 import uuid
 import warnings
-import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any, Literal, NoReturn, TypeAlias, get_args
+from typing import Literal, NoReturn, TypeAlias, get_args
 
 from ..arguments.checks import text
 from ..error_text import shown
-from ..errors import ArgumentError, InputError, NotOfferedError, by_likeness
+from ..errors import ArgumentError, NotOfferedError, by_likeness
 from ..process.clean_output import standard_descriptors
-from ..process.locks import Lock
 from . import processes
-from .channel import MESSAGE, Channel, ChannelError, frame
-from .job import NEVER_FORKED, Job, require_started, write_job
+from .channel import MESSAGE, frame
+from .ends import ChildEnds, Started, open_ends, open_pairs
+from .forking import require_forkable
+from .interpreters import make_command, start_server
+from .job import Job
+from .job_file import require_started, write_job
 from .limits import Limits
 from .supervisor import supervise
 
-__all__ = ["METHODS", "StartMethod", "Started", "require_forkable", "require_possible", "start", "start_server"]
+__all__ = ["METHODS", "StartMethod", "redirect", "require_possible", "start"]
 
 #: How a process may be started.
 StartMethod: TypeAlias = Literal["spawn", "forkserver", "fork"]
 METHODS: tuple[StartMethod, ...] = get_args(StartMethod)
 
-#: The ends of this process, which no forked child may keep: it would keep others from noticing that this one ended.
-_open_ends: weakref.WeakSet[Any] = weakref.WeakSet()
-
 #: How long a supervisor may take to end when all it watches has ended.
 SECONDS_TO_END = 5.0
-
-_BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {0} import main; main()"
-
-
-@dataclass
-class Started:
-    """A started process: the sockets of its supervisor and of the process of the model, and their output."""
-
-    control: socket.socket
-    channel: socket.socket
-    outputs: tuple[IO[bytes], IO[bytes]]
-    marker: str
-    wait: Callable[[], None]
-
-    def send(self, **message: Any) -> None:
-        """Send the supervisor a message, after which it ends all processes."""
-        if self.control.fileno() >= 0:
-            with suppress(OSError):
-                self.control.sendall(frame(MESSAGE, json.dumps(message).encode()))
-
-    def close(self) -> None:
-        """Close all ends, which ends all processes that still run, and wait until the supervisor has ended."""
-        for end in (self.control, self.channel, *self.outputs):
-            end.close()
-        self.wait()
-
-
-@dataclass
-class _Ends:
-    """The ends of the sockets and pipes that the started processes get."""
-
-    control: socket.socket
-    channel: socket.socket
-    outputs: tuple[int, int]
-    job: IO[bytes] | None = None
-    open: bool = True
-
-    @property
-    def descriptors(self) -> list[int]:
-        """The numbers of all ends: control, channel, job, and where output and errors go."""
-        job = [] if self.job is None else [self.job.fileno()]
-        return [self.control.fileno(), self.channel.fileno(), *job, *self.outputs]
-
-    def close(self) -> None:
-        """Close all of them."""
-        if self.open:
-            self.open = False
-            self.control.close()
-            self.channel.close()
-            for descriptor in self.outputs:
-                os.close(descriptor)
-            if self.job is not None:
-                self.job.close()
 
 
 def require_possible(method: str, limits: Limits, preload: tuple[str, ...] = ()) -> None:
@@ -116,91 +61,37 @@ def require_possible(method: str, limits: Limits, preload: tuple[str, ...] = ())
         require_forkable("this process")
 
 
-def require_forkable(who: str) -> None:
-    """Raise `InputError` if this process has imported or uses a library that does not survive a fork."""
-    for module, name in NEVER_FORKED.items():
-        if module in sys.modules:
-            raise InputError(
-                f"{who} has imported {name}, which must not be forked: the copy may wait for its threads for ever; "
-                "use start_method='spawn'"
-            )
-    if _uses_cuda():
-        raise InputError(f"{who} uses CUDA, which must not be forked; use start_method='spawn'")
-
-
-def _uses_cuda() -> bool:
-    torch = sys.modules.get("torch")
-    initialized = getattr(getattr(torch, "cuda", None), "is_initialized", None)
-    if initialized is not None and initialized():
-        return True
-    try:
-        return any(map(_is_gpu, Path("/proc/self/fd").iterdir()))
-    except OSError:
-        return False
-
-
-def _is_gpu(link: Path) -> bool:
-    try:
-        return str(link.readlink()).startswith(("/dev/nvidia", "/dev/kfd"))
-    except OSError:
-        return False
-
-
 def start(method: str, job: Job, limits: Limits, preload: tuple[str, ...] = ()) -> Started:
     """Start a process for a job in one of the `METHODS`."""
     require_possible(method, limits, preload)
     marker = uuid.uuid4().hex
-    with standard_descriptors(), _pairs() as (parent_ends, child_ends):
-        if method != "fork":
+    with standard_descriptors(), open_pairs() as (parent_ends, child_ends):
+        if method == "fork":
+            wait = _fork(job, limits, child_ends, marker)
+        else:
             child_ends.job = write_job(job)
-        begin = {"spawn": _spawn, "forkserver": _from_server, "fork": _fork}[method]
-        wait = begin(job, limits, child_ends, marker, preload)
-        for end in parent_ends[:2]:
-            end.setblocking(False)
-        for file in parent_ends[2]:
-            os.set_blocking(file.fileno(), False)
-        return Started(*parent_ends, marker, wait)
-
-
-@contextmanager
-def _pairs() -> Iterator[tuple[tuple[socket.socket, socket.socket, tuple[IO[bytes], IO[bytes]]], _Ends]]:
-    """Create both ends of all sockets and pipes; ours are closed if starting raises, the others always."""
-    control, their_control = socket.socketpair()
-    channel, their_channel = socket.socketpair()
-    pipes = [os.pipe(), os.pipe()]
-    files = tuple(os.fdopen(reading, "rb", buffering=0) for reading, _ in pipes)
-    child_ends = _Ends(their_control, their_channel, (pipes[0][1], pipes[1][1]))
-    _open_ends.update((control, channel, *files))
-    try:
-        yield (control, channel, (files[0], files[1])), child_ends
-    except BaseException:
-        for end in (control, channel):
-            end.close()
-        for file in files:
-            file.close()
-        raise
-    finally:
-        child_ends.close()
+            if method == "spawn":
+                wait = _spawn(limits, child_ends, marker)
+            else:
+                wait = _copy_server(limits, child_ends, preload)
+        parent_ends.stop_blocking()
+        return Started(parent_ends, marker, wait)
 
 
 # A fresh interpreter ------------------------------------------------------------------------------------------------
 
 
-def program(main: str, *arguments: object) -> list[str]:
-    """Return the command line of an interpreter like this one, which finds modules in the same places."""
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    path = json.dumps([str(Path(folder).absolute()) for folder in sys.path])
-    return [sys.executable, *flags, "-c", _BOOT.format(main), *map(str, arguments), path]
-
-
-def _spawn(job: Job, limits: Limits, child_ends: _Ends, marker: str, preload: tuple[str, ...]) -> Callable[[], None]:
-    descriptors = child_ends.descriptors[:3]
+def _spawn(limits: Limits, child_ends: ChildEnds, marker: str) -> Callable[[], None]:
+    """Start an interpreter as the supervisor; return what waits for it."""
+    output, errors = child_ends.outputs
     process = subprocess.Popen(
-        program("profilerkit.isolation.supervisor", *descriptors, os.getpid(), json.dumps(asdict(limits))),
+        make_command(
+            "profilerkit.isolation.supervisor", *child_ends.descriptors, os.getpid(), json.dumps(asdict(limits))
+        ),
         stdin=subprocess.DEVNULL,
-        stdout=child_ends.outputs[0],
-        stderr=child_ends.outputs[1],
-        pass_fds=descriptors,
+        stdout=output,
+        stderr=errors,
+        pass_fds=child_ends.descriptors,
         start_new_session=True,
         env={**os.environ, processes.MARKER: marker},
     )
@@ -218,7 +109,8 @@ def _spawn(job: Job, limits: Limits, child_ends: _Ends, marker: str, preload: tu
 # A copy of this process ---------------------------------------------------------------------------------------------
 
 
-def _fork(job: Job, limits: Limits, child_ends: _Ends, marker: str, preload: tuple[str, ...]) -> Callable[[], None]:
+def _fork(job: Job, limits: Limits, child_ends: ChildEnds, marker: str) -> Callable[[], None]:
+    """Fork this process, as the supervisor; return what waits for it."""
     parent = os.getpid()
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
@@ -239,10 +131,10 @@ def _fork(job: Job, limits: Limits, child_ends: _Ends, marker: str, preload: tup
     return wait
 
 
-def _become_supervisor(child_ends: _Ends, marker: str, limits: Limits, parent: int, job: Job) -> NoReturn:
+def _become_supervisor(child_ends: ChildEnds, marker: str, limits: Limits, parent: int, job: Job) -> NoReturn:
     """Continue as the supervisor of a model that is in the memory of this process."""
     try:
-        for end in list(_open_ends):
+        for end in list(open_ends):
             end.close()
         os.setsid()
         os.environ[processes.MARKER] = marker
@@ -266,15 +158,14 @@ def redirect(output: int, errors: int) -> None:
 # A copy of a warm interpreter ---------------------------------------------------------------------------------------
 
 
-def _from_server(
-    job: Job, limits: Limits, child_ends: _Ends, marker: str, preload: tuple[str, ...]
-) -> Callable[[], None]:
+def _copy_server(limits: Limits, child_ends: ChildEnds, preload: tuple[str, ...]) -> Callable[[], None]:
+    """Have a fork server fork a supervisor; nothing is waited for, since the supervisor is the server's child."""
     request = {"limits": asdict(limits), "parent": os.getpid(), "dir": str(Path.cwd()), "environ": dict(os.environ)}
     content = json.dumps(request).encode()
     for attempt in (1, 2):
-        server = _server(preload)
+        server = start_server(preload)
         try:
-            socket.send_fds(server, [b"+"], child_ends.descriptors)
+            socket.send_fds(server, [b"+"], [*child_ends.descriptors, *child_ends.outputs])
             server.sendall(frame(MESSAGE, content))
             break
         except OSError:  # it was ended meanwhile
@@ -282,71 +173,3 @@ def _from_server(
             if attempt == 2:
                 raise
     return lambda: None
-
-
-_servers: dict[tuple[int, tuple[str, ...]], socket.socket] = {}
-_server_processes: list[subprocess.Popen[bytes]] = []
-_servers_lock = Lock()
-
-
-def _server(preload: tuple[str, ...]) -> socket.socket:
-    """Return the socket of an interpreter that has imported some modules; it is started when it is first needed."""
-    with _servers_lock:
-        key = (os.getpid(), preload)
-        server = _servers.get(key)
-        if server is None or server.fileno() < 0:
-            server = _servers[key] = _start_server(preload)
-        return server
-
-
-def start_server(preload: tuple[str, ...]) -> None:
-    """Start the interpreter that has imported some modules, if it does not run yet, and wait until it is ready.
-
-    Raises `InputError` if one of the modules cannot be imported, or must not be forked.
-    """
-    _server(preload)
-
-
-def _start_server(preload: tuple[str, ...]) -> socket.socket:
-    client, served = socket.socketpair()
-    _open_ends.add(client)
-    with served:
-        process = subprocess.Popen(
-            program("profilerkit.isolation.forkserver", served.fileno(), json.dumps(preload)),
-            stdin=subprocess.DEVNULL,
-            stdout=2,
-            pass_fds=[served.fileno()],
-            start_new_session=True,
-        )
-    try:
-        reply = Channel(client).receive()
-    except ChannelError:
-        reply = {"error": "it ended while it imported them"}
-    if "error" in reply:
-        client.close()
-        process.wait()
-        raise InputError(f"the fork server for preload={preload!r} could not be started: {reply['error']}")
-    _server_processes.append(process)
-    return client
-
-
-@atexit.register
-def _end_servers() -> None:
-    """End these interpreters with this process: they end when their socket is closed."""
-    for server in _servers.values():
-        server.close()
-    for process in _server_processes:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(1)
-
-
-def _forget_servers() -> None:
-    """Leave these interpreters to the process that this one was forked from."""
-    _servers.clear()
-    for process in _server_processes:
-        process.returncode = 0  # not ours to wait for
-    _server_processes.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_servers)

@@ -27,8 +27,7 @@ ALLOWED = {
     "backend_kit/numpy_data.py": {"torch", "tensorflow"},
     # Libraries that write log lines, or do not survive a fork: facts about a process, whatever the backend.
     "cli/__init__.py": {"tensorflow"},
-    "isolation/job.py": {"tensorflow", "jax"},
-    "isolation/starting.py": {"torch"},
+    "isolation/forking.py": {"tensorflow", "jax", "torch"},
     # What frameworks call the Boolean dtype.
     "arguments/checks.py": {"torch"},
     # What is loaded before processes are forked.

@@ -36,11 +36,11 @@ EXCEPTIONS = {
     ("profilerkit/process/clean_output.py", "open"),
     ("profilerkit/isolation/processes.py", "open"),
     ("profilerkit/isolation/starting.py", "open"),
-    ("profilerkit/isolation/job.py", "fdopen"),
-    ("profilerkit/isolation/starting.py", "fdopen"),
+    ("profilerkit/isolation/job_file.py", "fdopen"),
+    ("profilerkit/isolation/ends.py", "fdopen"),
     # What a process of its own is to do, in a file without a name.
-    ("profilerkit/isolation/job.py", "TemporaryFile"),
-    ("profilerkit/isolation/job.py", "dump"),
+    ("profilerkit/isolation/job_file.py", "TemporaryFile"),
+    ("profilerkit/isolation/job_file.py", "dump"),
     # The lock of a store: the file exists for its lock alone, and says which process has it.
     ("profilerkit_audits/sqlite_files.py", "open"),
     ("profilerkit_audits/sqlite_files.py", "truncate"),

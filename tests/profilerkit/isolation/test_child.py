@@ -25,8 +25,9 @@ from profilerkit import (
     Report,
 )
 from profilerkit.isolation.channel import REPORT, Channel, FrameReader, decode
-from profilerkit.isolation.child import NOT_REACHED, Work, in_order, risk, serve
+from profilerkit.isolation.child import NOT_REACHED, Work, serve
 from profilerkit.isolation.job import Job
+from profilerkit.isolation.ordering import Risk, find_risk, group_by_function
 from profilerkit.isolation.turns import take_turns
 from profilerkit.results.saving import parse
 from profilerkit.testing import FakeBackend, FakeClock, FakeLayer, FakeModel, FakeTensor
@@ -192,15 +193,15 @@ def make_profiler(*functions: ProfilerFunction) -> Profiler:
 def test_what_may_fail_worse_comes_later() -> None:
     registry = make_profiler(Derived(), Runs(), Jointly(), UsesTheModel(), Static())._registry
     names = ["derived", "runs", "jointly", "uses", "static"]
-    assert {name: risk(name, registry) for name in names} == {
-        "static": 0,
-        "uses": 1,
-        "derived": 2,
-        "runs": 2,
-        "jointly": 2,
+    assert {name: find_risk(name, registry) for name in names} == {
+        "static": Risk.LEAST,
+        "uses": Risk.USES_MODEL,
+        "derived": Risk.RUNS_MODEL,
+        "runs": Risk.RUNS_MODEL,
+        "jointly": Risk.RUNS_MODEL,
     }
-    ordered = [binding.key.NAME for binding in in_order([registry[name] for name in names], registry)]
-    assert ordered == ["static", "uses", "jointly", "derived", "runs"]
+    groups = group_by_function(names, registry)
+    assert groups == [["static"], ["uses"], ["jointly"], ["derived"], ["runs"]]
 
 
 def test_in_turn_whatever_runs_waits_for_the_word_to_go() -> None:

@@ -32,13 +32,15 @@ from profilerkit import (
     profile,
 )
 from profilerkit.cli import cli
-from profilerkit.isolation import isolated_comparison, processes, starting
+from profilerkit.isolation import interpreters, isolated_comparison, processes, starting
 from profilerkit.isolation.conducting import Conductor
-from profilerkit.isolation.job import NEVER_FORKED, is_builder, require_started
+from profilerkit.isolation.forking import NEVER_FORKED, require_forkable
+from profilerkit.isolation.job import is_builder
+from profilerkit.isolation.job_file import require_started
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.messages import Progress
 from profilerkit.isolation.reasons import Fate, find_code, write_reason
-from profilerkit.isolation.starting import require_forkable, require_possible
+from profilerkit.isolation.starting import require_possible
 from profilerkit.isolation.supervisor import Ending
 
 MODELS = str(Path(planted.__file__))
@@ -202,14 +204,14 @@ def test_a_fork_server_that_cannot_import_says_so() -> None:
 
 def test_a_fork_server_that_was_ended_is_started_again() -> None:
     first = isolated(planted.fine, metrics="macs", **QUICK)
-    server = starting._servers[os.getpid(), ("numpy",)]
-    assert starting._server(("numpy",)) is server
-    for process in starting._server_processes:
+    server = interpreters._servers[os.getpid(), ("numpy",)]
+    assert interpreters.start_server(("numpy",)) is server
+    for process in interpreters._server_processes:
         process.kill()
         process.wait()
     again = isolated(planted.fine, metrics="macs", **QUICK)
     assert again["macs"] == first["macs"]
-    assert starting._server(("numpy",)) is not server
+    assert interpreters.start_server(("numpy",)) is not server
 
 
 def test_a_memory_limit_is_refused_where_it_cannot_be_held(monkeypatch: pytest.MonkeyPatch) -> None:

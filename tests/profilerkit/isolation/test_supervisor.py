@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from profilerkit import FailureCode, InputError
-from profilerkit.isolation import forkserver, processes, run, starting, supervisor
+from profilerkit.isolation import forkserver, interpreters, processes, run, supervisor
 from profilerkit.isolation.channel import Channel, ChannelError
 from profilerkit.isolation.job import Job
 from profilerkit.isolation.limits import Limits
@@ -321,7 +321,7 @@ def test_a_hopeless_server_is_an_error_of_the_caller(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Channel, "receive", gone)
     with pytest.raises(InputError, match="could not be started: it ended while it imported them"):
-        starting._start_server(("json",))
+        interpreters._start_new_server(("json",))
 
 
 LEAVES = """
@@ -350,7 +350,7 @@ def test_how_a_model_left_is_known_however_late_its_supervisor_says_so(
         os.kill(supervisor, signal.SIGSTOP)
         go.touch()
         select.select([descriptor], [], [])
-        channel = isolated_run._started.channel
+        channel = isolated_run._ends.channel
         run.pump([isolated_run], lambda: channel.fileno() < 0 and isolated_run._closed_until is None)
         os.kill(supervisor, signal.SIGCONT)
         run.pump([isolated_run], lambda: isolated_run.over)

@@ -1,0 +1,94 @@
+"""Interpreters that this process starts: their command line, and the fork servers, which are kept until it ends."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from ..errors import InputError
+from ..process.locks import Lock
+from .channel import Channel, ChannelError
+from .ends import open_ends
+
+__all__ = ["make_command", "start_server"]
+
+_BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {0} import main; main()"
+
+#: The socket that leads to each fork server, by the process that started it and the modules that it has imported.
+_servers: dict[tuple[int, tuple[str, ...]], socket.socket] = {}
+_server_processes: list[subprocess.Popen[bytes]] = []
+_servers_lock = Lock()
+
+
+def make_command(main: str, *arguments: object) -> list[str]:
+    """Return the command line of an interpreter like this one, which finds modules in the same places.
+
+    It calls the function ``main`` of the module of that name.
+    """
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    path = json.dumps([str(Path(folder).absolute()) for folder in sys.path])
+    return [sys.executable, *flags, "-c", _BOOT.format(main), *map(str, arguments), path]
+
+
+def start_server(preload: tuple[str, ...]) -> socket.socket:
+    """Return the socket of a fork server that has imported some modules; start it if it does not run yet.
+
+    Raises `InputError` if one of the modules cannot be imported, or must not be forked.
+    """
+    with _servers_lock:
+        key = (os.getpid(), preload)
+        server = _servers.get(key)
+        if server is None or server.fileno() < 0:
+            server = _servers[key] = _start_new_server(preload)
+        return server
+
+
+def _start_new_server(preload: tuple[str, ...]) -> socket.socket:
+    client, served = socket.socketpair()
+    open_ends.add(client)
+    with served:
+        process = subprocess.Popen(
+            make_command("profilerkit.isolation.forkserver", served.fileno(), json.dumps(preload)),
+            stdin=subprocess.DEVNULL,
+            stdout=2,
+            pass_fds=[served.fileno()],
+            start_new_session=True,
+        )
+    try:
+        reply = Channel(client).receive()
+    except ChannelError:
+        reply = {"error": "it ended while it imported them"}
+    if "error" in reply:
+        client.close()
+        process.wait()
+        raise InputError(f"the fork server for preload={preload!r} could not be started: {reply['error']}")
+    _server_processes.append(process)
+    return client
+
+
+@atexit.register
+def _end_servers() -> None:
+    """End the fork servers with this process: they end when their socket is closed."""
+    for server in _servers.values():
+        server.close()
+    for process in _server_processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(1)
+
+
+def _forget_servers() -> None:
+    """Leave the fork servers to the process that this one was forked from."""
+    _servers.clear()
+    for process in _server_processes:
+        process.returncode = 0  # not ours to wait for
+    _server_processes.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_servers)
