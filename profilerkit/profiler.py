@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from .arguments.checks import FLAG, LEVEL, MODEL_NAME, instance, mapping
 from .arguments.names import status_names
 from .backend import Backend
-from .inputs import DataLoader, ForwardPass, wrap_splits
+from .data_splits import DataLoader, ForwardPass, wrap_splits
 from .piping.computation import Computation, Remembered
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
+from .piping.input_source import InputSource
 from .piping.interleaving import measure_jointly
-from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, InputSource
+from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace
 from .piping.options import ComputeRunOptions, ComputeSampling
-from .piping.registry import Binding, Registry, read_request
+from .piping.registry import Binding, Registry
+from .piping.requests import read_arguments, read_request, select_keys
 from .piping.status import Comparative, Outcome, StatusKey
 from .plugging import offers
 from .plugging.opening import OpenedModel
@@ -27,6 +29,7 @@ from .process.threads import PerThread
 from .protocols import Watches, WatchesLayers, require_capability, suspend_modes
 from .render.display import log
 from .times.layer_times import LayerTimer
+from .times.steps import StepRecorder, WatchedSteps
 from .times.watching import Watch
 
 if TYPE_CHECKING:
@@ -160,7 +163,7 @@ class Profiler:
         """
         name = self._registry[name].key.NAME  # an unknown name is said before a misspelt argument
         recompute = FLAG("recompute", recompute)
-        arguments = self._registry.read(arguments)
+        arguments = read_arguments(arguments, [self._registry])
         status = self._compute_one(name, arguments, recompute)
         if status.outcome.error is not None:
             raise status.outcome.error
@@ -360,6 +363,21 @@ class Profiler:
             self.model if model is None else model, optimizer
         )
         return Watch(self, recorder, at_step)
+
+    def _report_steps(
+        self, steps: WatchedSteps, recorder: StepRecorder, metrics: Iterable[str] | None, arguments: Mapping[str, Any]
+    ) -> Report:
+        """Return the report of watched steps, with the counts of what the model was called with; see `Watch.report`."""
+        twin = self.clone().register_defaults()
+        if recorder.inputs is not None:
+            twin._take_inputs(recorder.inputs)
+        functions = twin._registry.functions()
+        reported = dict.fromkeys(name for function in functions for name in function.REPORTED_OF_WATCHED_STEPS)
+        names = list(reported) if metrics is None else status_names("metrics", metrics)
+        used = {} if recorder.optimizer is None else {"optimizer": recorder.optimizer}
+        arguments = {**read_arguments(arguments, [twin._registry]), "watched": steps, **used}
+        twin._compute_all(select_keys(twin._registry, names, arguments), arguments)
+        return twin.report(names)
 
     def report(self, names: Iterable[str] | None = None) -> Report:
         """Return the values computed so far, or those of the named metrics, as a `Report`; plugins get it too."""

@@ -34,8 +34,9 @@ from .cross_check import find_contradiction, with_trace
 from .function import ProfilerFunction, describe
 from .gaps import inherit_gaps
 from .intrinsic import Trace
-from .registry import PROVIDED, Binding, Registry, first_of_several
+from .registry import PROVIDED, Binding, Registry
 from .remembered import Remembered, Resolved
+from .requests import first_of_several
 from .returned import read_outcomes
 from .status import (
     INAPPLICABLE,
@@ -53,7 +54,7 @@ __all__ = ["Computation", "Remembered"]
 _INAPPLICABLE = Outcome(None, Completeness.UNAVAILABLE, (INAPPLICABLE,))
 
 #: In place of a fingerprint, where one is asked for only once: equal to no fingerprint that a later request takes.
-_NOT_NOTED = object()
+_NOT_READ = object()
 
 
 class Computation:
@@ -92,12 +93,7 @@ class Computation:
         """Return the computed status of that name, computing it and what it needs where need be."""
         binding = self.registry[name]
         remembered = self.memory.get(name)
-        if (
-            remembered
-            and remembered.arguments is None
-            and remembered.function is binding.function
-            and not self._asks_anew(binding)
-        ):
+        if remembered and self._is_loaded(remembered, binding):
             return remembered.status
         resolved = self.resolve(binding)
         remembered = self.recall(binding, resolved)
@@ -192,20 +188,22 @@ class Computation:
                 )
         return Resolved(values, statuses)
 
-    def _asks_anew(self, binding: Binding) -> bool:
-        return self.recompute or not self.registry.list_arguments(binding.function).isdisjoint(self.arguments)
+    def _is_loaded(self, remembered: Remembered, binding: Binding) -> bool:
+        """Return whether a value was loaded for the function that has the key, and no argument asks for another one."""
+        if remembered.arguments is not None or remembered.function is not binding.function:
+            return False
+        asks_anew = self.recompute or not self.registry.list_arguments(binding.function).isdisjoint(self.arguments)
+        return not asks_anew
 
     def _still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
+        """Return whether a value was computed from these arguments, and nothing has changed since."""
         if remembered.function is not binding.function or remembered.arguments is None:
             return False
         is_fresh = id(binding.function) in self._fresh
-        if not is_fresh and (self.recompute or remembered.status.outcome.completeness is Completeness.FAILED):
+        has_failed = remembered.status.outcome.completeness is Completeness.FAILED
+        if not is_fresh and (self.recompute or has_failed):
             return False
-        sources = resolved.sources
-        if sources.keys() != remembered.arguments.keys() or not all(
-            value is remembered.arguments[name] if name in PROVIDED else _same(value, remembered.arguments[name])
-            for name, value in sources.items()
-        ):
+        if not _are_same(resolved.sources, remembered.arguments):
             return False
         return is_fresh or self._is_unchanged(remembered, binding.function, resolved)
 
@@ -214,7 +212,7 @@ class Computation:
         if id(function) in self._unchanged:
             return True
         try:
-            unchanged = (remembered.fingerprint, remembered.contents) == self._note(function, resolved)
+            unchanged = (remembered.fingerprint, remembered.contents) == self._describe_state(function, resolved)
         except MemoryError:
             raise
         except Exception:  # something among them cannot be compared
@@ -226,15 +224,21 @@ class Computation:
     def _compute(self, binding: Binding, resolved: Resolved) -> StatusKey:
         function = binding.function
         try:
-            blocked = _find_block(resolved.statuses) if self.applies(function) else _INAPPLICABLE
-            blocked = _find_failure(resolved.trace, function) if blocked is None else blocked
-            returned = blocked if blocked is not None else self._invoke(binding, resolved)
+            returned = self._find_obstacle(function, resolved)
+            if returned is None:
+                returned = self._invoke(binding, resolved)
             outcomes = read_outcomes(function, binding.key, returned, resolved.trace)
         except Exception as error:
             error = self._explain(error)
             self._failed[id(function)] = error
             raise error
         return self.store(binding, outcomes, resolved)
+
+    def _find_obstacle(self, function: ProfilerFunction, resolved: Resolved) -> Any:
+        """Return the outcome of a function that is not called, since it has no meaning here or lacks what it needs."""
+        if not self.applies(function):
+            return _INAPPLICABLE
+        return _find_block(resolved.statuses) or _find_failure(resolved.trace, function)
 
     def _explain(self, error: Exception) -> Exception:
         """Return what the trace says of a shape that the model does not take, in place of what the model raised."""
@@ -271,21 +275,21 @@ class Computation:
     def _inapplicable(self) -> Mapping[str, str]:
         return list_inapplicable(self.provided["backend"], self.provided["model"])
 
-    def _applicable(self, name: str, outcome: Outcome) -> Outcome:
+    def _limit_to_model(self, name: str, outcome: Outcome) -> Outcome:
         """Return the outcome of a key; unavailable, with the backend's reason, where it does not apply to the model."""
         reason = self._inapplicable.get(name)
         if reason is None:
             return outcome
         return Outcome(None, Completeness.UNAVAILABLE, (f"{INAPPLICABLE}: {reason}",))
 
-    def _note(self, function: ProfilerFunction, resolved: Resolved) -> tuple[object, object]:
+    def _describe_state(self, function: ProfilerFunction, resolved: Resolved) -> tuple[object, object]:
         """Return the model's fingerprint, and what the arguments of a function and its own attributes hold.
 
         The fingerprint is of the values of the parameters too where a function may look at them. One that uses the
         model through the backend alone counts and times, whatever the values are.
         """
         if self.once:
-            return _NOT_NOTED, _NOT_NOTED
+            return _NOT_READ, _NOT_READ
         values = not (function.ONLY_THROUGH_BACKEND or function.parameters().keys().isdisjoint(PROVIDED))
         if values not in self._fingerprints:
             self._fingerprints[values] = take_fingerprint(self.provided["backend"], self.provided["model"], values)
@@ -297,13 +301,13 @@ class Computation:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
         self._fresh.add(id(binding.function))
         resolved = self._renew(resolved)
-        noted, arguments = self._note(binding.function, resolved), resolved.sources
+        noted, arguments = self._describe_state(binding.function, resolved), resolved.sources
         sources = tuple(resolved.statuses.values())
         for name, outcome in outcomes.items():
             current = self.registry[name] if name in self.registry else None
             if current is None or current.function is not binding.function:
                 continue
-            status = current.key.with_outcome(inherit_gaps(self._applicable(name, outcome), sources), sources)
+            status = current.key.with_outcome(inherit_gaps(self._limit_to_model(name, outcome), sources), sources)
             now = Remembered(status, binding.function, arguments, group, *noted)
             self.memory[name] = now.before(entry for entry in self._entries(name) if entry.function is binding.function)
         self._cross_check(outcomes)
@@ -337,7 +341,7 @@ class Computation:
         for bound in self.registry:
             if bound.function is binding.function:
                 outcome = replace(Outcome.of(Failure(error)), note=describe_origin(error))
-                status = bound.key.with_outcome(self._applicable(bound.key.NAME, outcome))
+                status = bound.key.with_outcome(self._limit_to_model(bound.key.NAME, outcome))
                 self.memory[bound.key.NAME] = Remembered(status, bound.function, {})
 
 
@@ -366,7 +370,17 @@ def _find_failure(trace: ModelTrace | None, function: ProfilerFunction) -> Outco
     return outcome
 
 
-def _same(value: Any, other: Any) -> bool:
+def _are_same(arguments: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+    """Return whether arguments are the earlier ones; what every profiler provides is told by its identity."""
+    if arguments.keys() != earlier.keys():
+        return False
+    return all(
+        value is earlier[name] if name in PROVIDED else _is_same(value, earlier[name])
+        for name, value in arguments.items()
+    )
+
+
+def _is_same(value: Any, other: Any) -> bool:
     if value is other:
         return True
     if type(value) is not type(other) or isinstance(value, StatusKey):

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from types import BuiltinFunctionType, FunctionType, MethodType
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from ..arguments.checks import BATCH_SIZE, ONE_BATCH_SIZE, Check, several, text, to_call
-from ..arguments.structures import require_shallow
+from ..arguments.checks import BATCH_SIZE, ONE_BATCH_SIZE, Check, text, to_call
 from ..backend import Backend
 from ..backend_kit.failures import backend_failed, find_raising_line
-from ..error_text import shown
-from ..errors import ArgumentError, InputError, ModelFailedError, ProfilerKitError
-from ..inputs import DataLoader, ModelInputs, NoInputs, TensorSpec, parse_input_shape
+from ..data_splits import DataLoader
+from ..errors import InputError, ModelFailedError, ProfilerKitError
+from ..inputs import ModelInputs, NoInputs
 from ..protocols import CountsNonzero, Trains, fit_inputs, read_declared_inputs, require_capability
-from ..trace.ignoring import Ignored, without_layers
+from ..trace.ignoring import IGNORED, Ignored, without_layers
 from ..trace.records import ModelTrace
 from ..trace.validation import validate
 from .function import Keys, ProfilerFunction
+from .input_source import InputSource, resize
 from .shapes import correct_error
 from .status import StatusKey
 
@@ -29,12 +27,11 @@ __all__ = [
     "ComputeNonzeroTrace",
     "ComputeTrace",
     "ComputeTrainingTrace",
-    "InputSource",
     "Inputs",
     "NonzeroTrace",
     "Trace",
     "TrainingTrace",
-    "find_batch_size",
+    "find_split",
 ]
 
 
@@ -60,114 +57,6 @@ class NonzeroTrace(StatusKey):
     """The `ModelTrace` of the work on nonzero weights; other functions name ``nonzero_trace`` to work on it."""
 
     NAME: str = "nonzero_trace"
-
-
-#: What makes inputs from a batch size.
-_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial, type)
-
-
-@dataclass(frozen=True)
-class InputSource:
-    """Where inputs come from, as the user gave it: example inputs, a callable of the batch size, or shapes alone."""
-
-    example: Any = None
-    shapes: tuple[tuple[TensorSpec, ...], dict[str, TensorSpec]] | None = None
-
-    @classmethod
-    def of(cls, inputs: Any, input_shape: Any) -> InputSource | None:
-        """Read the two ways to give inputs; None where neither is used."""
-        if inputs is not None and input_shape is not None:
-            raise ArgumentError("both inputs and input_shape were given; give one of them")
-        if input_shape is not None:
-            return cls(shapes=parse_input_shape(input_shape))
-        require_shallow("inputs", inputs)
-        return None if inputs is None else cls(example=inputs)
-
-    @property
-    def makes_inputs(self) -> bool:
-        """Whether the example is a function of the batch size; other objects that can be called are inputs.
-
-        A graph of a graph library can be called, and so can a layer: nothing but its type tells what a value is for.
-        """
-        return isinstance(self.example, _FUNCTIONS)
-
-    def build(self, backend: Backend, batch_size: int | None, model: Any = None) -> ModelInputs:
-        """Return inputs of the batch size; of the example's own, or 1 for shapes, where it is None.
-
-        An example is fitted to the model before it is resized: what is no tensor at all has no batch to resize.
-        """
-        if self.shapes is not None:
-            positional, keywords = self.shapes
-            size = batch_size or 1
-            args = [backend.random_tensor(spec, size) for spec in positional]
-            made = ModelInputs(*args, **{name: backend.random_tensor(spec, size) for name, spec in keywords.items()})
-            made.are_random = True
-            return made
-        if self.makes_inputs:
-            return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
-        inputs = fit_inputs(backend, model, ModelInputs.of(self.example).map(backend.as_tensor))
-        return inputs if batch_size is None else resize(inputs, backend, batch_size, model)
-
-
-def resize(inputs: ModelInputs, backend: Backend, batch_size: int, model: Any = None) -> ModelInputs:
-    """Return the inputs with the batch dimension of every tensor cut or repeated to ``batch_size``.
-
-    The batch dimension is the first one, which all tensors that have dimensions must then share in length. Raises
-    `InputError` if they do not, or if the model takes the inputs as another number of samples.
-    """
-    samples = None if model is None else backend.count_samples(model, inputs)
-    if samples == batch_size:
-        return inputs
-    if samples not in (None, find_batch_size(inputs, backend)):
-        raise _not_along_the_first(batch_size, samples)
-    tensors = [leaf for leaf in inputs.leaves() if backend.is_tensor(leaf) and len(leaf.shape)]
-    lengths = {int(tensor.shape[0]) for tensor in tensors}
-    if len(lengths) != 1:
-        sizes = ", ".join(map(str, sorted(lengths))) or "no tensors at all"
-        raise InputError(
-            f"cannot make a batch of {batch_size} from these inputs: their first dimensions are {sizes}, not one batch "
-            "size; give inputs of that batch size, or a callable that builds them from it"
-        )
-    if lengths == {batch_size}:
-        return inputs
-
-    def resize(leaf: Any) -> Any:
-        return backend.with_batch_size(leaf, batch_size) if backend.is_tensor(leaf) and len(leaf.shape) else leaf
-
-    made = inputs.map(resize)
-    if samples is not None and backend.count_samples(model, made) != batch_size:
-        raise _not_along_the_first(batch_size, samples)
-    return made
-
-
-def _not_along_the_first(batch_size: int, samples: int | None) -> InputError:
-    batch = "one sample without a batch dimension, or a batch of 1" if samples == 1 else f"a batch of {samples}"
-    return InputError(
-        f"cannot make a batch of {batch_size} from these inputs: the model takes them as {batch}, not along the first "
-        "dimension; give inputs of that batch size, or a callable that builds them from it"
-    )
-
-
-def find_batch_size(inputs: ModelInputs | NoInputs, backend: Backend, model: Any = None) -> int | None:
-    """Return the number of samples in the inputs: as the model's layers say, else the first dimension that all share.
-
-    None if they share none.
-    """
-    if isinstance(inputs, NoInputs):
-        return None
-    samples = None if model is None else backend.count_samples(model, inputs)
-    if samples is not None:
-        return samples
-    lengths = {_length(leaf) for leaf in inputs.leaves() if backend.is_tensor(leaf)} - {None}
-    return lengths.pop() if len(lengths) == 1 else None
-
-
-def _length(tensor: Any) -> int | None:
-    try:
-        length = tensor.shape[0] if len(tensor.shape) else None
-        return None if length is None else int(length)  # a variable of TensorFlow may have one that changes
-    except RuntimeError:  # torch's nested tensors have no shape where their samples have several
-        return None
 
 
 #: A function that is called in place of the model.
@@ -214,7 +103,7 @@ class ComputeInputs(ProfilerFunction):
         """
         try:
             call = CALL("call", call)
-            made = self._build(model, backend, data_splits, batch_size, split)
+            made = self._find_inputs(model, backend, data_splits, batch_size, split)
             inputs = fit_inputs(backend, model, made)
             inputs.note, inputs.are_random = made.note, made.are_random
             return inputs if call is None else inputs.given_to(call)
@@ -223,7 +112,7 @@ class ComputeInputs(ProfilerFunction):
         except Exception as error:
             return NoInputs(correct_error(error, self.source, backend, model, call))
 
-    def _build(
+    def _find_inputs(
         self,
         model: Any,
         backend: Backend,
@@ -231,12 +120,13 @@ class ComputeInputs(ProfilerFunction):
         batch_size: int | None,
         split: str | None,
     ) -> ModelInputs:
+        """Return inputs from the first source that there is; raises `InputError` if there is none."""
         if batch_size is not None:
             batch_size = ONE_BATCH_SIZE("batch_size", batch_size)
         if self.source is not None:
             return self.source.build(backend, batch_size, model)
         if data_splits:
-            return self._from_split(backend, data_splits, batch_size or 1, split)
+            return self._read_split(backend, data_splits, batch_size or 1, split)
         declared = read_declared_inputs(backend, model, batch_size)
         if declared is None:
             raise InputError(
@@ -248,17 +138,18 @@ class ComputeInputs(ProfilerFunction):
         return declared
 
     @staticmethod
-    def _from_split(
+    def _read_split(
         backend: Backend, data_splits: Mapping[str, DataLoader], batch_size: int, split: str | None
     ) -> ModelInputs:
+        """Return inputs of a data split: of "train", or else of the first one, unless it is named."""
         chosen = split or ("train" if "train" in data_splits else next(iter(data_splits)))
-        loader = split_named(data_splits, chosen)
+        loader = find_split(data_splits, chosen)
         if not loader.forward_pass.expecting_common_inputs:
             return ModelInputs.of(loader.forward_pass.create_random_model_inputs(batch_size))
         return resize(loader.model_inputs().map(backend.as_tensor), backend, batch_size)
 
 
-def split_named(data_splits: Mapping[str, DataLoader], name: str) -> DataLoader:
+def find_split(data_splits: Mapping[str, DataLoader], name: str) -> DataLoader:
     """Return a data split by its name."""
     if name not in data_splits:
         names = ", ".join(repr(split) for split in data_splits) or "none"
@@ -266,22 +157,11 @@ def split_named(data_splits: Mapping[str, DataLoader], name: str) -> DataLoader:
     return data_splits[name]
 
 
-_LAYERS = 'classes of layers, their names or patterns of paths: ignore=[nn.Dropout, "Conv2d", "encoder.layers.*"]'
-
-
-def _read_ignored(value: Any) -> Any:
-    layers = [value] if isinstance(value, (type, str)) else several(value)
-    for layer in layers:
-        if not (isinstance(layer, type) or (isinstance(layer, str) and layer)):
-            raise ArgumentError(f"ignore has {shown(layer)}; give {_LAYERS}")
-    return layers
-
-
 class ComputeTrace(ProfilerFunction):
     """Traces the model once; all static metrics are views of the result."""
 
     KEYS: ClassVar[Keys] = (Trace,)
-    CHECKS: ClassVar[Mapping[str, Check]] = {"ignore": Check(_LAYERS, _read_ignored)}
+    CHECKS: ClassVar[Mapping[str, Check]] = {"ignore": IGNORED}
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __init__(self, inputs: ComputeInputs) -> None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..backend import Backend
 from ..errors import ArgumentError, InputError, ModelFailedError
-from ..inputs import ModelInputs, TensorSpec, write_shapes
+from ..input_shapes import TensorSpec, write_shapes
+from ..inputs import ModelInputs
 from ..protocols import fit_inputs
 
 if TYPE_CHECKING:
-    from .intrinsic import InputSource
+    from .input_source import InputSource
 
 __all__ = ["correct_error"]
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.names import status_names
 from .steps import STEPS, StepRecord, StepRecorder, WatchedSteps
 
 if TYPE_CHECKING:
@@ -113,15 +112,7 @@ class Watch:
         that they name, such as ``peaks_of="h100"`` for "step_mfu". The model is counted as it is now, on shapes alone;
         the optimizer's state belongs to its memory.
         """
-        twin = self._profiler.clone().register_defaults()
-        if self._recorder.inputs is not None:
-            twin._take_inputs(self._recorder.inputs)
-        asked = status_names("metrics", metrics)
-        names = _list_reported(twin) if asked is None else asked
-        used = {} if self._recorder.optimizer is None else {"optimizer": self._recorder.optimizer}
-        arguments = {**twin._registry.read(arguments), "watched": self.steps, **used}
-        twin._compute_all(twin._registry.select(names, arguments), arguments)
-        return twin.report(names)
+        return self._profiler._report_steps(self.steps, self._recorder, metrics, arguments)
 
     def _next(self) -> None:
         """Begin a step of the loop."""
@@ -140,9 +131,3 @@ class Watch:
     def _keep(self) -> None:
         self._measuring = False
         self._records[self._count] = self._recorder.end()
-
-
-def _list_reported(profiler: Profiler) -> list[str]:
-    """Return the status keys that functions name for the report of watched steps."""
-    functions = profiler._registry.functions()
-    return list(dict.fromkeys(name for function in functions for name in function.REPORTED_OF_WATCHED_STEPS))

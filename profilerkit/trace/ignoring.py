@@ -6,18 +6,32 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from ..errors import ArgumentWarning, InputError, nearest
+from ..arguments.checks import Check, several
+from ..error_text import shown
+from ..errors import ArgumentError, ArgumentWarning, nearest
 from .bounds import without
 from .layer_bounds import is_call_to
 from .records import LayerCall, LayerRecord, ModelTrace, OpRecord
-from .rows import parent_path
+from .rows import walk_outwards
 
-__all__ = ["Ignored", "without_layers"]
+__all__ = ["IGNORED", "Ignored", "without_layers"]
 
 #: What `without_layers` takes: a class of layers, the name of one, a pattern of paths, or several of these.
 Ignored: TypeAlias = "type | str | Iterable[type | str]"
+_LAYERS = 'classes of layers, their names or patterns of paths: ignore=[nn.Dropout, "Conv2d", "encoder.layers.*"]'
+
+
+def _read_ignored(value: Any) -> list[Any]:
+    layers = [value] if isinstance(value, (type, str)) else several(value)
+    for layer in layers:
+        if not (isinstance(layer, type) or (isinstance(layer, str) and layer)):
+            raise ArgumentError(f"ignore has {shown(layer)}; give {_LAYERS}")
+    return layers
+
+
+IGNORED = Check(_LAYERS, _read_ignored)
 
 
 def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
@@ -29,12 +43,12 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
     for each: memory stays that of the whole model. A note says what was left out; a pattern that matches nothing is
     warned of.
     """
-    patterns = _patterns(ignore)
+    patterns = [layer.__name__ if isinstance(layer, type) else layer for layer in IGNORED("ignore", ignore)]
     if not patterns:
         return trace
     matched = {layer.path for layer in trace.layers if any(_matches(layer, pattern) for pattern in patterns)}
-    gone = {layer.path for layer in trace.layers if not matched.isdisjoint(_around(layer.path))}
-    _warn_of_idle(patterns, trace)
+    gone = {layer.path for layer in trace.layers if not matched.isdisjoint(walk_outwards(layer.path))}
+    _warn_of_unmatched(patterns, trace)
     layers = tuple(
         replace(layer, calls=tuple(_drop_caller(call, gone) for call in layer.calls))
         for layer in trace.layers
@@ -43,43 +57,23 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
     return replace(
         trace,
         layers=layers,
-        operators=tuple(_free(op, gone) if op.layer in gone else op for op in trace.operators),
+        operators=tuple(_make_free(op, gone) if op.layer in gone else op for op in trace.operators),
         uncounted=_count_uncounted(trace, gone),
         choices=without(trace.choices, gone),
-        notes=(*trace.notes, _note(patterns, trace, gone)),
+        notes=(*trace.notes, _describe_gone(patterns, trace, gone)),
     )
-
-
-def _patterns(ignore: Ignored) -> list[str]:
-    patterns = [ignore] if isinstance(ignore, (type, str)) else list(ignore)
-    wrong = [
-        pattern for pattern in patterns if not (isinstance(pattern, type) or (isinstance(pattern, str) and pattern))
-    ]
-    if wrong:
-        raise InputError(
-            f"ignore has {wrong[0]!r}; give classes of layers, their names or patterns of paths: "
-            'ignore=[nn.Dropout, "Conv2d", "encoder.layers.*"]'
-        )
-    return [pattern.__name__ if isinstance(pattern, type) else pattern for pattern in patterns]
 
 
 def _matches(layer: LayerRecord, pattern: str) -> bool:
     return bool(layer.path) and (layer.type == pattern or fnmatchcase(layer.path, pattern))
 
 
-def _around(path: str) -> Iterable[str]:
-    """Yield the path itself, and those of all layers around it."""
-    around: str | None = path
-    while around is not None:
-        yield around
-        around = parent_path(around)
-
-
 def _find_kept_layer(path: str, gone: set[str]) -> str:
-    return next(around for around in _around(path) if around not in gone)
+    return next(around for around in walk_outwards(path) if around not in gone)
 
 
-def _free(op: OpRecord, gone: set[str]) -> OpRecord:
+def _make_free(op: OpRecord, gone: set[str]) -> OpRecord:
+    """Return an operator of a layer that is left out as one of the layer around it that costs nothing."""
     return replace(op, layer=_find_kept_layer(op.layer, gone), call=-1, macs=0, flops=0, bytes_read=0, bytes_written=0)
 
 
@@ -100,7 +94,7 @@ def _count_uncounted(trace: ModelTrace, gone: set[str]) -> Mapping[str, int]:
     return {name: calls for name, calls in left.items() if calls}
 
 
-def _warn_of_idle(patterns: Iterable[str], trace: ModelTrace) -> None:
+def _warn_of_unmatched(patterns: Iterable[str], trace: ModelTrace) -> None:
     names = {name for layer in trace.layers if layer.path for name in (layer.type, layer.path)}
     for pattern in patterns:
         if any(_matches(layer, pattern) for layer in trace.layers):
@@ -111,7 +105,7 @@ def _warn_of_idle(patterns: Iterable[str], trace: ModelTrace) -> None:
         warnings.warn(f"ignore={pattern!r} matches no layer{exception}{hint}", ArgumentWarning, stacklevel=4)
 
 
-def _note(patterns: Iterable[str], trace: ModelTrace, gone: set[str]) -> str:
+def _describe_gone(patterns: Iterable[str], trace: ModelTrace, gone: set[str]) -> str:
     counts = {pattern: sum(_matches(layer, pattern) for layer in trace.layers) for pattern in patterns}
     matches = ", ".join(f"{pattern} matches {count}" for pattern, count in counts.items())
     return (

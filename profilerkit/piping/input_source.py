@@ -1,0 +1,127 @@
+"""Where the inputs of a model come from, as the user gave it, and how many samples they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from ..arguments.structures import require_shallow
+from ..backend import Backend
+from ..errors import ArgumentError, InputError
+from ..input_shapes import TensorSpec, parse_input_shape
+from ..inputs import ModelInputs, NoInputs
+from ..protocols import fit_inputs
+
+__all__ = ["InputSource", "find_batch_size", "resize"]
+
+#: What makes inputs from a batch size.
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial, type)
+
+
+@dataclass(frozen=True)
+class InputSource:
+    """Where inputs come from, as the user gave it: example inputs, a callable of the batch size, or shapes alone."""
+
+    example: Any = None
+    shapes: tuple[tuple[TensorSpec, ...], dict[str, TensorSpec]] | None = None
+
+    @classmethod
+    def of(cls, inputs: Any, input_shape: Any) -> InputSource | None:
+        """Read the two ways to give inputs; None where neither is used."""
+        if inputs is not None and input_shape is not None:
+            raise ArgumentError("both inputs and input_shape were given; give one of them")
+        if input_shape is not None:
+            return cls(shapes=parse_input_shape(input_shape))
+        require_shallow("inputs", inputs)
+        return None if inputs is None else cls(example=inputs)
+
+    @property
+    def makes_inputs(self) -> bool:
+        """Whether the example is a function of the batch size; other objects that can be called are inputs.
+
+        A graph of a graph library can be called, and so can a layer: nothing but its type tells what a value is for.
+        """
+        return isinstance(self.example, _FUNCTIONS)
+
+    def build(self, backend: Backend, batch_size: int | None, model: Any = None) -> ModelInputs:
+        """Return inputs of the batch size; of the example's own, or 1 for shapes, where it is None.
+
+        An example is fitted to the model before it is resized: what is no tensor at all has no batch to resize.
+        """
+        if self.shapes is not None:
+            positional, keywords = self.shapes
+            size = batch_size or 1
+            args = [backend.random_tensor(spec, size) for spec in positional]
+            made = ModelInputs(*args, **{name: backend.random_tensor(spec, size) for name, spec in keywords.items()})
+            made.are_random = True
+            return made
+        if self.makes_inputs:
+            return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
+        inputs = fit_inputs(backend, model, ModelInputs.of(self.example).map(backend.as_tensor))
+        return inputs if batch_size is None else resize(inputs, backend, batch_size, model)
+
+
+# Batch sizes ----------------------------------------------------------------------------------------------------------
+
+
+def resize(inputs: ModelInputs, backend: Backend, batch_size: int, model: Any = None) -> ModelInputs:
+    """Return the inputs with the batch dimension of every tensor cut or repeated to ``batch_size``.
+
+    The batch dimension is the first one, which all tensors that have dimensions must then share in length. Raises
+    `InputError` if they do not, or if the model takes the inputs as another number of samples.
+    """
+    samples = None if model is None else backend.count_samples(model, inputs)
+    if samples == batch_size:
+        return inputs
+    if samples not in (None, find_batch_size(inputs, backend)):
+        raise _make_batch_error(batch_size, samples)
+
+    def has_batch(leaf: Any) -> bool:
+        return backend.is_tensor(leaf) and len(leaf.shape) > 0
+
+    lengths = {int(tensor.shape[0]) for tensor in filter(has_batch, inputs.leaves())}
+    if len(lengths) != 1:
+        sizes = ", ".join(map(str, sorted(lengths))) or "no tensors at all"
+        raise InputError(
+            f"cannot make a batch of {batch_size} from these inputs: their first dimensions are {sizes}, not one batch "
+            "size; give inputs of that batch size, or a callable that builds them from it"
+        )
+    if lengths == {batch_size}:
+        return inputs
+    resized = inputs.map(lambda leaf: backend.with_batch_size(leaf, batch_size) if has_batch(leaf) else leaf)
+    if samples is not None and backend.count_samples(model, resized) != batch_size:
+        raise _make_batch_error(batch_size, samples)
+    return resized
+
+
+def _make_batch_error(batch_size: int, samples: int | None) -> InputError:
+    batch = "one sample without a batch dimension, or a batch of 1" if samples == 1 else f"a batch of {samples}"
+    return InputError(
+        f"cannot make a batch of {batch_size} from these inputs: the model takes them as {batch}, not along the first "
+        "dimension; give inputs of that batch size, or a callable that builds them from it"
+    )
+
+
+def find_batch_size(inputs: ModelInputs | NoInputs, backend: Backend, model: Any = None) -> int | None:
+    """Return the number of samples in the inputs: as the model's layers say, else the first dimension that all share.
+
+    None if they share none.
+    """
+    if isinstance(inputs, NoInputs):
+        return None
+    samples = None if model is None else backend.count_samples(model, inputs)
+    if samples is not None:
+        return samples
+    lengths = {_read_length(leaf) for leaf in inputs.leaves() if backend.is_tensor(leaf)} - {None}
+    return lengths.pop() if len(lengths) == 1 else None
+
+
+def _read_length(tensor: Any) -> int | None:
+    """Return the length of a tensor's first dimension; None if it has none, or several lengths."""
+    try:
+        length = tensor.shape[0] if len(tensor.shape) else None
+        return None if length is None else int(length)  # a variable of TensorFlow may have one that changes
+    except RuntimeError:  # torch's nested tensors have no shape where their samples have several
+        return None
