@@ -10,7 +10,7 @@ from ..piping.intrinsic import Inputs, NonzeroTrace, Trace, TrainingTrace
 from ..piping.options import RunOptionsKey, SamplingKey
 from ..piping.status import StatusKey
 from .extension import CommandInfo, LoaderInfo, RendererInfo, import_later
-from .loaders import is_in_file, is_in_module, load_from_file, load_from_module
+from .python_loaders import is_in_file, is_in_module, load_from_file, load_from_module
 
 if TYPE_CHECKING:
     from ..devices.info import DeviceInfo

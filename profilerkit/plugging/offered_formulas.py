@@ -13,13 +13,14 @@ from ..errors import RegistrationConflictError
 from ..process.containment import contained
 from ..process.locks import Lock
 from ..protocols import TakesCosts, implements, require_capability
-from .manager import PluginInfo, call_hook, manager, offers
+from .manager import Offer, PluginInfo, call_hook, manager, offers
 from .sources import conflict, tolerate
 
 __all__ = ["equip", "forget_formulas", "op_costs"]
 
 Costs = Mapping[Any, Callable[..., Any]]
 
+_HOOK = "profilerkit_op_costs"
 _LOCK = Lock()
 #: The formulas of each plugin for each backend; every plugin whose hook was called has an entry. The key is the
 #: backend's name if its instances share their formulas, else the instance's id: backends may be equal, or not hashable.
@@ -33,40 +34,54 @@ def equip(backend: Backend) -> Backend:
     backends once for each instance. Raises `RegistrationConflictError` if an operator has a formula already, of another
     plugin or of the backend itself.
     """
-    hook = "profilerkit_op_costs"
     _extend(backend)
     with _LOCK:
         costs_by_plugin = _find_formulas(backend)
-        new_plugins = manager().find_implementations(hook).keys() - costs_by_plugin.keys()
-        for offer in call_hook(hook, without=[*costs_by_plugin], backend=backend) if new_plugins else ():
-            plugin, costs = offer.plugin, offer.item
-            what = f"the cost formulas of plugin {plugin} for the {backend.name} backend"
-            for earlier, earlier_costs in costs_by_plugin.items():
-                for op in earlier_costs.keys() & costs.keys():
-                    raise conflict(f"a cost formula for {op} to the {backend.name} backend", earlier, plugin)
-            taken: Costs = {}
-            try:
-                with tolerate(plugin, "a cost formula", f"{what} are left out: ", "", (RegistrationConflictError,)):
-                    if costs:
-                        added = {op: _contain(plugin, op, formula) for op, formula in costs.items()}
-                        add_whole(
-                            require_capability(backend, TakesCosts).add_costs,
-                            added,
-                            functools.partial(costs_by_plugin.setdefault, plugin, costs),
-                        )
-                    taken = costs
-            except RegistrationConflictError as error:
-                remedy = f"uninstall that package, or switch the plugin off: {plugin.disable_setting}"
-                raise RegistrationConflictError(
-                    f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
-                    f"{error}; {plugin.repair if plugin.is_by_code else remedy}"
-                ) from error
-            costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **taken}
+        new_plugins = manager().find_implementations(_HOOK).keys() - costs_by_plugin.keys()
+        if new_plugins:
+            for offer in call_hook(_HOOK, without=[*costs_by_plugin], backend=backend):
+                _require_no_conflict(backend, offer, costs_by_plugin)
+                added = _add_formulas(backend, offer, costs_by_plugin)
+                costs_by_plugin[offer.plugin] = {**costs_by_plugin.get(offer.plugin, {}), **added}
         costs_by_plugin.update({plugin: {} for plugin in new_plugins - costs_by_plugin.keys()})
     return backend
 
 
+def _require_no_conflict(backend: Backend, offer: Offer[Costs], costs_by_plugin: Mapping[PluginInfo, Costs]) -> None:
+    """Raise `RegistrationConflictError` for a formula of an operator that another plugin has one for."""
+    for plugin, costs in costs_by_plugin.items():
+        for op in costs.keys() & offer.item.keys():
+            raise conflict(f"a cost formula for {op} to the {backend.name} backend", plugin, offer.plugin)
+
+
+def _add_formulas(backend: Backend, offer: Offer[Costs], costs_by_plugin: dict[PluginInfo, Costs]) -> Costs:
+    """Add the formulas of a plugin to a backend, and return them; return none, with a warning, if it takes none.
+
+    Raises `RegistrationConflictError` for an operator that the backend has a formula for.
+    """
+    plugin, costs = offer.plugin, offer.item
+    if not costs:
+        return costs
+    failure = f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: "
+    try:
+        with tolerate(plugin, "a cost formula", failure, "", (RegistrationConflictError,)):
+            add_whole(
+                require_capability(backend, TakesCosts).add_costs,
+                {op: _contain(plugin, op, formula) for op, formula in costs.items()},
+                done=functools.partial(costs_by_plugin.setdefault, plugin, costs),
+            )
+            return costs
+    except RegistrationConflictError as error:
+        remedy = f"uninstall that package, or switch the plugin off: {plugin.disable_setting}"
+        raise RegistrationConflictError(
+            f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
+            f"{error}; {plugin.repair if plugin.is_by_code else remedy}"
+        ) from error
+    return {}
+
+
 def _extend(backend: Backend) -> None:
+    """Give a backend the capabilities that plugins offer for it."""
     hook = "profilerkit_capabilities"
     if backend.extensions or manager().find_implementations(hook):
         backend.extensions = tuple(offer.item for offer in offers(hook, object, backend=backend))
@@ -86,6 +101,7 @@ def _contain(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callab
 
 
 def _find_formulas(backend: Backend) -> dict[PluginInfo, Costs]:
+    """Return the formulas that a backend has from plugins; the dict is the one that they are kept in."""
     # A backend that takes no formulas needs no entry for each instance, and its warning appears once.
     if backend.shares_costs or not implements(backend, TakesCosts):
         return _formulas.setdefault(backend.name, {})

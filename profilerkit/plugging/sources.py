@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from ..errors import PluginFailedError, PluginWarning, RegistrationConflictError
 from ..process.containment import contained, plugin_error_text
+from ..process.user_lines import find_stack_level
 
 __all__ = [
     "DISABLE",
@@ -154,10 +154,7 @@ class tolerate:
 
 def warn(message: str) -> None:
     """Warn with a `PluginWarning`, at the line outside of profilerkit and pluggy that led to it."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (GROUP, "pluggy"):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, PluginWarning, stacklevel=level)
+    warnings.warn(message, PluginWarning, stacklevel=find_stack_level("pluggy"))
 
 
 def require_unique(what: str, offered: list[Offer[Any]]) -> list[Offer[Any]]:

@@ -20,6 +20,7 @@ from profilerkit import (
     RegistrationConflictError,
     profile,
 )
+from profilerkit.plugging import backends
 from profilerkit.plugging import offers as plugins
 from profilerkit.plugging.loaders import load_model
 from profilerkit.testing import FakeBackend, FakeModel
@@ -185,8 +186,8 @@ def test_a_newer_backend_is_refused_with_what_to_upgrade(install: Any) -> None:
 
 
 def test_an_older_backend_works_while_its_version_is_supported(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "API_VERSION", 4)
-    monkeypatch.setattr(plugins, "OLDEST_API_VERSION", 2)
+    monkeypatch.setattr(backends, "API_VERSION", 4)
+    monkeypatch.setattr(backends, "OLDEST_API_VERSION", 2)
     versions = {"one": 1, "two": 2, "four": 4, "five": 5}
     listed = [backend(name, name, api_version=number) for name, number in versions.items()]
     install("all", "my-all", backends=make_offering(*listed))

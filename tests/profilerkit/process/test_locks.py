@@ -169,15 +169,16 @@ def test_the_garbage_collector_runs_in_the_child() -> None:
 
 LOADS = """
 import os, signal, sys, threading
-from profilerkit.plugging import manager as plugin_manager, offers as plugins
+from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.installed_plugins import InstalledPlugins
 entered, leave = threading.Event(), threading.Event()
-load_all = plugin_manager._load_all
+load_all = InstalledPlugins.load_all
 def slow(state, own):
     if threading.current_thread() is worker:
         entered.set()
         leave.wait()
     load_all(state, own)
-plugin_manager._load_all = slow
+InstalledPlugins.load_all = slow
 worker = threading.Thread(target=plugins.backends)
 worker.start()
 entered.wait()

@@ -1,0 +1,153 @@
+"""pluggy's plugin manager, with guarded implementations: each result knows its plugin, and errors become warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pluggy
+
+from .. import hookspecs
+from ..errors import by_likeness
+from .guards import guard
+from .sources import GROUP, PluginInfo, make_code_source, warn
+
+if TYPE_CHECKING:
+    from pluggy import HookCaller, HookImpl, HookimplOpts
+
+__all__ = ["Manager"]
+
+T = TypeVar("T")
+_HOOKS = frozenset(name for name in vars(hookspecs) if name.startswith(f"{GROUP}_"))
+
+
+class Manager(pluggy.PluginManager):
+    """pluggy's plugin manager, with the implementations of profilerkit's hooks guarded when they are registered.
+
+    Each result of such an implementation is an `Offer`, with the plugin that it comes from; an error becomes a warning.
+    Hooks that a plugin adds are not guarded. Implementations of profilerkit's own plugins are called before those of
+    others, except for others that are marked ``tryfirst``; otherwise pluggy's order holds: the plugin that was
+    registered last is called first.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(GROUP)
+        #: The source of each registered plugin, by the plugin's id: plugins need not be hashable.
+        self._sources: dict[int, PluginInfo] = {}
+        #: What the registered plugins have answered to a question that has no arguments.
+        self._answers: dict[str, Any] = {}
+        #: Whether all installed plugins are registered; what is registered afterwards comes from code.
+        self.is_complete = False
+        self.add_hookspecs(hookspecs)
+
+    def register(self, plugin: object, name: str | None = None) -> str | None:
+        """Register a plugin from code and return its name; None if the name is blocked."""
+        name = name or self.get_canonical_name(plugin)
+        registered = self.register_from(make_code_source(name, plugin), plugin, name)
+        if registered is not None and self.is_complete:
+            self.report_misspelt_hooks(plugin)
+        return registered
+
+    def register_from(self, source: PluginInfo, plugin: object, name: str) -> str | None:
+        """Register a plugin with its source and return its name; None if the name is blocked.
+
+        If that fails or is interrupted, nothing of the plugin remains in the manager.
+        """
+        self._answers.clear()
+        is_new = plugin is not None and not self.is_registered(plugin)
+        registered = None
+        if is_new:
+            self._sources[id(plugin)] = source
+        try:
+            registered = super().register(plugin, name)
+        finally:
+            if is_new and registered is None:
+                if self.is_registered(plugin):
+                    self.unregister(plugin)
+                self._sources.pop(id(plugin), None)
+        return registered
+
+    def unregister(self, plugin: object | None = None, name: str | None = None) -> Any | None:
+        """Remove a plugin from the manager and return it; None if there is none of that name."""
+        self._answers.clear()
+        if plugin is None and name is not None:
+            plugin = self.get_plugin(name)
+        removed = super().unregister(plugin, name)
+        if removed is not None:
+            self._sources.pop(id(removed), None)
+        return removed
+
+    def answer_once(self, question: str, ask: Callable[[], T]) -> T:
+        """Return what plugins answer to a question, which they are asked once while the same ones are registered."""
+        if question not in self._answers:
+            self._answers[question] = ask()
+        answer: T = self._answers[question]
+        return answer
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> HookimplOpts | None:
+        """Return the options of an implementation; those of profilerkit's own plugins are marked ``tryfirst``.
+
+        Raises `ValueError` for a wrapper of pluggy's old kind.
+        """
+        options = super().parse_hookimpl_opts(plugin, name)
+        source = self._sources.get(id(plugin))
+        if options is not None and options.get("hookwrapper"):
+            raise ValueError(f"{name} is marked hookwrapper=True; mark it wrapper=True, and return the results")
+        if options is None or source is None or not source.is_own or options.get("trylast"):
+            return options
+        changed = options.copy()
+        changed["tryfirst"] = True
+        return changed
+
+    def _verify_hook(self, hook: HookCaller, hookimpl: HookImpl) -> None:
+        """Guard an implementation once pluggy has checked it, before its first call."""
+        super()._verify_hook(hook, hookimpl)
+        if hook.name in _HOOKS:
+            object.__setattr__(hookimpl, "function", guard(hook.name, hookimpl, self._sources[id(hookimpl.plugin)]))
+
+    def find_implementations(self, hook: str) -> dict[PluginInfo, list[HookImpl]]:
+        """Return the plugins that implement one of profilerkit's hooks, with their implementations of it."""
+        by_plugin: dict[PluginInfo, list[HookImpl]] = {}
+        for implementation in getattr(self.hook, hook).get_hookimpls():
+            by_plugin.setdefault(self._sources[id(implementation.plugin)], []).append(implementation)
+        return by_plugin
+
+    def caller_without(self, hook: str, excluded: Collection[PluginInfo]) -> HookCaller:
+        """Return a caller of a hook that excludes plugins; plugins with a wrapper are always called."""
+        caller: HookCaller = getattr(self.hook, hook)
+        if not excluded:
+            return caller
+        removed = [
+            implementations[0].plugin
+            for plugin, implementations in self.find_implementations(hook).items()
+            if plugin in excluded and not any(implementation.wrapper for implementation in implementations)
+        ]
+        try:
+            return self.subset_hook_caller(hook, removed)
+        except TypeError:  # pluggy can exclude no plugin if one of them is not hashable, such as a SimpleNamespace
+            return caller
+
+    def complete(self) -> None:
+        """Set the registered plugins up, when all that are installed are registered, and warn of misspelt hooks."""
+        self.hook.profilerkit_configure.call_historic(kwargs={"manager": self})
+        for _, plugin in self.list_name_plugin():
+            if plugin is not None:  # None for a blocked name
+                self.report_misspelt_hooks(plugin)
+        self.is_complete = True
+
+    def report_misspelt_hooks(self, plugin: object) -> None:
+        """Warn of marked functions whose hook does not exist, and of unmarked functions with the name of a hook."""
+        source = self._sources[id(plugin)]
+        marked: set[str] = set()
+        for name in dir(plugin):
+            options = self.parse_hookimpl_opts(plugin, name)
+            if options is None:
+                continue
+            hook = options.get("specname") or name
+            marked.add(hook)
+            caller: HookCaller | None = getattr(self.hook, hook, None)
+            if not options.get("optionalhook") and (caller is None or not caller.has_spec()):
+                nearest = by_likeness(hook, _HOOKS)[0]
+                warn(f"plugin {source} has a hook {hook!r} that does not exist; did you mean {nearest!r}?")
+        for hook in sorted(_HOOKS.intersection(getattr(plugin, "__dict__", ())) - marked):
+            warn(f"plugin {source} has a function {hook!r} that is no hook; mark it @profilerkit.hookimpl")

@@ -1,0 +1,136 @@
+"""Models in Python code: ``package.module:name`` and ``path/to/file.py:name``, the loaders of profilerkit's own."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, ModelFailedError, by_likeness
+from .loaded_files import find_namespace, in_plain_names, path_restored
+
+__all__ = ["is_in_file", "is_in_module", "list_definitions", "load_from_file", "load_from_module", "load_function"]
+
+#: Where Python's own modules are, and those of profilerkit.
+_OURS = (Path(ast.__file__).parent, Path(__file__).parents[1])
+
+
+def is_in_module(spec: str) -> bool:
+    """Return whether a text has the form ``package.module:name``."""
+    source, _, name = spec.rpartition(":")
+    return bool(source and name) and not is_in_file(spec)
+
+
+def is_in_file(spec: str) -> bool:
+    """Return whether a text has the form ``path/to/file.py:name``."""
+    source, _, name = spec.rpartition(":")
+    return bool(name) and Path(source).suffix == ".py"
+
+
+def load_from_module(spec: str, take: Callable[[str, Any], Any] | None = None) -> Any:
+    """Return the model that ``package.module:name`` names; the current folder is on ``sys.path`` while it is loaded.
+
+    A class or a function is called without arguments; any other object is the model itself. A module that is not
+    installed is imported like one in a file: see `load_from_file`.
+    """
+    source = spec.rpartition(":")[0]
+    namespace = find_namespace(Path.cwd())
+    with namespace.in_use():
+        if source.startswith(".") or _call_user_code(source, lambda: _find_module(source)) is None:
+            raise InputError(f"cannot import {source!r}: there is no such module")
+        module = _call_user_code(source, lambda: namespace.import_for_code(source, fromlist=("__name__",)))
+        return (take or _build_model)(spec, module)
+
+
+def _find_module(module: str) -> Any:
+    """Return the spec of a module, None if there is no such module; its parent packages are imported."""
+    try:
+        return importlib.util.find_spec(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module}.".startswith(f"{in_plain_names(error.name)}."):
+            return None
+        raise  # a parent package exists, and imports a module that does not
+
+
+def load_from_file(spec: str, take: Callable[[str, Any], Any] | None = None) -> Any:
+    """Return the model that ``path/to/file.py:name`` names; the file's folder is on ``sys.path`` while it is loaded.
+
+    A class or a function is called without arguments; any other object is the model itself. The modules that the file
+    imports from its folder are separate from modules of the same names of another file, and of the caller.
+    ``importlib.import_module(type(model).__module__)`` is the module of the model's class.
+    """
+    source = spec.rpartition(":")[0]
+    path = Path(source)
+    if not path.is_file():
+        raise InputError(f"there is no file {source!r}")
+    namespace = find_namespace(path)
+    with namespace.in_use():
+        return (take or _build_model)(spec, _call_user_code(source, namespace.load_main))
+
+
+def load_function(spec: str) -> Callable[..., Any]:
+    """Return the function that ``package.module:name`` or ``path/to/file.py:name`` names, and do not call it.
+
+    Raises `InputError` for what there is not, and what cannot be called.
+    """
+    load = load_from_file if is_in_file(spec) else load_from_module
+    with path_restored():
+        function = load(spec, _find_member)
+    if not callable(function):
+        raise InputError(f"{spec!r} is a {type(function).__name__}, and cannot be called; name a function")
+    named: Callable[..., Any] = function
+    return named
+
+
+def _build_model(spec: str, module: Any) -> Any:
+    member = _find_member(spec, module)
+    return _call_user_code(spec, member) if inspect.isclass(member) or inspect.isroutine(member) else member
+
+
+def _find_member(spec: str, module: Any) -> Any:
+    source, _, name = spec.rpartition(":")
+    member = module
+    for part in name.split("."):
+        if not hasattr(member, part):
+            public = [key for key, value in vars(module).items() if key[0] != "_" and not inspect.ismodule(value)]
+            listing = ", ".join(by_likeness(name, public)[:10]) or "nothing public"
+            raise InputError(f"{source!r} has no {name!r}; it has, nearest first: {listing}")
+        member = getattr(member, part)
+    return member
+
+
+def _call_user_code(source: str, load: Callable[[], Any]) -> Any:
+    """Return ``load()``; an error of the user's code, `SystemExit` among them, becomes a `ModelFailedError`."""
+    try:
+        return load()
+    except MemoryError:
+        raise
+    except (Exception, SystemExit, GeneratorExit) as error:
+        message = f"{source} raised {type(error).__name__}: {in_plain_names(str(error))}"
+        raise ModelFailedError(f"{message}{_find_line(error)}") from error
+
+
+def _find_line(error: BaseException) -> str:
+    """Return where an error arose in the user's own files: the last line of a call that is in no installed package."""
+    calls = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    lines = [(path, line) for path, line in calls if path.is_file() and not _is_installed(path)]
+    return f" ({lines[-1][0].name}, line {lines[-1][1]})" if lines else ""
+
+
+def _is_installed(path: Path) -> bool:
+    return "site-packages" in path.parts or any(path.is_relative_to(folder) for folder in _OURS)
+
+
+def list_definitions(path: Path) -> list[str]:
+    """Return the public classes and functions at the top of a Python file, which is read and not run."""
+    try:
+        statements = ast.parse(path.read_bytes()).body
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return []
+    definitions = [item for item in statements if isinstance(item, (ast.ClassDef, ast.FunctionDef))]
+    return [item.name for item in definitions if not item.name.startswith("_")]
