@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .backend import Backend, BackendInfo
     from .backend import Device as Device
     from .backend import RunOptions as RunOptions
+    from .data_splits import DataLoader as DataLoader
+    from .data_splits import ForwardPass, ModelInputPattern
     from .devices.info import DeviceInfo
     from .errors import (
         ArgumentError,
@@ -60,9 +62,8 @@ if TYPE_CHECKING:
         WithoutValuesError,
     )
     from .hookspecs import hookimpl
-    from .inputs import DataLoader as DataLoader
-    from .inputs import ForwardPass, ModelInputPattern, ModelInputs
-    from .inputs import TensorSpec as TensorSpec
+    from .input_shapes import TensorSpec as TensorSpec
+    from .inputs import ModelInputs
     from .isolation import isolated
     from .piping.function import ExternalProfilerFunction, JointFunction, ProfilerFunction
     from .piping.plain_metric import metric
@@ -83,7 +84,8 @@ if TYPE_CHECKING:
     from .results.comparison import Comparison
     from .results.report import Report
     from .results.saving import load as load
-    from .times.measurement import Measurement, Ratio
+    from .times.measurement import Measurement
+    from .times.ratio import Ratio
     from .times.run import Run
     from .trace.records import ModelTrace
 
@@ -183,7 +185,9 @@ _MODULES = module_of_each(
             StoreError TracingError UnknownStatusError WithoutValuesError
         """,
         ".hookspecs": "hookimpl",
-        ".inputs": "DataLoader ForwardPass ModelInputPattern ModelInputs TensorSpec",
+        ".data_splits": "DataLoader ForwardPass ModelInputPattern",
+        ".input_shapes": "TensorSpec",
+        ".inputs": "ModelInputs",
         ".isolation": "isolated",
         "profilerkit_predict.joining": "JoinedProfile join",
         "profilerkit_predict.language_models": "kv_bytes kv_bytes_per_token llm",
@@ -198,7 +202,8 @@ _MODULES = module_of_each(
         ".results.comparison": "Comparison",
         ".results.report": "Report",
         ".results.saving": "load",
-        ".times.measurement": "Measurement Ratio",
+        ".times.measurement": "Measurement",
+        ".times.ratio": "Ratio",
         ".times.run": "Run",
         ".trace.records": "ModelTrace",
     }

@@ -14,8 +14,10 @@ from enum import Enum
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from .arguments.checks import FLAG, Check, at_least, instance, is_named, text, texts
+from .data_splits import DataLoader, ForwardPass
 from .errors import ArgumentError, NotOfferedError
-from .inputs import DataLoader, ForwardPass, ModelInputs, TensorSpec
+from .input_shapes import TensorSpec
+from .inputs import ModelInputs
 from .times.run import Run
 from .trace.records import ModelTrace
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import InputError
-from .inputs import ModelInputs, TensorSpec, dtype_name, write_shapes
+from .input_shapes import TensorSpec, dtype_name, write_shapes
+from .inputs import ModelInputs
 
 __all__ = ["DeclaredInput", "make_inputs"]
 

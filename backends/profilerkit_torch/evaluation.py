@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from profilerkit.data_splits import LOADER, TRANSFORM
 from torch import nn
 
 from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
@@ -18,7 +19,6 @@ from profilerkit.arguments.structures import apply_transform, map_leaves
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.keras_layers import ends_in_sigmoid, is_keras
 from profilerkit.error_text import shown
-from profilerkit.inputs import LOADER, TRANSFORM
 from profilerkit_metrics.scoring import (
     Batches,
     EvaluationFunctions,

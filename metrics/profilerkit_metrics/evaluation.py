@@ -24,9 +24,9 @@ from profilerkit import (
 )
 from profilerkit.arguments.checks import Check, several, text
 from profilerkit.backend import Backend, DeviceLike
+from profilerkit.data_splits import DataLoader
 from profilerkit.error_text import shown
-from profilerkit.inputs import DataLoader
-from profilerkit.piping.intrinsic import split_named
+from profilerkit.piping.intrinsic import find_split
 from profilerkit.piping.status import is_number
 
 from .kinds import Seconds
@@ -207,7 +207,7 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         if not data_splits:
             raise InputError("there is no data to evaluate on; give data_splits={'test': loader}")
         name = split or self.default_split
-        loader = split_named(data_splits, name).track(f"Evaluating on {name}")
+        loader = find_split(data_splits, name).track(f"Evaluating on {name}")
         offered = {"backend": backend, "split": name, "device": device, **others}
         arguments = {name: value for name, value in offered.items() if name in self._others}
         if device is None and "device" in arguments and self._others["device"].default is Parameter.empty:

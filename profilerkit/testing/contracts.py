@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..backend import Backend, Device
+from ..data_splits import DataLoader, ForwardPass
 from ..errors import InputError
-from ..inputs import DataLoader, ForwardPass, ModelInputs, TensorSpec, dtype_name
+from ..input_shapes import TensorSpec, dtype_name
+from ..inputs import ModelInputs
 from ..protocols import FitsInputs, NoticesTraining, OpensModels
 from .architectures import ARCHITECTURES
 from .subject import BackendSubject, catch_error, expect, expect_equal

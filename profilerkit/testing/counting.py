@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..inputs import ModelInputs, TensorSpec
+from ..input_shapes import TensorSpec
+from ..inputs import ModelInputs
 from .architectures import ARCHITECTURES, MLP_FEATURES
 from .expected import Architecture, LayerNumbers, layer_numbers
 from .subject import BackendSubject, expect, expect_equal

@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from ..backend import Backend
 from ..cost import Cost
-from ..inputs import ModelInputs, TensorSpec
+from ..input_shapes import TensorSpec
+from ..inputs import ModelInputs
 from ..trace.records import LayerTable
 
 __all__ = ["Architecture", "DataFormat", "ExpectedLayer", "InputSpec", "LayerNumbers", "layer_numbers", "random_inputs"]

@@ -15,7 +15,8 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from ..backend import AS_IT_IS, Backend, Device, DeviceLike, RunOptions
 from ..errors import DeviceNotAvailableError, InputError, ModelFailedError
-from ..inputs import ModelInputs, TensorSpec
+from ..input_shapes import TensorSpec
+from ..inputs import ModelInputs
 from ..times.run import Run
 from ..trace.records import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, TensorInfo, WeightRecord
 from .expected import Architecture, DataFormat

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 from ..backend import Backend, RunOptions
 from ..errors import NotOfferedError
-from ..inputs import ModelInputs, TensorSpec
+from ..input_shapes import TensorSpec
+from ..inputs import ModelInputs
 from ..profiler import Profiler
 from ..protocols import list_inapplicable, require_capability
 from ..trace.records import ModelTrace

@@ -1,0 +1,114 @@
+"""Shapes and dtypes of inputs without their values, and the text in which users give them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .arguments.checks import MOST
+from .arguments.structures import require_shallow
+from .error_text import shown
+from .errors import ArgumentError
+
+__all__ = ["TensorSpec", "dtype_name", "parse_input_shape", "write_shapes"]
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One input without its values: the shape of one sample (no batch dimension) and the dtype's name."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if not _is_shape(self.shape):
+            raise ArgumentError(f"shape={shown(self.shape)}: give positive integers: (3, 224, 224)")
+        object.__setattr__(self, "shape", _read_sizes(self.shape))
+        invalid = [size for size in self.shape if not 1 <= size <= MOST]
+        if invalid or math.prod(self.shape) > MOST**2:
+            raise ArgumentError(
+                f"input shape {shown(self.shape)} has {shown(invalid or self.shape)}; give positive integers, without "
+                "the batch size, of a size that fits a memory"
+            )
+        if not isinstance(self.dtype, str):
+            raise ArgumentError(f"dtype={shown(self.dtype)}: give the name of a dtype, such as 'int64'")
+
+
+def parse_input_shape(value: Any) -> tuple[tuple[TensorSpec, ...], dict[str, TensorSpec]]:
+    """Read ``input_shape``: positional and keyword specs.
+
+    ``(3, 224, 224)`` is one input; ``[(3, 224, 224), ((128,), "int64")]`` are several, with a dtype where it is not
+    float32; ``{"ids": ((128,), "int64")}`` are keyword inputs.
+
+    >>> parse_input_shape([(3, 8), ((128,), "int64")])[0][1]
+    TensorSpec(shape=(128,), dtype='int64')
+    """
+    require_shallow("input_shape", value)
+    if isinstance(value, Mapping):
+        return (), {str(name): _read_spec(item) for name, item in value.items()}
+    if isinstance(value, TensorSpec) or _is_shape(value) or _is_shape_and_dtype(value):
+        return (_read_spec(value),), {}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(_read_spec(item) for item in value), {}
+    return (_read_spec(value),), {}
+
+
+def write_shapes(positional: Sequence[TensorSpec], named: Mapping[str, TensorSpec]) -> str:
+    """Return specs as text that can be given as ``input_shape``; positional ones, or named ones.
+
+    >>> write_shapes([TensorSpec((3, 8)), TensorSpec((128,), "int64")], {})
+    "[(3, 8), ((128,), 'int64')]"
+    """
+
+    def write(spec: TensorSpec) -> str:
+        return repr(spec.shape) if spec.dtype == "float32" else f"({spec.shape!r}, {spec.dtype!r})"
+
+    if named:
+        return "{" + ", ".join(f"{name!r}: {write(spec)}" for name, spec in named.items()) + "}"
+    return write(positional[0]) if len(positional) == 1 else f"[{', '.join(map(write, positional))}]"
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(_is_size(size) for size in value)
+
+
+def _is_size(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _is_shape_and_dtype(value: Any) -> bool:
+    """Return whether a value is a pair such as ``((128,), "int64")``, and not two shapes."""
+    if not (isinstance(value, tuple) and len(value) == 2):
+        return False
+    shape, dtype = value
+    if not _is_shape(shape) or _is_shape(dtype):
+        return False
+    return isinstance(dtype, (str, type)) or "dtype" in type(dtype).__name__.lower()
+
+
+def _read_sizes(shape: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(map(operator.index, shape))
+
+
+def dtype_name(dtype: Any) -> str:
+    """Return the name of a dtype of TensorFlow, numpy (also of a scalar class) or torch (``torch.int64``)."""
+    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
+    return str(name or dtype).rpartition(".")[2]
+
+
+def _read_spec(value: Any) -> TensorSpec:
+    """Return one input of what a user gives for it; raises `ArgumentError` for what is no shape."""
+    if isinstance(value, TensorSpec):
+        return value
+    if _is_shape_and_dtype(value):
+        shape, dtype = value
+        return TensorSpec(_read_sizes(shape), dtype_name(dtype))
+    if _is_shape(value):
+        return TensorSpec(_read_sizes(value))
+    raise ArgumentError(
+        f"input_shape={shown(value)} cannot be read as a shape; give (3, 224, 224), ((128,), 'int64'), a list of those "
+        "for several positional inputs, or a mapping of those for keyword inputs"
+    )
