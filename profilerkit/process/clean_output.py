@@ -16,8 +16,6 @@ from typing import TextIO
 
 __all__ = [
     "discard",
-    "encodable",
-    "printable",
     "results",
     "results_alone",
     "standard_descriptors",
@@ -40,51 +38,6 @@ _streams = _Streams()
 def results() -> TextIO | None:
     """Return the stream for results; None if standard output is closed."""
     return _streams.results if _streams.separated else sys.stdout
-
-
-#: What stands for signs of tables and units where the encoding of the output has none of them.
-_PLAIN = {
-    **dict.fromkeys("─━═", "-"),
-    **dict.fromkeys("│┃", "|"),
-    **dict.fromkeys("├└┌┐┘┤┬┴┼", "+"),
-    "±": "+-",
-    "≥": ">=",
-    "≤": "<=",
-    "≈": "~",
-    "µ": "u",
-    "…": "...",
-}
-
-
-def encodable(text: str, encoding: str | None) -> str:
-    r"""Return a text that a stream of this encoding can take: signs that it has not become similar ones.
-
-    A pipe on Windows, and a process in the locale "C" without UTF-8 mode, take no lines of tables. What has no similar
-    sign, such as a name in another alphabet, becomes an escape sequence.
-
-    >>> encodable("├── größe: 3 µs ±2%", "ascii")
-    '+-- gr\\xf6\\xdfe: 3 us +-2%'
-    """
-    try:
-        text.encode(encoding or "utf-8")
-    except UnicodeEncodeError:
-        return "".join(_similar(sign, encoding or "utf-8") for sign in text)
-    except LookupError:  # an encoding of which Python knows no more than the name
-        pass
-    return text
-
-
-def printable(text: str) -> str:
-    """Return a text for ``print``: with signs that standard output has, whatever the locale is."""
-    return encodable(text, getattr(sys.stdout, "encoding", None))
-
-
-def _similar(sign: str, encoding: str) -> str:
-    try:
-        sign.encode(encoding)
-    except UnicodeEncodeError:
-        return _PLAIN.get(sign) or sign.encode(encoding, "backslashreplace").decode(encoding)
-    return sign
 
 
 def terminal_columns(default: int) -> int:
@@ -120,8 +73,8 @@ def results_alone(for_good: bool = False) -> Iterator[None]:
     stdout, stderr = sys.stdout, sys.stderr
     at_descriptor = _descriptor(stdout) == 1 or stdout is None
     saved = _redirect_descriptor() if at_descriptor else None
-    _streams.results = _text_stream(saved, stdout) if at_descriptor else stdout
-    _streams.columns = _columns(saved)
+    _streams.results = _open_stream(saved, stdout) if at_descriptor else stdout
+    _streams.columns = _count_columns(saved)
     _streams.separated = True
     if stderr is not None:
         sys.stdout = stderr
@@ -177,13 +130,13 @@ def discard(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_RDWR), stream.fileno())
 
 
-def _text_stream(saved: int | None, like: TextIO | None) -> TextIO | None:
+def _open_stream(saved: int | None, like: TextIO | None) -> TextIO | None:
     if saved is None or like is None:
         return None
     return os.fdopen(saved, "w", encoding=like.encoding, errors=like.errors)
 
 
-def _columns(saved: int | None) -> int | None:
+def _count_columns(saved: int | None) -> int | None:
     with suppress(OSError, ValueError):
         return os.get_terminal_size(saved).columns if saved is not None else None
     return None

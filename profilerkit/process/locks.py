@@ -13,7 +13,7 @@ import weakref
 from types import TracebackType
 
 from ..errors import ProfilerBusyError
-from .restoring import interruptible
+from .interrupts import interruptible
 from .threads import find_awaited
 
 __all__ = ["Lock"]

@@ -3,19 +3,13 @@
 What is changed for a time is noted in a list before the change, with steps that put it back and may be repeated. Each
 block puts back what is noted above it too, should the end of an inner block not have been reached.
 
-While anything is noted, SIGINT comes to `_deliver`. While a block is entered or left it waits until that is done;
-anywhere else it goes to the user's own handler at once. An interrupt that was raised where Python drops errors (in a
-finalizer, or the callback of a weak reference) is raised again at the end of a `whole_call`.
+While anything is noted, `interrupts` decides when an interrupt is delivered.
 """
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import os
-import signal
-import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
@@ -23,10 +17,12 @@ from functools import wraps
 from operator import is_
 from threading import get_ident
 from traceback import walk_tb
-from types import CodeType, FrameType, GeneratorType, TracebackType
+from types import GeneratorType, TracebackType
 from typing import Any, TypeVar, cast
 
-__all__ = ["Step", "assign_dict", "call_each", "for_each", "interruptible", "restored", "undone_in_child", "whole_call"]
+from .interrupts import INTERRUPTS
+
+__all__ = ["Step", "assign_dict", "call_each", "for_each", "restored", "undone_in_child", "whole_call"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Step = Callable[[], object]
@@ -100,7 +96,7 @@ class restored:
         stack = _noted.setdefault(self._thread, [])
         try:
             if not stack:
-                _interrupts.watch()
+                INTERRUPTS.watch()
             stack.append(self)
         except BaseException:  # what another thread has raised in this one
             stack[:] = [change for change in stack if change is not self]
@@ -144,7 +140,7 @@ class restored:
 
     def _forget_if_last(self, stack: list[restored]) -> None:
         if not stack and self._thread in _noted:
-            _interrupts.leave()
+            INTERRUPTS.leave()
             _noted.pop(self._thread, None)
 
     def undo_in_child(self) -> None:
@@ -174,7 +170,7 @@ class _WholeCall(restored):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         super().__exit__(kind, error, traceback)
-        lost = _interrupts.take_raised()
+        lost = INTERRUPTS.take_raised()
         if lost is not None and (error is None or isinstance(error, Exception)) and lost is not error:
             raise lost.with_traceback(None)
 
@@ -217,93 +213,6 @@ def _end_suspended(error: BaseException | None) -> None:
 
 #: What is changed at present, by thread, the latest last.
 _noted: dict[int, list[restored]] = {}
-
-# Interrupts ----------------------------------------------------------------------------------------------------------
-
-#: Functions inside which an interrupt is delivered wherever they are called from: they run the user's code, or wait.
-_interruptible: set[CodeType] = set()
-_CHANGING = frozenset(("__enter__", "__exit__", "__del__"))
-
-
-def interruptible(function: F) -> F:
-    """Let a function be interrupted, also where it is called while a block is entered."""
-    _interruptible.add(function.__code__)
-    return function
-
-
-class _Interrupts:
-    """The handler of SIGINT that was there, and the interrupt that it raised."""
-
-    def __init__(self) -> None:
-        self.handler: Any = None
-        self._raised: BaseException | None = None
-
-    def watch(self) -> None:
-        """Have interrupts of the main thread come here, where the user has a handler of Python's."""
-        if threading.main_thread().ident != get_ident():
-            return
-        self._raised = None
-        handler = signal.getsignal(signal.SIGINT)
-        if callable(handler) and handler is not _deliver:
-            self.handler = handler
-            signal.signal(signal.SIGINT, _deliver)
-
-    def leave(self) -> None:
-        """Give the user's handler back, unless his code has set another one meanwhile."""
-        if threading.main_thread().ident == get_ident() and signal.getsignal(signal.SIGINT) is _deliver:
-            signal.signal(signal.SIGINT, self.handler)
-
-    def deliver(self, number: int, frame: FrameType | None) -> Any:
-        """Call the user's handler, and keep what it raises."""
-        try:
-            return self.handler(number, frame)
-        except BaseException as error:
-            self._raised = error
-            raise
-
-    def take_raised(self) -> BaseException | None:
-        """Return what the handler has raised in the main thread, once."""
-        if threading.main_thread().ident != get_ident():
-            return None
-        raised, self._raised = self._raised, None
-        return raised
-
-
-_interrupts = _Interrupts()
-
-
-def _deliver(number: int, frame: FrameType | None) -> Any:
-    """Call the user's handler; while a block is entered or left, be called again a moment later."""
-    if _is_changing(frame):
-        _thread.start_new_thread(_again, (number,))
-        return None
-    return _interrupts.deliver(number, frame)
-
-
-def _again(number: int) -> None:
-    """Let the main thread have a signal again: its handler does not return to what it interrupted otherwise."""
-    time.sleep(0.001)
-    _thread.interrupt_main(signal.Signals(number))
-
-
-def _is_changing(frame: FrameType | None) -> bool:
-    """Return whether our code, or what it calls, enters or leaves a block."""
-    is_inside_ours = False
-    while frame is not None:
-        code, module = frame.f_code, str(frame.f_globals.get("__name__"))
-        is_ours = module.startswith("profilerkit")
-        if code in _interruptible:
-            return False
-        if module == "contextlib":
-            if code.co_name != "inner":  # that is the whole of a function with a decorator
-                return True
-        elif is_inside_ours and not is_ours:
-            return False
-        elif code.co_name in _CHANGING:
-            return True
-        is_inside_ours = is_ours
-        frame = frame.f_back
-    return False
 
 
 def _in_child() -> None:

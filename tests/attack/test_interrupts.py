@@ -15,7 +15,10 @@ import pytest
 from attack_sampling import WHOLE
 from source_tree import SUPPORT
 
-_CHANGING = "untouched/,process/restoring,trace/layers,asked_names,trace/static_pass,trace/questions,trace/conversion"
+_CHANGING = (
+    "untouched/,process/restoring,process/interrupts,"
+    "trace/layers,asked_names,trace/static_pass,trace/questions,trace/conversion"
+)
 
 
 thousands = pytest.mark.skipif(not WHOLE, reason="make attack breaks off thousands of calls")
