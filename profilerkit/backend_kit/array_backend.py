@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..backend import Backend, DeviceLike
-from ..inputs import TensorSpec
+from ..input_shapes import TensorSpec
 from . import numpy_data
 
 __all__ = ["ArrayBackend"]

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..error_text import shown
 from ..errors import InputError
-from ..inputs import ModelInputs, TensorSpec
+from ..input_shapes import TensorSpec
+from ..inputs import ModelInputs
 
 __all__ = ["Declared", "as_tensor", "bind_inputs", "name_sizes", "random_tensor", "with_batch_size"]
 

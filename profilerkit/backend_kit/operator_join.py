@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeAlias
 
 from ..times.operator_times import CalledOperator, OperatorTime, OperatorTimes, OperatorTimeTable, Work
 from ..trace.records import ModelTrace, OpRecord
+from ..trace.rows import walk_outwards
 
 __all__ = ["operator_table"]
 
@@ -27,41 +29,39 @@ def operator_table(times: OperatorTimes, traces: Mapping[str, ModelTrace | str])
         times: The times that a backend measured.
         traces: The trace with the counts of each phase, or the reason why there is none.
     """
-    work: list[Work | None] = [None] * len(times.operators)
+    work = [Work(None, None)] * len(times.operators)
     layer_work: dict[tuple[str, str], Work] = {}
     for phase in times.whole:
-        trace = _of_phase(traces.get(phase, "there is no static trace of it"), phase)
+        trace = _require_phase(traces.get(phase, "there is no static trace of it"), phase)
         indices = [index for index, op in enumerate(times.operators) if op.phase == phase]
         if isinstance(trace, ModelTrace) and trace.failure is None:
-            joined = _Joined(trace, phase, times)
-            works = joined.works([times.operators[index] for index in indices])
-            for index, counted in zip(indices, works, strict=True):
-                work[index] = counted
-            layer_work.update({(phase, path): counted for path, counted in joined.layers()})
+            join = _Join(trace, phase, times)
+            works = join.find_work([times.operators[index] for index in indices])
+            layer_work |= {(phase, path): counted for path, counted in join.sum_layers()}
         else:
             why = trace if isinstance(trace, str) else f"the static trace failed: {trace.failure}"
-            for index in indices:
-                work[index] = Work(None, None, why)
-    return OperatorTimeTable(times, [counted or Work(None, None) for counted in work], layer_work)
+            works = [Work(None, None, why)] * len(indices)
+        for index, counted in zip(indices, works, strict=True):
+            work[index] = counted
+    return OperatorTimeTable(times, work, layer_work)
 
 
-def _of_phase(trace: ModelTrace | str, phase: str) -> ModelTrace | str:
-    if isinstance(trace, str) or trace.failure is not None or any(_phase(op) == phase for op in trace.operators):
+def _require_phase(trace: ModelTrace | str, phase: str) -> ModelTrace | str:
+    """Return a trace, or the reason why it says nothing of a phase."""
+    if isinstance(trace, str) or trace.failure is not None or not trace.operators:
         return trace
-    return f"not counted: the static trace does not say which operators are {phase}" if trace.operators else trace
+    if any(op.phase == phase for op in trace.operators):
+        return trace
+    return f"not counted: the static trace does not say which operators are {phase}"
 
 
-def _phase(op: OpRecord) -> str:
-    return str(getattr(op, "phase", "forward"))
-
-
+@dataclass(eq=False)
 class _Row:
     """One row of the table: the records of the trace for its calls, and the reasons why some are missing."""
 
-    def __init__(self, time: OperatorTime) -> None:
-        self.time = time
-        self.records: list[OpRecord] = []
-        self.missing: dict[str, None] = {}
+    time: OperatorTime
+    records: list[OpRecord] = field(default_factory=list)
+    missing: dict[str, None] = field(default_factory=dict)
 
     @property
     def called(self) -> Sequence[tuple[int, CalledOperator]]:
@@ -70,26 +70,34 @@ class _Row:
 
     @property
     def work(self) -> Work:
-        if self.missing:
-            return Work(None, None, "; ".join(self.missing))
-        return Work(sum(op.macs for op in self.records), sum(op.flops for op in self.records))
+        """The work of the records; None where some are missing."""
+        return Work(None, None, "; ".join(self.missing)) if self.missing else _sum_records(self.records)
 
 
-#: Which calls want the records of an operator, by the layer and the operator's name.
-_Takers = defaultdict[tuple[str, str], list[tuple[int, _Row]]]
+class _Taker(NamedTuple):
+    """A call that wants a record of the trace: its place in the order of the layer's calls, and its row."""
+
+    order: int
+    row: _Row
 
 
-class _Joined:
+#: The calls that want the records of an operator, by the layer and the operator's name.
+_Takers: TypeAlias = defaultdict[tuple[str, str], list[_Taker]]
+
+
+class _Join:
     """The records of one phase of a trace, by the layer that ran and the name of the operator."""
 
     def __init__(self, trace: ModelTrace, phase: str, times: OperatorTimes) -> None:
         self._uncounted = {times.name_of(name) for name in trace.uncounted}
         self._ran = times.layers.get(phase, frozenset())
         self._records: dict[str, dict[str, list[OpRecord]]] = defaultdict(lambda: defaultdict(list))
+        #: All records of a layer, also those of formulas for whole layers.
         self._whole: dict[str, list[OpRecord]] = defaultdict(list)
+        #: The layers that a formula counts as a whole, each with its type.
         self._covered: dict[str, str] = {}
         for traced in trace.operators:
-            if _phase(traced) != phase:
+            if traced.phase != phase:
                 continue
             op = replace(traced, operator=times.name_of(traced.operator))
             layer = self._find_executed_layer(op.layer)
@@ -101,66 +109,81 @@ class _Joined:
 
     def _find_executed_layer(self, path: str) -> str:
         """Return the innermost layer around a path that the profiler saw: fused kernels do not call inner layers."""
-        return next((layer for layer in _around(path) if layer in self._ran), path)
+        return next((layer for layer in walk_outwards(path) if layer in self._ran), path)
 
-    def layers(self) -> Iterator[tuple[str, Work]]:
+    def sum_layers(self) -> Iterator[tuple[str, Work]]:
         """Yield the path and work of each layer, without the layers inside it."""
         for path, records in self._whole.items():
-            without = sorted({op.operator for op in records} & self._uncounted)
-            why = self._why_covered(path) if path not in self._covered else ""
-            why = why or (_no_formula(without) if without else "")
-            if why:
-                yield path, Work(None, None, why)
-            else:
-                yield path, Work(sum(op.macs for op in records), sum(op.flops for op in records))
+            uncounted = sorted({op.operator for op in records} & self._uncounted)
+            why = "" if path in self._covered else self._explain_cover(path)
+            if not why and uncounted:
+                why = _explain_no_formula(uncounted)
+            yield path, Work(None, None, why) if why else _sum_records(records)
 
-    def works(self, times: Sequence[OperatorTime]) -> list[Work]:
+    def find_work(self, times: Sequence[OperatorTime]) -> list[Work]:
         """Return the work of each row."""
         rows = [_Row(time) for time in times]
-        of_layer: dict[str, list[_Row]] = defaultdict(list)
+        covers = {layer: self._explain_cover(layer) for layer in {time.layer for time in times}}
         for row in rows:
-            of_layer[row.time.layer].append(row)
-        open_rows: list[_Row] = []
-        for layer, members in of_layer.items():
-            covered = self._why_covered(layer)
-            if covered:
-                for row in members:
-                    row.missing[covered] = None
-            else:
-                open_rows += members
-        self._join(open_rows)
+            if covers[row.time.layer]:
+                row.missing[covers[row.time.layer]] = None
+        self._join([row for row in rows if not row.missing])
         return [row.work for row in rows]
 
-    def _why_covered(self, path: str) -> str:
+    def _explain_cover(self, path: str) -> str:
         """Return why a layer's operators have no counts: a layer's formula covers them; empty if none does."""
-        by = next((layer for layer in _around(path) if layer in self._covered), None)
+        by = next((layer for layer in walk_outwards(path) if layer in self._covered), None)
         return "" if by is None else f"counted with the whole of layer {by!r}, by the formula of {self._covered[by]}"
 
     def _join(self, rows: Sequence[_Row]) -> None:
         """Assign the records of the trace to the calls of the profiler, layer by layer, in order."""
-        seen: _Takers = defaultdict(list)
+        takers: _Takers = defaultdict(list)
         unknown: dict[str, list[_Row]] = defaultdict(list)
-        in_order = sorted(
-            ((order, row, called) for row in rows for order, called in row.called), key=lambda call: call[0]
-        )
-        for order, row, called in in_order:
-            layer = row.time.layer
-            if not _find(called, layer, (order, row), self._records, seen) and row not in unknown[layer]:
-                unknown[layer].append(row)
-        for (layer, name), takers in seen.items():
+        calls = [(_Taker(order, row), called) for row in rows for order, called in row.called]
+        for taker, called in sorted(calls, key=lambda call: call[0].order):
+            layer = taker.row.time.layer
+            if not self._match(called, layer, taker, takers) and taker.row not in unknown[layer]:
+                unknown[layer].append(taker.row)
+        for (layer, name), matching in takers.items():
             records = self._records[layer][name]
-            reason = self._why_unjoined(name, records, takers)
-            for index, (_, row) in enumerate(takers):
+            reason = self._explain_mismatch(name, records, matching)
+            for index, taker in enumerate(matching):
                 if reason:
-                    row.missing[reason] = None
+                    taker.row.missing[reason] = None
                 else:
-                    row.records.append(records[index])
+                    taker.row.records.append(records[index])
         for layer, strangers in unknown.items():
-            self._join_rest(layer, strangers, seen)
+            self._join_rest(layer, strangers, takers)
 
-    def _join_rest(self, layer: str, unknown: Sequence[_Row], seen: _Takers) -> None:
+    def _match(self, called: CalledOperator, layer: str, taker: _Taker, takers: _Takers) -> bool:
+        """Note which records a call wants, or the calls inside it; return whether these cover all its work."""
+        if called.is_free:
+            return True
+        layer = layer if called.layer is None else called.layer
+        if called.name in self._records.get(layer, ()):
+            takers[layer, called.name].append(taker)
+            return True
+        before = sum(map(len, takers.values()))
+        inside = [self._match(inner, layer, taker, takers) for inner in called.inside]
+        return all(inside) and sum(map(len, takers.values())) > before
+
+    def _explain_mismatch(self, name: str, records: Sequence[OpRecord], matching: Sequence[_Taker]) -> str:
+        """Return why it is not known which call has which record of an operator; empty where it is known."""
+        if name in self._uncounted:
+            return _explain_no_formula([name])
+        if len(matching) != len(records):
+            traced, profiled = _format_calls(records), _format_calls(matching)
+            return f"the static trace has {traced} of {name} in this layer, the profiler {profiled}"
+        is_one_row = len({id(taker.row) for taker in matching}) == 1
+        is_in_order = len({taker.order for taker in matching}) == len(matching)
+        is_equal_work = len({(op.macs, op.flops) for op in records}) == 1
+        if is_one_row or is_in_order or is_equal_work:
+            return ""
+        return f"which of the {len(records)} calls of {name} in this layer is which is not known"
+
+    def _join_rest(self, layer: str, unknown: Sequence[_Row], takers: _Takers) -> None:
         """Give what is left of a layer's records to the one row that did work of another name; else say it is not."""
-        rest = [op for name, value in self._records[layer].items() if (layer, name) not in seen for op in value]
+        rest = [op for name, records in self._records[layer].items() if (layer, name) not in takers for op in records]
         is_counted = all(op.operator not in self._uncounted for op in rest)
         is_known = len(unknown) == 1 and bool(unknown[0].time.called)
         if is_known and is_counted and any(op.flops for op in rest):
@@ -169,49 +192,14 @@ class _Joined:
         for row in unknown:
             row.missing[_NOT_TRACED] = None
 
-    def _why_unjoined(self, name: str, records: Sequence[OpRecord], matches: Sequence[tuple[int, _Row]]) -> str:
-        if name in self._uncounted:
-            return _no_formula([name])
-        if len(matches) != len(records):
-            traced, profiled = _times(records), _times(matches)
-            return f"the static trace has {traced} of {name} in this layer, the profiler {profiled}"
-        of_one_row = len({id(row) for _, row in matches}) == 1
-        in_order = len({order for order, _ in matches}) == len(matches)
-        if of_one_row or in_order or len({(op.macs, op.flops) for op in records}) == 1:
-            return ""
-        return f"which of the {len(records)} calls of {name} in this layer is which is not known"
+
+def _sum_records(records: Sequence[OpRecord]) -> Work:
+    return Work(sum(op.macs for op in records), sum(op.flops for op in records))
 
 
-def _find(
-    called: CalledOperator,
-    layer: str,
-    taker: tuple[int, _Row],
-    records: Mapping[str, Mapping[str, Sequence[OpRecord]]],
-    seen: _Takers,
-) -> bool:
-    """Record the trace's calls that match a call or the calls inside it; return whether they cover all its work."""
-    if called.is_free:
-        return True
-    layer = layer if called.layer is None else called.layer
-    if called.name in records.get(layer, ()):
-        seen[layer, called.name].append(taker)
-        return True
-    before = sum(map(len, seen.values()))
-    inside = [_find(item, layer, taker, records, seen) for item in called.inside]
-    return all(inside) and sum(map(len, seen.values())) > before
-
-
-def _around(path: str) -> Iterator[str]:
-    """Yield a layer's path and those of the layers around it, the innermost first."""
-    yield path
-    while path:
-        path = path.rpartition(".")[0]
-        yield path
-
-
-def _no_formula(names: Sequence[str]) -> str:
+def _explain_no_formula(names: Sequence[str]) -> str:
     return f"no cost formula is known for {', '.join(names)}"
 
 
-def _times(calls: Sequence[object]) -> str:
+def _format_calls(calls: Sequence[object]) -> str:
     return f"{len(calls)} call{'s' if len(calls) != 1 else ''}"

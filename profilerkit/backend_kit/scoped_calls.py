@@ -7,6 +7,7 @@ that it is in. What crosses the border of a call is found from the values that i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -81,53 +82,66 @@ def layer_calls(
     What goes into a call are the values that its operators read and that come from outside of it, constants aside. What
     comes out are those that others read, or that the program returns; where nobody reads any, the last that it makes.
     """
-    root = Scope("")
-    callers: dict[Scope, tuple[str, int] | None] = {root: None}
-    made_in: dict[int, Sequence[Scope]] = {}
-    into: dict[Scope, dict[int, ScopedValue]] = {root: {}}
-    out: dict[Scope, dict[int, ScopedValue]] = {root: {}}
-    last: dict[Scope, ScopedValue] = {}
     operators = tuple(operators)
-    for chain in (*silent, *(op.chain for op in operators)):
-        for outer, inner in pairwise(chain):
-            callers.setdefault(inner, (outer.path, outer.call))
-            into.setdefault(inner, {})
-            out.setdefault(inner, {})
+    callers = _find_callers([*silent, *(op.chain for op in operators)])
+    borders = {scope: _Border() for scope in callers}
+    made_in: dict[int, Sequence[Scope]] = {}
     for op in operators:
         for value in op.inputs:
             if not value.constant:
-                _pass(value, made_in.get(value.number, ()), op.chain, into, out)
+                _pass_value(value, made_in.get(value.number, ()), op.chain, borders)
         for value in op.outputs:
             made_in.setdefault(value.number, op.chain)
-            last.update(dict.fromkeys(op.chain, value))
+            for scope in op.chain:
+                borders[scope].last = value
     for value in outputs:
         for scope in made_in.get(value.number, ()):
-            out[scope][value.number] = value
-    into[root] = {value.number: value for value in inputs}
-    out[root] = dict(enumerate(outputs))
+            borders[scope].outputs[value.number] = value
+    root = borders[_ROOT]
+    root.inputs, root.outputs = {value.number: value for value in inputs}, dict(enumerate(outputs))
     calls: dict[str, list[LayerCall]] = {}
     for scope in sorted(callers, key=lambda scope: scope.call):
-        returned = list(out[scope].values()) or [last[scope]] if scope in last or out[scope] else []
-        call = LayerCall(_infos(into[scope].values()), _infos(returned), callers[scope])
-        calls.setdefault(scope.path, []).append(call)
+        calls.setdefault(scope.path, []).append(borders[scope].make_call(callers[scope]))
     return calls
 
 
-def _pass(
-    value: ScopedValue,
-    source: Sequence[Scope],
-    chain: Sequence[Scope],
-    into: dict[Scope, dict[int, ScopedValue]],
-    out: dict[Scope, dict[int, ScopedValue]],
+_ROOT = Scope("")
+
+
+@dataclass
+class _Border:
+    """The values that cross the border of a call, by their numbers, and the last value that is made inside of it."""
+
+    inputs: dict[int, ScopedValue] = field(default_factory=dict)
+    outputs: dict[int, ScopedValue] = field(default_factory=dict)
+    last: ScopedValue | None = None
+
+    def make_call(self, caller: tuple[str, int] | None) -> LayerCall:
+        """Return the call with its tensors."""
+        outputs = list(self.outputs.values()) or ([] if self.last is None else [self.last])
+        return LayerCall(_list_tensors(self.inputs.values()), _list_tensors(outputs), caller)
+
+
+def _find_callers(chains: Iterable[Sequence[Scope]]) -> dict[Scope, tuple[str, int] | None]:
+    """Return by call the path of the layer that made it, and the index of that layer's call; None for the root."""
+    callers: dict[Scope, tuple[str, int] | None] = {_ROOT: None}
+    for chain in chains:
+        for outer, inner in pairwise(chain):
+            callers.setdefault(inner, (outer.path, outer.call))
+    return callers
+
+
+def _pass_value(
+    value: ScopedValue, source: Sequence[Scope], chain: Sequence[Scope], borders: Mapping[Scope, _Border]
 ) -> None:
     """Note a value that leaves the calls it was made in, and enters those it is read in."""
     for scope in chain:
         if scope not in source:
-            into[scope][value.number] = value
+            borders[scope].inputs[value.number] = value
     for scope in source:
         if scope not in chain:
-            out[scope][value.number] = value
+            borders[scope].outputs[value.number] = value
 
 
-def _infos(values: Iterable[ScopedValue]) -> tuple[TensorInfo, ...]:
+def _list_tensors(values: Iterable[ScopedValue]) -> tuple[TensorInfo, ...]:
     return tuple(value.info for value in values)

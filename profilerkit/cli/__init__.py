@@ -18,8 +18,9 @@ from ..errors import ProfilerKitError, ProfilerKitWarning, by_likeness
 from ..foreign_text import on_terminal
 from ..plugging.commands import list_commands, load_command
 from ..plugging.manager import own_plugins_only
-from ..process.clean_output import discard, encodable, results, results_alone, wants_color
+from ..process.clean_output import discard, results, results_alone, wants_color
 from ..process.containment import collect_notes
+from ..process.encoding import encodable
 from ..process.modules import AroundImport
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main", "say"]

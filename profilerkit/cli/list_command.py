@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -29,18 +29,26 @@ T = TypeVar("T")
 def command(verbose: bool) -> None:
     """Print what all plugins offer; a backend's error stands in its line, conflicts are reported at the end."""
     listing = _Listing(verbose)
-    listing.plugins()
-    usable = listing.backends()
+    listing.print_plugins()
+    usable = listing.print_backends()
     for backend in usable:
-        listing.functions(backend)
+        listing.print_functions(backend)
     listing.print_keys(usable)
     if verbose or not usable:
-        listing.status_keys()
-    listing.renderers_and_loaders()
+        listing.print_declared_keys()
+    listing.print_renderers_and_loaders()
     if verbose:
         for backend in usable:
-            listing.formulas(backend)
-    listing.end()
+            listing.print_formulas(backend)
+    listing.raise_conflict()
+
+
+class _ComputedKey(NamedTuple):
+    """A status key that a function computes, the plugin that offers the function, and the backends it is for."""
+
+    key: StatusKey
+    plugin: PluginInfo
+    backends: list[str]
 
 
 class _Listing:
@@ -51,23 +59,23 @@ class _Listing:
         self.sections = 0
         #: Conflicts to report at the end; a dict, because several sections meet the same conflict.
         self.conflicts: dict[str, RegistrationConflictError] = {}
-        #: The status keys that functions compute, by name and plugin, with the backends of each.
-        self.keys: dict[tuple[str, str], tuple[StatusKey, PluginInfo, list[str]]] = {}
+        #: The status keys that functions compute, by name and plugin.
+        self.keys: dict[tuple[str, str], _ComputedKey] = {}
 
     def collect(self, offered: Callable[[], T], all_alike: Callable[[], T]) -> T:
         """Return what is offered once; where plugins conflict, note that and return ``all_alike``, both of them."""
         try:
             return offered()
         except RegistrationConflictError as error:
-            self.conflict(error)
+            self.note_conflict(error)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PluginWarning)  # they were issued at the first attempt
             return all_alike()
 
-    def conflict(self, error: RegistrationConflictError) -> None:
+    def note_conflict(self, error: RegistrationConflictError) -> None:
         self.conflicts.setdefault(str(error), error)
 
-    def end(self) -> None:
+    def raise_conflict(self) -> None:
         """Raise the last conflict that was met, for the exit code, after saying the others."""
         if self.conflicts:
             *others, last = self.conflicts.values()
@@ -75,26 +83,23 @@ class _Listing:
                 say(f"Error: {error}")
             raise last
 
-    def title(self, text: str) -> None:
+    def print_title(self, text: str) -> None:
         emit(("\n" if self.sections else "") + text, bold=True)
         self.sections += 1
 
-    def line(self, name: str, text: str, plugin: PluginInfo, thing: Any = None) -> None:
+    def print_line(self, name: str, text: str, plugin: PluginInfo, thing: Any = None) -> None:
         emit(f"  {name:<22} {text}".rstrip())
         if self.verbose:
             emit(f"  {'':<22}   {', '.join(filter(None, [f'plugin {plugin}', find_location(thing)]))}")
 
-    def section(
-        self, title: str, offered: Iterable[Offer[Any]], name: str = "name", attribute: str = "", text: Any = None
-    ) -> None:
-        self.title(title)
+    def print_section(self, title: str, offered: Iterable[Offer[Any]]) -> None:
+        """Print what has a name, a description and a function that loads it."""
+        self.print_title(title)
         for offer in offered:
-            summary = (text(offer.item) or "").partition("\n")[0] if text else offer.item.description
-            thing = getattr(offer.item, attribute) if attribute else offer.item
-            self.line(getattr(offer.item, name), summary, offer.plugin, thing)
+            self.print_line(offer.item.name, offer.item.description, offer.plugin, offer.item.load)
 
-    def plugins(self) -> None:
-        self.title("Plugins")
+    def print_plugins(self) -> None:
+        self.print_title("Plugins")
         manager = offers.manager()
         registered: set[str] = set()
         for plugin in offers.list_plugins():
@@ -107,23 +112,24 @@ class _Listing:
         for plugin in offers.list_disabled_plugins():
             emit(f"  {plugin.name:<22} {plugin.distribution}  ({plugin.module}), switched off")
 
-    def backends(self) -> list[Backend]:
+    def print_backends(self) -> list[Backend]:
         """Print the backends and return those that can be used here, of two that are called alike the first."""
         from ..backend import BackendInfo
 
         offered = self.collect(offers.list_backends, lambda: offers.offers("profilerkit_backends", BackendInfo))
-        self.title("Backends")
+        self.print_title("Backends")
         usable: dict[str, Backend] = {}
         for offer in offered:
             is_quick = not self.verbose and offer.item.installed is not None
-            backend, state = (self.describe if is_quick else self.load)(offer.item, offer.plugin)
+            examine = self.describe_backend if is_quick else self.load_backend
+            backend, state = examine(offer.item, offer.plugin)
             if backend is not None:
                 usable.setdefault(backend.name, backend)
-            self.line(offer.item.name, state, offer.plugin, offer.item.load)
+            self.print_line(offer.item.name, state, offer.plugin, offer.item.load)
         return list(usable.values())
 
-    def describe(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
-        """Return the same as `load` without importing the framework: its plugin names the versions installed."""
+    def describe_backend(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
+        """Return what `load_backend` does without importing the framework: its plugin names the versions installed."""
         from ..plugging.unloaded import make_stand_in
 
         try:
@@ -136,14 +142,14 @@ class _Listing:
             message = " ".join(plugin_error_text(error).split())
             return None, f"installed() of the {info.name} backend failed: {message}; {plugin.workaround}"
 
-    def load(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
+    def load_backend(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
         """Return a backend, None where it cannot be used, and a text: its environment, or the error."""
         from ..backend import Backend
 
         try:
             backend: object = offers.load(info)
         except RegistrationConflictError as error:
-            self.conflict(error)
+            self.note_conflict(error)
             return None, _describe_error(error)
         except ProfilerKitError as error:
             return None, _describe_error(error)
@@ -157,58 +163,66 @@ class _Listing:
         except Exception as error:
             return backend, f"environment() of the {info.name} backend failed: {_describe_error(error)}"
 
-    def functions(self, backend: Backend) -> None:
+    def print_functions(self, backend: Backend) -> None:
         from ..piping.function import describe
 
         try:
             offers.default_functions(backend)
         except RegistrationConflictError as error:  # two plugins claim one key
-            self.conflict(error)
+            self.note_conflict(error)
         if self.verbose:
-            self.title(f"Functions for the {backend.name} backend")
+            self.print_title(f"Functions for the {backend.name} backend")
         for offer in offers.functions_offered(backend):
             keys = offer.item.list_keys()
             if self.verbose:
-                self.line(describe(offer.item), ", ".join(key.NAME for key in keys), offer.plugin, offer.item)
+                self.print_line(describe(offer.item), ", ".join(key.NAME for key in keys), offer.plugin, offer.item)
             for key in keys:
-                self.keys.setdefault((key.NAME, str(offer.plugin)), (key, offer.plugin, []))[2].append(backend.name)
+                computed = self.keys.setdefault((key.NAME, str(offer.plugin)), _ComputedKey(key, offer.plugin, []))
+                computed.backends.append(backend.name)
 
     def print_keys(self, usable: list[Backend]) -> None:
         """Print each status key once, with what it is; and the backends that it is for, where that is not all."""
         if self.verbose or not usable:
             return
-        self.title("Status keys")
-        for (name, _), (key, plugin, backends) in self.keys.items():
-            summary = (inspect.getdoc(type(key)) or "").partition("\n")[0]
+        self.print_title("Status keys")
+        for key, plugin, backends in self.keys.values():
+            summary = _summarize(type(key))
             for_some = "" if len(backends) == len(usable) else f" (for {', '.join(backends)})"
             also = f" Also: {', '.join(key.ALIASES)}." if key.ALIASES else ""
-            self.line(name, f"{summary}{also}{for_some}", plugin)
+            self.print_line(key.NAME, f"{summary}{also}{for_some}", plugin)
 
-    def status_keys(self) -> None:
+    def print_declared_keys(self) -> None:
         def all_alike() -> list[Offer[Any]]:
             claims = offers.offers("profilerkit_status_keys", type)
             return offers.list_status_keys(leave_out=[getattr(offer.item, "NAME", "") for offer in claims])
 
         offered = self.collect(offers.list_status_keys, all_alike)
-        self.section("Status keys", offered, name="NAME", text=inspect.getdoc)
+        self.print_title("Status keys")
+        for offer in offered:
+            self.print_line(offer.item.NAME, _summarize(offer.item), offer.plugin, offer.item)
 
-    def renderers_and_loaders(self) -> None:
+    def print_renderers_and_loaders(self) -> None:
         from ..plugging.extension import LoaderInfo, RendererInfo
 
         renderers = self.collect(offers.list_renderers, lambda: offers.offers("profilerkit_renderers", RendererInfo))
-        self.section("Renderers", renderers, attribute="load")
+        self.print_section("Renderers", renderers)
         loaders = self.collect(offers.list_loaders, lambda: offers.offers("profilerkit_model_loaders", LoaderInfo))
-        self.section("Model loaders", loaders, attribute="load")
+        self.print_section("Model loaders", loaders)
 
-    def formulas(self, backend: Backend) -> None:
+    def print_formulas(self, backend: Backend) -> None:
         formulas = [
             (plugin, op, formula) for plugin, costs in offers.op_costs(backend) for op, formula in costs.items()
         ]
         if formulas:
-            self.title(f"Cost formulas of plugins for the {backend.name} backend")
+            self.print_title(f"Cost formulas of plugins for the {backend.name} backend")
         for plugin, op, formula in formulas:
             name = op.__qualname__ if isinstance(op, type) else str(op)
-            self.line(name, f"{formula.__module__}:{getattr(formula, '__qualname__', formula)}", plugin, formula)
+            self.print_line(name, f"{formula.__module__}:{getattr(formula, '__qualname__', formula)}", plugin, formula)
+
+
+def _summarize(kind: type) -> str:
+    """Return the first line of the docstring of a class; empty if it has none."""
+    return (inspect.getdoc(kind) or "").partition("\n")[0]
 
 
 def _describe_error(error: BaseException) -> str:

@@ -70,7 +70,7 @@ class Request:
         """Whether each model gets a process of its own."""
         return self.isolate or self.timeout is not None or self.memory is not None
 
-    def job(self, spec: str) -> Job:
+    def make_job(self, spec: str) -> Job:
         """Return what the process of a model is to do."""
         from ..isolation.job import Job
 
@@ -93,11 +93,11 @@ class Request:
         from ..isolation.limits import Limits
 
         try:
-            return run_jobs([self.job(spec) for spec in specs], Limits.read(self.timeout, self.memory))
+            return run_jobs([self.make_job(spec) for spec in specs], Limits.read(self.timeout, self.memory))
         except NoModelError as error:
             raise click.BadParameter(str(error), param_hint="MODEL") from error
 
-    def profiler(self, model: Any, name: str | None = None, backend: Any = None) -> Profiler:
+    def make_profiler(self, model: Any, name: str | None = None, backend: Any = None) -> Profiler:
         """Return the profiler of a loaded model, with the requested inputs, or those of its loader."""
         from ..plugging.extension import LoadedModel
         from ..profiler import make_profiler
@@ -106,10 +106,11 @@ class Request:
         loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
         from_loader = {"inputs": loaded.inputs, "input_shape": loaded.input_shape}
         sources = {"input_shape": shapes} if shapes is not None else from_loader
-        named = name or loaded.name
-        return make_profiler(loaded.model, name=named, leave_out=self.leave_out, backend=backend, **sources)
+        return make_profiler(
+            loaded.model, name=name or loaded.name, leave_out=self.leave_out, backend=backend, **sources
+        )
 
-    def report(self, profiler: Profiler) -> Report:
+    def make_report(self, profiler: Profiler) -> Report:
         """Return the report of a profiler that nothing else is requested of."""
         metrics = self.metric or None
         return profiler._compute_report(metrics, self.arguments, strict=self.strict, static=self.static, once=True)
@@ -195,8 +196,8 @@ def profile_spec(spec: str, request: Request) -> tuple[Report, Profiler | None]:
     with progress_enabled(not request.quiet):
         model = load_argument(spec, request.trust)
     with _end_in_a_line(), progress_enabled(not request.quiet):
-        profiler = request.profiler(model, name)
-        return request.report(profiler), profiler
+        profiler = request.make_profiler(model, name)
+        return request.make_report(profiler), profiler
 
 
 def _profile_in_place(spec: str, request: Request, placing: Mapping[str, Any]) -> tuple[Report, Profiler]:
@@ -206,8 +207,8 @@ def _profile_in_place(spec: str, request: Request, placing: Mapping[str, Any]) -
 
     with _end_in_a_line(), progress_enabled(not request.quiet):
         model, backend = place_model(spec, None, placing, request.trust)
-        profiler = request.profiler(LoadedModel(model, name=names_for([spec], request)[0]), backend=backend)
-        return request.report(profiler), profiler
+        profiler = request.make_profiler(LoadedModel(model, name=names_for([spec], request)[0]), backend=backend)
+        return request.make_report(profiler), profiler
 
 
 def compare_specs(
@@ -218,24 +219,37 @@ def compare_specs(
     A saved report has None for a profiler, and so has a model in a process of its own. Those that are called alike get
     a number each, unless they are not to be ``renamed``.
     """
-    from ..results.comparison import Comparison, distinct_names
+    from ..results.comparison import Comparison
 
-    models = {index: spec for index, spec in enumerate(specs) if not is_saved(spec)}
-    reports = {index: load_report(spec) for index, spec in enumerate(specs) if is_saved(spec)}
-    measured, profilers = (
-        _profile_isolated(models, request) if request.is_isolated else _in_this_process(models, request)
-    )
-    reports |= measured
-    ordered = [reports[index] for index in range(len(specs))]
+    saved = {index: load_report(spec) for index, spec in enumerate(specs) if is_saved(spec)}
+    models = {index: spec for index, spec in enumerate(specs) if index not in saved}
+    profile = _profile_isolated if request.is_isolated else _profile_here
+    measured, profilers_of_models = profile(models, request)
+    reports = [saved[index] if index in saved else measured[index] for index in range(len(specs))]
+    profilers = [profilers_of_models.get(index) for index in range(len(specs))]
+    names = _choose_names(specs, request, reports, profilers, renamed)
+    if renamed and request.metric:
+        reports = _with_metrics(reports, request.metric)
+    first, *rest = (replace(report, name=name) for report, name in zip(reports, names, strict=True))
+    return Comparison(first, tuple(rest)), profilers
+
+
+def _choose_names(
+    specs: Sequence[str],
+    request: Request,
+    reports: Sequence[Report],
+    profilers: Sequence[Profiler | None],
+    renamed: bool,
+) -> list[str]:
+    """Return the names that the user has typed, or else those of the profilers and saved reports."""
+    from ..results.comparison import distinct_names
+
     typed = names_for(specs, request) if renamed or request.name else [None] * len(specs)
-    default_names = [
-        profilers[index].name if index in profilers else reports[index].name for index in range(len(specs))
-    ]
-    names = [name or other for name, other in zip(typed, default_names, strict=True)]
-    named = distinct_names(names) if renamed else names
-    ordered = _with_metrics(ordered, request.metric) if renamed and request.metric else ordered
-    first, *rest = (replace(report, name=name) for report, name in zip(ordered, named, strict=True))
-    return Comparison(first, tuple(rest)), [profilers.get(index) for index in range(len(specs))]
+    names = []
+    for name, report, profiler in zip(typed, reports, profilers, strict=True):
+        default = report.name if profiler is None else profiler.name
+        names.append(name or default)
+    return distinct_names(names) if renamed else names
 
 
 def _with_metrics(reports: Sequence[Report], metrics: Sequence[str]) -> list[Report]:
@@ -269,14 +283,14 @@ def _profile_isolated(specs: Mapping[int, str], request: Request) -> tuple[dict[
     return dict(zip(specs, reports, strict=True)), {}
 
 
-def _in_this_process(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:
+def _profile_here(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:
     """Return the reports of models, measured in turn, with their profilers."""
     from ..profiler import compare_profilers
 
     with progress_enabled(not request.quiet):
         models = {index: load_argument(spec, request.trust) for index, spec in specs.items()}
     with _end_in_a_line(), progress_enabled(not request.quiet):
-        profilers = {index: request.profiler(model) for index, model in models.items()}
+        profilers = {index: request.make_profiler(model) for index, model in models.items()}
         live = list(profilers.values())
         if len(live) > 1:
             comparison = compare_profilers(
@@ -285,7 +299,7 @@ def _in_this_process(specs: Mapping[int, str], request: Request) -> tuple[dict[i
             return dict(zip(profilers, comparison.reports, strict=True)), profilers
         if not live:
             return {}, {}
-        return {next(iter(profilers)): request.report(live[0])}, profilers
+        return {next(iter(profilers)): request.make_report(live[0])}, profilers
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..piping.comparative import Comparative, is_shown_as_one
 from ..piping.quantity import format_number
-from ..times.measurement import Measurement, Ratio
+from ..times.measurement import Measurement
+from ..times.ratio import Ratio
 from .bounds import TURNED, sign_of_enhancement
 
 if TYPE_CHECKING:

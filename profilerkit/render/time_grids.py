@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from ..piping.quantity import Scale, format_number, scale_value
 from ..times.batch_sweep import BatchSweep
 from ..times.conditions import Conditions
-from ..times.measurement import PERCENTILES, Measurement, Ratio
+from ..times.measurement import PERCENTILES, Measurement
 from ..times.percentiles import is_supported
+from ..times.ratio import Ratio
 from ..times.wording import noise_text
 from .grids import Grid, list_titled_values
 

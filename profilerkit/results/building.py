@@ -11,8 +11,10 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from ..inputs import ModelInputs, dtype_name
-from ..piping.intrinsic import Inputs, Trace, find_batch_size
+from ..input_shapes import dtype_name
+from ..inputs import ModelInputs
+from ..piping.input_source import find_batch_size
+from ..piping.intrinsic import Inputs, Trace
 from ..piping.status import Metric, StatusKey
 from ..plugging.loaded_files import in_plain_names
 from ..process.environment import machine

@@ -12,7 +12,8 @@ from ..arguments.names import status_name
 from ..error_text import shown
 from ..errors import ArgumentError, UnknownStatusError
 from ..piping.status import Comparative, StatusKey, is_number
-from ..times.measurement import Measurement, Ratio
+from ..times.measurement import Measurement
+from ..times.ratio import Ratio
 from ..trace.alignment import VALUES, align
 from ..trace.bounds import Bounds
 from ..trace.side_by_side import in_one_table

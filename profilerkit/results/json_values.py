@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple, fields
+from functools import partial
 from numbers import Integral
 from typing import Annotated, Any, TypeAlias, TypeVar
 
@@ -52,13 +53,13 @@ def to_plain(value: Any) -> Any:
     if type(value) in _AS_THEY_ARE:  # nearly all cells of a table are
         return value
     if isinstance(value, Measurement):
-        return _plain_measurement(value)
+        return _write_measurement(value)
     if isinstance(value, BatchSweep):
         return {"type": "batch_sweep", "rows": [to_plain(dict(row)) for row in value]}
     if isinstance(value, LayerTimeTable):
-        return {**_rows("layer_times", value), "times": list(map(_plain_layer_time, value.times))}
+        return {**_write_rows("layer_times", value), "times": list(map(_write_layer_time, value.times))}
     if isinstance(value, Table):
-        return _rows("layers" if isinstance(value, LayerTable) else "table", value)
+        return _write_rows("layers" if isinstance(value, LayerTable) else "table", value)
     if isinstance(value, Mapping):
         items = {str(key): to_plain(item) for key, item in value.items()}
         return {"type": "mapping", "items": items} if "type" in items else items
@@ -74,27 +75,32 @@ def _plain_scalar(value: Any) -> Any:
         return value
     if isinstance(value, Integral):  # numpy's, of any size
         return int(value)
-    return _plain_float(float(value)) if is_number(value) else str(value)
+    return _write_float(float(value)) if is_number(value) else str(value)
 
 
-def _rows(kind: str, table: Table) -> dict[str, Any]:
+def _write_rows(kind: str, table: Table) -> dict[str, Any]:
     columns = list(table.columns)
-    return {"type": kind, "columns": columns, "rows": [[_cell(row.get(column)) for column in columns] for row in table]}
+    return {
+        "type": kind,
+        "columns": columns,
+        "rows": [[_write_cell(row.get(column)) for column in columns] for row in table],
+    }
 
 
-def _cell(value: Any) -> Any:
+def _write_cell(value: Any) -> Any:
     """Return a cell of a table; its tuples are lists, since every list in a table is a tuple when it comes back."""
-    return [_cell(item) for item in value] if isinstance(value, (list, tuple)) else to_plain(value)
+    return [_write_cell(item) for item in value] if isinstance(value, (list, tuple)) else to_plain(value)
 
 
-def _plain_float(value: float) -> Any:
+def _write_float(value: float) -> Any:
+    """Return a float; one that JSON cannot write as a mapping."""
     return value if math.isfinite(value) else {"type": "float", "value": str(value)}
 
 
-def _plain_measurement(value: Measurement) -> dict[str, Any]:
+def _write_measurement(value: Measurement) -> dict[str, Any]:
     """Return every statistic of a measurement, for people, and what it is made of, to read it back from."""
     statistics = {key: to_plain(item) for key, item in value.to_dict().items() if key != "conditions"}
-    session = None if value.session is None else _session(value.session)
+    session = None if value.session is None else _name_session(value.session)
     return {
         "type": "measurement",
         **statistics,
@@ -104,7 +110,7 @@ def _plain_measurement(value: Measurement) -> dict[str, Any]:
     }
 
 
-def _plain_layer_time(time: LayerTime) -> dict[str, Any]:
+def _write_layer_time(time: LayerTime) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(
         _LayerTime(
             time.path,
@@ -120,7 +126,7 @@ def _plain_layer_time(time: LayerTime) -> dict[str, Any]:
     return plain
 
 
-def _session(session: Any) -> str:
+def _name_session(session: Any) -> str:
     """Return a name for a session that no other process uses: samples pair up with those of their own session alone."""
     return session if isinstance(session, str) else f"{process_name()}:{session}"
 
@@ -149,7 +155,7 @@ def convert(value: Any, kind: type[T], where: str) -> T:
         raise ValueError(f"{name}: {wrong[:1].lower()}{wrong[1:]}") from error
 
 
-def _conditions(value: Any, where: str) -> Conditions | None:
+def _read_conditions(value: Any, where: str) -> Conditions | None:
     if value is None:
         return None
     read = convert(value, Conditions, where)
@@ -159,62 +165,64 @@ def _conditions(value: Any, where: str) -> Conditions | None:
     return read
 
 
-def _layer_time(value: Any, where: str) -> LayerTime:
+def _read_layer_time(value: Any, where: str) -> LayerTime:
     read = msgspec.structs.asdict(convert(value, _LayerTime, where))
     calls = tuple(CallTime(*call) for call in read["each_call"])
     return LayerTime(type=read.pop("layer_type"), **{**read, "each_call": calls})
 
 
-def _field(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> Any:
+def _require_field(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> Any:
+    """Return a field of a mapping; raises `ValueError` if it is not of its kind: a truth value is no number."""
     field = value.get(name)
     if not isinstance(field, kind) or isinstance(field, bool):
         raise ValueError(f"{where}.{name} is {short(field)}")
     return field
 
 
-def _float(value: Mapping[str, Any], where: str) -> float:
-    text = _field(value, "value", str, where)
+def _read_float(value: Mapping[str, Any], where: str) -> float:
+    text = _require_field(value, "value", str, where)
     if text not in ("nan", "inf", "-inf"):
         raise ValueError(f"{where}.value is {text!r}; it can be 'nan', 'inf', '-inf'")
     return float(text)
 
 
-def _samples(value: Mapping[str, Any], name: str, where: str) -> tuple[float, ...]:
-    samples = from_plain(_field(value, name, list, where), f"{where}.{name}")
+def _read_samples(value: Mapping[str, Any], name: str, where: str) -> tuple[float, ...]:
+    samples = from_plain(_require_field(value, name, list, where), f"{where}.{name}")
     wrong = [index for index, sample in enumerate(samples) if type(sample) not in (int, float)]
     if wrong:
         raise ValueError(f"{where}.{name}[{wrong[0]}] is {short(samples[wrong[0]])}, no number")
     return tuple(map(float, samples))
 
 
-def _measurement(value: Mapping[str, Any], where: str) -> Measurement:
-    samples = _samples(value, "samples", where)
+def _read_measurement(value: Mapping[str, Any], where: str) -> Measurement:
+    samples = _read_samples(value, "samples", where)
     if not samples:
         raise ValueError(f"{where}.samples is empty")
-    confidence = _field(value, "confidence", (int, float), where)
+    confidence = _require_field(value, "confidence", (int, float), where)
     if not 0 < confidence < 1:
         raise ValueError(f"{where}.confidence is {confidence!r}; it lies between 0 and 1")
-    session = None if value.get("session") is None else _field(value, "session", str, where)
-    precision = None if value.get("precision") is None else float(_field(value, "precision", (int, float), where))
+    session = None if value.get("session") is None else _require_field(value, "session", str, where)
+    precision = (
+        None if value.get("precision") is None else float(_require_field(value, "precision", (int, float), where))
+    )
     measurement = Measurement(
         samples,
         float(confidence),
-        _samples(value, "warmup", where),
+        _read_samples(value, "warmup", where),
         session,
         precision,
         adaptive=value.get("adaptive") is True,
-        conditions=_conditions(value.get("conditions"), f"{where}.conditions"),
+        conditions=_read_conditions(value.get("conditions"), f"{where}.conditions"),
     )
     written = from_plain(value.get("median"), f"{where}.median")
-    if type(written) not in (int, float) or repr(float(written)) != repr(
-        measurement.median
-    ):  # not even nan equals itself
+    is_same = type(written) in (int, float) and repr(float(written)) == repr(measurement.median)  # also for nan
+    if not is_same:
         raise ValueError(f"{where}.median is {short(written)}, but that of its samples is {measurement.median!r}")
     return measurement
 
 
-def _table(value: Mapping[str, Any], where: str, kind: type[Table] = Table) -> Table:
-    columns, rows = (_field(value, name, list, where) for name in ("columns", "rows"))
+def _read_table(value: Mapping[str, Any], where: str, kind: type[Table] = Table) -> Table:
+    columns, rows = (_require_field(value, name, list, where) for name in ("columns", "rows"))
     if not all(isinstance(column, str) for column in columns):
         raise ValueError(f"{where}.columns is {short(columns)}; columns have names")
     for index, row in enumerate(rows):
@@ -222,7 +230,7 @@ def _table(value: Mapping[str, Any], where: str, kind: type[Table] = Table) -> T
             raise ValueError(f"{where}.rows[{index}] has not one value for each of the {len(columns)} columns")
     if len(set(columns)) < len(columns):
         raise ValueError(f"{where}.columns is {short(columns)}; each has a name of its own")
-    table = kind(dict(zip(columns, map(_uncell, row), strict=True)) for row in rows)
+    table = kind(dict(zip(columns, map(_read_cell, row), strict=True)) for row in rows)
     if isinstance(table, LayerTable):
         require_layers(table, where)
     require_rows(table, where)
@@ -231,42 +239,55 @@ def _table(value: Mapping[str, Any], where: str, kind: type[Table] = Table) -> T
     return table
 
 
-def _layer_times(value: Mapping[str, Any], where: str) -> LayerTimeTable:
-    times = [
-        _layer_time(time, f"{where}.times[{index}]") for index, time in enumerate(_field(value, "times", list, where))
-    ]
+def _read_layer_times(value: Mapping[str, Any], where: str) -> LayerTimeTable:
+    listed = _require_field(value, "times", list, where)
+    times = [_read_layer_time(time, f"{where}.times[{index}]") for index, time in enumerate(listed)]
     require_once((time.path for time in times), f"{where}.times", "path")
     return LayerTimeTable(times)
 
 
-def _sweep(value: Mapping[str, Any], where: str) -> BatchSweep:
-    rows = from_plain(_field(value, "rows", list, where), f"{where}.rows")
+def _read_sweep(value: Mapping[str, Any], where: str) -> BatchSweep:
+    rows = from_plain(_require_field(value, "rows", list, where), f"{where}.rows")
     for index, row in enumerate(rows):
-        if not isinstance(row, dict) or not isinstance(row.get("execution_time"), Measurement):
-            raise ValueError(f"{where}.rows[{index}] has no measured execution_time")
-        if type(row.get("batch_size")) is not int or type(row.get("is_knee")) is not bool:
-            raise ValueError(f"{where}.rows[{index}] does not say the batch size, or whether it is the knee")
-        if type(row.get("throughput")) not in (int, float) or "memory_footprint" not in row:
-            raise ValueError(f"{where}.rows[{index}] has no throughput or no memory_footprint")
-        memory, size = row["memory_footprint"], row["batch_size"]
-        if (memory is not None and (type(memory) not in (int, float) or memory < 0)) or not 1 <= size < 2**63:
-            raise ValueError(f"{where}.rows[{index}] is for {size} samples in {short(memory)} bytes")
+        _require_sweep_row(row, f"{where}.rows[{index}]")
     return BatchSweep(rows)
 
 
-def _uncell(value: Any) -> Any:
-    return tuple(map(_uncell, value)) if isinstance(value, list) else from_plain(value)
+def _require_sweep_row(row: Any, where: str) -> None:
+    """Raise `ValueError` if a row of a sweep lacks one of its columns, or has a value there that none can be."""
+    if not isinstance(row, dict) or not isinstance(row.get("execution_time"), Measurement):
+        raise ValueError(f"{where} has no measured execution_time")
+    if type(row.get("batch_size")) is not int or type(row.get("is_knee")) is not bool:
+        raise ValueError(f"{where} does not say the batch size, or whether it is the knee")
+    if type(row.get("throughput")) not in (int, float) or "memory_footprint" not in row:
+        raise ValueError(f"{where} has no throughput or no memory_footprint")
+    memory, size = row["memory_footprint"], row["batch_size"]
+    is_memory = memory is None or (type(memory) in (int, float) and not memory < 0)
+    if not is_memory or not 1 <= size < 2**63:
+        raise ValueError(f"{where} is for {size} samples in {short(memory)} bytes")
 
 
+def _read_cell(value: Any) -> Any:
+    return tuple(map(_read_cell, value)) if isinstance(value, list) else from_plain(value)
+
+
+def _read_tuple(value: Mapping[str, Any], where: str) -> tuple[Any, ...]:
+    return tuple(from_plain(_require_field(value, "items", list, where), f"{where}.items"))
+
+
+def _read_mapping(value: Mapping[str, Any], where: str) -> dict[str, Any]:
+    items = _require_field(value, "items", dict, where)
+    return {key: from_plain(item, f"{where}.items.{key}") for key, item in items.items()}
+
+
+#: By the type of a value: returns it, of its mapping and of where that is; raises `ValueError` for a wrong one.
 _READERS: dict[str, Callable[[Mapping[str, Any], str], Any]] = {
-    "measurement": _measurement,
-    "table": _table,
-    "layer_times": _layer_times,
-    "batch_sweep": _sweep,
-    "layers": lambda value, where: _table(value, where, LayerTable),
-    "tuple": lambda value, where: tuple(from_plain(_field(value, "items", list, where), f"{where}.items")),
-    "mapping": lambda value, where: {
-        key: from_plain(item, f"{where}.items.{key}") for key, item in _field(value, "items", dict, where).items()
-    },
-    "float": _float,
+    "measurement": _read_measurement,
+    "table": _read_table,
+    "layer_times": _read_layer_times,
+    "batch_sweep": _read_sweep,
+    "layers": partial(_read_table, kind=LayerTable),
+    "tuple": _read_tuple,
+    "mapping": _read_mapping,
+    "float": _read_float,
 }

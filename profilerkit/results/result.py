@@ -11,7 +11,7 @@ from ..arguments.checks import PATH
 from ..error_text import shown
 from ..errors import ArgumentError
 from ..plugging.renderers import find_form, html_fragment, render, renderer, suffixes_like
-from ..process.clean_output import printable
+from ..process.encoding import printable
 from ..process.files import write_text
 
 if TYPE_CHECKING:

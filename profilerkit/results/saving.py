@@ -98,8 +98,8 @@ def to_dict(result: Report | Comparison) -> dict[str, Any]:
     Format, schema and checksum are among them.
     """
     if isinstance(result, Comparison):
-        return _seal(COMPARISON, {"reports": [_body(report) for report in result.reports]})
-    return _seal(REPORT, _body(result))
+        return _seal(COMPARISON, {"reports": [_write_body(report) for report in result.reports]})
+    return _seal(REPORT, _write_body(result))
 
 
 def to_json(result: Report | Comparison) -> str:
@@ -113,8 +113,7 @@ def save(result: Report | Comparison, path: str | PathLike[str]) -> None:
     write_text(PATH("path", path), to_json(result))
 
 
-def _body(report: Report) -> dict[str, Any]:
-    memory = report.memory
+def _write_body(report: Report) -> dict[str, Any]:
     return {
         "name": report.name,
         "backend": report.backend,
@@ -124,27 +123,30 @@ def _body(report: Report) -> dict[str, Any]:
         "inputs": report.inputs,
         "input_dtypes": report.input_dtypes,
         "arguments": dict(report.arguments),
-        "statuses": [_status(record) for record in report.statuses.values()],
+        "statuses": [_write_status(record) for record in report.statuses.values()],
         "data": {key: to_plain(value) for key, value in report.data.items()},
         "layers": None if report.layers is None else to_plain(report.layers),
         "operators": None if report.operators is None else to_plain(report.operators),
-        "memory": memory
-        and {
-            "weight_bytes": memory.weight_bytes,
-            "input_bytes": memory.input_bytes,
-            "live_bytes": list(memory.live_bytes),
-            "note": memory.note,
-            "unsized": dict(memory.unsized),
-            "parts": dict(memory.parts),
-            "left_bytes": memory.left_bytes,
-        },
+        "memory": None if report.memory is None else _write_memory(report.memory),
         "notes": list(report.notes),
         "environment": dict(report.environment),
         "created": report.created,
     }
 
 
-def _status(record: StatusRecord) -> dict[str, Any]:
+def _write_memory(memory: MemoryTimeline) -> dict[str, Any]:
+    return {
+        "weight_bytes": memory.weight_bytes,
+        "input_bytes": memory.input_bytes,
+        "live_bytes": list(memory.live_bytes),
+        "note": memory.note,
+        "unsized": dict(memory.unsized),
+        "parts": dict(memory.parts),
+        "left_bytes": memory.left_bytes,
+    }
+
+
+def _write_status(record: StatusRecord) -> dict[str, Any]:
     ends = record.ends or Bounds()
     return {
         "key": record.key,
@@ -211,7 +213,7 @@ def load_as(kind: type[R], path: str | PathLike[str]) -> R:
 
 def parse(content: bytes, source: str) -> Report | Comparison:
     """Read the bytes of a file; ``source`` is what errors call it."""
-    return _read(content, source, _result)
+    return _read(content, source, _read_result)
 
 
 def require_sealed(content: bytes, source: str) -> None:
@@ -223,28 +225,28 @@ def _read(content: bytes, source: str, read: Callable[[Any], T]) -> T:
     try:
         decoded = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ReportFileError(f"{source} is not a report of profilerkit: {_cut(error)}; was it cut off?") from error
+        raise ReportFileError(f"{source} is not a report of profilerkit: {_shorten(error)}; was it cut off?") from error
     try:
         return read(decoded)
     except (ValueError, RecursionError) as error:
-        raise ReportFileError(f"{source} is not a report of profilerkit, or damaged: {_cut(error)}") from error
+        raise ReportFileError(f"{source} is not a report of profilerkit, or damaged: {_shorten(error)}") from error
 
 
-def _cut(error: Exception) -> str:
+def _shorten(error: Exception) -> str:
     """Return what an error says, of names of any length in the file the beginning."""
     message = str(error)
     return message if len(message) <= 500 else f"{message[:497]}..."
 
 
-def _result(decoded: Any) -> Report | Comparison:
+def _read_result(decoded: Any) -> Report | Comparison:
     _require_bounded(_require_object(decoded))
     kind, body = _open_content(decoded)
     if kind == REPORT:
-        return _report(body)
+        return _read_report(body)
     reports = body.get("reports")
     if set(body) != {"reports"} or not isinstance(reports, list) or len(reports) < 2:
         raise ValueError("reports: a comparison holds two reports or more, and nothing else")
-    first, *rest = (_report(one, f"reports[{index}].") for index, one in enumerate(reports))
+    first, *rest = (_read_report(one, f"reports[{index}].") for index, one in enumerate(reports))
     return Comparison(first, tuple(rest))
 
 
@@ -264,11 +266,8 @@ def _require_bounded(decoded: Any) -> None:
             if type(value) in (dict, list):
                 pending.append(value)
             elif type(value) is int and not -LARGEST < value < LARGEST:
-                name = (
-                    next((key for key, content in container.items() if content is value), "")
-                    if isinstance(container, dict)
-                    else ""
-                )
+                entries = container.items() if isinstance(container, dict) else ()
+                name = next((key for key, content in entries if content is value), "")
                 raise ValueError(f"{name or 'a number'} is larger than 1e100, beyond any count")
 
 
@@ -289,19 +288,13 @@ def _open_content(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return kind, {key: value for key, value in sealed.items() if key not in ("format", "schema", "profilerkit")}
 
 
-def _report(body: Any, where: str = "") -> Report:
+def _read_report(body: Any, where: str = "") -> Report:
     read = convert(body, _Report, where.removesuffix("."))
-    layers, operators = (
-        None if value is None else _table(value, kind, f"{where}{name}")
-        for name, value, kind in (("layers", read.layers, LayerTable), ("operators", read.operators, Table))
-    )
-    if layers is not None:
-        require_tree(layers, f"{where}layers")
-    if operators is not None:
-        require_operators(operators, f"{where}operators")
+    layers = None if read.layers is None else _read_layers(read.layers, f"{where}layers")
+    operators = None if read.operators is None else _read_operators(read.operators, f"{where}operators")
     _require_lengths(read.memory, operators, where)
     require_once((status.key for status in read.statuses), f"{where}statuses", "key")
-    records = [_record(status, f"{where}statuses[{index}]") for index, status in enumerate(read.statuses)]
+    records = [_read_record(status, f"{where}statuses[{index}]") for index, status in enumerate(read.statuses)]
     return Report(
         name=read.name,
         backend=read.backend,
@@ -316,10 +309,22 @@ def _report(body: Any, where: str = "") -> Report:
         created=read.created,
         data={key: from_plain(value, f"{where}data.{key}") for key, value in read.data.items()},
         operators=operators,
-        memory=None if read.memory is None else _timeline(read.memory),
+        memory=None if read.memory is None else _read_timeline(read.memory),
         arguments=read.arguments,
         fingerprint=read.fingerprint,
     )
+
+
+def _read_layers(plain: Any, where: str) -> LayerTable:
+    table: LayerTable = _read_table(plain, LayerTable, where)
+    require_tree(table, where)
+    return table
+
+
+def _read_operators(plain: Any, where: str) -> Table:
+    table: Table = _read_table(plain, Table, where)
+    require_operators(table, where)
+    return table
 
 
 def _require_lengths(memory: _Memory | None, operators: Table | None, where: str) -> None:
@@ -328,31 +333,32 @@ def _require_lengths(memory: _Memory | None, operators: Table | None, where: str
         raise ValueError(f"{where}memory.live_bytes has {actual} values for {expected} operators")
 
 
-def _timeline(memory: _Memory) -> MemoryTimeline:
+def _read_timeline(memory: _Memory) -> MemoryTimeline:
     return MemoryTimeline(**{**msgspec.structs.asdict(memory), "live_bytes": tuple(memory.live_bytes)})
 
 
-def _record(status: _Status, where: str) -> StatusRecord:
+def _read_record(status: _Status, where: str) -> StatusRecord:
+    """Return the record of a metric; raises `ValueError` if its value does not fit its completeness or its bounds."""
     value = from_plain(status.value, f"{where}.value")
     has_value = status.completeness in (Completeness.COMPLETE, Completeness.PARTIAL)
     if has_value == (value is None):
         raise ValueError(f"{where}.value is {value!r:.60} where completeness is {status.completeness.value}")
     fields = msgspec.structs.asdict(status)
-    ends = [_end(fields.pop(name), f"{where}.{name}") for name in ("low", "high")]
+    ends = [_read_end(fields.pop(name), f"{where}.{name}") for name in ("low", "high")]
     bounds = None
     if status.completeness is Completeness.PARTIAL and status.low is not msgspec.UNSET and is_number(value):
-        bounds = _bounds(value, ends[0], ends[1], where)
+        bounds = _read_bounds(value, ends[0], ends[1], where)
     return StatusRecord(**{**fields, "value": value, "missing": tuple(status.missing), "bounds": bounds})
 
 
-def _end(plain: Any, where: str) -> float | None:
+def _read_end(plain: Any, where: str) -> float | None:
     end = None if plain is msgspec.UNSET else from_plain(plain, where)
     if end is not None and type(end) not in (int, float):
         raise ValueError(f"{where} is {short(end)}, no number")
     return end
 
 
-def _bounds(value: Any, low: float | None, high: float | None, where: str) -> Bounds | None:
+def _read_bounds(value: Any, low: float | None, high: float | None, where: str) -> Bounds | None:
     """Return the two ends of a partial number; None for a plain lower bound, and for a measurement."""
     if isinstance(value, Measurement) or (low == value and high is None):
         return None
@@ -361,7 +367,8 @@ def _bounds(value: Any, low: float | None, high: float | None, where: str) -> Bo
     return Bounds(low, high)
 
 
-def _table(value: Any, kind: type[Any], where: str) -> Any:
+def _read_table(value: Any, kind: type[Any], where: str) -> Any:
+    """Return a table; raises `ValueError` unless it is of exactly that class."""
     table = from_plain(value, where)
     if type(table) is not kind:
         raise ValueError(f"{where} holds no {kind.__name__}")

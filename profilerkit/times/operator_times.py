@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import by_likeness
 from ..trace.cross_check import ObservedRun
@@ -99,6 +99,15 @@ class Work:
     missing: str = ""
 
 
+class _Group(NamedTuple):
+    """A row of the table before it has its times: what tells it from others, and its seconds in each pass."""
+
+    columns: dict[str, Any]
+    seconds: tuple[float, ...]
+    calls: int
+    work: Work | None = None
+
+
 class OperatorTimeTable(Table):
     """One row for each operator in each layer, the slowest first. The table also keeps the samples.
 
@@ -106,6 +115,7 @@ class OperatorTimeTable(Table):
         times: The measured times.
         work: The MACs and FLOPs of each operator of ``times``, in their order.
         layer_work: The MACs and FLOPs of each layer without those inside it, by phase and path.
+        view: What rows are put together by, see `by`.
     """
 
     def __init__(
@@ -119,17 +129,11 @@ class OperatorTimeTable(Table):
         self.times: OperatorTimes = times
         self.view: str = view
         self._work, self._layer_work = tuple(work), dict(layer_work)
-        self._samples: list[tuple[float, ...]] = []
-        rows = sorted(self._group(), key=lambda row: -median(row[1]))
-        total = sum(median(samples) for _, samples in rows)
-        for row, samples in rows:
-            seconds = row["seconds"] = median(samples)
-            row["share"] = seconds / total if total else 0.0
-            if "flops" in row:
-                row["flops_per_second"] = row["flops"] / seconds if row["flops"] is not None and seconds else None
-                row["missing"] = row.pop("missing")  # the last column
-            self._samples.append(samples)
-        super().__init__(row for row, _ in rows)
+        groups = self._list_kernels() if view == "kernel" else self._list_operators()
+        ordered = sorted(groups, key=lambda group: -median(group.seconds))
+        self._samples: list[tuple[float, ...]] = [group.seconds for group in ordered]
+        total = sum(map(median, self._samples))
+        super().__init__(_make_row(group, total) for group in ordered)
 
     def by(self, view: str) -> OperatorTimeTable:
         """Return sums of the rows: by "operator", by "layer", by "both" (unchanged), or by "kernel".
@@ -163,41 +167,35 @@ class OperatorTimeTable(Table):
         """
         outside = {}
         for phase, whole in self.times.whole.items():
-            inside = _sums(op.seconds for op in self.times.operators if op.phase == phase) or [0.0] * len(whole)
-            outside[phase] = median(all_of_it - part for all_of_it, part in zip(whole, inside, strict=True))
+            timed = _add_passes(op.seconds for op in self.times.operators if op.phase == phase)
+            inside = timed or (0.0,) * len(whole)
+            outside[phase] = median(seconds - part for seconds, part in zip(whole, inside, strict=True))
         return outside
 
-    def _group(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
-        if self.view == "kernel":
-            yield from self._kernels()
-            return
-        groups: dict[tuple[str, ...], list[int]] = {}
+    def _list_operators(self) -> Iterator[_Group]:
+        """Yield the operators that the view puts together, in the order of the first of each group."""
+        members: dict[tuple[str, ...], list[int]] = {}
         for index, op in enumerate(self.times.operators):
             key = (*(getattr(op, column) for column in VIEWS[self.view]), op.phase)
-            groups.setdefault(key, []).append(index)
-        for key, indices in groups.items():
-            members = [self.times.operators[index] for index in indices]
-            work = self._layer_work.get((key[-1], key[0])) if self.view == "layer" else None
-            yield (
-                {
-                    **dict(zip((*VIEWS[self.view], "phase"), key, strict=True)),
-                    "calls": sum(member.calls for member in members),
-                    "seconds": 0.0,
-                    "share": 0.0,
-                    **_work_columns(_add_work([self._work[index] for index in indices]) if work is None else work),
-                },
-                tuple(_sums(member.seconds for member in members)),
-            )
+            members.setdefault(key, []).append(index)
+        for key, indices in members.items():
+            operators = [self.times.operators[index] for index in indices]
+            columns = dict(zip((*VIEWS[self.view], "phase"), key, strict=True))
+            work = _add_work([self._work[index] for index in indices])
+            if self.view == "layer":
+                work = self._layer_work.get((columns["phase"], columns["layer"]), work)
+            calls = sum(op.calls for op in operators)
+            yield _Group(columns, _add_passes(op.seconds for op in operators), calls, work)
 
-    def _kernels(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
-        groups: dict[tuple[str, str], list[KernelTime]] = {}
+    def _list_kernels(self) -> Iterator[_Group]:
+        """Yield the kernels of one name and phase together; what each of them works is not known."""
+        members: dict[tuple[str, str], list[KernelTime]] = {}
         for op in self.times.operators:
             for kernel in op.kernels:
-                groups.setdefault((kernel.name, op.phase), []).append(kernel)
-        for (name, phase), kernels in groups.items():
+                members.setdefault((kernel.name, op.phase), []).append(kernel)
+        for (name, phase), kernels in members.items():
             calls = sum(kernel.calls for kernel in kernels)
-            row = {"kernel": name, "phase": phase, "calls": calls, "seconds": 0.0, "share": 0.0}
-            yield row, tuple(_sums(kernel.seconds for kernel in kernels))
+            yield _Group({"kernel": name, "phase": phase}, _add_passes(kernel.seconds for kernel in kernels), calls)
 
     def top(self, k: int = 5, by: str = "seconds") -> list[Mapping[str, Any]]:
         """Return the ``k`` rows with the most of a column; rows that have none of it come last."""
@@ -213,8 +211,16 @@ class OperatorTimeTable(Table):
         return type(self), (self.times, self._work, self._layer_work, self.view)
 
 
-def _work_columns(work: Work) -> dict[str, Any]:
-    return {"macs": work.macs, "flops": work.flops, "flops_per_second": None, "missing": work.missing}
+def _make_row(group: _Group, total: float) -> dict[str, Any]:
+    """Return a row; ``total`` is the seconds of all rows."""
+    seconds = median(group.seconds)
+    share = seconds / total if total else 0.0
+    row = {**group.columns, "calls": group.calls, "seconds": seconds, "share": share}
+    if group.work is None:
+        return row
+    macs, flops, missing = group.work.macs, group.work.flops, group.work.missing
+    rate = flops / seconds if flops is not None and seconds else None
+    return {**row, "macs": macs, "flops": flops, "flops_per_second": rate, "missing": missing}
 
 
 def _add_work(works: Sequence[Work]) -> Work:
@@ -232,9 +238,9 @@ def _sum_known(numbers: Iterable[int | None]) -> int | None:
     return total
 
 
-def _sums(samples: Iterable[tuple[float, ...]]) -> list[float]:
+def _add_passes(samples: Iterable[tuple[float, ...]]) -> tuple[float, ...]:
     """Add samples up, pass by pass."""
-    return [sum(values) for values in zip(*samples, strict=True)]
+    return tuple(sum(values) for values in zip(*samples, strict=True))
 
 
 def _require_equal_passes(times: OperatorTimes) -> None:

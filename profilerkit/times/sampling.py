@@ -18,8 +18,9 @@ from itertools import count
 from ..arguments.checks import at_least, positive
 from ..process.collector import collector_paused
 from .conditions import Watch
-from .measurement import CONFIDENCE, Measurement, Ratio
+from .measurement import CONFIDENCE, Measurement
 from .median import agree
+from .ratio import Ratio
 from .run import Run, several
 from .turns import conductor
 

@@ -46,7 +46,7 @@ def align(reference: Report, other: Report) -> Table:
     Raises `ValueError` where one of the reports holds no layers.
     """
     mine, theirs = require_layers(reference), require_layers(other)
-    return Table(_rows(mine, theirs, partners(mine, theirs, is_foreign(reference, other))))
+    return Table(_list_rows(mine, theirs, partners(mine, theirs, is_foreign(reference, other))))
 
 
 def is_foreign(reference: Report, other: Report) -> bool:
@@ -61,23 +61,24 @@ def require_layers(report: Report) -> LayerTable:
     return report.layers
 
 
-def _rows(reference: LayerTable, other: LayerTable, partner: Mapping[str, str]) -> Iterator[Row]:
+def _list_rows(reference: LayerTable, other: LayerTable, partner: Mapping[str, str]) -> Iterator[Row]:
+    """Yield a row for each layer; one that the other model alone has comes before the next layer that both have."""
     theirs = {row["path"]: row for row in other}
     taken = set(partner.values())
     order = [row["path"] for row in other]
-    places = {path: index for index, path in enumerate(order)}
+    positions = {path: index for index, path in enumerate(order)}
     index = 0
     for row in reference:
         match = partner.get(row["path"])
         if match is not None:
-            end = places[match]
-            yield from (_row(theirs[path], None, theirs[path]) for path in order[index:end] if path not in taken)
+            end = positions[match]
+            yield from (_make_row(theirs[path], None, theirs[path]) for path in order[index:end] if path not in taken)
             index = max(index, end + 1)
-        yield _row(row, row, None if match is None else theirs[match])
-    yield from (_row(theirs[path], None, theirs[path]) for path in order[index:] if path not in taken)
+        yield _make_row(row, row, None if match is None else theirs[match])
+    yield from (_make_row(theirs[path], None, theirs[path]) for path in order[index:] if path not in taken)
 
 
-def _row(shown: Row, mine: Row | None, theirs: Row | None) -> dict[str, Any]:
+def _make_row(shown: Row, mine: Row | None, theirs: Row | None) -> dict[str, Any]:
     row: dict[str, Any] = {
         "change": "added" if mine is None else "removed" if theirs is None else "same",
         "path": shown["path"],
@@ -143,40 +144,45 @@ def _inside(layers: LayerTable, matched: Collection[str]) -> dict[str | None, li
 
 
 def _match(mine: Sequence[Row], theirs: Sequence[Row], kind: Kind) -> Iterator[tuple[Row, Row]]:
+    """Yield the layers that belong together, of those right inside two layers: by name and kind, then by kind alone."""
     by_name = {(_name(row), kind(row)): row for row in theirs}
-    left = []
-    met = set()
+    left: list[Row] = []
+    matched: set[str] = set()
     for row in mine:
         same = by_name.get((_name(row), kind(row)))
         if same is None:
             left.append(row)
         else:
-            met.add(same["path"])
+            matched.add(same["path"])
             yield row, same
-    rest = [row for row in theirs if row["path"] not in met]
-    kinds, others = list(map(kind, left)), list(map(kind, rest))
-    start = _alike(kinds, others)
-    yield from zip(left[:start], rest[:start], strict=True)
-    left, rest, kinds, others = left[start:], rest[start:], kinds[start:], others[start:]
-    if len(left) * len(rest) > _MOST_PAIRS:
-        yield from _by_kind(left, rest, kind)
+    yield from _match_in_order(left, [row for row in theirs if row["path"] not in matched], kind)
+
+
+def _match_in_order(mine: Sequence[Row], theirs: Sequence[Row], kind: Kind) -> Iterator[tuple[Row, Row]]:
+    """Yield layers of one kind that stand in the same order, as a line-by-line comparison of two texts finds them."""
+    kinds, others = list(map(kind, mine)), list(map(kind, theirs))
+    start = _count_equal(kinds, others)
+    yield from zip(mine[:start], theirs[:start], strict=True)
+    mine, theirs, kinds, others = mine[start:], theirs[start:], kinds[start:], others[start:]
+    if len(mine) * len(theirs) > _MOST_PAIRS:
+        yield from _match_any(mine, theirs, kind)
         return
     for first, second, size in SequenceMatcher(None, kinds, others, autojunk=False).get_matching_blocks():
-        yield from zip(left[first : first + size], rest[second : second + size], strict=True)
+        yield from zip(mine[first : first + size], theirs[second : second + size], strict=True)
 
 
-def _alike(kinds: Sequence[str], others: Sequence[str]) -> int:
-    """Return how many of two lists are alike from the beginning."""
+def _count_equal(kinds: Sequence[str], others: Sequence[str]) -> int:
+    """Return how many of two lists are equal from the beginning."""
     pairs = zip(kinds, others, strict=False)
     return next((index for index, (one, two) in enumerate(pairs) if one != two), min(len(kinds), len(others)))
 
 
-def _by_kind(left: Sequence[Row], rest: Sequence[Row], kind: Kind) -> Iterator[tuple[Row, Row]]:
-    """Match the first of a type with the first, and so on: to look for the best order takes too long of so many."""
+def _match_any(mine: Sequence[Row], theirs: Sequence[Row], kind: Kind) -> Iterator[tuple[Row, Row]]:
+    """Match the first of a kind with the first, and so on: to look for the best order takes too long of so many."""
     waiting: dict[str, deque[Row]] = {}
-    for row in rest:
+    for row in theirs:
         waiting.setdefault(kind(row), deque()).append(row)
-    for row in left:
+    for row in mine:
         if waiting.get(kind(row)):
             yield row, waiting[kind(row)].popleft()
 

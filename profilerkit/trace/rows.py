@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import add, attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .layer_bounds import layer_bounds
 
 if TYPE_CHECKING:
     from .records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 
-__all__ = ["count_depth", "nearest_around", "of_calls", "of_layers", "parent_path"]
+__all__ = ["count_depth", "nearest_around", "of_calls", "of_layers", "parent_path", "walk_outwards"]
 
 #: What an operator's record says of its work.
 _WORK = ("macs", "flops", "bytes_read", "bytes_written")
@@ -20,14 +20,14 @@ _WORK = ("macs", "flops", "bytes_read", "bytes_written")
 _PHASES = ("forward_macs", "forward_flops", "backward_macs", "backward_flops")
 
 
-def _columns(trace: ModelTrace) -> tuple[tuple[str, ...], Callable[[OpRecord], tuple[int, ...]]]:
+def _choose_columns(trace: ModelTrace) -> tuple[tuple[str, ...], Callable[[OpRecord], tuple[int, ...]]]:
     """Return the columns of work in a trace's tables, and what reads them from an operator's record."""
     if any(op.phase == "backward" for op in trace.operators):
-        return (*_WORK, *_PHASES), _work_by_phase
+        return (*_WORK, *_PHASES), _read_work_by_phase
     return _WORK, attrgetter(*_WORK)
 
 
-def _work_by_phase(op: OpRecord) -> tuple[int, ...]:
+def _read_work_by_phase(op: OpRecord) -> tuple[int, ...]:
     passes = (0, 0, op.macs, op.flops) if op.phase == "backward" else (op.macs, op.flops, 0, 0)
     return (op.macs, op.flops, op.bytes_read, op.bytes_written, *passes)
 
@@ -35,6 +35,18 @@ def _work_by_phase(op: OpRecord) -> tuple[int, ...]:
 def parent_path(path: str) -> str | None:
     """Return the path of the layer around a layer, or None for the root."""
     return path.rpartition(".")[0] if path else None
+
+
+def walk_outwards(path: str) -> Iterator[str]:
+    """Yield the path of a layer, and those of the layers around it: the root last.
+
+    >>> list(walk_outwards("encoder.0"))
+    ['encoder.0', 'encoder', '']
+    """
+    yield path
+    while path:
+        path = path.rpartition(".")[0]
+        yield path
 
 
 def count_depth(path: str) -> int:
@@ -66,52 +78,51 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     further calls and its work are None. Where weights are made by the first call only, so are the numbers of the
     weights of layers without any, and around them.
     """
-    columns, work_of = _columns(trace)
-    nothing, unknown = (0,) * len(columns), (None,) * len(columns)
-    exclusive = {layer.path: nothing for layer in trace.layers}
+    columns, read_work = _choose_columns(trace)
+    own_work = {layer.path: (0,) * len(columns) for layer in trace.layers}
     for op in trace.operators:
-        exclusive[op.layer] = _add(exclusive[op.layer], work_of(op))
-    whole = dict(exclusive)
+        own_work[op.layer] = _add(own_work[op.layer], read_work(op))
     shared = _find_shared_weights(trace.layers)
     weights = {layer.path: _Weights(layer, shared) for layer in trace.layers}
-    own_params = {path: inside.totals()["params"] for path, inside in weights.items()}
+    own_params: dict[str, int] = {path: own_weights.totals()["params"] for path, own_weights in weights.items()}
     lacking = _find_lacking_weights(trace, own_params)
+
+    work = dict(own_work)
     parents: set[str] = set()
-    for layer in sorted(trace.layers, key=lambda layer: -layer.depth):
+    for layer in sorted(trace.layers, key=lambda layer: -layer.depth):  # the inner ones first
         parent = parent_path(layer.path)
-        if parent is None:
-            continue
-        parents.add(parent)
-        whole[parent] = _add(whole[parent], whole[layer.path])
-        weights[parent].add(weights[layer.path])
-    wholes = (("params", trace.total_params), ("macs", trace.macs), ("flops", trace.flops))
-    totals = [(name, f"{name}_share", total) for name, total in wholes]
+        if parent is not None:
+            parents.add(parent)
+            work[parent] = _add(work[parent], work[layer.path])
+            weights[parent].add(weights[layer.path])
+
+    bounds = _find_bounds(trace, work)
     did_run = trace.failure is None
+    unknown = (None,) * len(columns)
     own_columns = [f"own_{name}" for name in columns]
-    bounded = bool(trace.choices or trace.uncounted)
-    counted = {path: dict(zip(_WORK, work, strict=False)) for path, work in whole.items()} if bounded else {}
-    bounds = layer_bounds(trace, counted)
+    totals = (("params", trace.total_params), ("macs", trace.macs), ("flops", trace.flops))
+    shares = [(name, f"{name}_share", total) for name, total in totals]
     is_configured = any(layer.configuration for layer in trace.layers)
     for layer in trace.layers:
-        inside = weights[layer.path].totals()
-        if layer.path in lacking:
+        path = layer.path
+        inside = weights[path].totals()
+        if path in lacking:
             inside = {**dict.fromkeys(inside), "params_by_dtype": inside["params_by_dtype"]}
-        work, own_work = (whole[layer.path], exclusive[layer.path]) if did_run else (unknown, unknown)
-        counts = {"params": inside.pop("params"), **dict(zip(columns, work, strict=True))}
+        counts = {"params": inside.pop("params"), **dict(zip(columns, work[path] if did_run else unknown, strict=True))}
         yield {
-            **_identity(layer, layer.path not in parents, did_run),
+            **_identify(layer, path not in parents, did_run),
             **counts,
-            "own_params": own_params[layer.path] or (None if layer.path in lacking else 0),
-            **dict(zip(own_columns, own_work, strict=True)),
-            **{share: _share(counts[name], total) for name, share, total in totals},
+            "own_params": own_params[path] or (None if path in lacking else 0),
+            **dict(zip(own_columns, own_work[path] if did_run else unknown, strict=True)),
+            **{share: _divide(counts[name], total) for name, share, total in shares},
             **inside,
-            **bounds.get(layer.path, {}),
-            **_tensors(layer.calls[0] if layer.calls else None),
+            **bounds.get(path, {}),
+            **_describe_tensors(layer.calls[0] if layer.calls else None),
             **({"configuration": layer.configuration} if is_configured else {}),
         }
 
 
-def _identity(layer: LayerRecord, is_leaf: bool, did_run: bool) -> dict[str, Any]:
+def _identify(layer: LayerRecord, is_leaf: bool, did_run: bool) -> dict[str, Any]:
     return {
         "path": layer.path,
         "type": layer.type,
@@ -119,6 +130,13 @@ def _identity(layer: LayerRecord, is_leaf: bool, did_run: bool) -> dict[str, Any
         "is_leaf": is_leaf,
         "calls": sum(call.times for call in layer.calls) if did_run or layer.calls else None,
     }
+
+
+def _find_bounds(trace: ModelTrace, work: Mapping[str, Sequence[int]]) -> dict[str, dict[str, float | None]]:
+    """Return by path the columns with the two ends of the counts; nothing if all that decides them is known."""
+    if not (trace.choices or trace.uncounted):
+        return {}
+    return layer_bounds(trace, {path: dict(zip(_WORK, counts, strict=False)) for path, counts in work.items()})
 
 
 def _find_lacking_weights(trace: ModelTrace, own_params: Mapping[str, int]) -> set[str]:
@@ -196,48 +214,61 @@ def _plus(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
 
 
+#: A call of a layer: its path, and the index of the call.
+_Call: TypeAlias = tuple[str, int]
+
+
 def of_calls(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each call of a layer, in the order of the layers.
 
     A last row has what was done outside every call of the model, if anything was.
     """
-    columns, work_of = _columns(trace)
+    columns, read_work = _choose_columns(trace)
     nothing = (0,) * len(columns)
-    exclusive: dict[tuple[str, int], tuple[int, ...]] = {}
+    own_columns = [f"own_{name}" for name in columns]
+    own_work: dict[_Call, tuple[int, ...]] = {}
     for op in trace.operators:
         key = (op.layer, op.call)
-        exclusive[key] = _add(exclusive.get(key, nothing), work_of(op))
+        own_work[key] = _add(own_work.get(key, nothing), read_work(op))
     callers = {(layer.path, index): call.caller for layer in trace.layers for index, call in enumerate(layer.calls)}
-    whole = dict.fromkeys(callers, nothing) | exclusive
-    under_way = Counter(callers.values())
-    parents = set(under_way)
-    done = [key for key in callers if key not in parents]
-    for key in done:  # it grows: a call comes after all that it made
-        caller = callers.get(key)
-        if caller is not None:
-            whole[caller] = _add(whole.get(caller, nothing), whole[key])
-            under_way[caller] -= 1
-            if not under_way[caller]:
-                done.append(caller)
-    records = {layer.path: layer for layer in trace.layers}
-    outside = [key for key, work in exclusive.items() if key not in callers and any(work)]
-    for path, index in (*callers, *outside):
-        layer = records[path]
-        call = layer.calls[index] if (path, index) in callers else None
-        work = exclusive.get((path, index), nothing)
+    work = _add_inner_calls(own_work, callers, nothing)
+    parents = set(callers.values())
+    layers = {layer.path: layer for layer in trace.layers}
+    outside = [key for key, done in own_work.items() if key not in callers and any(done)]
+    for key in (*callers, *outside):
+        path, index = key
+        call = layers[path].calls[index] if key in callers else None
         yield {
             "path": path,
-            "type": layer.type,
-            "depth": layer.depth,
-            "is_leaf": (path, index) not in parents and call is not None,
+            "type": layers[path].type,
+            "depth": layers[path].depth,
+            "is_leaf": key not in parents and call is not None,
             "call": index,
-            **dict(zip(columns, whole[path, index], strict=True)),
-            **{f"own_{name}": number for name, number in zip(columns, work, strict=True)},
-            **_tensors(call),
+            **dict(zip(columns, work[key], strict=True)),
+            **dict(zip(own_columns, own_work.get(key, nothing), strict=True)),
+            **_describe_tensors(call),
         }
 
 
-def _share(count: int | None, total: int | None) -> float | None:
+def _add_inner_calls(
+    own_work: Mapping[_Call, tuple[int, ...]], callers: Mapping[_Call, _Call | None], nothing: tuple[int, ...]
+) -> dict[_Call, tuple[int, ...]]:
+    """Return the work of each call with that of the calls that it made: each is added up after all that it made."""
+    work = {**dict.fromkeys(callers, nothing), **own_work}
+    calls_left = Counter(callers.values())
+    complete = [key for key in callers if key not in calls_left]
+    while complete:
+        key = complete.pop()
+        caller = callers.get(key)
+        if caller is not None:
+            work[caller] = _add(work.get(caller, nothing), work[key])
+            calls_left[caller] -= 1
+            if not calls_left[caller]:
+                complete.append(caller)
+    return work
+
+
+def _divide(count: int | None, total: int | None) -> float | None:
     return None if count is None or not total else count / total
 
 
@@ -245,7 +276,7 @@ def _add(work: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(map(add, work, more))
 
 
-def _tensors(call: LayerCall | None) -> dict[str, Any]:
+def _describe_tensors(call: LayerCall | None) -> dict[str, Any]:
     inputs: Sequence[TensorInfo] = call.inputs if call else ()
     outputs: Sequence[TensorInfo] = call.outputs if call else ()
     return {

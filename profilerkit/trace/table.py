@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from ..arguments.checks import DEPTH, PATH, TOP
 from ..process.cached import cached_property
-from ..process.clean_output import printable
+from ..process.encoding import printable
 
 __all__ = ["Table", "data_frame"]
 

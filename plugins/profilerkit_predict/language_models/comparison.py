@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from profilerkit.process.encoding import printable
+
 from profilerkit.arguments.checks import PATH
-from profilerkit.process.clean_output import printable
 from profilerkit.process.files import write_text
 
 from .report import LanguageModelReport

@@ -1,0 +1,121 @@
+"""Ratios of two values, measured or exact, with their interval.
+
+The ratio of two measurements that were sampled in turn comes from the pairs of their samples.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ..arguments.checks import Check, one_number
+from .measurement import Measurement
+from .median import MedianInterval, median_interval
+from .wording import format_count, format_percent, noise_warning
+
+__all__ = ["Ratio"]
+
+
+def _read_amount(value: Any) -> Any:
+    return value if isinstance(value, Measurement) else float(one_number(value))
+
+
+_AMOUNT = Check("a number or a Measurement", _read_amount)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The ratio of two values, with its confidence interval: ``value``, ``low``, ``high``.
+
+    For two exact values, ``low`` and ``high`` are the value. ``paired`` is True if the samples were taken in turn;
+    otherwise the interval is the widest that both measurements allow. ``coverage`` is the probability that the interval
+    contains the ratio; if the samples are not paired, it is the smaller coverage of the two. ``is_range`` is True if
+    there are too few ``pairs`` (or samples) for an interval; the interval is then their range, and shows no difference.
+    ``effective_pairs`` is the number of independent pairs that give the same precision. ``precision`` is half the
+    requested relative width.
+    """
+
+    value: float
+    low: float
+    high: float
+    paired: bool = False
+    coverage: float = 1.0
+    is_range: bool = False
+    pairs: int = 0
+    effective_pairs: float = 0.0
+    precision: float | None = None
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the interval does not contain 1, so that there is a difference. False for a range."""
+        return not self.is_range and (self.low > 1 or self.high < 1)
+
+    @property
+    def noise(self) -> float:
+        """Half the width of the interval over the ratio: 0.01 is plus or minus 1 %."""
+        return (self.high - self.low) / 2 / abs(self.value) if self.value else math.inf
+
+    @property
+    def interval_name(self) -> str:
+        """The name of the interval: "interval", or "range of 3 pairs, 75 %"."""
+        if not self.is_range:
+            return "interval"
+        if not self.pairs:
+            return "range"
+        return f"range of {format_count(self.pairs, 'pair')}, {format_percent(self.coverage)}"
+
+    @property
+    def warning(self) -> str | None:
+        """A text if the ratio is less precise than requested; otherwise None."""
+        if self.precision is None or not (self.is_range or self.noise > self.precision):
+            return None
+        interval = MedianInterval(self.low, self.high, self.coverage, self.is_range, self.effective_pairs)
+        return noise_warning(interval, self.noise, self.precision, self.pairs, "ratio")
+
+    @classmethod
+    def of(cls, reference: float | Measurement, other: float | Measurement) -> Ratio:
+        """Return ``other`` divided by ``reference``, from the pairs if the two were sampled in turn."""
+        reference, other = _AMOUNT("reference", reference), _AMOUNT("other", other)
+        if isinstance(reference, Measurement) and isinstance(other, Measurement) and reference.is_paired_with(other):
+            return _divide_pairs(reference, other)
+        (ref_low, ref_high), (low, high) = _read_interval(reference), _read_interval(other)
+        measured = [value for value in (reference, other) if isinstance(value, Measurement)]
+        return cls(
+            _divide(float(other), float(reference)),
+            _divide(low, ref_high),
+            _divide(high, ref_low),
+            coverage=min((value.coverage for value in measured), default=1.0),
+            is_range=any(value.is_range for value in measured),
+        )
+
+
+def _read_interval(value: float | Measurement) -> tuple[float, float]:
+    return value.interval if isinstance(value, Measurement) else (float(value), float(value))
+
+
+def _divide(value: float, reference: float) -> float:
+    if reference:
+        return value / reference
+    return math.nan if value == 0 else math.copysign(math.inf, value)
+
+
+def _divide_pairs(reference: Measurement, other: Measurement) -> Ratio:
+    pairs = zip(reference.samples, other.samples, strict=True)
+    quotients = tuple(_divide(sample, reference_sample) for reference_sample, sample in pairs)
+    ordered, middle = sorted(quotients), len(quotients) // 2
+    # The middle of two is their geometric mean: the ratio the other way round is then the reciprocal.
+    value = ordered[middle] if len(ordered) % 2 else math.sqrt(ordered[middle - 1] * ordered[middle])
+    interval = median_interval(quotients, reference.confidence, reference.adaptive or other.adaptive)
+    return Ratio(
+        value,
+        interval.low,
+        interval.high,
+        paired=True,
+        coverage=interval.coverage,
+        is_range=interval.is_range,
+        pairs=len(quotients),
+        effective_pairs=interval.effective,
+        # Of two things that are much alike the difference is wanted, so their ratio is to be known twice as well.
+        precision=None if reference.precision is None else reference.precision / 2,
+    )
