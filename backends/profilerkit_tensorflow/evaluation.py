@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from profilerkit.data_splits import LOADER, TRANSFORM
 
 from profilerkit import DataLoader, InputError, ModelInputs
 from profilerkit.arguments.structures import apply_transform, map_leaves
 from profilerkit.backend import DeviceLike
+from profilerkit.data_splits import LOADER, TRANSFORM
 from profilerkit.error_text import shown
 from profilerkit.errors import ProfilerKitError
 from profilerkit_metrics.scoring import (

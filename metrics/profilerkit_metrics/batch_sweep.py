@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from profilerkit.piping.input_source import find_batch_size
-
 from profilerkit import (
     InputError,
     JointFunction,
@@ -23,6 +21,7 @@ from profilerkit.error_text import error_line
 from profilerkit.errors import WithoutValuesError
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
+from profilerkit.piping.input_source import find_batch_size
 from profilerkit.piping.quantity import format_number
 from profilerkit.times.batch_sweep import BatchSweep as Sweep
 from profilerkit.times.sampling import Sampling

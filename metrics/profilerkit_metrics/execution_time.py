@@ -7,8 +7,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from profilerkit.piping.input_source import find_batch_size
-
 from profilerkit import (
     Comparative,
     InputError,
@@ -23,6 +21,7 @@ from profilerkit import (
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
+from profilerkit.piping.input_source import find_batch_size
 from profilerkit.protocols import RunsInRanks, implements
 from profilerkit.times.sampling import Sampling, measure_interleaved
 from profilerkit.trace.cross_check import ObservedRun, Witnessed

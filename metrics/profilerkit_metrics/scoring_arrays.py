@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from profilerkit.data_splits import LOADER, TRANSFORM
 
 from profilerkit import DataLoader, InputError, ModelInputs
 from profilerkit.arguments.structures import apply_transform, map_leaves
 from profilerkit.backend_kit.numpy_data import as_tensor
+from profilerkit.data_splits import LOADER, TRANSFORM
 from profilerkit.error_text import shown
 
 from .scoring import LossEvaluation, ScoredBatch, Transform, count_samples

@@ -12,10 +12,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
-from profilerkit.plugging.python_loaders import is_in_file, is_in_module
-
 from profilerkit.errors import FailureCode, PlanError, ProfilerKitError, by_likeness, classify
 from profilerkit.plugging.offers import list_loaders
+from profilerkit.plugging.python_loaders import is_in_file, is_in_module
 
 from .source_code import find_module
 

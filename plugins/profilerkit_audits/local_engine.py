@@ -7,9 +7,8 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from profilerkit.isolation.interpreters import start_server
-
 from profilerkit.errors import FailureCode, ProfilerKitError
+from profilerkit.isolation.interpreters import start_server
 from profilerkit.isolation.processes import cpu_seconds
 from profilerkit.isolation.run import IsolatedRun, pump
 

@@ -8,9 +8,9 @@ from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
-from profilerkit.isolation.reports import report_before, with_reason
 
 from profilerkit.errors import FailureCode
+from profilerkit.isolation.reports import report_before, with_reason
 from profilerkit.times.measurement import Measurement
 
 from .cases import Case

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from profilerkit.input_shapes import parse_input_shape
-
 from profilerkit.arguments.checks import ONE_BATCH_SIZE
 from profilerkit.arguments.names import status_names
 from profilerkit.arguments.shape_text import shapes_of_text
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness, nearest
+from profilerkit.input_shapes import parse_input_shape
 from profilerkit.piping.intrinsic import INTRINSIC
 from profilerkit.piping.options import BUNDLES
 from profilerkit.plugging.offers import name_of_metric

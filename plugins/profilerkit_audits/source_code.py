@@ -22,10 +22,9 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, version
 from pathlib import Path
 
-from profilerkit.plugging.python_loaders import is_in_file, is_in_module
-
 from profilerkit.plugging.extension import LoaderInfo
 from profilerkit.plugging.offers import list_loaders
+from profilerkit.plugging.python_loaders import is_in_file, is_in_module
 
 __all__ = ["SourceCode", "find_module", "find_versions", "read_code"]
 

@@ -8,8 +8,6 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any
 
-from profilerkit.times.ratio import Ratio
-
 from profilerkit.error_text import shown
 from profilerkit.errors import BudgetError, by_likeness
 from profilerkit.piping.quantity import Scale, format_number, scale_value
@@ -19,6 +17,7 @@ from profilerkit.render.bounds import KINDS
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement
+from profilerkit.times.ratio import Ratio
 from profilerkit.times.wording import format_count
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerTable

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from profilerkit.input_shapes import parse_input_shape
-from profilerkit.piping.input_source import InputSource, find_batch_size
 
 from profilerkit import DataLoader, ForwardPass, InputError, ModelInputPattern, ModelInputs, Profiler, TensorSpec
 from profilerkit.arguments.structures import map_leaves
+from profilerkit.input_shapes import parse_input_shape
+from profilerkit.piping.input_source import InputSource, find_batch_size
 from profilerkit.piping.intrinsic import ComputeInputs
 from profilerkit.testing import FakeBackend, FakeTensor
 

@@ -10,11 +10,10 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from profilerkit.process.encoding import printable
-
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.errors import ArgumentError
 from profilerkit.process.cached import cached_property
+from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 from profilerkit.results.subscripted import one_line
 from profilerkit.trace.layer_table import LayerTable

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from profilerkit.process.encoding import printable
-
 from profilerkit.arguments.checks import PATH
+from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
 from .report import LanguageModelReport

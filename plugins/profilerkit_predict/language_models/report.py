@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from profilerkit.process.encoding import printable
-
 from profilerkit.arguments.checks import PATH, at_least
 from profilerkit.devices import DeviceInfo
+from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
 from .caching import CacheBytes

@@ -8,13 +8,12 @@ import subprocess
 import sys
 from typing import Any
 
-from profilerkit.isolation.job_file import read_job, require_started, write_job
-from profilerkit.plugging.python_loaders import load_function
-
 from profilerkit import ModelFailedError, ModelInputs, ProfilerKitError, errors
 from profilerkit.error_text import error_line
 from profilerkit.isolation.job import Job
+from profilerkit.isolation.job_file import read_job, require_started, write_job
 from profilerkit.plugging.loaders import load_model
+from profilerkit.plugging.python_loaders import load_function
 from profilerkit.protocols import require_capability
 
 from ..capabilities import CAPABILITIES, TracesRanks

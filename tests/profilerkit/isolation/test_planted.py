@@ -14,11 +14,11 @@ from typing import Any
 
 import planted
 import pytest
-from profilerkit.isolation.reports import report_before
 
 from profilerkit import Completeness, Report, isolated, load
 from profilerkit.isolation import processes
 from profilerkit.isolation.limits import parse_memory
+from profilerkit.isolation.reports import report_before
 
 pytestmark = [
     pytest.mark.slow,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from profilerkit.piping.input_source import InputSource
 
 from profilerkit import InputError, ModelInputs, Profiler, profile
 from profilerkit.arguments.structures import map_leaves
+from profilerkit.piping.input_source import InputSource
 from profilerkit.piping.intrinsic import ComputeInputs
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 

@@ -16,11 +16,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from profilerkit.plugging.python_loaders import load_from_file
 
 from profilerkit import InputError, ModelFailedError
 from profilerkit.plugging.loaded_files import in_plain_names, modules_kept_visible
 from profilerkit.plugging.loaders import load_model
+from profilerkit.plugging.python_loaders import load_from_file
 
 
 def write(folder: Path, **files: str) -> Path:

@@ -6,9 +6,9 @@ import io
 import sys
 
 import pytest
-from profilerkit.process.encoding import encodable
 
 from profilerkit.cli import emit
+from profilerkit.process.encoding import encodable
 
 TABLE = "größe_層 [bold]\n ─────\n├── µs ±2% ≥ 3 ≤ 4 ≈ 5"
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from profilerkit.piping.requests import first_of_several
 
 from profilerkit import (
     InputError,
@@ -26,6 +25,7 @@ from profilerkit import (
     profile,
 )
 from profilerkit.errors import ModelFailedError
+from profilerkit.piping.requests import first_of_several
 from profilerkit.plugging.offers import manager
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.batch_sweep import BatchSweep
