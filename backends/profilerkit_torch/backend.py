@@ -153,11 +153,11 @@ class TorchBackend(
 
     def use_threads(self, num_threads: int | None) -> AbstractContextManager[int]:
         """Return a context with so many threads of torch."""
-        return ceilings.on_threads(num_threads)
+        return ceilings.use_threads(num_threads)
 
     def ceiling_work(self, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
         """Return a context with torch's fastest products, convolutions and traffic on so many threads."""
-        return ceilings.work(num_threads)
+        return ceilings.prepare_work(num_threads)
 
     def read_recording(
         self, profile: ProfileFile, model: torch.nn.Module, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0

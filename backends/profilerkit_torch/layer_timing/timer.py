@@ -18,7 +18,7 @@ from profilerkit.times.layer_times import LayerTime, LayerTimer
 
 from ..compat import current_task, read_children, read_parameters
 from ..model.attributes import list_reachable
-from ..model.keras_layers import own_keras_weights
+from ..model.keras_layers import list_keras_weights
 from ..model.modules import list_layers, list_tensors
 from ..untouched.caller_context import apart, require_no_tracing
 from .clocks import EventClock, HostClock, choose_clock
@@ -211,7 +211,10 @@ class TorchLayerTimer(LayerTimer):
         owned = {
             id(parameter): tuple(paths[id(module)])
             for _, module in reversed(self._modules)
-            for parameter in (*read_parameters(module).values(), *(value for _, value in own_keras_weights(module)))
+            for parameter in (
+                *read_parameters(module).values(),
+                *(value for _, value in list_keras_weights(module)),
+            )
             if parameter is not None
         }
         yield from owned.items()

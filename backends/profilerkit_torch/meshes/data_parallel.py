@@ -7,8 +7,8 @@ broadcast from rank 0 before each forward pass.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -25,7 +25,8 @@ from .shares import count_bytes
 
 __all__ = ["reduce_in_buckets"]
 
-_FIRST, _OTHERS = 2**20, 25 * 2**20
+#: The bytes at which a bucket is full: the first, and the others.
+_FIRST_LIMIT, _LIMIT = 2**20, 25 * 2**20
 
 
 @contextmanager
@@ -45,23 +46,21 @@ class _Buckets:
 
     def __init__(self, model: nn.Module, group: Any, recorder: RankRecorder) -> None:
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self._group, self._recorder = group, recorder
-        self._limit = _FIRST
+        self._group = group
+        self._recorder = recorder
+        self._limit = _FIRST_LIMIT
+        #: The parameters whose gradients are in the bucket that is being filled.
         self._waiting: dict[torch.dtype, list[torch.Tensor]] = defaultdict(list)
-        self._taken: dict[torch.dtype, int] = defaultdict(int)
+        #: How many elements were reduced.
+        self._reduced: dict[torch.dtype, int] = defaultdict(int)
         with recorder.work_for_model("communication"):
-            self._flat = {
-                dtype: torch.empty(sum(p.numel() for p in self.parameters if p.dtype == dtype), dtype=dtype)
-                for dtype in {parameter.dtype for parameter in self.parameters}
-            }
+            elements = _count_by_dtype(self.parameters)
+            self._flat = {dtype: torch.empty(number, dtype=dtype) for dtype, number in elements.items()}
 
     def broadcast(self, buffers: Iterable[torch.Tensor]) -> None:
         """Send all buffers of a dtype at once from rank 0."""
-        by_dtype: dict[torch.dtype, int] = defaultdict(int)
-        for buffer in buffers:
-            by_dtype[buffer.dtype] += buffer.numel()
         with self._recorder.work_for_model("communication"):
-            for dtype, elements in by_dtype.items():
+            for dtype, elements in _count_by_dtype(buffers).items():
                 dist.broadcast(torch.empty(elements, dtype=dtype), 0, group=self._group)
 
     def take(self, parameter: torch.Tensor) -> None:
@@ -72,7 +71,7 @@ class _Buckets:
         waiting.append(parameter)
         if count_bytes(waiting) >= self._limit:
             self._reduce(parameter.dtype)
-            self._limit = _OTHERS
+            self._limit = _LIMIT
 
     def _reduce_rest(self) -> None:
         for dtype in [dtype for dtype, waiting in self._waiting.items() if waiting]:
@@ -81,6 +80,14 @@ class _Buckets:
     def _reduce(self, dtype: torch.dtype) -> None:
         elements = sum(parameter.numel() for parameter in self._waiting[dtype])
         with self._recorder.work_for_model("communication"):
-            dist.all_reduce(self._flat[dtype].narrow(0, self._taken[dtype], elements), group=self._group)
-        self._taken[dtype] += elements
+            dist.all_reduce(self._flat[dtype].narrow(0, self._reduced[dtype], elements), group=self._group)
+        self._reduced[dtype] += elements
         self._waiting[dtype].clear()
+
+
+def _count_by_dtype(tensors: Iterable[torch.Tensor]) -> Mapping[torch.dtype, int]:
+    """Return the elements of tensors of each dtype."""
+    elements: Counter[torch.dtype] = Counter()
+    for tensor in tensors:
+        elements[tensor.dtype] += tensor.numel()
+    return elements

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
@@ -26,15 +26,16 @@ def spread_by_scheme(name: str, model: nn.Module, device_mesh: DeviceMesh) -> In
 
     Raises `ArgumentError` for a mesh with other dimensions than the scheme uses, or in another order.
     """
-    spread, dimensions, needed = _SCHEMES[name]
+    scheme = _SCHEMES[name]
     names = device_mesh.mesh_dim_names or ()
-    if names != tuple(dimension for dimension in dimensions if dimension in names) or needed not in names:
+    in_order = tuple(dimension for dimension in scheme.dimensions if dimension in names)
+    if names != in_order or scheme.needed not in names:
         raise ArgumentError(
-            f"parallelize={name!r} spreads a model over {' and '.join(dimensions)}, in this order, and the mesh has "
-            f"{', '.join(names)}; give a function of your own: parallelize=shard, which is called with the model and "
-            "the mesh"
+            f"parallelize={name!r} spreads a model over {' and '.join(scheme.dimensions)}, in this order, and the mesh "
+            f"has {', '.join(names)}; give a function of your own: parallelize=shard, which is called with the model "
+            "and the mesh"
         )
-    return spread(model, device_mesh)
+    return scheme.spread(model, device_mesh)
 
 
 def _shard_fully(model: nn.Module, device_mesh: DeviceMesh) -> InStep:
@@ -64,8 +65,15 @@ def _replicate(model: nn.Module, device_mesh: DeviceMesh) -> InStep:
     return partial(reduce_in_buckets, model, device_mesh.get_group())
 
 
-#: By name: what spreads a model, the dimensions of the mesh that it uses, and the one that it needs.
-_SCHEMES: dict[str, tuple[Callable[[nn.Module, DeviceMesh], InStep], tuple[str, ...], str]] = {
-    "fsdp2": (_shard_fully, ("dp_replicate", "dp_shard"), "dp_shard"),
-    "ddp": (_replicate, ("dp_replicate",), "dp_replicate"),
+class _Scheme(NamedTuple):
+    """What spreads a model, the dimensions of the mesh that it uses, and the one that it needs."""
+
+    spread: Callable[[nn.Module, DeviceMesh], InStep]
+    dimensions: tuple[str, ...]
+    needed: str
+
+
+_SCHEMES = {
+    "fsdp2": _Scheme(_shard_fully, ("dp_replicate", "dp_shard"), "dp_shard"),
+    "ddp": _Scheme(_replicate, ("dp_replicate",), "dp_replicate"),
 }

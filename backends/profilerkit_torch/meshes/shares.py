@@ -58,10 +58,18 @@ def list_rank_layers(
     records = []
     for path, module in list_shown_layers(inventory.layers, calls):
         unsaved = unsaved_buffers(module)
-        parameters = [record(name, tensor) for name, tensor in _list_present(read_parameters(module))]
-        buffers = [record(name, tensor, name not in unsaved) for name, tensor in _list_present(read_buffers(module))]
-        depth, made = count_depth(path), tuple(calls.get(path, ()))
-        records.append(LayerRecord(path, _name_type(module), depth, tuple(parameters), tuple(buffers), made))
+        parameters = _list_present(read_parameters(module))
+        buffers = _list_present(read_buffers(module))
+        records.append(
+            LayerRecord(
+                path,
+                _name_type(module),
+                count_depth(path),
+                tuple(record(name, tensor) for name, tensor in parameters),
+                tuple(record(name, tensor, name not in unsaved) for name, tensor in buffers),
+                tuple(calls.get(path, ())),
+            )
+        )
     return tuple(records)
 
 
@@ -71,4 +79,7 @@ def _list_present(tensors: Mapping[str, torch.Tensor | None]) -> list[tuple[str,
 
 def _name_type(module: nn.Module) -> str:
     """Return the name of a module's class: of one that ``fully_shard`` has changed, that of before."""
-    return type(module).__mro__[2].__name__ if isinstance(module, FSDPModule) else type_name(module)
+    if not isinstance(module, FSDPModule):
+        return type_name(module)
+    _spread, _fsdp_module, original, *_ = type(module).__mro__
+    return original.__name__

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from profilerkit import ModelInputs, WithoutValuesError
-from profilerkit.backend_kit import call_stack as layering
+from profilerkit.backend_kit import call_stack
 from profilerkit.backend_kit.keras_layers import (
     call_arguments,
     direct_layers,
@@ -36,19 +36,19 @@ __all__ = [
     "holds_keras",
     "is_mirror",
     "is_unbuilt",
-    "keras_buffers",
-    "keras_device",
-    "keras_layers_in",
-    "keras_parameters",
-    "keras_variables",
+    "list_hidden_layers",
+    "list_keras_buffers",
     "list_keras_layers",
+    "list_keras_parameters",
+    "list_keras_weights",
     "list_trained_by_keras",
-    "own_keras_weights",
+    "list_variables",
     "substitute_variables",
+    "use_keras_device",
 ]
 
 
-def keras_layers_in(module: nn.Module) -> list[Any]:
+def list_hidden_layers(module: nn.Module) -> list[Any]:
     """Return the layers that a Keras layer keeps in a list of its own; none for any other module."""
     return direct_layers(module) if is_keras(module) else []
 
@@ -58,22 +58,24 @@ def holds_keras(modules: Iterable[nn.Module]) -> bool:
     return "keras" in sys.modules and any(map(is_keras, modules))
 
 
-def keras_variables(module: Any) -> Iterator[Any]:
+def list_variables(module: Any) -> Iterator[Any]:
     """Yield the variables that a Keras layer holds itself, the states of its random generators among them."""
     if is_keras(module):
         yield from (*keras_weights(module), *keras_states(module))
 
 
-def keras_parameters(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
+def list_keras_parameters(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and value of what training may change in a Keras layer itself."""
-    variables = keras_weights(module) if is_keras(module) else ()
-    yield from ((variable.path, value) for variable in variables if (value := keras_value(variable)) is not None)
+    for variable in keras_weights(module) if is_keras(module) else ():
+        value = keras_value(variable)
+        if value is not None:
+            yield variable.path, value
 
 
-def keras_buffers(module: nn.Module) -> Iterator[torch.Tensor]:
+def list_keras_buffers(module: nn.Module) -> Iterator[torch.Tensor]:
     """Yield what a Keras layer itself writes to while it runs: statistics, and the states of random generators."""
-    variables = keras_states(module) if is_keras(module) else ()
-    yield from (value for variable in variables if (value := keras_value(variable)) is not None)
+    values = map(keras_value, keras_states(module) if is_keras(module) else ())
+    yield from (value for value in values if value is not None)
 
 
 def is_mirror(name: str, child: Any, module: nn.Module) -> bool:
@@ -93,7 +95,7 @@ def is_unbuilt(modules: Iterable[nn.Module]) -> bool:
 
 
 def build_without_values(model: nn.Module, inputs: ModelInputs) -> None:
-    """Have a Keras model make its variables, without values; use inside `preserved`."""
+    """Have a Keras model make its variables, without values; use inside `preserve`."""
     if not is_keras(model):
         raise WithoutValuesError(
             "the model holds Keras layers that are not built: they have no weights yet, and only a Keras model makes "
@@ -107,7 +109,7 @@ def build_without_values(model: nn.Module, inputs: ModelInputs) -> None:
 
 def fill_variables(module: nn.Module) -> None:
     """Give the variables of a Keras layer that have no values zeros; use under a mode of fake tensors."""
-    for variable in keras_variables(module):
+    for variable in list_variables(module):
         value = keras_value(variable)
         if value is None or value.is_meta:
             zeros = sys.modules["keras"].ops.zeros(variable.shape, variable.dtype)
@@ -117,10 +119,10 @@ def fill_variables(module: nn.Module) -> None:
 
 def list_keras_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """Return every module under every path it has, the model itself first; Keras' layers as Keras names them."""
-    return layering.list_layers(model, _children)
+    return call_stack.list_layers(model, _list_children)
 
 
-def _children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+def _list_children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     children = [(name, child) for name, child in read_children(module).items() if child is not None]
     if not is_keras(module):
         yield from children
@@ -129,11 +131,14 @@ def _children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     yield from ((name, child) for name, child in children if not (is_mirror(name, child, module) or is_keras(child)))
 
 
-def own_keras_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+def list_keras_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and value of the weights of a Keras layer itself; a torch module that it wraps has them itself."""
-    if is_keras(module) and not (is_shipped(module) and type(module).__name__ == "TorchModuleWrapper"):
-        values = ((name, keras_value(variable)) for name, variable in own_variables(module))
-        yield from ((name, value) for name, value in values if value is not None)
+    if not is_keras(module) or (is_shipped(module) and type(module).__name__ == "TorchModuleWrapper"):
+        return
+    for name, variable in own_variables(module):
+        value = keras_value(variable)
+        if value is not None:
+            yield name, value
 
 
 def list_trained_by_keras(model: Any) -> set[int]:
@@ -144,7 +149,7 @@ def list_trained_by_keras(model: Any) -> set[int]:
 
 def substitute_variables(module: nn.Module, stand_in: Callable[[Any], Any]) -> None:
     """Let other tensors stand in for the values of a Keras layer's variables."""
-    for variable in keras_variables(module):
+    for variable in list_variables(module):
         set_keras_value(variable, stand_in(keras_value(variable)))
 
 
@@ -166,14 +171,14 @@ def _find_shape(leaf: Any) -> Sequence[int] | None:
     return leaf.shape if isinstance(leaf, torch.Tensor) else None
 
 
-def keras_device(model: nn.Module, device: torch.device) -> AbstractContextManager[Any]:
+def use_keras_device(model: nn.Module, device: torch.device) -> AbstractContextManager[Any]:
     """Have Keras make its tensors on a device: it would move tensors elsewhere to the one it prefers."""
     return sys.modules["keras"].device(str(device)) if is_keras(model) else nullcontext()
 
 
 def list_training_tensors(modules: Iterable[Any]) -> Iterator[Any]:
     """Yield the tensors of the optimizers and metrics that models were compiled with."""
-    for module in modules:
-        if is_keras(module):
-            for owner in (getattr(module, "optimizer", None), *getattr(module, "metrics", ())):
-                yield from (variable.value for variable in getattr(owner, "variables", None) or ())
+    for model in filter(is_keras, modules):
+        for owner in (getattr(model, "optimizer", None), *getattr(model, "metrics", ())):
+            for variable in getattr(owner, "variables", None) or ():
+                yield variable.value

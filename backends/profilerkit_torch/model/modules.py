@@ -16,10 +16,10 @@ from .attributes import list_further_attributes, list_reachable
 from .keras_layers import (
     holds_keras,
     is_mirror,
-    keras_buffers,
-    keras_layers_in,
-    keras_parameters,
+    list_hidden_layers,
+    list_keras_buffers,
     list_keras_layers,
+    list_keras_parameters,
 )
 
 __all__ = [
@@ -46,7 +46,7 @@ def list_modules(model: nn.Module) -> list[nn.Module]:
         modules[id(module)] = module
         children = read_children(module)
         if children or may_hold_keras:  # a leaf of torch, as most modules are, leads nowhere
-            waiting.extend(reversed([*children.values(), *keras_layers_in(module)]))
+            waiting.extend(reversed([*children.values(), *list_hidden_layers(module)]))
     return list(modules.values())
 
 
@@ -74,7 +74,7 @@ def list_named_parameters(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]
     visited: set[int] = set()
     for module in modules:
         parameters = () if id(module) in mirrors else read_parameters(module).items()
-        for name, tensor in (*parameters, *keras_parameters(module)):
+        for name, tensor in (*parameters, *list_keras_parameters(module)):
             if tensor is not None and id(tensor) not in visited:
                 visited.add(id(tensor))
                 yield name, tensor
@@ -95,7 +95,7 @@ def list_buffers(model: nn.Module) -> list[torch.Tensor]:
     if not holds_keras(modules):
         return list(model.buffers())
     buffers = [tensor for module in modules for tensor in read_buffers(module).values() if tensor is not None]
-    return [*buffers, *(value for module in modules for value in keras_buffers(module))]
+    return [*buffers, *(value for module in modules for value in list_keras_buffers(module))]
 
 
 def list_tensors(model: nn.Module) -> Iterator[torch.Tensor]:

@@ -35,7 +35,7 @@ def read_structure(model: nn.Module, flags: bool = True) -> list[Any]:
     The training flags are part of it with ``flags``, and where they differ: a pass for inference is made without any of
     them, and one for training with all of them, unless only some are set.
     """
-    contents = Contents(_special, reads_globals=True)
+    contents = Contents(_add_special, reads_globals=True)
     training: list[Any] = []
     for module in list_modules(model):
         kind = type(module)
@@ -51,7 +51,7 @@ def read_structure(model: nn.Module, flags: bool = True) -> list[Any]:
     return contents.written
 
 
-def _special(value: Any, contents: Contents) -> bool:
+def _add_special(value: Any, contents: Contents) -> bool:
     """Write down a tensor, or a module, whose attributes are written where it is met itself."""
     if isinstance(value, torch.Tensor):
         unsized = is_unsized(value)

@@ -125,7 +125,7 @@ def with_wrapper(inputs: ModelInputs, model: nn.Module) -> ModelInputs:
 
 
 def unwrap(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
-    """Take the wrappers out of a model, whose modules these are, and return what is inside; use inside `preserved`."""
+    """Take the wrappers out of a model, whose modules these are, and return what is inside; use inside `preserve`."""
     for module in modules:
         for flat in list_flat_parameters([module]):
             _unflatten(module, flat)

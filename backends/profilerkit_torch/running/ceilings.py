@@ -13,7 +13,7 @@ from torch.nn import functional
 from profilerkit.process.restoring import restored
 from profilerkit.times.ceiling_work import CeilingWork
 
-__all__ = ["on_threads", "work"]
+__all__ = ["prepare_work", "use_threads"]
 
 #: The sides of square products: the larger use every core, the smaller end before other programs interrupt them.
 _SIDES = (512, 1024)
@@ -27,37 +27,33 @@ _CACHED, _IN_MEMORY, _ROW = (2**16, 2**18, 2**20), 2**25, 1024
 
 
 @contextmanager
-def work(num_threads: int | None) -> Iterator[list[CeilingWork]]:
+def prepare_work(num_threads: int | None) -> Iterator[list[CeilingWork]]:
     """Yield the work; inside, torch runs it on so many threads."""
-    generator = torch.Generator().manual_seed(0)  # torch's own generator stays as it is
-
-    def random(*sizes: int) -> torch.Tensor:
-        return torch.randn(*sizes, generator=generator)
-
-    with on_threads(num_threads):
+    random = partial(torch.randn, generator=torch.Generator().manual_seed(0))  # torch's own stays as it is
+    with use_threads(num_threads):
         products = [(random(side, side), random(side, side)) for side in _SIDES]
         flops = [CeilingWork("flops", 2 * len(a) ** 3, partial(functional.linear, a, b)) for a, b in products]
         for shape in _CONVOLUTIONS:
-            flops += _convolutions(random, *shape)
-        yield [*flops, *_traffic()]
+            flops += _list_convolutions(random, *shape)
+        yield [*flops, *_list_traffic()]
 
 
-def _convolutions(
+def _list_convolutions(
     random: Callable[..., torch.Tensor], batch: int, channels: int, size: int, out: int, kernel: int
 ) -> Iterator[CeilingWork]:
     """Yield a convolution in each layout: as it is, channels last, and blocked as oneDNN packs it."""
     x, weight = random(batch, channels, size, size), random(out, channels, kernel, kernel)
     amount = 2.0 * batch * out * size * size * channels * kernel * kernel
-    layouts = [(x, weight)]
-    layouts += [tuple(item.contiguous(memory_format=torch.channels_last) for item in (x, weight))]  # type: ignore[list-item]
+    in_channels_last = partial(torch.Tensor.contiguous, memory_format=torch.channels_last)
+    layouts = [(x, weight), (in_channels_last(x), in_channels_last(weight))]
     if torch.backends.mkldnn.is_available():
         packed = torch.ops.aten.mkldnn_reorder_conv2d_weight(weight.to_mkldnn(), [kernel // 2] * 2, [1, 1], [1, 1], 1)
-        layouts += [(x.to_mkldnn(), packed)]
+        layouts.append((x.to_mkldnn(), packed))
     for inputs, weights in layouts:
         yield CeilingWork("flops", amount, partial(functional.conv2d, inputs, weights, None, 1, kernel // 2))
 
 
-def _traffic() -> Iterator[CeilingWork]:
+def _list_traffic() -> Iterator[CeilingWork]:
     """Yield what moves bytes: copies, additions in place, and one row times a matrix, which reads alone."""
     for elements in (*_CACHED, _IN_MEMORY):
         kind = "cached_bytes" if elements in _CACHED else "bytes"
@@ -72,7 +68,7 @@ def _traffic() -> Iterator[CeilingWork]:
 
 
 @contextmanager
-def on_threads(num_threads: int | None) -> Iterator[int]:
+def use_threads(num_threads: int | None) -> Iterator[int]:
     """Run operators on so many threads inside, without gradients; yield how many threads these are.
 
     To switch gradients off at each call would take as long as a small operator. What torch warns of is not shown: that

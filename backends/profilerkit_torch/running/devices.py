@@ -16,7 +16,7 @@ from profilerkit.devices.info import DeviceInfo, Figure
 
 from ..compat import VERSION
 from ..model.inventory import Inventory, is_lazy
-from ..model.keras_layers import keras_device
+from ..model.keras_layers import use_keras_device
 from ..untouched.substitution import substitute
 
 __all__ = ["describe_accelerators", "device_info", "memory_reader", "move_model", "require_values", "resolve_device"]
@@ -134,7 +134,7 @@ def move_model(inventory: Inventory, device: torch.device | None) -> Iterator[In
     if any(tensor.device != device for tensor in inventory.tensors):
         substitute(inventory.model, lambda tensor: _move(tensor, device), inventory)
         inventory = Inventory(inventory.model)
-    with keras_device(inventory.model, device):
+    with use_keras_device(inventory.model, device):
         yield inventory
 
 

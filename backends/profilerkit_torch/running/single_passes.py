@@ -48,7 +48,7 @@ def forward_pass_with_gradients(model: Callable[..., Any], inputs: ModelInputs, 
 def prepare_training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
     """Yield what runs one training step of the model, as `forward_pass` is called; and a call between its two parts.
 
-    The gradients are left on the parameters: use inside `preserved`. What a parameter does once it has its gradient
+    The gradients are left on the parameters: use inside `preserve`. What a parameter does once it has its gradient
     (such as an optimizer's update) is left out, since it would change the model.
     """
     trained = [parameter for parameter in list_parameters(model) if parameter.requires_grad]

@@ -26,8 +26,8 @@ def _are_alike(first: torch.Tensor, *others: Any) -> bool:
     )
 
 
-def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Sequence[int] | None:
-    """Rows of ``x`` times the transposed weight."""
+def _size_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Sequence[int] | None:
+    """Return the size of rows of ``x`` times the transposed weight."""
     if not _are_alike(x, weight, bias) or x.dim() < 2 or weight.dim() != 2 or x.shape[-1] != weight.shape[1]:
         return None
     features = weight.shape[0]
@@ -36,8 +36,8 @@ def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = N
     return (*x.shape[:-1], features)
 
 
-def _addmm(bias: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, **scales: Any) -> Sequence[int] | None:
-    """A product of two matrices and a row that is added to each of its rows."""
+def _size_addmm(bias: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, **scales: Any) -> Sequence[int] | None:
+    """Return the size of a product of two matrices and a row that is added to each of its rows."""
     if scales or not _are_alike(bias, x, weight) or x.dim() != 2 or weight.dim() != 2:
         return None
     if x.shape[1] != weight.shape[0] or bias.shape != weight.shape[1:]:
@@ -45,7 +45,7 @@ def _addmm(bias: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, **scales: 
     return x.shape[0], weight.shape[1]
 
 
-def _convolution(
+def _size_convolution(
     x: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None = None,
@@ -54,7 +54,7 @@ def _convolution(
     dilation: Sequence[int] = (1,),
     groups: int = 1,
 ) -> Sequence[int] | None:
-    """A batch of samples, each with ``groups`` groups of channels; one window per output element."""
+    """Return the size for a batch of samples, each with groups of channels; there is a window per output element."""
     dims = x.dim() - 2
     if not _are_alike(x, weight, bias) or weight.dim() != x.dim() or dims < 1 or 0 in (*x.shape, *weight.shape):
         return None
@@ -78,7 +78,7 @@ def _repeat(argument: Sequence[int], dims: int) -> Sequence[int]:
 
 #: By operator: the size of its output, called with its arguments.
 SIZES: dict[str, Callable[..., Sequence[int] | None]] = {
-    "aten::linear.": _linear,
-    "aten::addmm.": _addmm,
-    **{f"aten::conv{dims}d.": _convolution for dims in (1, 2, 3)},
+    "aten::linear.": _size_linear,
+    "aten::addmm.": _size_addmm,
+    **{f"aten::conv{dims}d.": _size_convolution for dims in (1, 2, 3)},
 }

@@ -282,7 +282,7 @@ class Origins:
 
 
 def _list_tensors(results: Any) -> tuple[torch.Tensor, ...]:
-    return tuple(values_in(results, lambda value: isinstance(value, torch.Tensor)))
+    return tuple(values_in(results, torch.is_tensor))
 
 
 def _find_key(tensor: torch.Tensor) -> int:

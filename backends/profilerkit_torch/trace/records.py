@@ -15,7 +15,7 @@ from profilerkit.trace.rows import count_depth
 
 from ..compat import keras_value, read_buffers, read_parameters, unsaved_buffers
 from ..model.inventory import Inventory
-from ..model.keras_layers import list_trained_by_keras, own_keras_weights
+from ..model.keras_layers import list_keras_weights, list_trained_by_keras
 from ..model.packed_weights import are_plain, list_packed_weights, own_buffers, own_parameters
 from ..model.scripted import type_name
 from ..model.weights import weight_record
@@ -100,7 +100,7 @@ def _read_keras_weights(module: nn.Module, identities: dict[Any, int], trained: 
     """Return what a Keras layer owns: its weights, and the states that it writes to."""
     weights = [
         replace(weight_record(name, tensor, identities), trainable=id(tensor) in trained)
-        for name, tensor in own_keras_weights(module)
+        for name, tensor in list_keras_weights(module)
     ]
     states = [
         replace(weight_record(name, keras_value(state), identities, persistent=is_saved), trainable=False)

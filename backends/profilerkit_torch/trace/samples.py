@@ -35,10 +35,14 @@ def count_samples(model: nn.Module, inputs: ModelInputs) -> int | None:
 
     A model is traced only if one of its layers may take them as anything but a batch along the first dimension.
     """
-    shapes = list(_shapes(inputs.leaves()))
+    shapes = list(_list_shapes(inputs.leaves()))
     layers = list(list_layers(inner_model(model)))
     has_parameters = bool(list_parameters(model))
-    layouts = {path: layout for path, module in layers if (layout := _layout(module, has_parameters)) is not None}
+    layouts: dict[str, InputLayout] = {}
+    for path, module in layers:
+        layout = _find_layout(module, has_parameters)
+        if layout is not None:
+            layouts[path] = layout
     has_layout = any(samples.may_have_no_batch_first(layout, shapes) for layout in layouts.values())
     if not has_layout and not any(_has_kernel(module, shapes) for _, module in layers):
         return None
@@ -71,7 +75,7 @@ def _has_single_convolution(trace: ModelTrace, shapes: Iterable[tuple[int, ...]]
     return False
 
 
-def _layout(module: nn.Module, has_parameters: bool) -> InputLayout | None:
+def _find_layout(module: nn.Module, has_parameters: bool) -> InputLayout | None:
     if isinstance(module, _SEQUENCES):
         attention: Any = getattr(module, "self_attn", module)
         return InputLayout(2, 0 if attention.batch_first else 1, is_sequence=True)
@@ -86,8 +90,9 @@ def _layout(module: nn.Module, has_parameters: bool) -> InputLayout | None:
     if isinstance(module, _NORMALIZATIONS):
         return _read_layout(module, nn.modules.instancenorm)
     # Pooling treats channels and samples alike: it decides only where nothing learned comes after it.
-    layouts = (_read_layout(module, file) for file in _ALIKE)
-    return None if has_parameters else next((layout for layout in layouts if layout is not None), None)
+    if has_parameters:
+        return None
+    return next(filter(None, (_read_layout(module, file) for file in _ALIKE)), None)
 
 
 def _read_layout(module: nn.Module, file: ModuleType) -> InputLayout | None:
@@ -97,7 +102,7 @@ def _read_layout(module: nn.Module, file: ModuleType) -> InputLayout | None:
     return None if dimensions is None else InputLayout(dimensions + 1)
 
 
-def _shapes(leaves: Iterable[Any]) -> Iterator[tuple[int, ...]]:
+def _list_shapes(leaves: Iterable[Any]) -> Iterator[tuple[int, ...]]:
     for leaf in leaves:
         if isinstance(leaf, torch.Tensor) and not leaf.is_nested:
             yield tuple(leaf.shape)

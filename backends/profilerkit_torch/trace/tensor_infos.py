@@ -48,8 +48,4 @@ def tensor_infos(structure: Any) -> tuple[TensorInfo, ...]:
         (structure,) = structure
     if isinstance(structure, torch.Tensor):
         return (tensor_info(structure),)
-    return tuple(map(tensor_info, tensors_in(structure, _is_tensor)))
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, torch.Tensor)
+    return tuple(map(tensor_info, tensors_in(structure, torch.is_tensor)))

@@ -128,8 +128,10 @@ def _try_kinds(model: nn.Module, inputs: ModelInputs, kinds: Sequence[InferenceP
 def _try_kind(model: nn.Module, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
     """Return the trace of one kind of pass, on shapes alone or else of a real run; why there is none if both fail."""
     failures: list[_Failure] = []
-    # Keras moves meta tensors to its own device, and needs values there: it gets fake ones.
-    for run in (_run_on_fake,) if holds_keras(list_modules(model)) else (_run_on_meta, _run_on_fake):
+    ways: list[Way] = [_run_on_meta, _run_on_fake]
+    if holds_keras(list_modules(model)):  # it moves meta tensors to its own device, and needs values there
+        ways = [_run_on_fake]
+    for run in ways:
         outcome = _try_way(run, model, inputs, kind)
         if isinstance(outcome, ModelTrace):
             return outcome

@@ -22,7 +22,7 @@ def list_differentiated(outputs: Any) -> Iterator[torch.Tensor]:
         yield loss
         return
     visited: set[int] = set()
-    for tensor in tensors_in(outputs, lambda value: isinstance(value, torch.Tensor)):
+    for tensor in tensors_in(outputs, torch.is_tensor):
         if tensor.requires_grad and id(tensor) not in visited:
             visited.add(id(tensor))
             yield tensor

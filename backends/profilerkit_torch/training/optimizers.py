@@ -69,7 +69,7 @@ class _WatchedStep(TorchDispatchMode):
             return 1.0
         result = func(*args, **(kwargs or {}))
         if not (args and result is args[0]):  # a weight that is written to
-            for tensor in tensors_in(result, lambda value: isinstance(value, torch.Tensor)):
+            for tensor in tensors_in(result, torch.is_tensor):
                 self._live.add(tensor)
             self.peak_bytes = max(self.peak_bytes, self._live.total)
         return result
@@ -131,6 +131,6 @@ def _step(optimizer: Any) -> None:
 
 def _count_bytes(state: Any) -> int:
     """Return the bytes of the tensors in a state, each once."""
-    tensors = tensors_in(dict(state), lambda value: isinstance(value, torch.Tensor))
+    tensors = tensors_in(dict(state), torch.is_tensor)
     distinct = {id(tensor): tensor for tensor in tensors}
     return sum(map(count_stored_bytes, distinct.values()))

@@ -2,12 +2,12 @@
 
 import torch
 
-from profilerkit_torch.running.ceilings import work
+from profilerkit_torch.running.ceilings import prepare_work
 
 
 def test_the_work_of_torch_has_products_convolutions_in_each_layout_and_traffic() -> None:
     threads, state = torch.get_num_threads(), torch.get_rng_state()
-    with work(1) as pieces:
+    with prepare_work(1) as pieces:
         assert torch.get_num_threads() == 1
         assert {piece.kind for piece in pieces} == {"flops", "bytes", "cached_bytes"}
         layouts = 3 if torch.backends.mkldnn.is_available() else 2
