@@ -21,6 +21,7 @@ __all__ = [
     "PARAMETERS",
     "PATHS",
     "TESTED",
+    "NeededPart",
     "ScopeName",
     "evaluate",
     "find_needed_part",
@@ -29,6 +30,7 @@ __all__ = [
     "flat_layers",
     "list_own_variables",
     "make_function",
+    "open_jaxpr",
     "parameters",
     "read_value",
     "scope_names",
@@ -140,8 +142,20 @@ def attribute(value: Any, path: str) -> Any:
 # Jaxprs ---------------------------------------------------------------------------------------------------------------
 
 
-def find_needed_part(closed: Any, outputs: Sequence[bool], instantiate: bool = False) -> tuple[Any, list[bool]] | None:
-    """Return the part of a closed jaxpr that some of its outputs need, and which of its inputs that reads.
+def open_jaxpr(jaxpr: Any) -> Any:
+    """Return a jaxpr without the constants that it closes over; an open one as it is."""
+    return getattr(jaxpr, "jaxpr", jaxpr)
+
+
+class NeededPart(NamedTuple):
+    """The part of a closed jaxpr that some of its outputs need, and which of the inputs of the whole it reads."""
+
+    jaxpr: Any
+    reads: list[bool]
+
+
+def find_needed_part(closed: Any, outputs: Sequence[bool], instantiate: bool = False) -> NeededPart | None:
+    """Return the part of a closed jaxpr that some of its outputs need.
 
     With ``instantiate`` it keeps all of its inputs. None if this release has another way to find out.
     """
@@ -149,7 +163,7 @@ def find_needed_part(closed: Any, outputs: Sequence[bool], instantiate: bool = F
     if leave_out is None:
         return None
     part, needed = leave_out(closed.jaxpr, list(outputs), instantiate=instantiate)
-    return closed.replace(jaxpr=part), list(needed)
+    return NeededPart(closed.replace(jaxpr=part), list(needed))
 
 
 def make_function(closed: Any) -> Callable[..., Sequence[Any]]:
@@ -166,9 +180,8 @@ def evaluate(equation: Any, arrays: Sequence[Any]) -> Sequence[Any]:
 
     Raises `NotOfferedError` if this release has no such way to run an equation.
     """
-    names = (find(path) for path in PATHS[1:])
-    as_function, jaxpr, closed, debug_info = names
-    if None in (as_function, jaxpr, closed, debug_info):
+    as_function, jaxpr, closed, debug_info = map(find, PATHS[1:])
+    if as_function is None or jaxpr is None or closed is None or debug_info is None:
         raise NotOfferedError("this release of JAX cannot run an equation by itself")
     variables, values = [], []
     for variable, array in zip(equation.invars, arrays, strict=True):
@@ -176,9 +189,8 @@ def evaluate(equation: Any, arrays: Sequence[Any]) -> Sequence[Any]:
             variables.append(variable)
             values.append(array)
     about = debug_info("a value", as_function, (), {}, result_paths_thunk=lambda: ())
-    outputs: Sequence[Any] = as_function(
-        closed(jaxpr((), variables, equation.outvars, [equation], debug_info=about), ())
-    )(*values)
+    program = closed(jaxpr((), variables, equation.outvars, [equation], debug_info=about), ())
+    outputs: Sequence[Any] = as_function(program)(*values)
     return outputs
 
 
@@ -206,7 +218,8 @@ def find_source(jaxpr: Any) -> str:
 # Keras ----------------------------------------------------------------------------------------------------------------
 
 
-def _of_keras(value: Any, name: str) -> Any:
+def _read_keras(value: Any, name: str) -> Any:
+    """Return a private attribute of an object of Keras; raise `NotOfferedError` where this release has none."""
     part = attribute(value, name)
     if part is None:
         raise NotOfferedError(f"this release of Keras has no {name} in {type(value).__name__}: its models are not read")
@@ -215,19 +228,19 @@ def _of_keras(value: Any, name: str) -> Any:
 
 def flat_layers(model: Any) -> list[Any]:
     """Return a Keras model and all layers inside of it; raises `NotOfferedError` if this release hides them."""
-    return list(_of_keras(model, "_flatten_layers")())
+    return list(_read_keras(model, "_flatten_layers")())
 
 
 def list_own_variables(layer: Any) -> Iterator[Any]:
     """Yield the variables of a Keras layer itself, and of its random generators; raises as `flat_layers`."""
-    yield from _of_keras(layer, "_trainable_variables")
-    yield from _of_keras(layer, "_non_trainable_variables")
-    yield from (generator.state for generator in _of_keras(layer, "_seed_generators"))
+    yield from _read_keras(layer, "_trainable_variables")
+    yield from _read_keras(layer, "_non_trainable_variables")
+    yield from (generator.state for generator in _read_keras(layer, "_seed_generators"))
 
 
 def read_value(variable: Any) -> Any:
     """Return the array of a Keras variable, whatever scope is open; raises as `flat_layers`."""
-    return _of_keras(variable, "_value")
+    return _read_keras(variable, "_value")
 
 
 def set_value(variable: Any, value: Any) -> None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from ..trace.bounds import Branch, Choice, PeakSpread
 from ..trace.records import LayerCall, MemoryTimeline, ModelTrace, OpRecord
@@ -23,6 +23,7 @@ __all__ = [
     "Body",
     "Executed",
     "GraphValue",
+    "RunningOrder",
     "Work",
     "bytes_along",
     "calls_of_layers",
@@ -76,35 +77,45 @@ class Executed:
     missing: str = ""
 
 
+class Countable(Protocol):
+    """An operator with its work in all of its runs, and what is not counted of it, in words."""
+
+    times: int
+    macs: int
+    flops: int
+    missing: str
+
+
+Op = TypeVar("Op", bound=Countable)
+C = TypeVar("C")
+
+
 @dataclass
-class Work:
-    """What runs when a graph runs, and what is known of it only while it runs.
+class RunningOrder(Generic[Op, C]):
+    """Operators in the order in which they run, and where among them are loops, and branches of which one runs.
 
     Attributes:
         executed: The operators, in order.
         spans: Where in ``executed`` loops begin and end.
         choices: Where the model does one of several things, and which one is not known.
         forks: The same, for the bytes alive.
-        missed: What is not counted in branches that are not counted themselves, with its calls.
     """
 
-    executed: list[Executed] = field(default_factory=list)
+    executed: list[Op] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
-    choices: list[Choice] = field(default_factory=list)
+    choices: list[C] = field(default_factory=list)
     forks: list[Fork] = field(default_factory=list)
-    missed: Counter[str] = field(default_factory=Counter)
 
-    def add(self, other: Work) -> None:
-        """Add the work of what runs next."""
+    def add(self, other: Self) -> None:
+        """Add what runs next."""
         start = len(self.executed)
         self.executed += other.executed
         self.spans += [(start + begin, start + end) for begin, end in other.spans]
         self.choices += other.choices
         self.forks += [fork.shift(start) for fork in other.forks]
-        self.missed += other.missed
 
-    def add_loop(self, body: Work) -> None:
-        """Add the work of what runs next, and may run more than once."""
+    def add_loop(self, body: Self) -> None:
+        """Add what runs next, and may run more than once."""
         start = len(self.executed)
         self.add(body)
         self.spans.append((start, len(self.executed)))
@@ -116,19 +127,39 @@ class Work:
 
     def count_missing(self) -> Counter[str]:
         """What is not counted, with its calls."""
-        missing = self.missed.copy()
+        missing: Counter[str] = Counter()
         for op in self.executed:
             if op.missing:
                 missing[op.missing] += max(op.times, 1)
         return missing
 
+    def as_side(self, *further: Op) -> Side:
+        """Return it as one side of a fork; the operators ``further`` run after it."""
+        return Side((*self.executed, *further), tuple(self.spans), tuple(self.forks))
+
+
+@dataclass
+class Work(RunningOrder[Executed, Choice]):
+    """What runs when a graph runs, and what is known of it only while it runs.
+
+    Attributes:
+        missed: What is not counted in branches that are not counted themselves, with its calls.
+    """
+
+    missed: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Self) -> None:
+        """Add what runs next."""
+        super().add(other)
+        self.missed += other.missed
+
+    def count_missing(self) -> Counter[str]:
+        """What is not counted, with its calls."""
+        return self.missed + super().count_missing()
+
     def as_branch(self, path: str) -> Branch:
         """Return it as one side of a choice, all of it in the layer at this path."""
         return Branch.of(((path, op.macs, op.flops) for op in self.executed), self.choices)
-
-    def as_side(self, *further: Executed) -> Side:
-        """Return it as one side of a fork; the operators ``further`` run after it."""
-        return Side((*self.executed, *further), tuple(self.spans), tuple(self.forks))
 
 
 @dataclass(frozen=True)
@@ -139,16 +170,19 @@ class Body(Generic[V]):
     outputs: Sequence[V]
 
 
-class NotesWork(Protocol):
+W = TypeVar("W", bound=RunningOrder[Any, Any])
+
+
+class NotesWork(Protocol[W]):
     """A walk over a graph, which notes what runs."""
 
-    work: Work
+    work: W
 
 
 @contextmanager
-def note_apart(walk: NotesWork) -> Iterator[Work]:
+def note_apart(walk: NotesWork[W]) -> Iterator[W]:
     """Yield the work of what a walk goes over inside, which is not added to its work so far."""
-    work_so_far, walk.work = walk.work, Work()
+    work_so_far, walk.work = walk.work, type(walk.work)()
     try:
         yield walk.work
     finally:

@@ -7,51 +7,75 @@ of the squared differences. The convention counts all of them alike, so a layer 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit.costs import Cost, activation, normalization
 
-__all__ = ["LayerCost", "layer_cost"]
-
-#: Called with the layer (None if the model does not hold it), the elements of its input, the primitives that it runs in
-#: order, and how many weights these read.
-LayerCost: TypeAlias = Callable[[Any, int, Sequence[str], int], Cost]
+__all__ = ["LayerCost", "LayerRun", "find_layer_cost"]
 
 
-def _affine(layer: Any, weights: int) -> tuple[bool, bool]:
+class LayerRun(NamedTuple):
+    """One call of a layer, as the formulas see it.
+
+    Attributes:
+        layer: The layer; None if the model does not hold it.
+        elements: The elements of its input.
+        primitives: The primitives that it runs, in order.
+        weights: How many weights these read.
+    """
+
+    layer: Any
+    elements: int
+    primitives: Sequence[str]
+    weights: int
+
+
+LayerCost: TypeAlias = Callable[[LayerRun], Cost]
+
+
+class _Affine(NamedTuple):
+    """Whether a layer scales and shifts what it has normalized."""
+
+    scale: bool
+    shift: bool
+
+
+def _find_affine(layer: Any, weights: int) -> _Affine:
     """Return whether a layer has a scale, and a shift: as it says itself, else by how many weights it reads."""
     if layer is None:
-        return weights > 0, weights > 1
+        return _Affine(weights > 0, weights > 1)
     both = getattr(layer, "channelwise_affine", None)
     if both is not None:
-        return bool(both), bool(both)
+        return _Affine(bool(both), bool(both))
     scale = getattr(layer, "use_scale", getattr(layer, "use_weight", True))
-    return bool(scale), bool(getattr(layer, "use_bias", True))
+    return _Affine(bool(scale), bool(getattr(layer, "use_bias", True)))
 
 
-def normalization_layer(layer: Any, elements: int, primitives: Sequence[str], weights: int) -> Cost:
+def normalization_layer(run: LayerRun) -> Cost:
     """Return the whole normalization, with scale and shift where the layer has them."""
-    return normalization.normalize(elements, *_affine(layer, weights))
+    return normalization.normalize(run.elements, *_find_affine(run.layer, run.weights))
 
 
-def batch_norm(layer: Any, elements: int, primitives: Sequence[str], weights: int) -> Cost:
+def batch_norm(run: LayerRun) -> Cost:
     """Return a scale and a shift with known statistics; the whole normalization where they are those of the batch."""
-    if "reduce_sum" in primitives:
-        return normalization.normalize(elements, *_affine(layer, max(weights - 2, 0)))
-    return normalization.normalize_with_known_statistics(elements)
+    if "reduce_sum" not in run.primitives:
+        return normalization.normalize_with_known_statistics(run.elements)
+    without_statistics = max(run.weights - 2, 0)
+    return normalization.normalize(run.elements, *_find_affine(run.layer, without_statistics))
 
 
-def rms_norm(layer: Any, elements: int, primitives: Sequence[str], weights: int) -> Cost:
+def rms_norm(run: LayerRun) -> Cost:
     """Return the normalization by the mean square; its means are left out."""
-    return normalization.rms_norm(elements, means=0, scale=_affine(layer, weights)[0])
+    return normalization.rms_norm(run.elements, means=0, scale=_find_affine(run.layer, run.weights).scale)
 
 
-def dropout(layer: Any, elements: int, primitives: Sequence[str], weights: int) -> Cost:
+def dropout(run: LayerRun) -> Cost:
     """Return mask and scale; a layer that does nothing runs no primitive, and is not counted at all."""
-    return activation.dropout(elements if "select_n" in primitives else 0)
+    return activation.dropout(run.elements if "select_n" in run.primitives else 0)
 
 
-_OF_FLAX: Mapping[str, LayerCost] = {
+#: The formula of each layer by its type.
+_FORMULAS: Mapping[str, LayerCost] = {
     "BatchNorm": batch_norm,
     "Dropout": dropout,
     "GroupNorm": normalization_layer,
@@ -59,14 +83,10 @@ _OF_FLAX: Mapping[str, LayerCost] = {
     "LayerNorm": normalization_layer,
     "RMSNorm": rms_norm,
 }
-#: The formula of each layer by its type, by the kind of model.
-_LAYERS: Mapping[str, Mapping[str, LayerCost]] = {
-    "equinox": _OF_FLAX,
-    "flax.linen": _OF_FLAX,
-    "flax.nnx": _OF_FLAX,
-}
+#: The kinds of models whose layers have these names.
+_KINDS = ("equinox", "flax.linen", "flax.nnx")
 
 
-def layer_cost(kind: str, layer_type: str) -> LayerCost | None:
+def find_layer_cost(kind: str, layer_type: str) -> LayerCost | None:
     """Return the formula of a layer that is counted as a whole; None for all others."""
-    return _LAYERS.get(kind, {}).get(layer_type)
+    return _FORMULAS.get(layer_type) if kind in _KINDS else None

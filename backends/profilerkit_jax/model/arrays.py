@@ -1,4 +1,4 @@
-"""Arrays and what stands in their place: which of them there are, and the names of the keys that lead to them."""
+"""Arrays and what stands in their place: which values they are, their zeros, and their shapes for a trace."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-__all__ = ["is_array", "is_float", "key_text", "make_struct", "nonzero"]
+__all__ = ["count_nonzero", "is_array", "is_float", "make_struct"]
 
 
 def is_array(value: Any) -> bool:
@@ -22,7 +22,7 @@ def is_float(value: Any) -> bool:
     return bool(jax.numpy.issubdtype(value.dtype, jax.numpy.inexact))
 
 
-def nonzero(array: Any) -> int:
+def count_nonzero(array: Any) -> int:
     """Return how many elements of an array are not zero; JAX counts in 32 bits, so those of each row are added here."""
     counts = jax.numpy.count_nonzero(array, axis=tuple(range(1, array.ndim)))
     return int(np.asarray(counts, np.int64).sum())
@@ -34,11 +34,3 @@ def make_struct(value: Any) -> jax.ShapeDtypeStruct:
     if isinstance(dtype, np.dtype):
         dtype = jax.dtypes.canonicalize_dtype(dtype)
     return jax.ShapeDtypeStruct(tuple(value.shape), dtype, weak_type=bool(getattr(value, "weak_type", False)))
-
-
-def key_text(key: Any) -> str:
-    """Return the text of one key of a path in a pytree: the name of an attribute, an index, or a mapping's key."""
-    for name in ("name", "key", "idx"):
-        if hasattr(key, name):
-            return str(getattr(key, name)).replace(".", "_")
-    return str(key).replace(".", "_")

@@ -6,7 +6,7 @@ import re
 import secrets
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -15,28 +15,34 @@ from profilerkit.trace.records import LayerCall, TensorInfo
 
 from .arrays import is_array
 
-__all__ = ["Marks", "innermost_mark", "read_mark"]
+__all__ = ["LastMark", "Marks", "read_last_mark", "read_layer"]
 
 #: What marks begin with: no user's scope has such a name.
 _PREFIX = f"profilerkit-{secrets.token_hex(4)}|"
 
 
-def read_mark(name: str) -> tuple[str, int] | None:
-    """Return the path and the number of the call that the name of a scope holds; None for another scope."""
+def read_layer(name: str) -> str | None:
+    """Return the path of the layer that the name of a scope holds; None for a scope that is not ours."""
     if not name.startswith(_PREFIX):
         return None
-    path, _, number = name.removeprefix(_PREFIX).rpartition("|")
-    return path, int(number)
+    return name.removeprefix(_PREFIX).rpartition("|")[0]
 
 
-def innermost_mark(scopes: str) -> tuple[str, str] | None:
-    """Return the path in the last mark among the scopes of a compiled instruction, and the scopes inside of it.
+class LastMark(NamedTuple):
+    """The last mark among the scopes of a compiled instruction: the path of the layer, and the scopes inside of it."""
 
-    Transformations stand around marks there: ``jit(f)/transpose(jvp(MARK))/dot_general``. None if there is no mark.
+    layer: str
+    inside: str
+
+
+def read_last_mark(scopes: str) -> LastMark | None:
+    """Return the last mark among the scopes of a compiled instruction; None if there is no mark.
+
+    Transformations stand around marks there: ``jit(f)/transpose(jvp(MARK))/dot_general``.
     """
     _, prefix, rest = scopes.rpartition(_PREFIX)
     match = re.match(r"(.*?)\|\d+\)*(?:/|$)", rest) if prefix else None
-    return None if match is None else (match[1], rest[match.end() :])
+    return None if match is None else LastMark(match[1], rest[match.end() :])
 
 
 class Marks:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from profilerkit.backend_kit.scoped_calls import Scope
 
 from ..compat import ScopeName
-from ..model.scope_names import read_mark
+from ..model.scope_names import read_layer
 
 __all__ = ["NAMED_SCOPE", "Frame", "Frames"]
 
@@ -22,8 +22,6 @@ __all__ = ["NAMED_SCOPE", "Frame", "Frames"]
 NAMED_SCOPE = "named_scope"
 #: The scope that JAX opens around what ``jax.checkpoint`` computes again.
 _RECOMPUTED = "rematted_computation"
-Chain = tuple[Scope, ...]
-Key = tuple[Any, ...]
 
 
 class Frame(NamedTuple):
@@ -32,9 +30,23 @@ class Frame(NamedTuple):
     ``is_recomputed`` is a forward equation that the backward pass runs again, inside of ``jax.checkpoint``.
     """
 
-    chain: Chain = (Scope(""),)
+    chain: tuple[Scope, ...] = (Scope(""),)
     is_backward: bool = False
     is_recomputed: bool = False
+
+
+class _OpenScope(NamedTuple):
+    """A scope around an equation: equations of one walk over a jaxpr with equal ones are in the same call of a layer.
+
+    Attributes:
+        around: The call that it is in.
+        name: Its name, which holds a number of the call if a mark of ours opened it.
+        instance: The number of the walk over the jaxpr.
+    """
+
+    around: Scope
+    name: str
+    instance: int
 
 
 class Frames:
@@ -43,18 +55,21 @@ class Frames:
     Args:
         layers: The paths of the layers that the model has itself.
         doubled: The names of scopes that the framework itself opens around layers: linen's, by name or class; Keras'.
+
+    Attributes:
+        user_scopes: The paths of the scopes of the user's, in the order in which they were met.
     """
 
     def __init__(self, layers: Container[str] = (), doubled: Container[str] = ()) -> None:
-        self.named: dict[str, None] = {}
+        self.user_scopes: dict[str, None] = {}
         self._layers = layers
         self._doubled = doubled
         self._calls: Counter[str] = Counter({"": 1})
-        self._scopes: dict[Key, Scope] = {}
+        self._scopes: dict[_OpenScope, Scope] = {}
         self._latest: dict[str, Scope] = {"": Scope("")}
-        self._previous: dict[int, list[Key]] = {}
+        self._last_opened: dict[int, list[_OpenScope]] = {}
 
-    def frame(self, around: Frame, stack: Sequence[ScopeName], instance: int) -> Frame:
+    def find_frame(self, around: Frame, stack: Sequence[ScopeName], instance: int) -> Frame:
         """Return the frame of an equation.
 
         Args:
@@ -63,49 +78,47 @@ class Frames:
             instance: The number of this walk over that jaxpr: a function that is called twice has one jaxpr.
         """
         is_backward = around.is_backward or any(scope.is_transform and scope.name == "transpose" for scope in stack)
-        chain, keys = list(around.chain), []
-        previous = self._previous.get(instance, [])
-        for depth, (name, mark) in enumerate(self._names(stack)):
-            if mark is not None and mark[0] == "":
-                continue  # the model itself
-            key = (chain[-1], name, instance)
-            again = mark is not None or previous[depth : depth + 1] == [key]
-            path = self._path(chain[-1].path, name) if mark is None else mark[0]
-            chain.append(self._scope(key, path, again, is_backward))
-            keys.append(key)
-        self._previous[instance] = keys
         is_recomputed = around.is_recomputed or any(scope.name == _RECOMPUTED for scope in stack)
+        chain, opened = list(around.chain), list[_OpenScope]()
+        before = self._last_opened.get(instance, [])
+        for depth, (name, layer) in enumerate(self._list_layers(stack)):
+            scope = _OpenScope(chain[-1], name, instance)
+            is_same_call = layer is not None or before[depth : depth + 1] == [scope]
+            path = self._name_user_scope(chain[-1].path, name) if layer is None else layer
+            chain.append(self._find_call(scope, path, is_same_call, is_backward))
+            opened.append(scope)
+        self._last_opened[instance] = opened
         return Frame(tuple(chain), is_backward, is_recomputed)
 
-    def _names(self, stack: Sequence[ScopeName]) -> Iterator[tuple[str, tuple[str, int] | None]]:
-        """Yield the scopes that are layers, each with what its mark says; None for a scope of the user's."""
+    def _list_layers(self, stack: Sequence[ScopeName]) -> Iterator[tuple[str, str | None]]:
+        """Yield the scopes that are layers inside of the model, each with the path that it holds; None for a user's."""
         for name, is_transform in stack:
             if is_transform:
                 continue
-            mark = read_mark(name)
-            is_doubled = name in self._doubled or name.partition(".")[0] in self._doubled
-            if mark is None and (_is_of_library(name) or is_doubled):
-                continue
-            yield name, mark
+            layer = read_layer(name)
+            is_of_user = layer is None and not self._is_of_library(name)
+            if layer or is_of_user:
+                yield name, layer
 
-    def _path(self, around: str, name: str) -> str:
+    def _is_of_library(self, name: str) -> bool:
+        """Return whether a library opens such a scope: ``jnp.einsum`` by its equation, Equinox and Flax by a class."""
+        is_doubled = name in self._doubled or name.partition(".")[0] in self._doubled
+        return "->" in name or name.startswith("eqx.nn.") or is_doubled
+
+    def _name_user_scope(self, around: str, name: str) -> str:
         """Return the path of a scope of the user's, which differs from that of every layer of the model."""
         name = name.replace(".", "_")
         path = f"{around}.{name}" if around else name
         path = f"{path}:scope" if path in self._layers else path
-        self.named.setdefault(path)
+        self.user_scopes.setdefault(path)
         return path
 
-    def _scope(self, key: Key, path: str, again: bool, is_backward: bool) -> Scope:
+    def _find_call(self, opened: _OpenScope, path: str, is_same_call: bool, is_backward: bool) -> Scope:
+        """Return the call of a layer; the backward pass belongs to its latest one, and opens none of its own."""
         if is_backward and path in self._latest:
             return self._latest[path]
-        scope = self._scopes.get(key) if again else None
+        scope = self._scopes.get(opened) if is_same_call else None
         if scope is None:
-            scope = self._scopes[key] = self._latest[path] = Scope(path, self._calls[path])
+            scope = self._scopes[opened] = self._latest[path] = Scope(path, self._calls[path])
             self._calls[path] += 1
         return scope
-
-
-def _is_of_library(name: str) -> bool:
-    """Return whether a library opens a scope of that name: ``jnp.einsum`` by its equation, Equinox by its class."""
-    return "->" in name or name.startswith("eqx.nn.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 
@@ -17,7 +17,10 @@ from ..model.calls import Function, bind_call, list_arrays
 from ..model.scope_names import Marks
 from ..model.subject import Pass, Subject
 
-__all__ = ["Traced", "trace_pass"]
+__all__ = ["MakePass", "Traced", "trace_pass"]
+
+#: Makes the function that is traced of a model and a call of it: the pass itself, or a training step with it.
+MakePass: TypeAlias = Callable[[Subject, Function], Callable[[Any, Any], Any]]
 
 
 @dataclass
@@ -43,24 +46,19 @@ class Traced:
     has_all: bool = False
 
 
-def trace_pass(
-    subject: Subject,
-    inputs: ModelInputs,
-    made: Callable[[Subject, Function], Callable[[Any, Any], Any]],
-    training: bool = False,
-) -> Traced:
-    """Return the jaxpr of a pass; ``made`` turns a call of the model into the function that is traced.
+def trace_pass(subject: Subject, inputs: ModelInputs, make_pass: MakePass, training: bool = False) -> Traced:
+    """Return the jaxpr of a pass.
 
     If layers cannot be marked, as where a model compares the classes of its layers, the model is traced without marks.
     """
     marks = Marks()
     try:
-        return _trace(subject, inputs, made, Pass(training, marks), marks)
+        return _trace(subject, inputs, make_pass, Pass(training, marks), marks)
     except MemoryError:
         raise
     except Exception as error:
         try:
-            traced = _trace(subject, inputs, made, Pass(training), Marks())
+            traced = _trace(subject, inputs, make_pass, Pass(training), Marks())
         except MemoryError:
             raise
         except Exception:
@@ -69,13 +67,13 @@ def trace_pass(
         return traced
 
 
-def _trace(subject: Subject, inputs: ModelInputs, made: Any, how: Pass, marks: Marks) -> Traced:
+def _trace(subject: Subject, inputs: ModelInputs, make_pass: MakePass, how: Pass, marks: Marks) -> Traced:
     received = list_arrays(inputs)
     weights, arrays = [make_struct(value) for value in subject.values], [make_struct(array) for array in received]
-    function = made(subject, bind_call(subject, inputs, how))
+    function = make_pass(subject, bind_call(subject, inputs, how))
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(weights, arrays)
     part = find_needed_part(closed, [True] * len(closed.jaxpr.outvars), instantiate=True)
-    needed = closed if part is None else part[0]
+    needed = closed if part is None else part.jaxpr
     values = [None if isinstance(array, jax.ShapeDtypeStruct) or is_made_up(array) else array for array in received]
     outputs = len(jax.tree.leaves(shapes[0]))
     return Traced(needed, len(weights), values, outputs, marks, has_all=part is None)

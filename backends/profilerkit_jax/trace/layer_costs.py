@@ -11,9 +11,10 @@ from profilerkit.costs import Cost, Shape
 from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS
 from profilerkit.trace.records import LayerCall
 
-from ..costs.whole_layers import LayerCost, layer_cost
+from ..costs.whole_layers import LayerCost, LayerRun, find_layer_cost
 from ..model.subject import Subject
-from .values import Executed, Value
+from .values import Value
+from .work import Executed
 
 __all__ = ["Calls", "count_whole_layers"]
 
@@ -61,7 +62,7 @@ def _group_by_layer(
 def _has_formula(subject: Subject, types: Mapping[str, str], scope: Scope) -> bool:
     if subject.kind == "keras":
         return types[scope.path] in KERAS_LAYER_COSTS and is_shipped(subject.layers.get(scope.path))
-    return layer_cost(subject.kind, types[scope.path]) is not None
+    return find_layer_cost(subject.kind, types[scope.path]) is not None
 
 
 def _find_cost(
@@ -71,7 +72,7 @@ def _find_cost(
     layer = subject.layers.get(scope.path)
     if subject.kind == "keras":
         return _find_keras_cost(layer, scope, calls)
-    formula = layer_cost(subject.kind, types[scope.path])
+    formula = find_layer_cost(subject.kind, types[scope.path])
     return None if formula is None else _find_cost_of_equations(formula, layer, equations)
 
 
@@ -97,7 +98,7 @@ def _find_cost_of_equations(formula: LayerCost, layer: object, equations: Sequen
         return None
     elements = max(value.shape.numel for value in activations)
     weights = {value.number for value in from_outside if _is_weight(value)}
-    return formula(layer, elements, [equation.operator for equation in equations], len(weights))
+    return formula(LayerRun(layer, elements, [equation.operator for equation in equations], len(weights)))
 
 
 def _is_weight(value: Value) -> bool:

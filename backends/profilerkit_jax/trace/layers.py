@@ -1,21 +1,44 @@
-"""The layers of a trace: how often each is called, and their order."""
+"""The layers of a trace: their calls, how often each is made, and their order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from profilerkit.backend_kit.scoped_calls import Scope
+from profilerkit.backend_kit.scoped_calls import Scope, layer_calls
 from profilerkit.trace.records import LayerCall
 
+from ..model.scope_names import Marks
 from ..model.subject import UNMET, Subject
 from .frames import NAMED_SCOPE
-from .values import Executed
+from .values import Value
+from .work import Executed
 
-__all__ = ["count_turns", "order_types"]
+__all__ = ["list_calls", "order_types"]
 
 
-def count_turns(calls: Mapping[str, Sequence[LayerCall]], executed: Sequence[Executed]) -> dict[str, list[LayerCall]]:
+def list_calls(
+    executed: Sequence[Executed], inputs: Sequence[Value], outputs: Sequence[Value], marks: Marks
+) -> dict[str, list[LayerCall]]:
+    """Return the calls of each layer: as the equations tell them, else as they were seen, for a layer without any."""
+    calls = _count_turns(layer_calls(executed, inputs, outputs), executed)
+    silent = {path: seen for path, seen in marks.calls.items() if path not in calls}
+    for path, seen in silent.items():
+        calls[path] = [_complete(call, calls, silent) for call in seen]
+    return calls
+
+
+def _complete(call: LayerCall, calls: Mapping[str, Sequence[LayerCall]], silent: Mapping[str, object]) -> LayerCall:
+    """Return a call without equations with its caller, if that is a layer, and as often as that is called."""
+    if call.caller is None:
+        return call
+    path = call.caller[0]
+    around = calls.get(path, ())
+    caller = call.caller if path in calls or path in silent else None
+    return replace(call, caller=caller, times=around[0].times if around else 1)
+
+
+def _count_turns(calls: Mapping[str, Sequence[LayerCall]], executed: Sequence[Executed]) -> dict[str, list[LayerCall]]:
     """Return the calls of layers, each with how often it is made: inside of a loop, once for each turn.
 
     Of the equations in a call, those outside of loops that the call itself runs are run as often as the call.

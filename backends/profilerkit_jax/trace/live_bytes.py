@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
 
-from .values import Executed, Value
+from .values import Value
+from .work import Executed
 
 __all__ = ["bytes_along"]
 

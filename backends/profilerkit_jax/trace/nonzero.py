@@ -12,12 +12,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.costs import Cost
 
-from ..model.arrays import nonzero
+from ..model.arrays import count_nonzero
 from ..model.subjects import find_subject
 from .origins import Loop, Origin, Slice, Stored, compute, make_origin
 from .tracing import trace_model
@@ -45,67 +45,75 @@ def trace_of_nonzero(model: Any, inputs: ModelInputs) -> ModelTrace:
     by a primitive that cannot be run by itself.
     """
     find_subject(model).require_values()
-    counts = _Counts()
-    trace = trace_model(model, inputs, partial(_NonzeroWalk, counts=counts))
-    if counts.failed:
-        raise counts.failed[0]
+    counter = _ZeroCounter()
+    trace = trace_model(model, inputs, partial(_NonzeroWalk, counter=counter))
+    if counter.errors:
+        raise counter.errors[0]
     return trace
 
 
+class _Elements(NamedTuple):
+    """How many elements of a weight are not zero, and how many it has, in all turns of the loops that it depends on."""
+
+    nonzero: int
+    total: int
+
+
 @dataclass
-class _Counts:
-    """Counts the elements of weights that are not zero, one weight at a time; the first error is kept in ``failed``."""
+class _ZeroCounter:
+    """Counts the zeros of weights, one weight at a time; keeps its errors, which a trace would take for the model's."""
 
-    failed: list[Exception] = field(default_factory=list)
-    counts: dict[Origin, tuple[int, int]] = field(default_factory=dict)
+    errors: list[Exception] = field(default_factory=list)
+    elements: dict[Origin, _Elements] = field(default_factory=dict)
 
-    def of(self, origin: Origin) -> tuple[int, int]:
-        """Return how many elements of a weight are not zero, and all; in all turns of the loops that it depends on."""
-        if origin not in self.counts:
+    def count(self, origin: Origin) -> _Elements:
+        """Return the elements of a weight, which is computed once."""
+        if origin not in self.elements:
             try:
-                self.counts[origin] = _count(origin)
+                self.elements[origin] = _count_elements(origin)
             except Exception as error:
-                self.failed.append(error)
+                self.errors.append(error)
                 raise
-        return self.counts[origin]
+        return self.elements[origin]
 
 
-def _count(origin: Origin) -> tuple[int, int]:
+def _count_elements(origin: Origin) -> _Elements:
     while isinstance(origin, Slice):  # all slices are the whole
         [origin] = origin.inputs
     loops = list(origin.loops)
-    left = total = 0
+    nonzero = total = 0
     for turn in itertools.product(*(range(loop.length) for loop in loops)):
         array = compute(origin, dict(zip(loops, turn, strict=True)))
-        left, total = left + nonzero(array), total + array.size
-    return left, total
+        nonzero += count_nonzero(array)
+        total += array.size
+    return _Elements(nonzero, total)
 
 
 @dataclass
 class _NonzeroWalk(Walk):
     """A walk that takes the work on zeros from each operator's."""
 
-    counts: _Counts = field(default_factory=_Counts)
+    counter: _ZeroCounter = field(default_factory=_ZeroCounter)
 
-    def weight(self, aval: Any, value: Any) -> Value:
+    def make_weight(self, aval: Any, value: Any) -> Value:
         """Return the value of an array of the model, with the array."""
-        return self.value(aval, constant=True, origin=Stored.of(value))
+        return self.make_value(aval, constant=True, origin=Stored.of(value))
 
-    def constant(self, aval: Any, value: Any) -> Value:
+    def make_constant(self, aval: Any, value: Any) -> Value:
         """Return the value of an array that the program holds, with the array."""
-        result = super().constant(aval, value)
+        result = super().make_constant(aval, value)
         result.origin = Stored.of(value)
         return result
 
-    def slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
+    def make_slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
         """Return what each turn of a loop gets of a value, with its origin."""
-        piece = super().slice(aval, stacked, loop)
+        piece = super().make_slice(aval, stacked, loop)
         piece.origin = Slice.of(stacked.origin, loop)
         return piece
 
-    def notice(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+    def note_origins(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         """Note where the outputs of an equation come from."""
-        super().notice(equation, inputs, outputs)
+        super().note_origins(equation, inputs, outputs)
         origins = [value.origin for value in inputs]
         for index, value in enumerate(outputs):
             if value.origin is None and value.scalar is None:
@@ -121,21 +129,27 @@ class _NonzeroWalk(Walk):
         **facts: Any,
     ) -> None:
         """Note what one equation does, without the multiply-accumulates of weights that are zero."""
-        nonzero = self._nonzero_macs(operator, inputs, cost.macs) if cost.macs else 0
-        left = Cost(nonzero, cost.flops - Cost.of_macs(cost.macs - nonzero).flops)
-        super().note(operator, inputs, outputs, context, left, **facts)
+        nonzero = self._count_nonzero_macs(operator, inputs, cost.macs) if cost.macs else 0
+        rest = Cost(nonzero, cost.flops - Cost.of_macs(cost.macs - nonzero).flops)
+        super().note(operator, inputs, outputs, context, rest, **facts)
 
-    def _nonzero_macs(self, operator: str, inputs: Sequence[Value], macs: int) -> int:
+    def _count_nonzero_macs(self, operator: str, inputs: Sequence[Value], macs: int) -> int:
+        """Return the multiply-accumulates in the proportion of the nonzero elements; all where nothing is a weight.
+
+        A weight that is the same in all turns of a loop is read in each turn in which another one changes.
+        """
         factors = [inputs[index] for index in _FACTORS.get(operator, range(len(inputs))) if index < len(inputs)]
-        weights = [
-            value.origin
-            for value in factors
-            if value.origin is not None and value.origin.is_stored and len(value.shape) > 1
-        ]
+        weights = [value.origin for value in factors if _is_weight(value)]
         loops = frozenset[Loop]().union(*(origin.loops for origin in weights))
-        left = total = 0
+        nonzero = total = 0
         for origin in weights:
-            again = math.prod(loop.length for loop in loops - origin.loops)
-            counts = self.counts.of(origin)
-            left, total = left + counts[0] * again, total + counts[1] * again
-        return macs * left // total if total else macs
+            times = math.prod(loop.length for loop in loops - origin.loops)
+            elements = self.counter.count(origin)
+            nonzero += elements.nonzero * times
+            total += elements.total * times
+        return macs * nonzero // total if total else macs
+
+
+def _is_weight(value: Value) -> bool:
+    """Return whether a value is a weight: a matrix or more, that holds elements of a stored array."""
+    return value.origin is not None and value.origin.is_stored and len(value.shape) > 1

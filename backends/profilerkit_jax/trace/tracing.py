@@ -2,102 +2,123 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.product_dtypes import product_dtype
-from profilerkit.backend_kit.scoped_calls import layer_calls, layer_records
+from profilerkit.backend_kit.scoped_calls import layer_records
 from profilerkit.backend_kit.settings import list_changes
-from profilerkit.trace.bounds import Branch, Choice, PeakSpread
+from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.conditions import write_notes
-from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
+from profilerkit.trace.records import MemoryTimeline, OpRecord
 
 from ..model.arrays import is_float
-from ..model.calls import Function, make_forward
+from ..model.calls import make_forward
+from ..model.scope_names import Marks
 from ..model.subject import Subject
 from ..model.subjects import find_subject
 from ..model.weights import Lists, constant_records, weight_records
 from ..training.steps import make_step
 from ..untouched.settings import SETTINGS
 from .frames import Frames
-from .jaxprs import Traced, trace_pass
+from .jaxprs import MakePass, Traced, trace_pass
 from .layer_costs import Calls, count_whole_layers
-from .layers import count_turns, order_types
+from .layers import list_calls, order_types
 from .live_bytes import bytes_along
-from .values import Executed, PendingChoice, Value
+from .values import Value
 from .walk import Context, Walk
+from .work import Executed, Work
 
 __all__ = ["trace_model", "trace_step"]
 
 METHOD = "shapes in a jaxpr"
 MEMORY_NOTE = "along the jaxpr, as written; XLA fuses, orders and reuses otherwise (profilerkit_jax.compiled_analysis)"
-Made = Callable[[Subject, Function], Callable[[Any, Any], Any]]
+MakeWalk: TypeAlias = Callable[[Frames], Walk]
 
 
-def trace_model(model: Any, inputs: ModelInputs | None, walk: Callable[[Frames], Walk] = Walk) -> ModelTrace:
-    """Trace one forward pass; without inputs, or if the model raises, the trace holds the layers alone."""
-    return _trace(model, inputs, lambda subject, call: make_forward(call), training=False, make_walk=walk)
+def trace_model(model: Any, inputs: ModelInputs | None, make_walk: MakeWalk = Walk) -> ModelTrace:
+    """Trace one forward pass; without inputs, or if the model raises, the trace holds the layers alone.
+
+    ``make_walk`` makes the walk over the equations: a subclass may count otherwise.
+    """
+    return _trace(model, inputs, lambda subject, call: make_forward(call), False, make_walk)
 
 
 def trace_step(model: Any, inputs: ModelInputs) -> ModelTrace:
     """Trace one training step: the forward pass in training mode, and the gradients of the sum of its outputs."""
-    return _trace(model, inputs, make_step, training=True)
+    return _trace(model, inputs, make_step, True, Walk)
 
 
 def _trace(
-    model: Any, inputs: ModelInputs | None, made: Made, training: bool, make_walk: Callable[[Frames], Walk] = Walk
+    model: Any, inputs: ModelInputs | None, make_pass: MakePass, training: bool, make_walk: MakeWalk
 ) -> ModelTrace:
     subject = find_subject(model)
     if inputs is None:
-        return _layers_alone(subject)
+        return _list_layers_alone(subject)
     try:
-        return _walk(subject, trace_pass(subject, inputs, made, training), training, make_walk)
+        traced = trace_pass(subject, inputs, make_pass, training)
+        return _make_trace(subject, traced, _walk_pass(subject, traced, make_walk), training)
     except Exception as error:  # whatever the model raises
-        return _layers_alone(subject, explain_failure(error, inputs, "jax", __package__ or ""))
+        return _list_layers_alone(subject, explain_failure(error, inputs, "jax", __package__ or ""))
 
 
-def _layers_alone(subject: Subject, failure: Exception | None = None) -> ModelTrace:
+def _list_layers_alone(subject: Subject, failure: Exception | None = None) -> ModelTrace:
     types = order_types(subject, {}, ())
     return ModelTrace(layer_records(types, weight_records(subject.leaves, types)), failure=failure)
 
 
-def _walk(subject: Subject, traced: Traced, training: bool, make_walk: Callable[[Frames], Walk]) -> ModelTrace:
-    met = traced.marks.types
-    doubled = set(subject.scopes)
-    if subject.kind == "flax.linen":
-        doubled = {*met.values(), *(path.rpartition(".")[2] for path in met)}
-    walk = make_walk(Frames(subject.types, doubled))
+class _WalkedPass(NamedTuple):
+    """The walk over the jaxpr of a pass, and the values of the inputs and of all results."""
+
+    walk: Walk
+    inputs: list[Value]
+    results: list[Value]
+
+
+def _walk_pass(subject: Subject, traced: Traced, make_walk: MakeWalk) -> _WalkedPass:
+    """Go over the equations of a pass, with the values of the weights and inputs."""
     jaxpr = traced.jaxpr.jaxpr
-    closed_over = [
-        walk.constant(variable.aval, value)
-        for variable, value in zip(jaxpr.constvars, traced.jaxpr.consts, strict=True)
+    walk = make_walk(Frames(subject.types, _list_doubled_scopes(subject, traced.marks)))
+    constants = walk.make_constants(jaxpr, traced.jaxpr.consts)
+    of_weights, of_inputs = jaxpr.invars[: traced.weights], jaxpr.invars[traced.weights :]
+    weights = [
+        walk.make_weight(variable.aval, value) for variable, value in zip(of_weights, subject.values, strict=True)
     ]
-    stored = zip(jaxpr.invars[: traced.weights], subject.values, strict=True)
-    weights = [walk.weight(variable.aval, value) for variable, value in stored]
-    received = zip(jaxpr.invars[traced.weights :], traced.inputs, strict=True)
-    inputs = [walk.input(variable.aval, value) for variable, value in received]
-    results = walk.over(jaxpr, [*closed_over, *weights, *inputs], Context(instance=next(walk.instances)))
-    types = order_types(subject, met, walk.frames.named)
-    others = _of_other_branches(walk.choices)
-    every = [*walk.executed, *others]
-    count_whole_layers(every, subject, types, Calls(traced.marks.calls, training))
-    records = weight_records(subject.leaves, types)
-    records.setdefault("", ([], []))[1].extend(constant_records(walk.arrays.values(), len(subject.leaves)))
-    outputs = results[: traced.outputs]
+    inputs = [walk.make_input(variable.aval, value) for variable, value in zip(of_inputs, traced.inputs, strict=True)]
+    context = Context(instance=next(walk.instances))
+    return _WalkedPass(walk, inputs, walk.walk_equations(jaxpr, [*constants, *weights, *inputs], context))
+
+
+def _list_doubled_scopes(subject: Subject, marks: Marks) -> set[str]:
+    """Return the names of the scopes that the framework opens around layers, beside the marks that we open."""
+    if subject.kind != "flax.linen":
+        return set(subject.scopes)
+    return {*marks.types.values(), *(path.rpartition(".")[2] for path in marks.types)}
+
+
+def _make_trace(subject: Subject, traced: Traced, passed: _WalkedPass, training: bool) -> ModelTrace:
+    """Return the trace of a pass that was gone over."""
+    walk, inputs, results = passed
+    work, marks = walk.work, traced.marks
+    types = order_types(subject, marks.types, walk.frames.user_scopes)
+    uncounted = [op for choice in work.choices for op in choice.list_uncounted()]
+    count_whole_layers([*work.executed, *uncounted], subject, types, Calls(marks.calls, training))
+    weights = weight_records(subject.leaves, types)
+    _, buffers = weights.setdefault("", ([], []))
+    buffers.extend(constant_records(walk.arrays.values(), len(subject.leaves)))
+    calls = list_calls(work.executed, inputs, results[: traced.outputs], marks)
     return ModelTrace(
-        layer_records(types, records, _calls(walk, inputs, outputs, traced)),
-        tuple(map(_record, walk.executed)),
-        _memory(walk, inputs, results, records),
-        {**_count_missing(others), **_count_missing(walk.executed), **dict.fromkeys(_list_lacking(walk, traced), 1)},
+        layer_records(types, weights, calls),
+        tuple(map(_make_record, work.executed)),
+        _measure_memory(passed, weights),
+        {**Work(uncounted).count_missing(), **work.count_missing(), **dict.fromkeys(_list_lacking(walk, traced), 1)},
         METHOD,
-        tuple(_notes(walk, traced, subject)),
-        choices=tuple(map(_choice, walk.choices)),
-        peak_spread=_peak_spread(walk, inputs, results) if walk.knows_peaks else None,
+        tuple(_list_notes(walk, traced, subject)),
+        choices=tuple(choice.sum_up() for choice in work.choices),
+        peak_spread=_measure_peak_spread(passed) if work.knows_peaks else None,
     )
 
 
@@ -107,27 +128,8 @@ def _list_lacking(walk: Walk, traced: Traced) -> list[str]:
     return [*walk.lacking, *([unneeded] if traced.has_all else [])]
 
 
-def _calls(walk: Walk, inputs: Sequence[Value], outputs: Sequence[Value], traced: Traced) -> dict[str, list[LayerCall]]:
-    """Return the calls of each layer: as the equations tell them, else as they were seen, for a layer without any."""
-    calls = count_turns(layer_calls(walk.executed, inputs, outputs), walk.executed)
-    silent = {path: made for path, made in traced.marks.calls.items() if path not in calls}
-    with_calls = {**calls, **silent}
-    for path, made in silent.items():
-        has_caller = [call.caller is not None and call.caller[0] in with_calls for call in made]
-        calls[path] = [
-            replace(call, caller=call.caller if has else None, times=_times_of_caller(call, calls))
-            for call, has in zip(made, has_caller, strict=True)
-        ]
-    return calls
-
-
-def _times_of_caller(call: LayerCall, calls: Mapping[str, Sequence[LayerCall]]) -> int:
-    """Return how often a layer without equations is called: as often as the layer that calls it."""
-    made = calls.get(call.caller[0], ()) if call.caller is not None else ()
-    return made[0].times if made else 1
-
-
-def _record(op: Executed) -> OpRecord:
+def _make_record(op: Executed) -> OpRecord:
+    """Return what reports say of one equation."""
     scope = op.chain[-1]
     return OpRecord(
         op.operator,
@@ -148,33 +150,32 @@ def _find_product_dtype(op: Executed) -> str | None:
     return product_dtype([value.info.dtype for value in op.inputs], op.outputs[0].info.dtype)
 
 
-def _count_missing(executed: Sequence[Executed]) -> Counter[str]:
-    missing: Counter[str] = Counter()
-    for op in executed:
-        if op.missing:
-            missing[op.missing] += max(op.times, 1)
-    return missing
+def _measure_memory(passed: _WalkedPass, weights: Lists) -> MemoryTimeline:
+    work = passed.walk.work
+    weight_bytes = {
+        record.identity: record.bytes for lists in weights.values() for records in lists for record in records
+    }
+    live = bytes_along(work.executed, passed.inputs, passed.results, work.spans)
+    return MemoryTimeline(sum(weight_bytes.values()), _count_input_bytes(passed), live, MEMORY_NOTE)
 
 
-def _memory(walk: Walk, inputs: Sequence[Value], results: Sequence[Value], weights: Lists) -> MemoryTimeline:
-    every = {record.identity: record.bytes for lists in weights.values() for one_list in lists for record in one_list}
-    live = bytes_along(walk.executed, inputs, results, walk.spans)
-    return MemoryTimeline(sum(every.values()), sum(value.bytes for value in inputs), live, MEMORY_NOTE)
+def _measure_peak_spread(passed: _WalkedPass) -> PeakSpread:
+    work = passed.walk.work
 
-
-def _peak_spread(walk: Walk, inputs: Sequence[Value], results: Sequence[Value]) -> PeakSpread:
     def timeline(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> Sequence[int]:
-        return bytes_along(executed, inputs, results, spans)
+        return bytes_along(executed, passed.inputs, passed.results, spans)
 
-    return spread_of_forks(walk.executed, walk.spans, walk.forks, timeline, sum(value.bytes for value in inputs))
+    return spread_of_forks(work.executed, work.spans, work.forks, timeline, _count_input_bytes(passed))
 
 
-def _notes(walk: Walk, traced: Traced, subject: Subject) -> list[str]:
-    notes = [
-        *write_notes(list_changes(SETTINGS, counts=True)),
-        *walk.notes,
-        *([traced.unmarked] if traced.unmarked else []),
-    ]
+def _count_input_bytes(passed: _WalkedPass) -> int:
+    return sum(value.bytes for value in passed.inputs)
+
+
+def _list_notes(walk: Walk, traced: Traced, subject: Subject) -> list[str]:
+    notes = [*write_notes(list_changes(SETTINGS, counts=True)), *walk.notes]
+    if traced.unmarked:
+        notes.append(traced.unmarked)
     constants = sum(is_float(array) for array in walk.arrays.values())
     if constants and not any(leaf.is_parameter for leaf in subject.leaves):
         notes.append(
@@ -187,32 +188,3 @@ def _notes(walk: Walk, traced: Traced, subject: Subject) -> list[str]:
             "them while it compiles, and they count as nothing"
         )
     return notes
-
-
-# Branches -----------------------------------------------------------------------------------------------------------
-
-
-def _of_other_branches(choices: Sequence[PendingChoice]) -> list[Executed]:
-    """Return the equations of the branches that are not counted."""
-    others: list[Executed] = []
-    for choice in choices:
-        for index, (branch, inner) in enumerate(zip(choice.branches, choice.inner, strict=True)):
-            others += [*([] if index == choice.counted else branch), *_of_other_branches(inner)]
-    return others
-
-
-def _choice(choice: PendingChoice) -> Choice:
-    branches = tuple(
-        Branch(_work(branch), tuple(map(_choice, inner)))
-        for branch, inner in zip(choice.branches, choice.inner, strict=True)
-    )
-    return Choice(branches, choice.counted, choice.reason)
-
-
-def _work(executed: Sequence[Executed]) -> Mapping[str, tuple[int, int]]:
-    work: dict[str, tuple[int, int]] = {}
-    for op in executed:
-        path = op.chain[-1].path
-        macs, flops = work.get(path, (0, 0))
-        work[path] = (macs + op.macs, flops + op.flops)
-    return work

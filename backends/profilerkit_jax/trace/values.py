@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.costs import Cost, Shape
 from profilerkit.trace.records import TensorInfo
 
-__all__ = ["NO_WORK", "Executed", "PendingChoice", "Value", "count_bytes"]
+__all__ = ["NO_WORK", "Value", "count_bytes"]
 
 #: The cost of what only moves or names values.
 NO_WORK = Cost(0, 0)
@@ -69,46 +68,3 @@ class Value:
     def forget(self) -> Value:
         """Return the same value, of which nothing is known: what is carried from one turn of a loop to the next."""
         return replace(self, scalar=None, summands=0, origin=None, input_origin=None)
-
-
-@dataclass(eq=False)
-class Executed:
-    """One equation that the walk came by, in the order of execution.
-
-    Attributes:
-        operator: The name of its primitive: "dot_general".
-        chain: The calls of layers that it is in, the model's own first.
-        inputs: The values that it reads.
-        outputs: The values that it makes.
-        times: How often it runs.
-        macs: Multiply-accumulates of all its runs together.
-        flops: Floating-point operations of all its runs together.
-        missing: What is not counted of it, in words; empty where all is.
-        is_backward: Whether it belongs to the backward pass.
-        sources: The values whose buffers the outputs share, by the outputs' numbers.
-    """
-
-    operator: str
-    chain: tuple[Scope, ...]
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
-    times: int = 1
-    macs: int = 0
-    flops: int = 0
-    missing: str = ""
-    is_backward: bool = False
-    sources: dict[int, int] = field(default_factory=dict)
-
-    def leave_work(self) -> None:
-        """Count nothing of it: another equation has the work."""
-        self.macs = self.flops = 0
-
-
-@dataclass(eq=False)
-class PendingChoice:
-    """A branch that only the inputs' values decide: what each side runs, and which of them is counted."""
-
-    branches: list[list[Executed]]
-    inner: list[list[PendingChoice]]
-    counted: int
-    reason: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from profilerkit import NotOfferedError
-from profilerkit.backend_kit.branch_memory import Fork
 from profilerkit.costs import Cost, Shape
 
-from ..compat import parameters, scope_names
+from ..compat import open_jaxpr, parameters, scope_names
 from ..costs.registry import UnknownCostError
 from .control_flow import HANDLERS, note_uncounted
 from .folding import fold
 from .frames import Frame, Frames
 from .origins import Loop, Number, Stored, compute, make_origin
 from .pricing import price
-from .values import NO_WORK, Executed, PendingChoice, Value
+from .values import NO_WORK, Value
+from .work import Executed, Work
 
 __all__ = ["FOLLOWED", "LARGEST", "Context", "Walk"]
 
@@ -68,23 +68,17 @@ class Walk:
 
     Attributes:
         frames: Finds the layers of each equation.
-        executed: What runs, in order.
-        choices: The branches that only the inputs' values decide.
-        forks: The same branches, for the bytes alive.
-        knows_peaks: Whether the forks tell what is alive on every side.
-        spans: The ranges of ``executed`` that run more than once.
+        work: What runs.
         notes: What a reader of the numbers must know besides.
         folded: How many equations work on single numbers that are known before the function runs.
         arrays: The constant arrays of the program, by their ids.
         lacking: What this release of JAX does not tell, in words: the counts are partial.
+        numbers: The numbers of new values.
+        instances: The numbers of walks over jaxprs.
     """
 
     frames: Frames
-    executed: list[Executed] = field(default_factory=list)
-    choices: list[PendingChoice] = field(default_factory=list)
-    forks: list[Fork] = field(default_factory=list)
-    knows_peaks: bool = True
-    spans: list[tuple[int, int]] = field(default_factory=list)
+    work: Work = field(default_factory=Work)
     notes: dict[str, None] = field(default_factory=dict)
     folded: int = 0
     arrays: dict[int, Any] = field(default_factory=dict)
@@ -92,48 +86,47 @@ class Walk:
     numbers: count[int] = field(default_factory=count)
     instances: count[int] = field(default_factory=count)
 
-    def value(self, aval: Any, **facts: Any) -> Value:
+    # Values -----------------------------------------------------------------------------------------------------------
+
+    def make_value(self, aval: Any, **facts: Any) -> Value:
         """Return a new value."""
         return Value.of(next(self.numbers), aval, **facts)
 
-    def inside(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-        """Go over a jaxpr, open or closed, with the values of its inputs; return those of its outputs."""
-        consts = getattr(jaxpr, "consts", ())
-        jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
-        constants = [
-            self.constant(variable.aval, value) for variable, value in zip(jaxpr.constvars, consts, strict=True)
-        ]
-        return self.over(jaxpr, [*constants, *inputs], replace(context, instance=next(self.instances)))
-
-    def constant(self, aval: Any, value: Any) -> Value:
+    def make_constant(self, aval: Any, value: Any) -> Value:
         """Return the value of an array that the program holds."""
         if getattr(value, "shape", ()) != ():
             self.arrays[id(value)] = value
             origin = Stored.of(value) if math.prod(value.shape) <= _SMALL else None
-            return self.value(aval, constant=True, input_origin=origin)
+            return self.make_value(aval, constant=True, input_origin=origin)
         is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)
-        return self.value(aval, constant=True, scalar=np.asarray(value)[()] if is_number else None)
+        return self.make_value(aval, constant=True, scalar=np.asarray(value)[()] if is_number else None)
 
-    def weight(self, aval: Any, value: Any) -> Value:
+    def make_constants(self, jaxpr: Any, stored: Iterable[Any]) -> list[Value]:
+        """Return the values of the arrays that an open jaxpr closes over."""
+        return [
+            self.make_constant(variable.aval, value) for variable, value in zip(jaxpr.constvars, stored, strict=True)
+        ]
+
+    def make_weight(self, aval: Any, value: Any) -> Value:
         """Return the value of an array of the model, or of its shape."""
-        return self.value(aval, constant=True)
+        return self.make_value(aval, constant=True)
 
-    def slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
+    def make_slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
         """Return what each turn of a loop gets of a value: the slice of the turn, along the first dimension."""
-        return self.value(aval, constant=stacked.constant, scalar=stacked.scalar)
+        return self.make_value(aval, constant=stacked.constant, scalar=stacked.scalar)
 
-    def input(self, aval: Any, value: Any) -> Value:
+    def make_input(self, aval: Any, value: Any) -> Value:
         """Return the value of an input, which is known if it was given."""
-        return self.value(aval, input_origin=None if value is None else Stored.of(value))
+        return self.make_value(aval, input_origin=None if value is None else Stored.of(value))
 
-    def notice(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+    def note_origins(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         """Note which outputs of an equation follow from the inputs that were given."""
         origins = [value.input_origin for value in inputs]
         for index, value in enumerate(outputs):
             if value.input_origin is None and value.scalar is None and value.shape.numel <= LARGEST:
                 value.input_origin = make_origin(equation, inputs, origins, index)
 
-    def elements(self, value: Value) -> Any:
+    def compute_elements(self, value: Value) -> Any:
         """Return the elements of a value that follows from the given inputs and the program alone; None for others."""
         if value.scalar is not None:
             return compute(Number.of(value), {})
@@ -146,7 +139,15 @@ class Walk:
         self.notes.setdefault(FOLLOWED)
         return elements
 
-    def over(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
+    # Equations --------------------------------------------------------------------------------------------------------
+
+    def enter(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
+        """Go over a jaxpr, open or closed, with the values of its inputs; return those of its outputs."""
+        inner = open_jaxpr(jaxpr)
+        constants = self.make_constants(inner, getattr(jaxpr, "consts", ()))
+        return self.walk_equations(inner, [*constants, *inputs], replace(context, instance=next(self.instances)))
+
+    def walk_equations(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         """Go over the equations of an open jaxpr, with the values of its constants and inputs."""
         values = dict(zip((*jaxpr.constvars, *jaxpr.invars), inputs, strict=True))
 
@@ -154,20 +155,25 @@ class Walk:
             return Value.literal(next(self.numbers), atom.aval, atom.val) if hasattr(atom, "val") else values[atom]
 
         for equation in jaxpr.eqns:
-            scopes = scope_names(equation)
-            if scopes is None:
-                self.lacking.setdefault(_NO_SCOPES)
-            frame = self.frames.frame(context.frame, scopes or (), context.instance)
-            here = replace(context, frame=frame)
             operands = [read(atom) for atom in equation.invars]
-            handler: Callable[..., list[Value]] = HANDLERS.get(equation.primitive.name, _step)
-            try:
-                outputs = handler(self, equation, operands, here)
-            except UnknownCostError:  # a parameter is not there: this release of JAX has another form of the primitive
-                outputs = note_uncounted(self, equation, operands, here)
-            self.notice(equation, operands, outputs)
+            outputs = self._walk_equation(equation, operands, self._find_context(equation, context))
+            self.note_origins(equation, operands, outputs)
             values.update(zip(equation.outvars, outputs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
+
+    def _find_context(self, equation: Any, around: Context) -> Context:
+        """Return where an equation of a jaxpr stands, by its scopes."""
+        scopes = scope_names(equation)
+        if scopes is None:
+            self.lacking.setdefault(_NO_SCOPES)
+        return replace(around, frame=self.frames.find_frame(around.frame, scopes or (), around.instance))
+
+    def _walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
+        handler: Callable[..., list[Value]] = HANDLERS.get(equation.primitive.name, _walk_plain)
+        try:
+            return handler(self, equation, inputs, context)
+        except UnknownCostError:  # a parameter is not there: this release of JAX has another form of the primitive
+            return note_uncounted(self, equation, inputs, context)
 
     def note(
         self,
@@ -180,7 +186,7 @@ class Walk:
     ) -> None:
         """Note what one equation does; ``cost`` is that of all its runs together."""
         frame = context.frame
-        self.executed.append(
+        self.work.executed.append(
             Executed(
                 operator,
                 frame.chain,
@@ -194,16 +200,16 @@ class Walk:
         )
 
 
-def _step(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
+def _walk_plain(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
     """Go over an equation without a jaxpr inside: by its formula."""
     name = equation.primitive.name
     number = fold(name, equation, inputs)
     if number is not None:
         walk.folded += name not in _PASSING
-        return [walk.value(equation.outvars[0].aval, constant=True, scalar=number)]
-    outputs = [walk.value(variable.aval) for variable in equation.outvars]
+        return [walk.make_value(equation.outvars[0].aval, constant=True, scalar=number)]
+    outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
     if outputs:
-        outputs[0].summands = _summands(name, equation, inputs)
+        outputs[0].summands = _count_summands(name, equation, inputs)
     cost, missing = price(equation, inputs, outputs, context)
     sources = {}
     if name in _VIEWS and outputs[0].dtype == inputs[0].dtype:
@@ -213,11 +219,11 @@ def _step(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> l
     return outputs
 
 
-def _summands(name: str, equation: Any, inputs: Sequence[Value]) -> int:
+def _count_summands(name: str, equation: Any, inputs: Sequence[Value]) -> int:
     """Return how many elements the first output adds up in each of its own; 0 if it is no sum."""
     if name == "reduce_sum":
-        kept = Shape(equation.outvars[0].aval.shape).numel
-        return inputs[0].shape.numel // kept if kept else 0
+        sums = Shape(equation.outvars[0].aval.shape).numel
+        return inputs[0].shape.numel // sums if sums else 0
     if name == "reduce_window_sum":
         return int(np.prod(parameters(equation)["window_dimensions"]))
     return inputs[0].summands if name in _PASSING and inputs else 0

@@ -1,0 +1,93 @@
+"""What runs in a jaxpr: its equations in their order, and the branches that only the values of inputs decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Self
+
+from profilerkit.backend_kit.graph_work import RunningOrder
+from profilerkit.backend_kit.scoped_calls import Scope
+from profilerkit.trace.bounds import Branch, Choice
+
+from .values import Value
+
+__all__ = ["Executed", "PendingChoice", "Work"]
+
+
+@dataclass(eq=False)
+class Executed:
+    """One equation that the walk came by, in the order of execution.
+
+    Attributes:
+        operator: The name of its primitive: "dot_general".
+        chain: The calls of layers that it is in, the model's own first.
+        inputs: The values that it reads.
+        outputs: The values that it makes.
+        times: How often it runs.
+        macs: Multiply-accumulates of all its runs together.
+        flops: Floating-point operations of all its runs together.
+        missing: What is not counted of it, in words; empty where all is.
+        is_backward: Whether it belongs to the backward pass.
+        sources: The values whose buffers the outputs share, by the outputs' numbers.
+    """
+
+    operator: str
+    chain: tuple[Scope, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    times: int = 1
+    macs: int = 0
+    flops: int = 0
+    missing: str = ""
+    is_backward: bool = False
+    sources: dict[int, int] = field(default_factory=dict)
+
+    def leave_work(self) -> None:
+        """Count nothing of it: another equation has the work."""
+        self.macs = self.flops = 0
+
+
+@dataclass
+class Work(RunningOrder[Executed, "PendingChoice"]):
+    """The equations that run, and the loops and branches among them.
+
+    Attributes:
+        knows_peaks: Whether the forks tell what is alive on every side of each branch.
+    """
+
+    knows_peaks: bool = True
+
+    def add(self, other: Self) -> None:
+        """Add the work of what runs next."""
+        super().add(other)
+        self.knows_peaks &= other.knows_peaks
+
+
+@dataclass(eq=False)
+class PendingChoice:
+    """A branch that only the inputs' values decide: what each side runs, and which of them is counted.
+
+    Its work is summed up when the whole pass was gone over: until then `layer_costs` moves work between equations.
+    """
+
+    sides: list[Work]
+    counted: int
+    reason: str
+
+    def sum_up(self) -> Choice:
+        """Return the choice with the work of each side, by layers."""
+        return Choice(tuple(map(_sum_up_side, self.sides)), self.counted, self.reason)
+
+    def list_uncounted(self) -> Iterator[Executed]:
+        """Yield the equations of the sides that are not counted, also of branches inside any of the sides."""
+        for index, side in enumerate(self.sides):
+            if index != self.counted:
+                yield from side.executed
+            for choice in side.choices:
+                yield from choice.list_uncounted()
+
+
+def _sum_up_side(side: Work) -> Branch:
+    operators = [(op.chain[-1].path, op.macs, op.flops) for op in side.executed]
+    return Branch.of(operators, [choice.sum_up() for choice in side.choices])
