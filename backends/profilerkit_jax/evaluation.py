@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import jax
@@ -66,17 +67,10 @@ def _score_batches(model: Any, loader: DataLoader, device: str, transform: Trans
             alone = inputs[0] if isinstance(inputs, tuple) and len(inputs) == 1 else inputs
             inputs, target = apply_transform(transform, alone, target)
         model_inputs = ModelInputs.of(inputs).map(as_tensor)
-        call = _compile(calls, subject, model_inputs, device)
-        output = call.on(model_inputs)
+        output = _compile(calls, subject, model_inputs, device).run_on(model_inputs)
         samples = count_samples([target, *model_inputs.leaves()], is_array)
-        yield ScoredBatch(
-            output,
-            target,
-            samples,
-            scores=lambda output=output: _scores(output),  # type: ignore[misc]
-            targets=lambda target=target: np.asarray(target),  # type: ignore[misc]
-            probabilities=probabilities,
-        )
+        scores, targets = partial(_read_scores, output), partial(np.asarray, target)
+        yield ScoredBatch(output, target, samples, scores, targets, probabilities=probabilities)
 
 
 def _compile(calls: dict[Any, CompiledCall], subject: Subject, inputs: ModelInputs, device: str) -> CompiledCall:
@@ -108,7 +102,8 @@ class EvalLossFunction(LossEvaluation):
         return float(np.mean(np.asarray(value, np.float64)))
 
 
-def _scores(output: Any) -> Any:
+def _read_scores(output: Any) -> Any:
+    """Return the array that a model gives for a batch; dtypes that numpy lacks as float32."""
     if not isinstance(output, (jax.Array, np.ndarray)) or output.ndim == 0:
         raise InputError(
             f"the model gives {shown(output)} for a batch, not one array with a score for each sample; evaluate a "

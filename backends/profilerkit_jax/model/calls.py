@@ -10,6 +10,7 @@ import jax
 
 from profilerkit import ModelInputs
 
+from .array_trees import ArrayTree
 from .arrays import is_array
 from .subject import Pass, Subject
 
@@ -27,14 +28,10 @@ def list_arrays(inputs: ModelInputs) -> list[Any]:
 def bind_call(subject: Subject, inputs: ModelInputs, how: Pass) -> Function:
     """Return a pass as a function of the weights and the arrays among its inputs; ``call=`` runs if it was given."""
     how = replace(how, function=inputs.function)
-    leaves, tree = jax.tree.flatten((inputs.args, dict(inputs.kwargs)))
-    places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
+    received = ArrayTree((inputs.args, dict(inputs.kwargs)))
 
     def call(weights: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, Any]:
-        merged = list(leaves)
-        for index, array in zip(places, arrays, strict=True):
-            merged[index] = array
-        args, kwargs = jax.tree.unflatten(tree, merged)
+        args, kwargs = received.replace_arrays(arrays)
         return subject.call(weights, args, kwargs, how)
 
     return call

@@ -7,18 +7,18 @@ from dataclasses import fields
 from typing import Any
 
 import equinox as eqx
-import jax
 
 from profilerkit.backend_kit.call_stack import list_layers
 
-from .arrays import is_array, is_float, key_text
+from .array_trees import ArrayTree
+from .arrays import is_float
 from .marking import make_marked_class, use_marks
 from .subject import Leaf, Pass, Subject
 
-__all__ = ["children", "equinox_subject"]
+__all__ = ["equinox_subject"]
 
 
-def children(layer: Any) -> Iterator[tuple[str, Any]]:
+def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the modules and containers that a module holds, in the order of its fields."""
     if isinstance(layer, Mapping):
         items = [(str(key), value) for key, value in layer.items()]
@@ -27,39 +27,31 @@ def children(layer: Any) -> Iterator[tuple[str, Any]]:
     else:
         items = [(field.name, getattr(layer, field.name)) for field in fields(layer) if hasattr(layer, field.name)]
     for name, value in items:
-        is_container = isinstance(value, (Mapping, list, tuple)) and any(True for _ in children(value))
+        is_container = isinstance(value, (Mapping, list, tuple)) and any(True for _ in _list_children(value))
         if (isinstance(value, eqx.Module) and not isinstance(value, eqx.nn.StateIndex)) or is_container:
             yield name.replace(".", "_"), value
 
 
 def equinox_subject(model: Any) -> Subject:
     """Return the subject of a module of Equinox: float arrays are parameters, all other arrays buffers."""
-    leaves_with_paths, tree = jax.tree_util.tree_flatten_with_path(model)
-    everything = [value for _, value in leaves_with_paths]
-    places = [index for index, value in enumerate(everything) if is_array(value)]
-    layers: dict[str, Any] = dict(list_layers(model, children))
+    arrays = ArrayTree(model)
+    layers: dict[str, Any] = dict(list_layers(model, _list_children))
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
-        merged = list(everything)
-        for index, value in zip(places, values, strict=True):
-            merged[index] = value
-        copy = eqx.nn.inference_mode(jax.tree_util.tree_unflatten(tree, merged), value=not how.training)
+        copy = eqx.nn.inference_mode(arrays.replace_arrays(values), value=not how.training)
         with use_marks(how.marks):
             if how.marks is not None:
                 _mark(copy)
             return how.call(copy, args, kwargs), ()
 
-    leaves = [
-        Leaf(tuple(map(key_text, leaves_with_paths[index][0])), everything[index], is_float(everything[index]))
-        for index in places
-    ]
+    leaves = [Leaf(path, value, is_float(value)) for path, value in arrays.arrays]
     types = {path: type(layer).__name__ for path, layer in layers.items()}
     return Subject("equinox", type(model).__name__, leaves, call, types, layers)
 
 
 def _mark(copy: Any) -> None:
     """Give each layer of a copy a class that opens its scope."""
-    marked = [(path, layer) for path, layer in list_layers(copy, children) if isinstance(layer, eqx.Module)]
+    marked = [(path, layer) for path, layer in list_layers(copy, _list_children) if isinstance(layer, eqx.Module)]
     for path, layer in marked:
         if callable(layer):
             object.__setattr__(layer, "__class__", make_marked_class(type(layer), path))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import partial
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 
 from profilerkit import WithoutValuesError
-from profilerkit.backend_kit.call_stack import CallStack, list_layers
+from profilerkit.backend_kit.call_stack import list_layers
 from profilerkit.backend_kit.keras_layers import (
     call_arguments,
     is_keras_unbuilt,
@@ -23,19 +20,22 @@ from profilerkit.backend_kit.keras_layers import (
     read_declared_shapes,
 )
 from profilerkit.backend_kit.layouts import in_declared_layout
-from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import restored
 
 from ..compat import flat_layers, read_value
 from .arrays import is_array
-from .keras_state import as_it_is, keras_variables
-from .scope_names import Marks
+from .keras_calls import follow_layers
+from .keras_state import keras_variables, save_state
 from .subject import Leaf, Pass, Subject
 
 __all__ = ["keras_subject"]
 
-#: The classes of Keras are changed while a model is traced, so only one thread does that at a time.
-_one_at_a_time = Lock()
+
+class _Variables(NamedTuple):
+    """The variables of a model, and the array of each."""
+
+    leaves: list[Leaf]
+    variables: list[Any]
 
 
 def keras_subject(model: Any) -> Subject:
@@ -49,55 +49,58 @@ def keras_subject(model: Any) -> Subject:
             f"the Keras model {name} is not built: it has no weights yet. On JAX only its first call makes them; call "
             "it once with real inputs before"
         )
-    named = list_layers(model, list_children)
-    leaves, variables = _leaves(model, named)
-    changing = [index for index, leaf in enumerate(leaves) if not leaf.trainable]
+    layers = list_layers(model, list_children)
+    leaves, variables = _list_variables(model, layers)
+    changing = [variable for leaf, variable in zip(leaves, variables, strict=True) if not leaf.trainable]
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         positional: Sequence[Any] = args
         if how.function is None:
-            positional, named_ones = _as_keras_calls(model, args, kwargs)
-            kwargs = {"training": how.training, **named_ones}
+            positional, keywords = _arrange_arguments(model, args, kwargs)
+            kwargs = {"training": how.training, **keywords}
         mapping = list(zip(variables, values, strict=True))
         stateless = sys.modules["keras"].StatelessScope(state_mapping=mapping)
-        with restored(as_it_is(model), in_child=False), stateless as scope, _follow_layers(named, how.marks):
+        with restored(save_state(model), in_child=False), stateless as scope, follow_layers(layers, how.marks):
             outputs = how.call(model, positional, kwargs)
-        return outputs, [scope.get_current_value(variables[index]) for index in changing]
+        return outputs, [scope.get_current_value(variable) for variable in changing]
 
-    layers: dict[str, Any] = dict(named)
-    first: dict[int, str] = {}
-    for path, layer in named:
-        first.setdefault(id(layer), path)
-    types = {path: type(layer).__name__ for path, layer in named if first[id(layer)] == path}
+    types = {"": type(model).__name__, **_name_types(layers)}
     scopes = frozenset(str(layer.name) for layer in flat_layers(model))
-    return Subject("keras", name, leaves, call, {**types, "": type(model).__name__}, layers, scopes)
+    return Subject("keras", name, leaves, call, types, dict(layers), scopes)
 
 
-def _leaves(model: Any, named: Sequence[tuple[str, Any]]) -> tuple[list[Leaf], list[Any]]:
-    """Return the arrays of a model and the variables that hold them; those of random generators count as nothing."""
+def _name_types(layers: Sequence[tuple[str, Any]]) -> dict[str, str]:
+    """Return the type of each layer by the first of its paths."""
+    first_paths: dict[int, str] = {}
+    for path, layer in layers:
+        first_paths.setdefault(id(layer), path)
+    return {path: type(layer).__name__ for path, layer in layers if first_paths[id(layer)] == path}
+
+
+def _list_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> _Variables:
+    """Return the variables of a model once each; those of random generators count as nothing."""
     trained = {id(variable) for variable in model.trainable_variables}
-    leaves: list[Leaf] = []
-    variables: list[Any] = []
-    met: set[int] = set()
+    collected = _Variables([], [])
+    seen: set[int] = set()
 
-    def add(variable: Any, keys: tuple[str, ...], **facts: Any) -> None:
-        if id(variable) not in met:
-            met.add(id(variable))
-            leaves.append(Leaf(keys, read_value(variable), trainable=id(variable) in trained, **facts))
-            variables.append(variable)
+    def add(variable: Any, path: tuple[str, ...], **facts: Any) -> None:
+        if id(variable) not in seen:
+            seen.add(id(variable))
+            collected.leaves.append(Leaf(path, read_value(variable), trainable=id(variable) in trained, **facts))
+            collected.variables.append(variable)
 
-    for path, layer in named:
-        keys = tuple(path.split(".")) if path else ()
+    for layer_path, layer in layers:
+        keys = tuple(layer_path.split(".")) if layer_path else ()
         for name, variable in own_variables(layer):
             add(variable, (*keys, name), is_parameter=True)
         for name, variable, is_saved in own_states(layer):
             add(variable, (*keys, name), is_parameter=False, persistent=is_saved)
     for index, variable in enumerate(keras_variables(model)):
         add(variable, (f"state_{index}",), is_parameter=False, persistent=False, is_counted=False)
-    return leaves, variables
+    return collected
 
 
-def _as_keras_calls(
+def _arrange_arguments(
     model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[Sequence[Any], Mapping[str, Any]]:
     """Return the arguments of a call as Keras takes them; images with the channels first have them last."""
@@ -109,41 +112,3 @@ def _as_keras_calls(
 
 def _find_shape(value: Any) -> Sequence[int] | None:
     return tuple(value.shape) if is_array(value) else None
-
-
-@contextmanager
-def _follow_layers(named: Sequence[tuple[str, Any]], marks: Marks | None) -> Iterator[None]:
-    """Open the scope of each layer that is called in this thread, by replacing ``__call__`` of their classes."""
-    if marks is None:
-        yield
-        return
-    stack, thread = CallStack(named), threading.get_ident()
-
-    def follow(call: Callable[..., Any], layer: Any, args: Any, kwargs: Any) -> Any:
-        is_ours = threading.get_ident() == thread and stack.knows(layer) and not stack.is_innermost(layer)
-        if not is_ours:
-            return call(layer, *args, **kwargs)
-        stack.begin(layer)
-        try:
-            return marks.run(stack.current, layer, lambda: call(layer, *args, **kwargs), (args, kwargs))
-        finally:
-            stack.end()
-
-    classes = {next(cls for cls in type(layer).__mro__ if "__call__" in cls.__dict__) for _, layer in named}
-    with _one_at_a_time, ExitStack() as patches:
-        for cls in classes:
-            patches.enter_context(_patch(cls, follow))
-        yield
-
-
-@contextmanager
-def _patch(cls: type, follow: Callable[..., Any]) -> Iterator[None]:
-    original = cls.__dict__["__call__"]
-
-    def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
-        return follow(original, layer, args, kwargs)
-
-    __call__.__wrapped__ = original  # type: ignore[attr-defined]
-    with restored(partial(type.__setattr__, cls, "__call__", original)):
-        type.__setattr__(cls, "__call__", __call__)
-        yield

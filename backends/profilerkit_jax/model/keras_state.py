@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import is_
 from typing import Any
 
 from profilerkit.process.restoring import assign_dict
 
 from ..compat import flat_layers, list_own_variables, read_value, set_value
 
-__all__ = ["as_it_is", "keras_variables"]
+__all__ = ["keras_variables", "save_state"]
 
 
-def as_it_is(model: Any) -> Callable[[], None]:
+def save_state(model: Any) -> Callable[[], None]:
     """Return what puts a Keras model back: variables, the attributes of each layer, and the containers in them."""
     values = [(variable, read_value(variable)) for variable in keras_variables(model)]
     layers = [(layer, dict(vars(layer))) for layer in flat_layers(model)]
@@ -50,6 +51,7 @@ def _every_variable(model: Any) -> Iterator[Any]:
 
 
 def _copy(container: Any) -> Any:
+    """Return what a container holds: its items, or its elements in order."""
     return dict(container) if isinstance(container, dict) else list(container)
 
 
@@ -58,7 +60,7 @@ def _refill(container: Any, copied: Any) -> None:
     if isinstance(container, dict):
         assign_dict(container, copied)
     elif isinstance(container, list):
-        if len(container) != len(copied) or any(one is not two for one, two in zip(container, copied, strict=True)):
+        if len(container) != len(copied) or not all(map(is_, container, copied)):
             list.__setitem__(container, slice(None), copied)
     elif isinstance(container, set) and container != set(copied):
         set.clear(container)

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 from flax import linen
 
-from .arrays import is_array, key_text
+from .array_trees import ArrayTree
 from .jax_model import JaxModel
 from .scope_names import Marks
 from .subject import UNMET, Leaf, Pass, Subject
@@ -20,22 +20,16 @@ __all__ = ["linen_subject"]
 
 def linen_subject(model: JaxModel) -> Subject:
     """Return the subject of a module with its variables: those of "params" are parameters, all others buffers."""
-    leaves_with_paths, tree = jax.tree_util.tree_flatten_with_path(dict(model.params))
-    everything = [value for _, value in leaves_with_paths]
-    places = [index for index, value in enumerate(everything) if is_array(value)]
+    variables = ArrayTree(dict(model.params))
     changing = [name for name in model.params if name != "params"]
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
-        merged = list(everything)
-        for index, value in zip(places, values, strict=True):
-            merged[index] = value
-        variables = jax.tree_util.tree_unflatten(tree, merged)
         with _intercept(how.marks):
-            options = {"rngs": model.rngs, "mutable": changing, "method": _method(how)}
-            outputs, state = model.function.apply(variables, *args, **options, **kwargs)
+            options = {"rngs": model.rngs, "mutable": changing, "method": _make_method(how)}
+            outputs, state = model.function.apply(variables.replace_arrays(values), *args, **options, **kwargs)
         return outputs, jax.tree.leaves(state)
 
-    leaves = [_leaf(leaves_with_paths[index][0], everything[index]) for index in places]
+    leaves = [_make_leaf(path, value) for path, value in variables.arrays]
     name = model.name or type(model.function).__name__
     types = {"": name}
     for leaf in leaves:
@@ -44,15 +38,16 @@ def linen_subject(model: JaxModel) -> Subject:
     return Subject("flax.linen", name, leaves, call, types)
 
 
-def _method(how: Pass) -> Callable[..., Any]:
+def _make_method(how: Pass) -> Callable[..., Any]:
     return lambda module, *args, **kwargs: how.call(module, args, kwargs)
 
 
-def _leaf(keys: Sequence[Any], value: Any) -> Leaf:
-    collection, *path = map(key_text, keys)
-    if len(path) > 1 and path[-1] == "value":  # a box of metadata around the array
-        path.pop()
-    return Leaf(tuple(path), value, collection == "params")
+def _make_leaf(path: Sequence[str], value: Any) -> Leaf:
+    """Return the array at a path that begins with its collection."""
+    collection, *layers = path
+    if len(layers) > 1 and layers[-1] == "value":  # a box of metadata around the array
+        layers.pop()
+    return Leaf(tuple(layers), value, collection == "params")
 
 
 def _intercept(marks: Marks | None) -> AbstractContextManager[Any]:

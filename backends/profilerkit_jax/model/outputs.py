@@ -20,26 +20,26 @@ from profilerkit.process.contents import list_slots
 
 from .arrays import is_array
 
-__all__ = ["visible"]
+__all__ = ["make_visible"]
 
 #: The most values that an iterator may yield, and the most objects that are looked into for arrays.
 _MOST_VALUES, _MOST_OBJECTS = 100_000, 10_000
 _PLAIN = (str, bytes, int, float, complex, type, type(None))
 
 
-def visible(outputs: Any) -> Any:
+def make_visible(outputs: Any) -> Any:
     """Return outputs with iterators as lists, and objects in which traced arrays are hidden as lists of these.
 
     Raises `InputError` for a coroutine, and for an iterator without end.
     """
-    return jax.tree.map(_visible, outputs, is_leaf=_is_lazy)
+    return jax.tree.map(_make_leaf_visible, outputs, is_leaf=_is_lazy)
 
 
 def _is_lazy(value: Any) -> bool:
     return isinstance(value, (Iterator, MappingView))
 
 
-def _visible(leaf: Any) -> Any:
+def _make_leaf_visible(leaf: Any) -> Any:
     if is_array(leaf) or isinstance(leaf, _PLAIN):
         return leaf
     if inspect.isawaitable(leaf) or inspect.isasyncgen(leaf):
@@ -53,12 +53,12 @@ def _visible(leaf: Any) -> Any:
         values = list(islice(leaf, _MOST_VALUES + 1))
         if len(values) > _MOST_VALUES:
             raise InputError(f"the model returned an iterator of more than {_MOST_VALUES} values; let it return a list")
-        return visible(values)
-    hidden = _hidden_arrays(leaf)
+        return make_visible(values)
+    hidden = _find_hidden_arrays(leaf)
     return hidden or leaf
 
 
-def _hidden_arrays(value: Any) -> list[Any]:
+def _find_hidden_arrays(value: Any) -> list[Any]:
     """Return the traced arrays in the attributes of an object, in its elements, and in what a function holds."""
     arrays: list[Any] = []
     met: dict[int, Any] = {}
@@ -71,11 +71,11 @@ def _hidden_arrays(value: Any) -> list[Any]:
         if isinstance(last, jax.core.Tracer):
             arrays.append(last)
         elif not is_array(last):
-            waiting += reversed(_parts(last))
+            waiting += reversed(_list_parts(last))
     return arrays
 
 
-def _parts(value: Any) -> list[Any]:
+def _list_parts(value: Any) -> list[Any]:
     if isinstance(value, FunctionType):
         closed_over = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
         return [*closed_over, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]

@@ -12,7 +12,7 @@ from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.error_text import shown
 from profilerkit.trace.records import WeightRecord, distinct
 
-from .arrays import is_float, nonzero
+from .arrays import count_nonzero, is_float
 from .subject import Subject
 
 __all__ = ["optimizer_bytes", "zero_weights"]
@@ -25,7 +25,7 @@ def zero_weights(subject: Subject) -> tuple[int, int]:
     """
     subject.require_values()
     arrays = {id(leaf.value): leaf.value for leaf in subject.leaves if leaf.is_parameter and is_float(leaf.value)}
-    zeros = sum(int(np.prod(value.shape)) - nonzero(value) for value in arrays.values())
+    zeros = sum(int(np.prod(value.shape)) - count_nonzero(value) for value in arrays.values())
     return zeros, sum(int(np.prod(value.shape)) for value in arrays.values())
 
 

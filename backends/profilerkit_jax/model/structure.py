@@ -44,12 +44,13 @@ def read_structure(model: Any, values: bool = True) -> list[Any]:
     leaves = find_subject(model).leaves
     walk = _Walk(leaves)
     for leaf in leaves:
-        walk.contents.written += _facts(leaf, values)
+        walk.contents.written += _describe(leaf, values)
     walk.follow(model)
     return walk.contents.written
 
 
-def _facts(leaf: Leaf, values: bool) -> tuple[Any, ...]:
+def _describe(leaf: Leaf, values: bool) -> tuple[Any, ...]:
+    """Return what an array of the model is, and with ``values`` which one, unless no checkpoint would need it."""
     value = leaf.value
     facts = (leaf.path, tuple(value.shape), str(value.dtype), leaf.is_parameter, leaf.trainable)
     if not (values and leaf.persistent):
@@ -61,11 +62,19 @@ class _Walk:
     """Goes over the modules of a model, each once, and over what their attributes lead to."""
 
     def __init__(self, leaves: Iterable[Leaf]) -> None:
-        self.contents = Contents(self._special, reads_globals=True)
+        self.contents = Contents(self._write_special, reads_globals=True)
         self._leaves = {id(leaf.value) for leaf in leaves}
         self._met: dict[int, Any] = {}
         self._waiting: list[Any] = []
         self._kinds: dict[type, str] = {}
+        self._writers: dict[str, Callable[[Any], None]] = {
+            "array": self.contents.add_array,
+            "jitted": self._add_jitted,
+            "method": self._add_method,
+            "model": self._add_model,
+            "module": self._wait_for,
+            "variable": self._add_variable,
+        }
 
     def follow(self, model: Any) -> None:
         """Write down a model and all that it leads to."""
@@ -80,31 +89,26 @@ class _Walk:
             attributes = vars(module)
             self.contents.add_attributes({name: attributes[name] for name in attributes if name not in left_out})
 
-    def _special(self, value: Any, contents: Contents) -> bool:
-        """Write down what has a form of its own in JAX; modules when their turn comes."""
+    def _write_special(self, value: Any, contents: Contents) -> bool:
+        """Write down what has a form of its own in JAX, modules when their turn comes; say whether a value has one."""
         if id(value) in self._leaves:
             contents.written.append("leaf")
             return True
         kind = self._kinds.get(type(value))
         if kind is None:
             kind = self._kinds[type(value)] = _find_kind(value)
-        ways: dict[str, Callable[[Any], None]] = {
-            "array": contents.add_array,
-            "model": self._add_model,
-            "module": self._wait_for,
-        }
-        add = ways.get(kind)
-        if add is not None:
-            add(value)
-        elif kind == "variable":
-            self._add_variable(value)
-        elif kind == "method":
-            contents.add(value.__func__)
-            contents.add(value.__self__)
-        elif kind == "jitted":
-            contents.written.append(Identity(value))
-            contents.add(value.__wrapped__)
-        return bool(kind)
+        write = self._writers.get(kind)
+        if write is not None:
+            write(value)
+        return write is not None
+
+    def _add_jitted(self, function: Any) -> None:
+        self.contents.written.append(Identity(function))
+        self.contents.add(function.__wrapped__)
+
+    def _add_method(self, method: MethodType) -> None:
+        self.contents.add(method.__func__)
+        self.contents.add(method.__self__)
 
     def _add_model(self, model: JaxModel) -> None:
         """Write down a function with its parameters: what they are besides arrays, however deep they are nested."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from profilerkit import WithoutValuesError
 
-from .outputs import visible
+from .outputs import make_visible
 from .scope_names import Marks
 
 __all__ = ["UNMET", "Leaf", "Pass", "Subject"]
@@ -55,7 +55,7 @@ class Pass:
 
     def call(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return what the model, or the function instead, gives for inputs, with all arrays where JAX sees them."""
-        return visible(model(*args, **kwargs) if self.function is None else self.function(model, *args, **kwargs))
+        return make_visible(model(*args, **kwargs) if self.function is None else self.function(model, *args, **kwargs))
 
 
 @dataclass

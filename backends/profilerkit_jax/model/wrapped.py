@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-__all__ = ["LIBRARIES", "is_equinox_wrapper", "module_in", "with_module"]
+__all__ = ["LIBRARIES", "find_modules", "is_equinox_wrapper", "replace_module"]
 
 #: Packages whose functions lead to modules only by what they close over.
 LIBRARIES = ("equinox", "flax", "jax", "jaxlib", "keras", "numpy", "optax")
@@ -20,7 +20,7 @@ LIBRARIES = ("equinox", "flax", "jax", "jaxlib", "keras", "numpy", "optax")
 _LONGEST = 1_000
 
 
-def module_in(function: Any, is_module: Callable[[Any], bool]) -> list[Any]:
+def find_modules(function: Any, is_module: Callable[[Any], bool]) -> list[Any]:
     """Return the modules that a function leads to, each once: through wrappers, arguments and what it closes over."""
     modules: dict[int, Any] = {}
     met: dict[int, Any] = {}
@@ -33,18 +33,18 @@ def module_in(function: Any, is_module: Callable[[Any], bool]) -> list[Any]:
         if is_module(last):
             modules[id(last)] = last
         else:
-            waiting += reversed(list(_inside(last)))
+            waiting += reversed(list(_list_inside(last)))
     return list(modules.values())
 
 
-def _inside(value: Any) -> Iterator[Any]:
+def _list_inside(value: Any) -> Iterator[Any]:
     """Yield what a function leads to; nothing for a value of another type."""
     if isinstance(value, functools.partial):
         yield from (value.func, *value.args, *value.keywords.values())
     elif isinstance(value, MethodType):
         yield from (value.__self__, value.__func__)
     elif isinstance(value, FunctionType):
-        yield from _variables(value).values()
+        yield from _list_variables(value).values()
         yield from (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
     elif type(value) in (list, tuple) and len(value) <= _LONGEST:
         yield from value
@@ -65,12 +65,12 @@ def _is_compiled(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] in ("jaxlib", "flax") and hasattr(value, "__wrapped__")
 
 
-def _variables(function: FunctionType) -> dict[str, Any]:
+def _list_variables(function: FunctionType) -> dict[str, Any]:
     """Return the variables that a function closes over, and the global ones of its module that it names."""
     variables = {}
     around = function.__globals__
     if str(around.get("__name__")).partition(".")[0] not in LIBRARIES:
-        for name in filter(around.__contains__, _global_names(function.__code__)):
+        for name in filter(around.__contains__, _list_global_names(function.__code__)):
             value = around[name]
             if not isinstance(value, FunctionType) or value.__globals__ is around:
                 variables[name] = value
@@ -82,25 +82,27 @@ def _variables(function: FunctionType) -> dict[str, Any]:
     return variables
 
 
-def _global_names(code: CodeType) -> Iterator[str]:
+def _list_global_names(code: CodeType) -> Iterator[str]:
     """Yield the names of global variables that a function reads, and the functions that are made in it."""
     yield from (step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL")
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _global_names(constant)
+            yield from _list_global_names(constant)
 
 
-def with_module(function: Any, module: Any, copy: Any) -> Any:
+def replace_module(function: Any, module: Any, copy: Any) -> Any:
     """Return a function that runs with a copy in the place of a module; a compiled one as what it compiles.
 
     Functions that do not lead to the module are handed on as they are, and nothing is changed.
     """
     if copy is module:
         return function
-    return _Replacing(module, copy).replace(function)
+    return _Replacement(module, copy).replace(function)
 
 
-class _Replacing:
+class _Replacement:
+    """Puts a copy in the place of a module in functions; each value is rebuilt once, and kept so that its id stays."""
+
     def __init__(self, module: Any, copy: Any) -> None:
         self._made: dict[int, Any] = {id(module): copy}
         self._kept: list[Any] = [module]
@@ -120,7 +122,7 @@ class _Replacing:
         if isinstance(value, MethodType):
             return MethodType(self.replace(value.__func__), self.replace(value.__self__))
         if isinstance(value, FunctionType):
-            return self._function(value)
+            return self._rebuild_function(value)
         if type(value) in (list, tuple) and len(value) <= _LONGEST:
             elements = [self.replace(item) for item in value]
             is_same = all(one is two for one, two in zip(elements, value, strict=True))
@@ -131,14 +133,14 @@ class _Replacing:
             inside = self.replace(value.__wrapped__)
             return value if inside is value.__wrapped__ else inside
         if is_equinox_wrapper(value):
-            return self._wrapper(value)
+            return self._rebuild_wrapper(value)
         return value
 
     def _replace_in_mapping(self, mapping: Mapping[str, Any]) -> Mapping[str, Any]:
         changed = {name: self.replace(value) for name, value in mapping.items()}
         return changed if any(changed[name] is not value for name, value in mapping.items()) else mapping
 
-    def _wrapper(self, wrapper: Any) -> Any:
+    def _rebuild_wrapper(self, wrapper: Any) -> Any:
         attributes = self._replace_in_mapping(vars(wrapper))
         if attributes is vars(wrapper):
             return wrapper
@@ -147,8 +149,8 @@ class _Replacing:
             object.__setattr__(copy, name, value)
         return copy
 
-    def _function(self, function: FunctionType) -> Any:
-        variables = _variables(function)
+    def _rebuild_function(self, function: FunctionType) -> Any:
+        variables = _list_variables(function)
         changed = {name: new for name, value in variables.items() if (new := self.replace(value)) is not value}
         defaults = self.replace(function.__defaults__)
         if not changed and defaults is function.__defaults__:

@@ -21,7 +21,8 @@ _NAME = re.compile(r"([a-z][a-z0-9_]*)(?::(\d+))?", re.IGNORECASE)
 _GPUS = ("cuda", "gpu", "rocm")
 
 
-def _short(device: Any) -> str:
+def _shorten(device: Any) -> str:
+    """Return the short name of a device of JAX's; the first CPU has no number."""
     platform = "gpu" if device.platform in _GPUS else str(device.platform)
     return platform if platform == "cpu" and device.id == 0 else f"{platform}:{device.id}"
 
@@ -29,7 +30,7 @@ def _short(device: Any) -> str:
 def devices_here() -> dict[str, Any]:
     """Return the devices of this process by their short names; the CPU is always among them."""
     every = [*jax.local_devices(backend="cpu"), *jax.local_devices()]
-    return {_short(device): device for device in every}
+    return {_shorten(device): device for device in every}
 
 
 def resolve_device(subject: Subject | None, device: DeviceLike) -> str:
@@ -39,15 +40,18 @@ def resolve_device(subject: Subject | None, device: DeviceLike) -> str:
     """
     device = DEVICE("device", device)
     if device is None:
-        return _short(_find_device(subject))
+        return _shorten(_find_device(subject))
     here = devices_here()
     requested = {Device.CPU: "cpu", Device.GPU: "gpu"}.get(device, device) if isinstance(device, Device) else device
     named = _NAME.fullmatch(str(requested))
     if named is not None:
-        platform = "gpu" if named[1].lower() in _GPUS else named[1].lower()
-        for name in (f"{platform}:{int(named[2] or 0)}", platform):
-            if name in here and (name != platform or not int(named[2] or 0)):
-                return name
+        platform, index = named[1].lower(), int(named[2] or 0)
+        platform = "gpu" if platform in _GPUS else platform
+        name = f"{platform}:{index}"
+        if name in here:
+            return name
+        if not index and platform in here:  # the first CPU has no number
+            return platform
     raise DeviceNotAvailableError(
         f"device {device!r} is not there; the devices of JAX in this process are: {', '.join(here)}"
     )

@@ -61,7 +61,7 @@ class CompiledCall:
         """Run one pass; raises `ModelFailedError` if the model does."""
         return self._run(self._arrays)
 
-    def on(self, inputs: ModelInputs) -> Any:
+    def run_on(self, inputs: ModelInputs) -> Any:
         """Run one pass on other inputs of the same structure; raises as a call does."""
         return self._run(jax.device_put(list_arrays(inputs), self._device))
 

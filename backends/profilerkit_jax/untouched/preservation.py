@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
 from profilerkit.process.restoring import for_each, restored
 
-from ..model.keras_state import as_it_is
+from ..model.keras_state import save_state
 from ..model.recognition import find_kind
 from ..model.subjects import find_subject
 
@@ -19,44 +19,48 @@ __all__ = ["in_inference_mode", "preserve"]
 
 #: The attributes that say whether a layer trains, each true in inference mode.
 _MODES = ("deterministic", "inference", "use_running_average")
-_Modes = list[tuple[Any, str, Any]]
 
 
-def _modes(model: Any) -> _Modes:
+class _Mode(NamedTuple):
+    """An attribute of a layer that says whether it trains, as it is now: what `object.__setattr__` takes."""
+
+    layer: Any
+    name: str
+    value: Any
+
+
+def _read_modes(model: Any) -> list[_Mode]:
     if find_kind(model) not in ("flax.nnx", "equinox"):
         return []
     layers = find_subject(model).layers.values()
-    return [
-        (layer, name, vars(layer)[name])
-        for layer in layers
-        for name in _MODES
-        if name in getattr(layer, "__dict__", {})
-    ]
+    attributes = [(layer, getattr(layer, "__dict__", {})) for layer in layers]
+    return [_Mode(layer, name, values[name]) for layer, values in attributes for name in _MODES if name in values]
 
 
 @contextmanager
 def preserve(model: Any) -> Iterator[None]:
     """Put the modes of the layers and the values of the variables back at the end, after an error too."""
-    modes, restore = _modes(model), _variables_as_they_are(model)
-    with restored(partial(for_each, object.__setattr__, modes), restore, in_child=False):
+    modes, restore_variables = _read_modes(model), _save_variables(model)
+    with restored(partial(for_each, object.__setattr__, modes), restore_variables, in_child=False):
         yield
 
 
 @contextmanager
 def in_inference_mode(model: Any) -> Iterator[None]:
     """Let the layers of a module run as for inference inside the block."""
-    modes = _modes(model)
+    modes = _read_modes(model)
     with restored(partial(for_each, object.__setattr__, modes), in_child=False):
-        for layer, name, _ in modes:
-            object.__setattr__(layer, name, True)
+        for mode in modes:
+            object.__setattr__(mode.layer, mode.name, True)
         yield
 
 
-def _variables_as_they_are(model: Any) -> Callable[[], None]:
+def _save_variables(model: Any) -> Callable[[], None]:
     """Return what puts back the variables that a module of nnx, or a Keras model, has now."""
-    if find_kind(model) == "keras":
-        return as_it_is(model)
-    if find_kind(model) != "flax.nnx":
+    kind = find_kind(model)
+    if kind == "keras":
+        return save_state(model)
+    if kind != "flax.nnx":
         return lambda: None
     from flax import nnx
 
