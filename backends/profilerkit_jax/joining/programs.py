@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -19,12 +19,12 @@ from profilerkit.backend_kit.failures import explain_failure
 
 from ..model.arrays import is_array, make_struct
 from ..model.calls import bind_call, list_arrays
-from ..model.scope_names import Marks, innermost_mark
+from ..model.scope_names import Marks, read_last_mark
 from ..model.subject import Pass
 from ..model.subjects import find_subject
 from ..training.steps import make_step
 
-__all__ = ["Instruction", "instructions_in", "layer_in", "layers_of_instructions", "program_text"]
+__all__ = ["Instruction", "InstructionLayers", "compile_program", "find_layer", "find_layers", "read_program"]
 
 _INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = .*?\s([a-z][\w\-]*)\((.*)$")
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{\s*$")
@@ -54,7 +54,7 @@ class Instruction:
     calls: str = ""
 
 
-def program_text(model: Any, inputs: ModelInputs, training: bool) -> str:
+def compile_program(model: Any, inputs: ModelInputs, training: bool) -> str:
     """Return the text of the program that XLA compiles of a pass or a training step; raises as a run does."""
     subject = find_subject(model)
     call = bind_call(subject, inputs, Pass(training, Marks()))
@@ -71,7 +71,7 @@ def program_text(model: Any, inputs: ModelInputs, training: bool) -> str:
         raise explain_failure(error, inputs, "jax", __package__ or "") from error
 
 
-def instructions_in(text: str) -> dict[str, Instruction]:
+def read_program(text: str) -> dict[str, Instruction]:
     """Return the instructions of a program by their names."""
     instructions: dict[str, Instruction] = {}
     computation = ""
@@ -92,36 +92,47 @@ def instructions_in(text: str) -> dict[str, Instruction]:
     return instructions
 
 
-def layers_of_instructions(
-    instructions: Mapping[str, Instruction], paths: Container[str]
-) -> tuple[dict[str, str], dict[str, set[str]]]:
-    """Return the layer of each instruction whose scopes tell, and the layers that each of the fused ones works for.
+class InstructionLayers(NamedTuple):
+    """The layers that the instructions of a program work for.
+
+    Attributes:
+        by_name: The layer of each instruction whose scopes, or readers, tell it.
+        fused: All layers that a fused instruction works for.
+    """
+
+    by_name: dict[str, str]
+    fused: dict[str, set[str]]
+
+
+def find_layers(instructions: Mapping[str, Instruction], paths: Container[str]) -> InstructionLayers:
+    """Return the layers that instructions work for.
 
     A fusion is of the layer of its product, if it has one, otherwise of that of most of its instructions. What XLA has
     added, such as a copy in another layout, is of the layer that reads it.
     """
-    layers = {
-        name: layer for name, value in instructions.items() if (layer := layer_in(value.scopes, paths)) is not None
-    }
-    inside: dict[str, list[str]] = {}
-    for name, value in instructions.items():
-        inside.setdefault(value.computation, []).append(name)
-    several: dict[str, set[str]] = {}
-    for name, content in instructions.items():
-        members = [member for member in inside.get(content.calls, ()) if member in layers]
-        if content.opcode == "fusion" and members:
-            products = [member for member in members if instructions[member].opcode in _PRODUCTS]
-            layers[name] = Counter(layers[member] for member in products or members).most_common(1)[0][0]
-            several[name] = {layers[member] for member in members}
-    _name_readers(instructions, layers)
-    return layers, several
+    layers: dict[str, str] = {}
+    members: dict[str, list[str]] = {}
+    for name, instruction in instructions.items():
+        layer = find_layer(instruction.scopes, paths)
+        if layer is not None:
+            layers[name] = layer
+        members.setdefault(instruction.computation, []).append(name)
+    fused: dict[str, set[str]] = {}
+    for name, instruction in instructions.items():
+        inside = [member for member in members.get(instruction.calls, ()) if member in layers]
+        if instruction.opcode == "fusion" and inside:
+            products = [member for member in inside if instructions[member].opcode in _PRODUCTS]
+            fused[name] = {layers[member] for member in inside}
+            [(layers[name], _)] = Counter(layers[member] for member in products or inside).most_common(1)
+    _add_layers_of_readers(instructions, layers)
+    return InstructionLayers(layers, fused)
 
 
-def _name_readers(instructions: Mapping[str, Instruction], layers: dict[str, str]) -> None:
+def _add_layers_of_readers(instructions: Mapping[str, Instruction], layers: dict[str, str]) -> None:
     """Give instructions without a layer that of the first that reads them, the last ones first."""
     readers: dict[str, list[str]] = {}
-    for name, value in instructions.items():
-        for operand in value.operands:
+    for name, instruction in instructions.items():
+        for operand in instruction.operands:
             readers.setdefault(operand, []).append(name)
     for name in reversed(list(instructions)):
         if name not in layers:
@@ -130,26 +141,26 @@ def _name_readers(instructions: Mapping[str, Instruction], layers: dict[str, str
                 layers[name] = layer
 
 
-def layer_in(scopes: str, paths: Container[str]) -> str | None:
+def find_layer(scopes: str, paths: Container[str]) -> str | None:
     """Return the layer that scopes lead to: the innermost mark, and scopes of the user's in it; None without a mark.
 
     Without marks, as in a program of the user's own, it is the longest row of scopes that is the path of a layer.
     """
-    mark = innermost_mark(scopes)
+    mark = read_last_mark(scopes)
     if mark is None:
-        return _longest_path([part for part in scopes.split("/") if part and "(" not in part], paths)
-    layer, inside = mark
-    for part in filter(None, inside.split("/")):
+        return _find_longest_path([part for part in scopes.split("/") if part and "(" not in part], paths)
+    layer = mark.layer
+    for part in filter(None, mark.inside.split("/")):
         inner = f"{layer}.{part.replace('.', '_')}" if layer else part.replace(".", "_")
         layer = inner if inner in paths else layer
     return layer
 
 
-def _longest_path(parts: Iterable[str], paths: Container[str]) -> str | None:
-    listed = list(parts)
-    for length in range(len(listed), 0, -1):
-        for begin in range(len(listed) - length + 1):
-            path = ".".join(listed[begin : begin + length])
+def _find_longest_path(parts: Sequence[str], paths: Container[str]) -> str | None:
+    """Return the path that the most neighbouring parts make; the first of several of one length."""
+    for length in range(len(parts), 0, -1):
+        for begin in range(len(parts) - length + 1):
+            path = ".".join(parts[begin : begin + length])
             if path in paths:
                 return path
     return None

@@ -1,44 +1,24 @@
-"""From the events of JAX's profiler to the seconds of XLA's instructions in layers."""
+"""From the instructions in a profile of JAX's to the seconds of kernels in layers."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
 from profilerkit import ModelInputs, ModelTrace, ProfileFileError
+from profilerkit_predict.joining.kernel_times import KernelTimes, compute_layer_share, measure_extent, sum_covered
 from profilerkit_predict.joining.reading import ProfileFile
-from profilerkit_predict.joining.records import RecordedKernel, Recording
+from profilerkit_predict.joining.records import Recording
 
-from .programs import instructions_in, layer_in, layers_of_instructions, program_text
+from .programs import Instruction, InstructionLayers, compile_program, find_layer, find_layers, read_program
+from .trace_events import RanInstruction, read_instructions
 
 __all__ = ["read_recording"]
 
 #: The least share of the time that instructions of the model have in a profile of it.
 _LEAST = 0.5
-#: Where traces of GPUs and TPUs keep the scopes of an instruction.
-_SCOPES = ("tf_op", "name", "long_name", "op_name")
-
-
-@dataclass(eq=False)
-class _Ran:
-    """An instruction that ran: its seconds without those that ran inside it."""
-
-    name: str
-    module: str
-    run: Any
-    start: float
-    end: float
-    scopes: str
-    inside: float = 0.0
-    layer: str | None = None
-    is_backward: bool = False
-
-    @property
-    def seconds(self) -> float:
-        return max(self.end - self.start - self.inside, 0.0)
 
 
 def read_recording(
@@ -53,7 +33,7 @@ def read_recording(
             f"{profile.path} is a profile of {profile.profiler}, and the model is one of JAX: give the model that was "
             "profiled"
         )
-    ran, device = _list_instructions(profile)
+    ran, device = read_instructions(profile)
     if not ran:
         raise ProfileFileError(
             f"{profile.path} has {len(profile.events)} events, and no instruction of a compiled program; run the model "
@@ -61,138 +41,100 @@ def read_recording(
         )
     paths = frozenset(layer.path for layer in trace.layers)
     training = any(operator.phase == "backward" for operator in trace.operators)
-    text = program_text(model, inputs or ModelInputs(), training)
-    instructions = instructions_in(text)
-    layers, several = layers_of_instructions(instructions, paths)
-    module = _find_module(ran, layers)
+    instructions = read_program(compile_program(model, inputs or ModelInputs(), training))
+    layers = find_layers(instructions, paths)
+    program = _find_program(ran, layers.by_name)
     for instruction in ran:
-        if instruction.module == module:
-            compiled = instructions.get(instruction.name)
-            instruction.layer = (layer_in(instruction.scopes, paths) if instruction.scopes else None) or layers.get(
-                instruction.name
-            )
-            instruction.is_backward = "transpose(" in (instruction.scopes or (compiled.scopes if compiled else ""))
-    runs = _runs(ran, module)
+        if instruction.program == program:
+            _attribute(instruction, instructions.get(instruction.name), layers, paths)
+    runs = list(dict.fromkeys(instruction.run for instruction in ran if instruction.program == program))
     if skip >= len(runs):
         raise ProfileFileError(f"skip={skip}: the profile has {len(runs)} passes; leave out fewer")
-    kept = [instruction for instruction in ran if instruction.run in runs[skip:] or instruction.module != module]
-    return _make_recording(kept, runs[skip:], module, several, device)
+    kept = [instruction for instruction in ran if instruction.run in runs[skip:] or instruction.program != program]
+    return _make_recording(kept, program, layers, device)
 
 
-def _list_instructions(profile: ProfileFile) -> tuple[list[_Ran], str]:
-    """Return the instructions in order of time, and the device that they ran on; empty for the host."""
-    devices = {
-        event.get("pid"): str(event["args"]["name"])
-        for event in profile.events
-        if event.get("name") == "process_name" and "name" in (event.get("args") or {})
-    }
-    on_device = {pid for pid, name in devices.items() if name.startswith("/device:")}
-    stacks: defaultdict[Any, list[_Ran]] = defaultdict(list)
-    ran: list[_Ran] = []
-    events = [
-        event for event in profile.list_timed() if isinstance(event.get("args"), dict) and "hlo_op" in event["args"]
-    ]
-    chosen = [event for event in events if event.get("pid") in on_device] or events
-    for event in sorted(chosen, key=lambda event: (event["ts"], -event["dur"])):
-        args, start = event["args"], event["ts"] / 1e6
-        scopes = next((str(args[key]) for key in _SCOPES if "/" in str(args.get(key, ""))), "")
-        run = args.get("run_id", args.get("group_id"))
-        number = _Ran(
-            str(args["hlo_op"]), str(args.get("hlo_module", "")), run, start, start + event["dur"] / 1e6, scopes
-        )
-        stack = stacks[event.get("pid"), event.get("tid")]
-        while stack and stack[-1].end <= start:
-            stack.pop()
-        # An instruction may be noted twice, by what it does and by what it belongs to: the inner one has the time.
-        if stack:
-            stack[-1].inside += min(number.end, stack[-1].end) - number.start
-        stack.append(number)
-        ran.append(number)
-    names = {devices[event.get("pid")] for event in chosen if event.get("pid") in on_device}
-    return ran, ", ".join(sorted(names))
-
-
-def _find_module(ran: Iterable[_Ran], layers: Mapping[str, str]) -> str:
+def _find_program(ran: Iterable[RanInstruction], layers: Mapping[str, str]) -> str:
     """Return the program of the model: the one whose instructions take most of the time among those that are known."""
-    layer_seconds: Counter[str] = Counter()
-    whole: Counter[str] = Counter()
+    whole: defaultdict[str, float] = defaultdict(float)
+    in_layers: defaultdict[str, float] = defaultdict(float)
     for instruction in ran:
-        whole[instruction.module] += instruction.seconds  # type: ignore[assignment]
-        layer_seconds[instruction.module] += instruction.seconds if instruction.name in layers else 0.0  # type: ignore[assignment]
-    likely = [module for module in whole if layer_seconds[module]] or list(whole)
-    return max(likely, key=lambda module: (layer_seconds[module], whole[module]))
+        whole[instruction.program] += instruction.seconds
+        if instruction.name in layers:
+            in_layers[instruction.program] += instruction.seconds
+    likely = [program for program, seconds in in_layers.items() if seconds] or list(whole)
+    return max(likely, key=lambda program: (in_layers[program], whole[program]))
 
 
-def _runs(ran: Iterable[_Ran], module: str) -> list[Any]:
-    """Return the runs of a program in order of time; [None] if the profile does not tell them apart."""
-    return list(dict.fromkeys(instruction.run for instruction in ran if instruction.module == module))
+def _attribute(
+    ran: RanInstruction, compiled: Instruction | None, layers: InstructionLayers, paths: frozenset[str]
+) -> None:
+    """Note the layer and the phase of an instruction: by its scopes in the profile, else by those in the program."""
+    ran.layer = find_layer(ran.scopes, paths) if ran.scopes else None
+    ran.layer = ran.layer or layers.by_name.get(ran.name)
+    scopes = ran.scopes or (compiled.scopes if compiled is not None else "")
+    ran.is_backward = "transpose(" in scopes
 
 
-def _make_recording(
-    ran: Sequence[_Ran],
-    runs: Sequence[Any],
-    module: str,
-    several: Mapping[str, set[str]],
-    device: str,
-) -> Recording:
-    of_module = [instruction for instruction in ran if instruction.module == module]
-    count = len(runs)
-    if runs == [None]:  # no run is told apart: an instruction runs once in each
-        count = Counter(Counter(instruction.name for instruction in of_module).values()).most_common(1)[0][0]
-    seconds: defaultdict[tuple[str, str | None, str, str], float] = defaultdict(float)
-    calls: Counter[tuple[str, str | None, str, str]] = Counter()
-    for instruction in ran:
-        phase = "backward" if instruction.is_backward else "forward"
-        key = (instruction.name, instruction.layer, phase, "" if instruction.layer is not None else instruction.module)
-        seconds[key] += instruction.seconds
-        calls[key] += 1
-    share = sum(value for key, value in seconds.items() if key[1] is not None) / (sum(seconds.values()) or 1.0)
+def _make_recording(ran: Sequence[RanInstruction], program: str, layers: InstructionLayers, device: str) -> Recording:
+    of_program = [instruction for instruction in ran if instruction.program == program]
+    passes = _time_passes(of_program)
+    kernels = _sum_up(ran).average(len(passes))
+    share = compute_layer_share(kernels)
     if share < _LEAST:
         raise ProfileFileError(
             f"the profile is of another model, device or version: only {share:.0%} of its time is in instructions that "
             "the model has as it is compiled here, or whose scopes name layers. Join it where the same versions of JAX "
             "compile for the same device, or profile a model whose layers open scopes (flax.linen, Keras)"
         )
-    walls = [
-        _extent([instruction for instruction in of_module if instruction.run == run]) / (count if run is None else 1)
-        for run in runs
-    ]
-    kernels = tuple(
-        RecordedKernel(name, layer, value / count, calls[name, layer, phase, around] / count, phase, around)
-        for (name, layer, phase, around), value in seconds.items()
-    )
-    busy = _sum_covered(of_module) / count
+    busy = sum_covered(instruction.span for instruction in of_program) / len(passes)
     return Recording(
         kernels,
-        tuple(walls) if runs != [None] else tuple(walls) * count,
-        max(mean(walls) - busy, 0.0),
+        passes,
+        max(mean(passes) - busy, 0.0),
         on_device=bool(device),
         by="the scopes of XLA's instructions, of the program as it is compiled here",
-        remarks=_remarks({instruction.name: instruction.layer for instruction in of_module}, several),
+        remarks=_explain_fusions({instruction.name: instruction.layer for instruction in of_program}, layers.fused),
         notes=(f"ran on {device}",) if device else (),
     )
 
 
-def _remarks(named: Mapping[str, str | None], several: Mapping[str, set[str]]) -> dict[str, str]:
+def _time_passes(of_program: Iterable[RanInstruction]) -> tuple[float, ...]:
+    """Return the seconds of each pass; equal shares where the profile does not tell the runs of the program apart."""
+    runs: dict[Any, list[RanInstruction]] = {}
+    for instruction in of_program:
+        runs.setdefault(instruction.run, []).append(instruction)
+    extents = [measure_extent([instruction.span for instruction in run]) for run in runs.values()]
+    if list(runs) != [None]:
+        return tuple(extents)
+    repeats = Counter(instruction.name for instruction in runs[None])  # an instruction runs once in each pass
+    [(count, _)] = Counter(repeats.values()).most_common(1)
+    return (extents[0] / count,) * count
+
+
+def _sum_up(ran: Iterable[RanInstruction]) -> KernelTimes:
+    times = KernelTimes()
+    for instruction in ran:
+        phase = "backward" if instruction.is_backward else "forward"
+        around = instruction.program if instruction.layer is None else ""
+        times.add(instruction.seconds, instruction.name, instruction.layer, phase, around)
+    return times
+
+
+def _explain_fusions(layers: Mapping[str, str | None], fused: Mapping[str, set[str]]) -> dict[str, str]:
+    """Return what must be known of layers that have the time of others: XLA has fused their instructions.
+
+    Args:
+        layers: The layer of each instruction that ran.
+        fused: The layers that each fused instruction works for.
+    """
     guests: defaultdict[str, set[str]] = defaultdict(set)
-    for name, layer in named.items():
+    for name, layer in layers.items():
         if layer is not None:
-            guests[layer] |= several.get(name, set()) - {layer}
-    return {
-        layer: f"has the time of {', '.join(repr(other or 'the model itself') for other in sorted(others))} too, which "
-        "XLA has fused with it, in part"
-        for layer, others in guests.items()
-        if others
-    }
+            guests[layer] |= fused.get(name, set()) - {layer}
+    return {layer: _explain_guests(others) for layer, others in guests.items() if others}
 
 
-def _extent(ran: Sequence[_Ran]) -> float:
-    return max(instruction.end for instruction in ran) - min(instruction.start for instruction in ran)
-
-
-def _sum_covered(ran: Iterable[_Ran]) -> float:
-    total, until = 0.0, float("-inf")
-    for instruction in sorted(ran, key=lambda item: item.start):
-        total += max(instruction.end - max(instruction.start, until), 0.0)
-        until = max(until, instruction.end)
-    return total
+def _explain_guests(others: Iterable[str]) -> str:
+    names = ", ".join(repr(other or "the model itself") for other in sorted(others))
+    return f"has the time of {names} too, which XLA has fused with it, in part"

@@ -7,15 +7,16 @@ of its rewrites: the graph is rewritten here by each level, and the one is taken
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnx import ModelProto
 
 from profilerkit import InputError, ModelInputs, NotOfferedError, ProfileFileError, WithoutValuesError
 from profilerkit.backend_kit.ran_nodes import RanNode, explain_fusions
+from profilerkit_predict.joining.kernel_times import KernelTimes, compute_layer_share
 from profilerkit_predict.joining.reading import ProfileFile
 from profilerkit_predict.joining.records import RecordedKernel, Recording
 
@@ -27,9 +28,16 @@ __all__ = ["read_recording"]
 
 #: The least share of the time that nodes of the model have in a profile of it.
 _LEAST = 0.5
-#: What `rewriting` adds to the name of a node.
+#: What `running.optimized` adds to the name of a node: its index in the written graph.
 _NUMBER = re.compile(r":(\d+)")
 _PROVIDER = "ExecutionProvider"
+
+
+class _RewrittenGraph(NamedTuple):
+    """The nodes of a graph as the runtime rewrites it, and the level of the rewrites."""
+
+    nodes: list[RanNode]
+    level: str
 
 
 def read_recording(profile: ProfileFile, model: ModelProto, inputs: ModelInputs | None, skip: int = 0) -> Recording:
@@ -37,6 +45,24 @@ def read_recording(profile: ProfileFile, model: ModelProto, inputs: ModelInputs 
 
     Raises `ProfileFileError` for another profiler's file, one without passes or nodes, and one of another model.
     """
+    passes = _read_passes(profile)
+    if skip >= len(passes):
+        raise ProfileFileError(f"skip={skip}: the profile has {len(passes)} passes; leave out fewer")
+    kept = passes[skip:]
+    rewritten = _find_level(model, inputs, kept[-1])
+    kernels = _sum_up(rewritten.nodes, kept).average(len(kept))
+    share = compute_layer_share(kernels)
+    if share < _LEAST:
+        names = ", ".join(dict.fromkeys(str(event["name"]) for event in kept[0].nodes))
+        raise ProfileFileError(
+            f"the profile is of another model: the nodes that both have take {share:.0%} of its time. The profile has "
+            f"{names[:200]}"
+        )
+    return _make_recording(rewritten, kernels, kept)
+
+
+def _read_passes(profile: ProfileFile) -> list[ProfiledPass]:
+    """Return the passes in a file of onnxruntime's profiler; raise `ProfileFileError` for one without operators."""
     if profile.kind != "onnxruntime":
         raise ProfileFileError(
             f"{profile.path} is a profile of {profile.profiler}, and the model is one of ONNX: give the model that was "
@@ -48,21 +74,7 @@ def read_recording(profile: ProfileFile, model: ModelProto, inputs: ModelInputs 
             f"{profile.path} has {len(passes)} passes, and no operator in them; was the model run while the profiler "
             "was on, and end_profiling() called?"
         )
-    if skip >= len(passes):
-        raise ProfileFileError(f"skip={skip}: the profile has {len(passes)} passes; leave out fewer")
-    kept = passes[skip:]
-    nodes, level = _best_level(model, inputs, kept)
-    kernels = _kernels(nodes, kept)
-    share = sum(kernel.seconds for kernel in kernels if kernel.layer is not None) / sum(
-        kernel.seconds for kernel in kernels
-    )
-    if share < _LEAST:
-        names = ", ".join(dict.fromkeys(str(event["name"]) for event in kept[0].nodes))
-        raise ProfileFileError(
-            f"the profile is of another model: the nodes that both have take {share:.0%} of its time. The profile has "
-            f"{names[:200]}"
-        )
-    return _make_recording(nodes, kernels, kept, level)
+    return passes
 
 
 def _is_whole(event: dict[str, Any]) -> bool:
@@ -72,12 +84,13 @@ def _is_whole(event: dict[str, Any]) -> bool:
     return is_timed and isinstance(event.get("name"), str) and isinstance(event.get("args"), dict)
 
 
-def _best_level(
-    model: ModelProto, inputs: ModelInputs | None, passes: Sequence[ProfiledPass]
-) -> tuple[list[RanNode], str]:
-    """Return the nodes of the level of rewrites whose names are most of the profile's, and the level."""
-    names = [event["name"] for event in passes[-1].nodes]
-    best: tuple[int, list[RanNode], str] | None = None
+def _find_level(model: ModelProto, inputs: ModelInputs | None, profiled: ProfiledPass) -> _RewrittenGraph:
+    """Return the graph of the level of rewrites whose nodes have most of the names in a pass; of the first of several.
+
+    Raises `ProfileFileError` if the runtime rewrites the graph by none of them.
+    """
+    names = [event["name"] for event in profiled.nodes]
+    best, most = None, -1
     problem: Exception | None = None
     for level in LEVELS:
         try:
@@ -85,18 +98,18 @@ def _best_level(
         except (InputError, NotOfferedError, WithoutValuesError) as error:
             problem = error
             continue
-        by_name = _by_profiled_name(nodes)
-        matches = sum(name in by_name for name in names)
-        if best is None or matches > best[0]:
-            best = matches, nodes, level
+        layers = _list_layers_by_name(nodes)
+        matches = sum(name in layers for name in names)
+        if matches > most:
+            best, most = _RewrittenGraph(nodes, level), matches
         if matches == len(names):
             break
     if best is None:
         raise ProfileFileError(f"onnxruntime cannot make the graph ready here, so nothing is joined: {problem}")
-    return best[1], best[2]
+    return best
 
 
-def _by_profiled_name(nodes: Sequence[RanNode]) -> dict[str, list[str | None]]:
+def _list_layers_by_name(nodes: Sequence[RanNode]) -> dict[str, list[str | None]]:
     """Return the layers of nodes by what a profile of the model calls them; several nodes may share a name.
 
     Here each name has the index of the written node behind it (`_NUMBER`). The runtime calls a node without a name by
@@ -112,41 +125,43 @@ def _by_profiled_name(nodes: Sequence[RanNode]) -> dict[str, list[str | None]]:
     return layers
 
 
-def _kernels(nodes: Sequence[RanNode], passes: Sequence[ProfiledPass]) -> tuple[RecordedKernel, ...]:
-    layers = _by_profiled_name(nodes)
-    seconds: defaultdict[tuple[str, str | None, str], float] = defaultdict(float)
-    calls: defaultdict[tuple[str, str | None, str], int] = defaultdict(int)
+def _sum_up(nodes: Sequence[RanNode], passes: Sequence[ProfiledPass]) -> KernelTimes:
+    """Return the seconds of each operator in each layer; of several nodes of one name the first runs first."""
+    layers = _list_layers_by_name(nodes)
+    times = KernelTimes()
     for single in passes:
-        met: Counter[str] = Counter()
+        repeats: Counter[str] = Counter()
         for event in single.nodes:
             name = event["name"]
             of_name = layers.get(name, [None])
+            layer = of_name[min(repeats[name], len(of_name) - 1)]
+            repeats[name] += 1
             operator = str(event["args"].get("op_name", name))
-            key = (operator, of_name[min(met[name], len(of_name) - 1)], "" if name in layers else name)
-            met[name] += 1
-            seconds[key] += event["dur"] / 1e6
-            calls[key] += 1
-    return tuple(
-        RecordedKernel(operator, layer, seconds[key] / len(passes), calls[key] / len(passes), around=around)
-        for key in seconds
-        for operator, layer, around in (key,)
-    )
+            times.add(event["dur"] / 1e6, operator, layer, around="" if name in layers else name)
+    return times
 
 
 def _make_recording(
-    nodes: Sequence[RanNode], kernels: tuple[RecordedKernel, ...], passes: Sequence[ProfiledPass], level: str
+    rewritten: _RewrittenGraph, kernels: tuple[RecordedKernel, ...], passes: Sequence[ProfiledPass]
 ) -> Recording:
     providers = sorted(
         {str(event["args"].get("provider", "")) for single in passes for event in single.nodes} - {"", "None"}
     )
-    whole = tuple(single.seconds for single in passes)
-    remarks = {path: explain_fusions(path, nodes) for node in nodes for path in (node.layer, *node.others) if path}
+    names = ", ".join(provider.removesuffix(_PROVIDER) for provider in providers)
+    seconds = tuple(single.seconds for single in passes)
     return Recording(
         kernels,
-        whole,
-        max(mean(whole) - sum(kernel.seconds for kernel in kernels), 0.0),
+        seconds,
+        max(mean(seconds) - sum(kernel.seconds for kernel in kernels), 0.0),
         on_device=any(provider != f"CPU{_PROVIDER}" for provider in providers),
-        by=f"the names of the graph's nodes, as the runtime rewrites it at level {level!r}",
-        remarks={path: remark for path, remark in remarks.items() if remark},
-        notes=(f"ran on {', '.join(provider.removesuffix(_PROVIDER) for provider in providers)}",) if providers else (),
+        by=f"the names of the graph's nodes, as the runtime rewrites it at level {rewritten.level!r}",
+        remarks=_explain_fused_layers(rewritten.nodes),
+        notes=(f"ran on {names}",) if providers else (),
     )
+
+
+def _explain_fused_layers(nodes: Sequence[RanNode]) -> dict[str, str]:
+    """Return what must be known of the time of layers whose nodes the runtime has fused with those of others."""
+    paths = dict.fromkeys(path for node in nodes for path in (node.layer, *node.others) if path)
+    remarks = {path: explain_fusions(path, nodes) for path in paths}
+    return {path: remark for path, remark in remarks.items() if remark}

@@ -10,16 +10,15 @@ from typing import Any
 
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.piping.quantity import Scale, scale_value
+from profilerkit_predict.joining.kernel_times import KernelTimes, measure_extent, sum_covered
 from profilerkit_predict.joining.reading import ProfileFile
-from profilerkit_predict.joining.records import RecordedKernel, Recording
+from profilerkit_predict.joining.records import Recording
 
 from .fused import notes_of_whole_layers
 from .layers import name_layers
 from .trace_events import DeviceEvent, Frame, Kind, make_frames, split_events
 
 __all__ = ["read_recording"]
-
-_Key = tuple[str, str | None, str, str]
 
 
 def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Recording:
@@ -57,8 +56,7 @@ class _Sums:
         self._windows, self._by, self._skip, self._notes = windows, by, skip, tuple(notes)
         self._outside: list[float] = []
         self._starts = [start for start, _ in windows]
-        self._seconds: defaultdict[_Key, float] = defaultdict(float)
-        self._calls: defaultdict[_Key, int] = defaultdict(int)
+        self._times = KernelTimes()
         self._spans: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
 
     def of_host(self, frames: Sequence[Frame]) -> Recording:
@@ -92,25 +90,20 @@ class _Sums:
             return
         layer = None if frame is None else frame.layer
         phase = "backward" if frame is not None and frame.is_backward else "forward"
-        key = (name, layer, phase, _around(frame) if layer is None else "")
-        self._seconds[key] += seconds
-        self._calls[key] += 1
+        self._times.add(seconds, name, layer, phase, _around(frame) if layer is None else "")
         self._spans[index].append((at if begin is None else begin, end))
 
     def _make_recording(self, on_device: bool, device: str = "", notes: Iterable[str] = ()) -> Recording:
-        if not self._seconds:
-            raise ProfileFileError("the passes of the profile have no operator in them")
         count = len(self._windows) - self._skip
+        kernels = self._times.average(count)
+        if not kernels:
+            raise ProfileFileError("the passes of the profile have no operator in them")
         if self._outside:
             what = "kernels" if on_device else "operators"
             taken = scale_value(sum(self._outside), "s", Scale.TIME)
             notes = [*notes, f"{len(self._outside)} {what} outside of the passes are left out; they took {taken}"]
-        kernels = tuple(
-            RecordedKernel(name, layer, seconds / count, self._calls[name, layer, phase, around] / count, phase, around)
-            for (name, layer, phase, around), seconds in self._seconds.items()
-        )
-        passes = tuple(_extent(self._spans[self._skip + index]) for index in range(count))
-        busy = sum(_sum_covered(spans) for spans in self._spans.values()) / count
+        passes = tuple(measure_extent(self._spans[self._skip + index]) for index in range(count))
+        busy = sum(sum_covered(spans) for spans in self._spans.values()) / count
         return Recording(
             kernels, passes, max(mean(passes) - busy, 0.0), device, on_device, self._by, notes=(*self._notes, *notes)
         )
@@ -153,19 +146,6 @@ def _around(frame: Frame | None) -> str:
     around = [outer.event for outer in frame.around if outer.event.kind is not Kind.PASS]
     ranges = [event.name for event in around if event.kind is Kind.RANGE]
     return ranges[-1] if ranges else around[-1].name
-
-
-def _extent(spans: Sequence[tuple[float, float]]) -> float:
-    return max(end for _, end in spans) - min(start for start, _ in spans) if spans else 0.0
-
-
-def _sum_covered(spans: Iterable[tuple[float, float]]) -> float:
-    """Return the seconds in which at least one of the spans runs."""
-    total, until = 0.0, float("-inf")
-    for start, end in sorted(spans):
-        total += max(end - max(start, until), 0.0)
-        until = max(until, end)
-    return total
 
 
 def _device_name(header: Mapping[str, Any], events: Sequence[DeviceEvent]) -> str:

@@ -17,7 +17,7 @@ from flax import nnx
 import profilerkit
 from profilerkit import NotOfferedError, ProfileFileError
 from profilerkit_jax.backend import JaxBackend
-from profilerkit_jax.joining.programs import Instruction, instructions_in, layer_in, layers_of_instructions
+from profilerkit_jax.joining.programs import Instruction, find_layer, find_layers, read_program
 
 TEXT = """HloModule jit_f, is_scheduled=true
 
@@ -47,11 +47,11 @@ class Network(nnx.Module):
 
 
 def test_instructions_of_a_program() -> None:
-    found = instructions_in(TEXT)
+    found = read_program(TEXT)
     assert list(found) == ["p", "add.1", "dot.2", "x", "copy.3", "add_fusion"]
     assert found["add_fusion"] == Instruction("fusion", "jit(f)/a/add", ("copy.3", "fused"), "main", "fused")
     assert found["copy.3"] == Instruction("copy", "", ("x",), "main")
-    layers, several = layers_of_instructions(found, {"", "a", "b"})
+    layers, several = find_layers(found, {"", "a", "b"})
     assert layers["add_fusion"] == "b"  # the product decides
     assert several == {"add_fusion": {"a", "b"}}
     assert layers["copy.3"] == "b"  # which reads it
@@ -59,9 +59,9 @@ def test_instructions_of_a_program() -> None:
 
 def test_scopes_that_lead_to_layers() -> None:
     paths = {"", "Dense_0", "Block_1", "Block_1.Dense_0"}
-    assert layer_in("jit(f)/Net/Block_1/Dense_0/dot_general", paths) == "Block_1.Dense_0"
-    assert layer_in("jit(f)/transpose(jvp(Net))/Dense_0/add", paths) == "Dense_0"
-    assert layer_in("jit(f)/elsewhere/add", paths) is None
+    assert find_layer("jit(f)/Net/Block_1/Dense_0/dot_general", paths) == "Block_1.Dense_0"
+    assert find_layer("jit(f)/transpose(jvp(Net))/Dense_0/add", paths) == "Dense_0"
+    assert find_layer("jit(f)/elsewhere/add", paths) is None
 
 
 def test_a_profile_of_this_machine(tmp_path: Path) -> None:
