@@ -12,7 +12,7 @@ from .scopes import find_scopes
 from .types import dtype_name
 from .weights import list_constants, list_graphs, weight_records
 
-__all__ = ["nonzero", "zero_weights"]
+__all__ = ["count_nonzero", "zero_weights"]
 
 
 def zero_weights(model: ModelProto, read: Callable[[TensorProto], Any]) -> tuple[int, int]:
@@ -31,7 +31,7 @@ def zero_weights(model: ModelProto, read: Callable[[TensorProto], Any]) -> tuple
     for name in parameters:
         tensor, elements = tensors[name]
         if dtype_name(tensor.data_type).startswith(("float", "bfloat")):
-            zeros += elements - nonzero(read(tensor))
+            zeros += elements - count_nonzero(read(tensor))
             total += elements
     return zeros, total
 
@@ -48,6 +48,6 @@ def _tensors(graph: GraphProto) -> Iterator[tuple[str, TensorProto, int]]:
                 yield node.output[0], attribute.t, math.prod(attribute.t.dims)
 
 
-def nonzero(array: Any) -> int:
+def count_nonzero(array: Any) -> int:
     """Return how many elements of an array are not zero, of any dtype."""
     return int((array != array.dtype.type(0)).sum())

@@ -9,8 +9,8 @@ from onnx import GraphProto, NodeProto
 from profilerkit.backend_kit.graph_work import Body, note_apart
 from profilerkit.costs import Shape
 
-from .values import Value
-from .walk import Values, Walk, find_value
+from .values import Value, Values, find_value
+from .walk import Walk
 
 __all__ = ["find_graph", "name_inputs", "stack_turns", "walk_body"]
 
@@ -33,9 +33,9 @@ def walk_body(
         times: How often it runs.
         inputs: The values of the graph's own inputs.
     """
-    inner = {**walk.with_initializers(graph, values), **(inputs or {})}
+    inner = {**walk.add_initializers(graph, values), **(inputs or {})}
     with note_apart(walk) as work:
-        walk.over(graph.node, inner, times)
+        walk.walk_nodes(graph.node, inner, times)
     return Body(work, [find_value(output.name, inner) for output in graph.output])
 
 
@@ -48,7 +48,7 @@ def name_inputs(graph: GraphProto, inputs: Sequence[Value | None]) -> Values:
 def stack_turns(walk: Walk, value: Value, axis: int, length: int | None) -> Value:
     """Return what a loop hands out of a value that each turn makes: all of them along a new dimension."""
     if value.shape is None or length is None:
-        return Value.of(walk.number(), value.element, None)
+        return Value.of(walk.take_number(), value.element, None)
     sizes = list(value.shape)
     sizes.insert(axis % (len(sizes) + 1), length)
-    return Value.of(walk.number(), value.element, Shape(sizes))
+    return Value.of(walk.take_number(), value.element, Shape(sizes))

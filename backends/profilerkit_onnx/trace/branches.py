@@ -13,8 +13,8 @@ from profilerkit.backend_kit.graph_work import count_first
 
 from .bodies import find_graph, walk_body
 from .pricing import name_node
-from .values import Value
-from .walk import Values, Walk
+from .values import Value, Values
+from .walk import Walk
 
 __all__ = ["walk_if"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from ..model.types import LARGEST
@@ -56,13 +56,14 @@ def fold(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, i
         return nothing
     if node.op_type == "Identity" and len(arrays) == 1:
         return arrays
-    if node.op_type in ("ConstantOfShape", "Expand", "Tile", "Range") and not _is_small(node, arrays):
+    if node.op_type in ("ConstantOfShape", "Expand", "Tile", "Range") and not _makes_little(node, arrays):
         return nothing
     made = evaluate(node, arrays, opsets)
-    return nothing if made is None else [_small(array) for array in made]
+    return nothing if made is None else [_drop_large(array) for array in made]
 
 
 def _measure_shape(node: NodeProto, source: Value) -> list[Array | None]:
+    """Return what ``Shape`` or ``Size`` makes of a value."""
     if source.shape is None:
         return [None]
     if node.op_type == "Size":
@@ -71,7 +72,7 @@ def _measure_shape(node: NodeProto, source: Value) -> list[Array | None]:
     return [np.asarray(source.shape[sizes.get("start", 0) : sizes.get("end", len(source.shape))], np.int64)]
 
 
-def _is_small(node: NodeProto, arrays: Sequence[Array | None]) -> bool:
+def _makes_little(node: NodeProto, arrays: Sequence[Array | None]) -> bool:
     """Say whether what a node makes of few numbers is small as well."""
     numbers = [array for array in arrays if array is not None]
     if node.op_type == "Range":
@@ -82,25 +83,15 @@ def _is_small(node: NodeProto, arrays: Sequence[Array | None]) -> bool:
     return bool(np.prod(target) * before <= LARGEST)
 
 
-def _small(array: object) -> Array | None:
+def _drop_large(array: object) -> Array | None:
     return array if isinstance(array, np.ndarray) and array.size <= LARGEST else None
 
 
 def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[str, int]) -> list[Array | None] | None:
     """Return what a node of the standard makes of arrays, None for what is no array; None if that is not known."""
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    names = [f"x{index}" if array is not None else "" for index, array in enumerate(arrays)]
-    del copy.input[:]
-    copy.input.extend(names)
-    graph = helper.make_graph(
-        [copy],
-        "folded",
-        [helper.make_empty_tensor_value_info(name) for name in names if name],
-        [helper.make_empty_tensor_value_info(name) for name in node.output if name],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opsets.get("", 1))])
+    names = ["" if array is None else f"x{index}" for index, array in enumerate(arrays)]
     feeds = {name: array for name, array in zip(names, arrays, strict=True) if name}
+    model = _make_model(node, names, opsets)
     try:
         with np.errstate(all="ignore"):
             results = iter(ReferenceEvaluator(model).run(None, feeds))
@@ -110,3 +101,18 @@ def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[st
         return None
     made = [next(results) if name else None for name in node.output]
     return [np.asarray(array) if isinstance(array, (np.ndarray, np.generic)) else None for array in made]
+
+
+def _make_model(node: NodeProto, names: Sequence[str], opsets: Mapping[str, int]) -> ModelProto:
+    """Return a model of one node that reads inputs of these names; an empty name is one that is left out."""
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    del copy.input[:]
+    copy.input.extend(names)
+    graph = helper.make_graph(
+        [copy],
+        "folded",
+        [helper.make_empty_tensor_value_info(name) for name in names if name],
+        [helper.make_empty_tensor_value_info(name) for name in node.output if name],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opsets.get("", 1))])

@@ -19,16 +19,6 @@ _DEFAULT = ("", "ai.onnx")
 _MOST_DIMENSIONS = 64
 
 
-def _by_newest(
-    schema: defs.OpSchema, node: NodeProto, types: dict[str, TypeProto], data: dict[str, TensorProto]
-) -> dict[str, TypeProto]:
-    imports = [helper.make_opsetid("", defs.onnx_opset_version())]
-    try:
-        return dict(infer_node_outputs(schema, node, types, data, opset_imports=imports))
-    except ValidationError as error:
-        raise InferenceError(str(error)) from None
-
-
 def _may_tell_sizes(array: Array) -> bool:
     """Say whether the elements of a constant may tell sizes of outputs: whole numbers, or a factor for each dimension.
 
@@ -79,5 +69,16 @@ def infer(
         newest = find_schema(node, {})
         if newest is None or newest.since_version == schema.since_version:
             raise InferenceError(str(error)) from None
-        outputs = _by_newest(newest, node, types, data)
+        outputs = _infer_by_newest(newest, node, types, data)
     return [outputs.get(name) for name in node.output]
+
+
+def _infer_by_newest(
+    schema: defs.OpSchema, node: NodeProto, types: dict[str, TypeProto], data: dict[str, TensorProto]
+) -> dict[str, TypeProto]:
+    """Return what the newest definition of an operator infers; raises InferenceError where the node does not fit it."""
+    imports = [helper.make_opsetid("", defs.onnx_opset_version())]
+    try:
+        return dict(infer_node_outputs(schema, node, types, data, opset_imports=imports))
+    except ValidationError as error:
+        raise InferenceError(str(error)) from None

@@ -18,8 +18,8 @@ from profilerkit.costs import Shape
 from .bodies import find_graph, name_inputs, stack_turns, walk_body
 from .pricing import name_node
 from .trips import count_trips
-from .values import Value
-from .walk import Values, Walk
+from .values import Value, Values
+from .walk import Walk
 
 __all__ = ["walk_loop"]
 
@@ -78,7 +78,7 @@ def _count_turns(walk: Walk, graph: GraphProto, inputs: Sequence[Value | None], 
         return _Turns(0, may_stop=False)
     if condition.array is None:
         return _Turns(limit, may_stop=True)
-    counted = count_trips(graph, limit, begins, walk.with_initializers(graph, values), walk.opsets)
+    counted = count_trips(graph, limit, begins, walk.add_initializers(graph, values), walk.opsets)
     return _Turns(limit, may_stop=True) if counted is None else _Turns(counted, may_stop=False)
 
 
@@ -86,8 +86,8 @@ def _make_turn(walk: Walk, has_condition: bool) -> tuple[Value, Value]:
     """Return the number of a turn and its condition, as the body gets them."""
     condition = np.asarray(True) if has_condition else None  # no turn begins with a false one
     return (
-        Value.of(walk.number(), TensorProto.INT64, Shape(())),
-        Value.of(walk.number(), TensorProto.BOOL, Shape(()), array=condition),
+        Value.of(walk.take_number(), TensorProto.INT64, Shape(())),
+        Value.of(walk.take_number(), TensorProto.BOOL, Shape(()), array=condition),
     )
 
 

@@ -31,7 +31,7 @@ def name_node(node: NodeProto) -> str:
 def read_attributes(node: NodeProto) -> dict[str, Any]:
     """Return the attributes of a node by name: numbers, texts, lists of them, tensors."""
     return {
-        attribute.name: _plain(helper.get_attribute_value(attribute))
+        attribute.name: _decode(helper.get_attribute_value(attribute))
         for attribute in node.attribute
         if attribute.type not in _LEFT_OUT and not attribute.ref_attr_name
     }
@@ -39,14 +39,17 @@ def read_attributes(node: NodeProto) -> dict[str, Any]:
 
 def has_unknown_lengths(node: NodeProto, inputs: Sequence[Value | None]) -> bool:
     """Say whether a node is a recurrent layer over sequences of lengths that are not known before the model runs."""
-    lengths = inputs[4] if node.op_type in ("LSTM", "GRU", "RNN") and not node.domain and len(inputs) > 4 else None
+    if node.domain or node.op_type not in ("LSTM", "GRU", "RNN") or len(inputs) <= 4:
+        return False
+    lengths = inputs[4]
     return lengths is not None and lengths.array is None
 
 
-def _plain(value: Any) -> Any:
+def _decode(value: Any) -> Any:
+    """Return a value of an attribute with texts in the place of bytes."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+    return [_decode(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def price(

@@ -13,8 +13,8 @@ from profilerkit.backend_kit.graph_work import Executed
 from profilerkit.costs import Shape
 
 from .bodies import find_graph, name_inputs, stack_turns, walk_body
-from .values import Value
-from .walk import Values, Walk
+from .values import Value, Values
+from .walk import Walk
 
 __all__ = ["walk_scan"]
 

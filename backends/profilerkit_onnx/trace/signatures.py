@@ -11,7 +11,7 @@ from profilerkit.costs import Cost
 
 from .values import Value
 
-__all__ = ["Known", "signature"]
+__all__ = ["Known", "make_signature"]
 
 #: The most elements of a constant that are compared: shapes and indices have fewer.
 _COMPARED = 256
@@ -34,30 +34,30 @@ class Known(NamedTuple):
     missing: str
 
 
-def signature(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> Hashable | None:
+def make_signature(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> Hashable | None:
     """Return what the types, the elements and the cost of a node follow from; None where that is too much to compare.
 
     Names are no part of it, but which inputs and outputs there are.
     """
-    parts: list[Hashable] = []
-    for value in inputs:
-        if value is None:
-            parts.append(None)
-            continue
-        array = value.array
-        if array is None:
-            parts.append((value.type_key, value.constant))
-        elif array.size <= _COMPARED and not array.dtype.hasobject:
-            parts.append(
-                (value.type_key, value.constant, value.from_inputs, array.dtype.str, array.shape, array.tobytes())
-            )
-        else:
-            return None
-    attributes = node.attribute
-    if any(attribute.type in _WITH_GRAPHS for attribute in attributes):
+    if any(attribute.type in _WITH_GRAPHS for attribute in node.attribute):
+        return None
+    if any(value is not None and not _is_comparable(value) for value in inputs):
         return None
     return (
         *(node.op_type, node.domain, node.overload, tuple(opsets.items()), tuple(map(bool, node.output))),
-        tuple(attribute.SerializeToString(deterministic=True) for attribute in attributes),
-        tuple(parts),
+        tuple(attribute.SerializeToString(deterministic=True) for attribute in node.attribute),
+        tuple(None if value is None else _describe(value) for value in inputs),
     )
+
+
+def _is_comparable(value: Value) -> bool:
+    """Say whether a value has no elements that are known, or few of them."""
+    return value.array is None or (value.array.size <= _COMPARED and not value.array.dtype.hasobject)
+
+
+def _describe(value: Value) -> Hashable:
+    """Return what two values have in common that a node cannot tell apart."""
+    array = value.array
+    if array is None:
+        return value.type_key, value.constant
+    return value.type_key, value.constant, value.from_inputs, array.dtype.str, array.shape, array.tobytes()

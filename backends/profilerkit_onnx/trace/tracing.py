@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import ModelProto, TypeProto, helper
@@ -12,7 +12,7 @@ from onnx import ModelProto, TypeProto, helper
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
 from profilerkit.backend_kit.graph_work import Executed, calls_of_layers, describe_constants, trace_work
-from profilerkit.backend_kit.scoped_calls import Weights, layer_records
+from profilerkit.backend_kit.scoped_calls import layer_records
 from profilerkit.trace.records import LayerCall
 
 from ..model.declared_inputs import bind_inputs, bind_sizes
@@ -21,8 +21,8 @@ from ..model.types import LARGEST
 from ..model.weights import list_constants, weight_records
 from .control_flow import HANDLERS, holds_conditions
 from .functions import functions_by_key
-from .values import Value
-from .walk import Walk, find_value
+from .values import Value, find_value
+from .walk import Walk
 
 __all__ = ["operators_by_node", "trace_model"]
 
@@ -31,95 +31,80 @@ METHOD = "shapes inferred along the graph"
 _VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
-def trace_model(model: ModelProto, inputs: ModelInputs | None, kind: Callable[..., Walk] = Walk) -> ModelTrace:
+def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callable[..., Walk] = Walk) -> ModelTrace:
     """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone.
 
-    ``kind`` makes the walk over the graph: a subclass may count otherwise.
+    ``make_walk`` makes the walk over the graph: a subclass may count otherwise.
     """
     scopes = find_scopes(model)
     weights = weight_records(model, scopes, list_constants(model))
     if inputs is None:
         return ModelTrace(layer_records(scopes.types, weights))
-    walks: list[Walk] = []
+    paths = [chain[-1].path for chain in scopes.chains]
+    walk: Walk | None = None
     try:
-        return _trace(model, inputs, scopes, weights, walks, kind)
+        walk, received = _prepare(model, inputs, paths, make_walk)
+        outputs = _walk_graph(walk, model, received)
+        notes = (*dict.fromkeys(walk.notes), *describe_constants(walk.constants))
+        return trace_work(
+            walk.work, scopes.chains, scopes.types, weights, list(received.values()), outputs, _VIEWS, METHOD, notes
+        )
     except Exception as error:  # whatever a damaged file leads to
-        if walks and walks[0].node >= 0:
-            note_layer(error, scopes.chains[walks[0].node][-1].path)
+        calls: dict[str, list[LayerCall]] = {}
+        if walk is not None and walk.node >= 0:
+            note_layer(error, scopes.chains[walk.node][-1].path)
+            calls = _list_calls_before(walk, scopes)
         failure = explain_failure(error, inputs, "onnx", __package__ or "")
-        return ModelTrace(layer_records(scopes.types, weights, _calls_before(walks, scopes)), failure=failure)
+        return ModelTrace(layer_records(scopes.types, weights, calls), failure=failure)
 
 
-def _calls_before(walks: list[Walk], scopes: Scopes) -> dict[str, list[LayerCall]]:
+def _list_calls_before(walk: Walk, scopes: Scopes) -> dict[str, list[LayerCall]]:
     """Return the calls of layers up to the node at which a walk has ended with an error."""
-    if not walks or walks[0].node < 0:
-        return {}
-    begun = Scopes(scopes.chains[: walks[0].node + 1], scopes.types)
-    return calls_of_layers(begun.chains, walks[0].work.executed, (), ())
+    return calls_of_layers(scopes.chains[: walk.node + 1], walk.work.executed, (), ())
 
 
 def operators_by_node(model: ModelProto, inputs: ModelInputs) -> dict[int, list[Executed]]:
     """Return what runs in one call, by the index of the node of the model's own graph that it comes from."""
+    walk, received = _prepare(model, inputs)
+    _walk_graph(walk, model, received)
     operators: dict[int, list[Executed]] = {}
-    for op in _walk_graph(model, inputs)[0].work.executed:
+    for op in walk.work.executed:
         operators.setdefault(op.node, []).append(op)
     return operators
 
 
-def _walk_graph(
-    model: ModelProto,
-    inputs: ModelInputs,
-    paths: Sequence[str] = (),
-    walks: list[Walk] | None = None,
-    kind: Callable[..., Walk] = Walk,
-) -> tuple[Walk, dict[str, Value], list[Value]]:
-    """Go over the graph for a call; return the walk, the values that the call gives, and the outputs.
+class _PreparedWalk(NamedTuple):
+    """A walk that is about to begin, and the values of the inputs by their names."""
 
-    ``paths`` are the layers of the model's own nodes, for those who ask what each layer may do. ``walks`` gets the
-    walk, also one that ends with an error.
-    """
+    walk: Walk
+    inputs: dict[str, Value]
+
+
+def _prepare(
+    model: ModelProto, inputs: ModelInputs, paths: Sequence[str] = (), make_walk: Callable[..., Walk] = Walk
+) -> _PreparedWalk:
+    """Return the walk for a call; ``paths`` are the layers of the nodes, for those who ask what each layer may do."""
     bound = bind_inputs(model, inputs.own_call())
-    walk = kind(
-        {("" if entry.domain == "ai.onnx" else entry.domain): entry.version for entry in model.opset_import},
-        functions_by_key(model.functions),
-        {value.name: value.type for value in (*model.graph.value_info, *model.graph.output)},
-        bind_sizes(model, bound),
-        HANDLERS,
-        paths,
+    walk = make_walk(
+        opsets={("" if entry.domain == "ai.onnx" else entry.domain): entry.version for entry in model.opset_import},
+        functions=functions_by_key(model.functions),
+        declared={value.name: value.type for value in (*model.graph.value_info, *model.graph.output)},
+        sizes=bind_sizes(model, bound),
+        handlers=HANDLERS,
+        paths=paths,
     )
-    if walks is not None:
-        walks.append(walk)
     kinds = "" if inputs.are_random else "biuf" if holds_conditions(model) else "iu"
-    input_values = {name: _input_value(walk.number(), tensor, kinds) for name, tensor in bound.items()}
-    values = {**walk.with_initializers(model.graph, {}), **input_values}
-    walk.over(model.graph.node, values, top=True)
-    return walk, input_values, [find_value(value.name, values) for value in model.graph.output]
+    return _PreparedWalk(walk, {name: _make_input(walk.take_number(), tensor, kinds) for name, tensor in bound.items()})
 
 
-def _trace(
-    model: ModelProto,
-    inputs: ModelInputs,
-    scopes: Scopes,
-    weights: Weights,
-    walks: list[Walk],
-    kind: Callable[..., Walk],
-) -> ModelTrace:
-    """Return the trace of a call that the model can do."""
-    walk, values, outputs = _walk_graph(model, inputs, [chain[-1].path for chain in scopes.chains], walks, kind)
-    return trace_work(
-        walk.work,
-        scopes.chains,
-        scopes.types,
-        weights,
-        list(values.values()),
-        outputs,
-        _VIEWS,
-        METHOD,
-        tuple(_notes(walk)),
-    )
+def _walk_graph(walk: Walk, model: ModelProto, inputs: dict[str, Value]) -> list[Value]:
+    """Go over the graph of a model, and return its outputs."""
+    values = {**walk.add_initializers(model.graph, {}), **inputs}
+    walk.walk_model(model.graph.node, values)
+    return [find_value(value.name, values) for value in model.graph.output]
 
 
-def _input_value(number: int, tensor: Any, kinds: str) -> Value:
+def _make_input(number: int, tensor: Any, kinds: str) -> Value:
     """Return the value of an input, with its elements if these are few and of one of these kinds of numbers."""
     kind = _find_type(tensor)
     dtype = np.dtype(tensor.dtype) if kind.WhichOneof("value") else None
@@ -133,7 +118,3 @@ def _find_type(tensor: object) -> TypeProto:
         return TypeProto()
     element = helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype))
     return helper.make_tensor_type_proto(element, tuple(tensor.shape))
-
-
-def _notes(walk: Walk) -> list[str]:
-    return [*dict.fromkeys(walk.notes), *describe_constants(walk.constants)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper
@@ -15,6 +16,45 @@ __all__ = ["count_trips"]
 
 #: The most turns that are gone through; each computes the condition alone.
 _MOST = 1000
+
+
+class _Names(NamedTuple):
+    """The names of what the body of a loop gets and returns.
+
+    Attributes:
+        number: The number of the turn.
+        goes_in: The condition, as the body gets it.
+        comes_out: The condition, as the body returns it.
+        carried_in: What it gets of the values that are carried from turn to turn.
+        carried_out: What it returns of these, and then of the values that are stacked.
+    """
+
+    number: str
+    goes_in: str
+    comes_out: str
+    carried_in: Sequence[str]
+    carried_out: Sequence[str]
+
+    @classmethod
+    def read(cls, graph: GraphProto) -> _Names:
+        """Return the names of a body."""
+        number, goes_in, *carried_in = (formal.name for formal in graph.input)
+        comes_out, *carried_out = (result.name for result in graph.output)
+        return cls(number, goes_in, comes_out, carried_in, carried_out)
+
+
+class _Needed(NamedTuple):
+    """What the condition of a loop depends on.
+
+    Attributes:
+        nodes: The nodes of the body that make it.
+        carried: Which of the carried values these read, by their indices.
+        outer: The names of the values from around the loop.
+    """
+
+    nodes: list[NodeProto]
+    carried: list[int]
+    outer: set[str]
 
 
 def count_trips(
@@ -33,68 +73,74 @@ def count_trips(
         values: The values around the loop, and the constants of the body.
         opsets: The version of each operator set.
     """
-    formals = [formal.name for formal in graph.input]
-    results = [result.name for result in graph.output]
-    needed = _find_needed(graph, formals, results)
+    names = _Names.read(graph)
+    needed = _find_needed(graph, names)
     if needed is None:
         return None
-    nodes, carried, outer = needed
-    captured = {name: values[name].array for name in outer if name in values}
-    first = {formals[2 + index]: value.array for index in carried if (value := begins[index]) is not None}
-    arrays = {**captured, **first}
-    if len(captured) < len(outer) or len(first) < len(carried) or any(array is None for array in arrays.values()):
+    first_turn = {names.carried_in[index]: begins[index] for index in needed.carried}
+    arrays = _read_arrays({**{name: values.get(name) for name in needed.outer}, **first_turn})
+    if arrays is None:
         return None
-    made = [results[0], *(results[1 + index] for index in carried)]
-    turn = ReferenceEvaluator(_make_model(nodes, {*formals[:2], *arrays}, made, opsets))
-    feeds = {name: array for name, array in arrays.items() if array is not None}
+    returned = [names.comes_out, *(names.carried_out[index] for index in needed.carried)]
+    turn = ReferenceEvaluator(_make_model(needed.nodes, {names.number, names.goes_in, *arrays}, returned, opsets))
     try:
-        return _run_turns(turn, feeds, formals, carried, limit)
+        return _run_turns(turn, arrays, names, needed, limit)
     except MemoryError:
         raise
     except Exception:  # an operator or a dtype that the reference lacks: then the number is not known
         return None
 
 
+def _read_arrays(values: Mapping[str, Value | None]) -> dict[str, Array] | None:
+    """Return the elements of values by their names; None if those of one of them are not known."""
+    arrays: dict[str, Array] = {}
+    for name, value in values.items():
+        if value is None or value.array is None:
+            return None
+        arrays[name] = value.array
+    return arrays
+
+
 def _run_turns(
-    turn: ReferenceEvaluator, feeds: dict[str, Array], formals: Sequence[str], carried: Sequence[int], limit: int | None
+    turn: ReferenceEvaluator, feeds: dict[str, Array], names: _Names, needed: _Needed, limit: int | None
 ) -> int | None:
     """Return after which turn the condition is false; None where that takes too many turns."""
-    for number in range(min(_MOST, _MOST if limit is None else limit)):
-        counted = {formals[0]: np.asarray(number, np.int64), formals[1]: np.asarray(True)}
+    for number in range(_MOST if limit is None else min(_MOST, limit)):
+        counted = {names.number: np.asarray(number, np.int64), names.goes_in: np.asarray(True)}
         condition, *after = turn.run(None, {**feeds, **counted})
-        feeds |= {formals[2 + index]: np.asarray(array) for index, array in zip(carried, after, strict=True)}
+        feeds |= {
+            names.carried_in[index]: np.asarray(array) for index, array in zip(needed.carried, after, strict=True)
+        }
         if not np.all(condition):
             return number + 1
     return limit if limit is not None and limit <= _MOST else None
 
 
-def _find_needed(
-    graph: GraphProto, formals: Sequence[str], results: Sequence[str]
-) -> tuple[list[NodeProto], list[int], set[str]] | None:
-    """Return the nodes that make the condition, the carried values that these read, and the names from around.
+def _find_needed(graph: GraphProto, names: _Names) -> _Needed | None:
+    """Return what the condition of a loop depends on, in all turns.
 
     None for a condition that operators decide which hold graphs, are not the standard's, or differ from run to run.
     """
     makers = {output: node for node in graph.node for output in node.output if output}
-    names, carried, outer = [results[0]], set[int](), set[str]()
-    seen: set[str] = set()
-    while names:
-        name = names.pop()
+    waiting, seen = [names.comes_out], set[str]()
+    carried, outer = set[int](), set[str]()
+    while waiting:
+        name = waiting.pop()
         if name in seen:
             continue
         seen.add(name)
         if name in makers:
             if not is_repeatable(makers[name]):
                 return None
-            names += [item for item in makers[name].input if item]
-        elif name in formals[2:]:
-            index = formals.index(name) - 2
+            waiting += [item for item in makers[name].input if item]
+        elif name in names.carried_in:  # the turn before has made it
+            index = names.carried_in.index(name)
             carried.add(index)
-            names.append(results[1 + index])
-        elif name not in formals:
+            waiting.append(names.carried_out[index])
+        elif name not in (names.number, names.goes_in):
             outer.add(name)
     nodes = [node for node in graph.node if any(output in seen for output in node.output)]
-    return nodes, sorted(carried), outer
+    return _Needed(nodes, sorted(carried), outer)
 
 
 def _make_model(

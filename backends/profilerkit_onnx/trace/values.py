@@ -17,9 +17,13 @@ from profilerkit.trace.records import TensorInfo
 
 from ..model.types import common_type, count_bytes, dtype_name, read_dims, read_shape, tensor_type
 
-__all__ = ["Array", "MadeConstant", "Origin", "Value"]
+__all__ = ["Array", "MadeConstant", "Origin", "UnfitError", "Value", "Values", "find_value"]
 
 Array = np.ndarray[Any, Any]
+
+
+class UnfitError(Exception):
+    """The shapes that reach a node do not fit its operator."""
 
 
 @dataclass(eq=False)
@@ -131,3 +135,13 @@ class MadeConstant:
 
 #: Where the elements of a constant come from: the file, or other constants.
 Origin: TypeAlias = TensorProto | SparseTensorProto | MadeConstant
+#: The values that a graph can read, by their names.
+Values: TypeAlias = dict[str, Value]
+
+
+def find_value(name: str, values: Mapping[str, Value], node: NodeProto | None = None) -> Value:
+    """Return a value by its name; raise `UnfitError` if nothing in the graph has made it, as in a damaged file."""
+    if name in values:
+        return values[name]
+    reader = "the graph returns" if node is None else f"the node {node.name or node.op_type!r} reads"
+    raise UnfitError(f"{reader} the value {name!r}, which nothing before it makes; export the model again")

@@ -1,0 +1,177 @@
+"""The values of weights: read from the file, or computed of the constants that they are made of, one at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from onnx import NodeProto, SparseTensorProto, TensorProto
+
+from profilerkit import InputError, NotOfferedError
+
+from ..model.zeros import count_nonzero
+from .folding import evaluate
+from .pricing import name_node, name_operator
+from .values import Array, MadeConstant, Origin, Value
+
+__all__ = ["Elements", "Read", "WeightCounter"]
+
+#: Returns the values of a tensor of the file.
+Read = Callable[[TensorProto], Any]
+#: Operators whose results hold nothing of the elements that they get.
+_FROM_SIZES = ("ConstantOfShape", "EyeLike", "Range", "Shape", "Size")
+#: The most elements of a sparse tensor that is written out to compute with it.
+_LARGEST = 1 << 28
+
+
+class Elements(NamedTuple):
+    """How many elements of a weight are not zero, and how many it has."""
+
+    nonzero: int
+    total: int
+
+
+class _CountedWeight(NamedTuple):
+    """A weight whose elements were counted: its number, that of its zero point, and where that lies."""
+
+    weight: int
+    zero_point: int | None
+    axis: int
+
+
+class WeightCounter:
+    """Counts the elements of weights that are not zero.
+
+    Args:
+        read: Returns the values of a tensor of the file.
+        origins: Where constants come from, by their numbers.
+
+    Attributes:
+        errors: What was raised, which a trace would take for an error of the model.
+    """
+
+    def __init__(self, read: Read, origins: Mapping[int, Origin]) -> None:
+        self.errors: list[Exception] = []
+        self._read = read
+        self._origins = origins
+        self._elements: dict[_CountedWeight, Elements] = {}
+
+    def is_stored(self, value: Value) -> bool:
+        """Return whether a value holds elements of tensors of the file."""
+        waiting = [value]
+        while waiting:
+            origin = self._origins.get(waiting.pop().number)
+            if isinstance(origin, MadeConstant):
+                if origin.node.op_type == "Constant":
+                    return True
+                if origin.node.op_type not in _FROM_SIZES:
+                    waiting += [tensor for tensor in origin.inputs if tensor is not None]
+            elif origin is not None:
+                return True
+        return False
+
+    def count(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
+        """Return the elements of a weight; those equal to the zero point, which lies along an axis, are zeros."""
+        key = _CountedWeight(weight.number, None if zero_point is None else zero_point.number, axis)
+        if key not in self._elements:
+            try:
+                self._elements[key] = self._count_anew(weight, zero_point, axis)
+            except Exception as error:
+                self.errors.append(_explain(error, weight))
+                raise
+        return self._elements[key]
+
+    def _count_anew(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
+        """Return what `count` does; a sparse tensor is not written out for it."""
+        origin = self._origins.get(weight.number)
+        if zero_point is None and isinstance(origin, SparseTensorProto):
+            return Elements(count_nonzero(self._read(origin.values)), math.prod(origin.dims))
+        array = self._compute_array(weight)
+        if zero_point is None:
+            return Elements(count_nonzero(array), array.size)
+        zeros = _place_along(self._compute_array(zero_point), array.ndim, axis)
+        return Elements(int((array != zeros).sum()), array.size)
+
+    def _compute_array(self, value: Value) -> Array:
+        """Return the elements of a constant: as they are in the file, or computed from the constants it is made of."""
+        if value.array is not None:
+            return value.array
+        origin = self._origins.get(value.number)
+        if origin is None:
+            raise NotOfferedError("where the elements of a weight come from is not known")
+        if isinstance(origin, TensorProto):
+            return np.asarray(self._read(origin))
+        if isinstance(origin, SparseTensorProto):
+            return self._write_out(origin)
+        stored = self._read_constant(origin.node)
+        return self._compute_made(origin) if stored is None else stored
+
+    def _read_constant(self, node: NodeProto) -> Array | None:
+        """Return the elements of the tensor that a ``Constant`` node holds; None for other nodes and constants."""
+        for attribute in node.attribute if node.op_type == "Constant" else ():
+            if attribute.HasField("t"):
+                return np.asarray(self._read(attribute.t))
+            if attribute.HasField("sparse_tensor"):
+                return self._write_out(attribute.sparse_tensor)
+        return None
+
+    def _compute_made(self, origin: MadeConstant) -> Array:
+        """Return what a node makes of other constants; raise `NotOfferedError` if onnx's reference cannot."""
+        arrays = [None if tensor is None else self._compute_array(tensor) for tensor in origin.inputs]
+        made = evaluate(_make_standard(origin.node), arrays, origin.opsets) or []
+        array: Array | None = made[origin.index] if origin.index < len(made) else None
+        if array is None:
+            raise NotOfferedError(
+                f"the operator {name_operator(origin.node)} of the node {name_node(origin.node)!r}, which makes "
+                "weights of others, cannot be computed by onnx's reference: which of these weights are zero is not "
+                "known; optimize the graph with profilerkit_onnx.optimize(model) first"
+            )
+        return array
+
+    def _write_out(self, sparse: SparseTensorProto) -> Array:
+        """Return a sparse tensor with all of its elements; raise `NotOfferedError` for one that is too large."""
+        if math.prod(sparse.dims) > _LARGEST:
+            raise NotOfferedError(
+                f"the sparse tensor {sparse.values.name!r} has {math.prod(sparse.dims):,} elements, too many to be "
+                "written out; how many of the weights that are made of it are zero is not known"
+            )
+        values, places = np.asarray(self._read(sparse.values)), np.asarray(self._read(sparse.indices))
+        dense = np.zeros(tuple(sparse.dims), values.dtype)
+        if places.ndim == 1:
+            dense.reshape(-1)[places] = values
+        else:
+            dense[tuple(places.T)] = values
+        return dense
+
+
+def _explain(error: Exception, weight: Value) -> Exception:
+    """Return an error that says which weight does not fit, for one of numpy's."""
+    if not isinstance(error, (IndexError, TypeError, ValueError)) or isinstance(error, InputError):
+        return error
+    return InputError(
+        f"a weight of the shape {tuple(weight.shape or ())} does not fit its zero points or indices: {error}; export "
+        "the model again"
+    )
+
+
+def _make_standard(node: NodeProto) -> NodeProto:
+    """Return a node of onnxruntime's that means the same as one of ONNX as that; any other node as it is."""
+    if name_operator(node) not in ("com.microsoft::DequantizeLinear", "com.microsoft::QuantizeLinear"):
+        return node
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    copy.domain = ""
+    return copy
+
+
+def _place_along(zero: Array, dimensions: int, axis: int) -> Array:
+    """Return zero points in the shape in which they meet a weight: a row of them along an axis."""
+    if zero.size == 1:
+        return zero.reshape(())
+    if zero.ndim == 1:
+        shape = [1] * dimensions
+        shape[axis] = zero.size
+        return zero.reshape(shape)
+    return zero if zero.ndim == dimensions else zero.reshape(zero.shape[0], 1, -1)
