@@ -34,8 +34,9 @@ from profilerkit.times.operator_times import OperatorTimes
 
 from .costs.registry import COSTS, register_op_cost
 from .layer_timing import timer
-from .loaders import is_program, open_model, open_values, read_stamps
+from .loaders import is_program, open_model
 from .model.declared_inputs import count_samples, read_declared_inputs
+from .model.model_file import open_values, read_stamps
 from .model.scopes import find_name
 from .model.structure import fingerprint
 from .model.zeros import zero_weights

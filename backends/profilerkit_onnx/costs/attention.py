@@ -6,6 +6,8 @@ selects scores and costs nothing.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from profilerkit.costs import attention, constants, matmul
 from profilerkit.costs.numbers import is_float
 
@@ -21,7 +23,7 @@ def _is_added(call: NodeCall, *indices: int) -> bool:
 def dot_product_attention(call: NodeCall) -> Cost:
     """Queries ``(batch, heads, length, width)``, or ``(batch, length, heads * width)`` with the heads as attributes.
 
-    Earlier keys and values are joined with the new ones. A soft cap is a division, a tanh and a product a score.
+    Earlier keys and values are joined with the new ones.
     """
     query, key, value = call.inputs[0], call.inputs[1], call.inputs[2]
     past = call.inputs[4][2] if call.has_input(4) else 0
@@ -33,10 +35,13 @@ def dot_product_attention(call: NodeCall) -> Cost:
         keys, width = key[1] + past, query[2] // heads
         value_width = value[2] // call.attribute("kv_num_heads")
     scores = batch * heads * length * keys
-    cost = attention.attention(scores, width, value_width, _is_added(call, 3))
-    if not call.attribute("softcap", 0.0):
-        return cost
-    return cost.plus(Cost(0, scores * (constants.DIVIDE + constants.TANH + constants.MULTIPLY)))
+    return attention.attention(scores, width, value_width, _is_added(call, 3)).plus(_cap(call, scores))
+
+
+def _cap(call: NodeCall, scores: int) -> Cost:
+    """Return the soft cap of scores, where there is one: ``cap * tanh(score / cap)``."""
+    steps = constants.DIVIDE + constants.TANH + constants.MULTIPLY
+    return Cost(0, scores * steps if call.attribute("softcap", 0.0) else 0)
 
 
 @register_op_cost("com.microsoft::Attention")
@@ -78,7 +83,7 @@ def multi_head_attention(call: NodeCall) -> Cost:
         keys, width, value_width, joined = query[1], query[4], query[4], query.numel
     else:
         width = query[2] // heads
-        keys, value_width, joined = _keys_and_values(call, heads)
+        keys, value_width, joined = _read_keys_and_values(call, heads)
         joined += query.numel
     past = call.inputs[6][2] if call.has_input(6) else 0
     scores = query[0] * heads * query[1] * (keys + past)
@@ -87,14 +92,21 @@ def multi_head_attention(call: NodeCall) -> Cost:
     return attention.attention(scores, width, value_width, mask).plus(matmul.product(0, biased))
 
 
-def _keys_and_values(call: NodeCall, heads: int) -> tuple[int, int, int]:
-    """Return the number of keys, the width of a value in one head, and the elements of keys and values."""
+class _KeysAndValues(NamedTuple):
+    """The number of keys, the width of a value in one head, and the elements of keys and values."""
+
+    keys: int
+    value_width: int
+    elements: int
+
+
+def _read_keys_and_values(call: NodeCall, heads: int) -> _KeysAndValues:
     key = call.inputs[1]
     if len(key) == 5:
-        return key[1], key[4], key.numel
+        return _KeysAndValues(key[1], key[4], key.numel)
     value = call.inputs[2]
     keys, width = (key[2], value[3]) if len(key) == 4 else (key[1], value[2] // heads)
-    return keys, width, key.numel + value.numel
+    return _KeysAndValues(keys, width, key.numel + value.numel)
 
 
 @register_op_cost("com.microsoft::GroupQueryAttention")
@@ -108,9 +120,7 @@ def group_query_attention(call: NodeCall) -> Cost:
     width = query[2] // heads if call.has_input(1) else query[2] // (heads + 2 * pairs)
     past = call.inputs[3][2] if call.has_input(3) else 0
     scores = batch * heads * length * (length + past)
-    cost = attention.attention(scores, width, width, _is_added(call, 10))
-    if call.attribute("softcap", 0.0):
-        cost = cost.plus(Cost(0, scores * (constants.DIVIDE + constants.TANH + constants.MULTIPLY)))
+    cost = attention.attention(scores, width, width, _is_added(call, 10)).plus(_cap(call, scores))
     if not call.attribute("do_rotary", 0):
         return cost
     turned = batch * length * (heads + pairs) * 2 * call.inputs[7][1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profilerkit.costs import matmul
+from profilerkit.costs import elementwise, matmul
 
 from .fused import add_activation
 from .registry import Cost, NodeCall, Shape, register_op_cost, register_op_costs
@@ -14,10 +14,11 @@ def matrix_product(call: NodeCall) -> Cost:
 
     The second input of ``QLinearMatMul`` is the scale of the first.
     """
-    return matmul.product(_products(call.inputs[0], call.outputs[0]))
+    return matmul.product(_count_products(call.inputs[0], call.outputs[0]))
 
 
-def _products(first: Shape, out: Shape) -> int:
+def _count_products(first: Shape, out: Shape) -> int:
+    """Return the products of matrices: each output element sums over the last dimension of the first factor."""
     return out.numel * (first[-1] if first else 1)
 
 
@@ -40,8 +41,7 @@ def turn(shape: Shape, is_transposed: bool, is_batch_turned: bool) -> Shape:
 
 
 def _scale(call: NodeCall, name: str, elements: int) -> Cost:
-    from profilerkit.costs import elementwise
-
+    """Return the products with a scale that an attribute has; a scale of 1 is none."""
     return elementwise.elementary("MULTIPLY")(0 if call.attribute(name, 1.0) == 1.0 else elements)
 
 
@@ -79,14 +79,14 @@ def matmul_of_packed_weights(call: NodeCall) -> Cost:
 def dynamically_quantized_matmul(call: NodeCall) -> Cost:
     """The products, and an addition for each output element where there is a bias."""
     out = call.outputs[0]
-    return matmul.product(_products(call.inputs[0], out), out.numel if call.has_input(4) else 0)
+    return matmul.product(_count_products(call.inputs[0], out), out.numel if call.has_input(4) else 0)
 
 
 @register_op_cost("com.microsoft::MatMulIntegerToFloat")
 def integers_to_floats(call: NodeCall) -> Cost:
     """The products, and an addition for each output element where there is a bias."""
     out = call.outputs[0]
-    return matmul.product(_products(call.inputs[0], out), out.numel if call.has_input(6) else 0)
+    return matmul.product(_count_products(call.inputs[0], out), out.numel if call.has_input(6) else 0)
 
 
 @register_op_cost("Einsum")

@@ -8,11 +8,9 @@ from profilerkit.costs import detection, pooling, reduction
 
 from .registry import Cost, NodeCall, Shape, UnknownCostError, register_op_cost, register_op_costs
 
+_BLOCKED = "com.microsoft.nchwc::"
 #: How many neighbours an interpolation has in each dimension.
 _NEIGHBOURS = {"nearest": 1, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
-
-
-_BLOCKED = "com.microsoft.nchwc::"
 
 
 @register_op_costs(

@@ -17,7 +17,7 @@ def fingerprint(model: ModelProto, values: bool = True) -> str:
     """Return a digest that changes with the nodes, types and constants of a model.
 
     Without ``values``, the elements of large constants are left out: no count depends on them. Of weights in files
-    beside the model only the names are among them; see `loaders.read_stamps`.
+    beside the model only the names are among them; see `model_file.read_stamps`.
     """
     digest = hashlib.blake2b(digest_size=16)
     for part in _list_parts(model, values):

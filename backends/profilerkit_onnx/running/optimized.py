@@ -14,7 +14,8 @@ from profilerkit import ArgumentError
 from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
 
-from ..loaders import open_model, whole
+from ..loaders import open_model
+from ..model.model_file import read_whole
 from ..model.scopes import find_scopes, write_scope
 from .devices import resolve_device
 from .rewritten_nodes import Origin, find_origins
@@ -82,7 +83,7 @@ def rewrite(model: ModelProto, options: Any, device: str, inputs: object = None)
 def _number_nodes(model: ModelProto) -> ModelProto:
     """Return a copy of a model whose nodes have names that differ, by which the runtime's profiler tells them."""
     copy = ModelProto()
-    copy.CopyFrom(whole(model))
+    copy.CopyFrom(read_whole(model))
     for index, node in enumerate(copy.graph.node):
         node.name = f"{node.name}:{index}"
     return copy

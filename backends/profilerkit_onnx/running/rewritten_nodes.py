@@ -32,53 +32,62 @@ class Origin:
 
 def find_origins(written: ModelProto, rewritten: ModelProto) -> list[Origin]:
     """Return the origin of each node of the rewritten graph, in its order."""
-    search = _Search(written.graph.node)
-    return [search.origin(node) for node in rewritten.graph.node]
+    search = _OriginSearch(written.graph.node)
+    return [search.find_origin(node) for node in rewritten.graph.node]
 
 
-class _Search:
+class _OriginSearch:
     """Goes along the rewritten graph; no node of the written one is given away twice."""
 
     def __init__(self, written: Iterable[NodeProto]) -> None:
-        self.nodes = list(written)
-        self.makers = {name: index for index, node in enumerate(self.nodes) for name in node.output if name}
-        self.by_name = {node.name: node for node in self.nodes if node.name}
-        self.aliases: dict[str, str] = {}
-        self.taken: set[int] = set()
+        self._nodes = list(written)
+        #: The index of the node that makes each value of the written graph.
+        self._makers = {name: index for index, node in enumerate(self._nodes) for name in node.output if name}
+        self._nodes_by_name = {node.name: node for node in self._nodes if node.name}
+        #: The written values that values of the rewritten graph stand for, whose names differ.
+        self._written_names: dict[str, str] = {}
+        self._taken: set[int] = set()
 
-    def origin(self, node: NodeProto) -> Origin:
-        read = {self._resolve(name) for name in node.input}
-        made = [self._resolve(name) for name in node.output if self._resolve(name) in self.makers]
+    def find_origin(self, node: NodeProto) -> Origin:
+        """Return the origin of the next node: the nodes between what it reads and what it makes."""
+        read = [self._translate(name) for name in node.input]
+        made = [name for name in map(self._translate, node.output) if name in self._makers]
         if not made:
-            made = self._by_name(node)
-            if made:
-                self.aliases.update(zip(node.output, made, strict=False))
-        if not made:  # it hands on a value in another layout or dtype
-            source = next((name for name in map(self._resolve, node.input) if name in self.makers), None)
-            if source is not None:
-                self.aliases.update(dict.fromkeys(node.output[:1], source))
-            return Origin((), None if source is None else self.makers[source])
-        covered = self._between(read, made)
-        self.taken.update(covered)
-        return Origin(tuple(sorted(covered)), self.makers[made[0]])
+            made = self._find_results_by_name(node)
+            self._written_names.update(zip(node.output, made, strict=False))
+        if not made:
+            return self._hand_on(node, read)
+        covered = self._find_between(set(read), made)
+        self._taken.update(covered)
+        return Origin(tuple(sorted(covered)), self._makers[made[0]])
 
-    def _resolve(self, name: str) -> str:
-        return self.aliases.get(name, name)
+    def _translate(self, name: str) -> str:
+        return self._written_names.get(name, name)
 
-    def _by_name(self, node: NodeProto) -> list[str]:
-        same = self.by_name.get(node.name.removeprefix("fused "))
+    def _hand_on(self, node: NodeProto, read: Iterable[str]) -> Origin:
+        """Return the origin of a node that the runtime has added: it hands on a value in another layout or dtype."""
+        source = next((name for name in read if name in self._makers), None)
+        if source is None:
+            return Origin()
+        self._written_names.update(dict.fromkeys(node.output[:1], source))
+        return Origin((), self._makers[source])
+
+    def _find_results_by_name(self, node: NodeProto) -> list[str]:
+        """Return the written values that a node makes under other names, as its own name tells."""
+        same = self._nodes_by_name.get(node.name.removeprefix("fused "))
         if same is not None and same.op_type == node.op_type:
             return list(same.output)
         value = node.name.removesuffix(_BLOCKED)
-        return [value] if value != node.name and value in self.makers else []
+        return [value] if value != node.name and value in self._makers else []
 
-    def _between(self, read: set[str], made: Iterable[str]) -> set[int]:
+    def _find_between(self, read: set[str], made: Iterable[str]) -> set[int]:
+        """Return the written nodes, none of them taken yet, on the ways back from what is made to what is read."""
         covered: set[int] = set()
-        values = [name for name in made if name not in read]
-        while values:
-            index = self.makers.get(values.pop())
-            if index is None or index in covered or index in self.taken:
+        waiting = [name for name in made if name not in read]
+        while waiting:
+            index = self._makers.get(waiting.pop())
+            if index is None or index in covered or index in self._taken:
                 continue
             covered.add(index)
-            values += [name for name in self.nodes[index].input if name and name not in read]
+            waiting += [name for name in self._nodes[index].input if name and name not in read]
         return covered

@@ -14,8 +14,8 @@ from profilerkit import ModelInputs, Run
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.numpy_data import as_tensor
 
-from ..loaders import whole
 from ..model.declared_inputs import bind_inputs
+from ..model.model_file import read_whole
 from .runtime import onnxruntime
 from .sessions import make_options, make_session
 
@@ -34,7 +34,7 @@ def prepare_run(
 
     Each call returns the outputs: one array, or several by their names.
     """
-    model, feeds = whole(model), make_feeds(model, inputs)
+    model, feeds = read_whole(model), make_feeds(model, inputs)
     start = time.perf_counter()
     session = make_session(model, make_options(level, num_threads), device, inputs)
     call = make_call(session, feeds, device, inputs)

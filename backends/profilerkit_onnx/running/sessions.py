@@ -9,7 +9,7 @@ from onnx import ModelProto
 from profilerkit import NotOfferedError
 from profilerkit.backend_kit.failures import explain_failure
 
-from ..loaders import find_weight_folder, whole
+from ..model.model_file import find_weight_folder, read_whole
 from .devices import choose_providers
 from .runtime import onnxruntime
 
@@ -47,7 +47,7 @@ def make_session(model: ModelProto, options: Any, device: str, inputs: object = 
     the model was opened, or lies outside the folder of the model, `NotOfferedError` for a model that is too large to be
     handed over, and `ModelFailedError` for one that onnxruntime refuses.
     """
-    model = whole(model)
+    model = read_whole(model)
     folder = find_weight_folder(model)
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))

@@ -21,9 +21,10 @@ from onnx_graphs import BACKEND, F, make_model
 from profilerkit import InputError, ModelInputs, profile
 from profilerkit.backend import RunOptions
 from profilerkit.plugging.loaders import load_model
-from profilerkit_onnx.loaders import find_damage, open_model, whole
+from profilerkit_onnx.loaders import find_damage, open_model
 from profilerkit_onnx.model import large_tensors
 from profilerkit_onnx.model.external_data import LEFT, external_files
+from profilerkit_onnx.model.model_file import read_whole
 
 WEIGHT = np.random.default_rng(0).normal(size=(200, 300)).astype(F)
 X = np.random.default_rng(1).normal(size=(2, 200)).astype(F)
@@ -78,7 +79,7 @@ def test_large_elements_are_left_in_the_file_and_come_back(build: Callable[[], M
     light = open_model(save(model, tmp_path))
     assert light.ByteSize() < 4000 < WEIGHT.nbytes
     assert LEFT in external_files(light)
-    assert whole(light) == model
+    assert read_whole(light) == model
     named = {"choice": np.asarray(True)} if build is in_branches else {}
     inputs = ModelInputs(x=X[:1], **named)
     before, after = (BACKEND.trace(item, inputs) for item in (model, light))
@@ -155,7 +156,7 @@ def test_a_damaged_file_is_read_as_protobuf_reads_it(
             continue
         light = open_model(path)
         left += LEFT in external_files(light)
-        assert whole(light).SerializeToString(deterministic=True) == expected.SerializeToString(deterministic=True)
+        assert read_whole(light).SerializeToString(deterministic=True) == expected.SerializeToString(deterministic=True)
     assert left > 10
     assert refused > 10
 

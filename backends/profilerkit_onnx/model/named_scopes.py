@@ -1,0 +1,85 @@
+"""Layers in the names of nodes, ``/block/convolution/Conv``, as torch's older exporter writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from onnx import ModelProto
+
+from .layer_calls import LayersAround
+
+__all__ = ["is_path", "name_types_by_operators", "read_names"]
+
+
+def read_names(model: ModelProto) -> list[LayersAround]:
+    """Return the layers that names such as ``/block/block.0/Conv`` tell, and which call of the innermost it is.
+
+    The second call of a layer has a number at its name, ``/block/convolution_1/Conv``. It is told from a layer that is
+    called so by its sibling ``/block/convolution``, and by the weights, which have the names of their layers.
+    """
+    scopes = [node.name.lstrip("/").rpartition("/")[0] for node in model.graph.node]
+    paths_by_scope = {scope: tuple(_join_parts(scope.split("/"))) for scope in dict.fromkeys(scopes)}
+    all_paths = {path for paths in paths_by_scope.values() for path in paths}
+    owners = {tensor.name.rpartition(".")[0] for tensor in model.graph.initializer}
+    calls = {path: _split_number(path, all_paths, owners) for path in all_paths}
+    around = {
+        scope: LayersAround(tuple(calls[path].layer for path in paths), tuple(calls[path].number for path in paths))
+        for scope, paths in paths_by_scope.items()
+    }
+    return [around[scope] for scope in scopes]
+
+
+class _NumberedCall(NamedTuple):
+    """A call of a layer: the path of the layer, and the number of the call."""
+
+    layer: str
+    number: int
+
+
+def _split_number(path: str, all_paths: Container[str], owners: Iterable[str]) -> _NumberedCall:
+    """Return the call that a path is; ``owners`` are the layers with weights."""
+    numbered = re.fullmatch(r"(.+)_(\d+)", path)
+    if numbered is None or numbered[1] not in all_paths or _has_weights(path, owners):
+        return _NumberedCall(path, 0)
+    return _NumberedCall(numbered[1], int(numbered[2]))
+
+
+def _has_weights(path: str, owners: Iterable[str]) -> bool:
+    return any(owner == path or owner.startswith(f"{path}.") for owner in owners)
+
+
+def _join_parts(parts: Sequence[str]) -> Iterator[str]:
+    """Yield the paths of nested scopes: ``features/features.0/conv`` is features, features.0, features.0.conv.
+
+    A part may repeat the name of the container that it is in, whose scope is the one before.
+    """
+    path, last = "", ""
+    for part in parts:
+        if not is_path(part):
+            continue
+        inside = part.removeprefix(f"{last}.") if last else part
+        path, last = (f"{path}.{inside}" if path else inside), part
+        yield path
+
+
+def is_path(text: str) -> bool:
+    """Return whether a text is names with dots between them."""
+    return all(text.split("."))
+
+
+def name_types_by_operators(model: ModelProto, around_nodes: Sequence[LayersAround]) -> dict[str, str]:
+    """Return the type of each innermost layer: the operator that has a weight, else the last one of it."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    types: dict[str, str] = {}
+    with_weight: set[str] = set()
+    containers = {path.rpartition(".")[0] for around in around_nodes for path in around.paths}
+    for node, around in zip(model.graph.node, around_nodes, strict=True):
+        path = around.paths[-1] if around.paths else ""
+        if not path or path in containers or path in with_weight:
+            continue
+        types[path] = node.op_type
+        if weights.intersection(node.input):
+            with_weight.add(path)
+    return types
