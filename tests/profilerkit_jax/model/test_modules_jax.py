@@ -253,6 +253,24 @@ def test_a_recurrent_layer_of_linen_has_the_work_of_its_cell() -> None:
     assert table[""]["macs"] == 2 * 7 * 3 * (WIDTH * 5 + 5 * 5)
 
 
+class Scoped(nnx.Module):
+    """Three operations of each element in a scope of the user's, and a layer."""
+
+    def __init__(self) -> None:
+        self.last = nnx.Linear(WIDTH, 4, rngs=nnx.Rngs(0))
+
+    def __call__(self, x: Any) -> Any:
+        with jax.named_scope("scaling"):
+            x = jnp.exp(jnp.tanh(x) * 2.0)
+        return self.last(x)
+
+
+def test_a_scope_of_the_users_inside_a_module_is_one_call() -> None:
+    trace = trace_module(Scoped())
+    calls = {layer.path: len(layer.calls) for layer in trace.layers}
+    assert calls == {"": 1, "scaling": 1, "last": 1}
+
+
 class Stacked(nnx.Module):
     """Four layers as one, with stacked weights, which a scan goes through."""
 

@@ -43,6 +43,18 @@ def test_a_scan_counts_its_body_for_each_turn() -> None:
     assert not trace.uncounted
 
 
+def test_a_loop_in_the_function_of_a_reduction_runs_for_each_element() -> None:
+    """Of 2 * 4 elements each is added 3 times, besides 2 * 4 hyperbolic tangents; the numbers inside have no buffers."""
+
+    def add_three_times(total: Any, number: Any) -> Any:
+        return lax.fori_loop(0, 3, lambda turn, summed: summed + number, total)
+
+    trace = trace_function(lambda x: lax.reduce(jnp.tanh(x), 0.0, add_three_times, (1,)), S((2, 4), "float32"))
+    assert trace.flops == 2 * 4 + 2 * 4 * 3
+    assert trace.memory is not None
+    assert trace.memory.live_bytes == (2 * 4 * (4 + 4), 2 * 4 * (4 + 4) + 2 * 4)
+
+
 def test_a_layer_in_the_body_of_a_loop_is_called_in_each_turn() -> None:
     """The scope around the loop once, the one in it five times, and the one in the loop inside fifteen times."""
 
