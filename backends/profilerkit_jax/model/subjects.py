@@ -38,9 +38,9 @@ def find_subject(model: Any) -> Subject:
     if kind == "flax.linen":
         return _read_linen(_unbind(model))
     if kind == "function":
-        from .functions import function_subject
+        from .function_models import function_subject
 
-        return function_subject(JaxModel(model))
+        return function_subject(JaxModel(model), find_subject)
     raise InputError(
         f"{shown(model)} is no model of JAX; give a function, a jitted one, a module of Flax or Equinox, a Keras model "
         "on JAX, or JaxModel(function, params)"
@@ -54,9 +54,9 @@ def _find_wrapped(model: JaxModel) -> Subject:
         return _read_linen(model)
     if inner in ("flax.nnx", "equinox", "keras") and model.params is None:
         return find_subject(model.function)
-    from .functions import function_subject
+    from .function_models import function_subject
 
-    return function_subject(model)
+    return function_subject(model, find_subject)
 
 
 def _unbind(module: Any) -> JaxModel:

@@ -17,7 +17,7 @@ from ..costs import is_known
 from .folding import read_array
 from .function_calls import walk_function
 from .functions import find_body, function_key
-from .outputs import make_outputs
+from .node_outputs import make_outputs
 from .pricing import has_unknown_lengths, name_node, name_operator, price, read_attributes
 from .signatures import Known, make_signature
 from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value

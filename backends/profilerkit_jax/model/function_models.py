@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 
@@ -14,20 +14,22 @@ from .arrays import is_float
 from .jax_model import JaxModel
 from .recognition import find_kind
 from .subject import Leaf, Pass, Subject
-from .subjects import find_subject
 from .wrapped import LIBRARIES, find_modules, is_equinox_wrapper, replace_module
 
 __all__ = ["function_subject"]
 
+ReadModule: TypeAlias = Callable[[Any], Subject]
 
-def function_subject(model: JaxModel) -> Subject:
+
+def function_subject(model: JaxModel, read_module: ReadModule) -> Subject:
     """Return the subject of a function: its float arrays are parameters, all other arrays buffers.
 
-    Without parameters of its own, those of the modules that it leads to are its weights.
+    Without parameters of its own, the arrays of the modules that it leads to are its weights; ``read_module`` returns
+    the subject of one.
     """
     modules = find_modules(model.function, _is_module) if model.params is None else []
     if modules:
-        return _wrap_modules(model, modules)
+        return _wrap_modules(model, modules, [read_module(module) for module in modules])
     if is_equinox_wrapper(model.function):
         from .equinox_modules import equinox_subject
 
@@ -51,9 +53,8 @@ def _is_module(value: Any) -> bool:
     return kind in ("flax.nnx", "equinox", "keras", "wrapped") or (kind == "flax.linen" and value.scope is not None)
 
 
-def _wrap_modules(model: JaxModel, modules: Sequence[Any]) -> Subject:
+def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Subject]) -> Subject:
     """Return the subject of a function around modules: theirs are the arrays, and it runs with copies of them."""
-    subjects = [find_subject(module) for module in modules]
     name = model.name or (_find_name(model.function) if _is_named(model.function) else subjects[0].name)
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
