@@ -44,7 +44,7 @@ def test_a_scan_counts_its_body_for_each_turn() -> None:
 
 
 def test_a_loop_in_the_function_of_a_reduction_runs_for_each_element() -> None:
-    """Of 2 * 4 elements each is added 3 times, besides 2 * 4 hyperbolic tangents; the numbers inside have no buffers."""
+    """8 hyperbolic tangents, and 3 additions for each of the 8 elements; the numbers inside have no buffers."""
 
     def add_three_times(total: Any, number: Any) -> Any:
         return lax.fori_loop(0, 3, lambda turn, summed: summed + number, total)
