@@ -29,6 +29,8 @@ __all__ = ["render", "summarize"]
 
 #: How many lines the layers have, and how many types are named.
 _LINES, _TYPES = 8, 4
+#: How many layers of a comparison are shown.
+_MOVED = 5
 #: The width of the bar of a layer that is the whole model.
 _BAR = 10
 
@@ -63,14 +65,21 @@ def summarize(
 ) -> RenderableType:
     """Return what `render` writes, as rich draws it."""
     table, *rest = parts(result, details, depth, top, changes)
-    if len(result.reports) > 1:
-        return draw_parts([table, *rest])
-    report = result.reports[0]
     has_layers = any(isinstance(part, Grid) and part.kind == "layers" for part in rest)
+    if len(result.reports) > 1:
+        return draw_parts([table, *(() if has_layers else _list_moved(result)), *rest])
+    report = result.reports[0]
     records = list(report.statuses.values())
     heading: list[RenderableType] = [Text(""), *_draw_heading(report), Text(""), _Values(records)]
     where = [] if has_layers else list(_list_costs(report.layerwise))
     return Group(*heading, *(where or [Text("")]), draw_parts([Notes(tuple(_list_states(records))), *rest]))
+
+
+def _list_moved(comparison: Report | Comparison) -> Iterator[Grid]:
+    """Yield the layers of a second model that differ most from those of the first."""
+    for part in parts(comparison, top=_MOVED, changes=True) if len(comparison.reports) == 2 else ():
+        if isinstance(part, Grid) and part.kind == "layers" and part.rows:
+            yield part
 
 
 def _draw_heading(report: Report) -> Iterator[RenderableType]:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from drawn_reports import TEACHER, record
+from drawn_reports import STUDENT, TEACHER, record
 
-from profilerkit import Completeness, Report
+from profilerkit import Comparison, Completeness, Report
 from profilerkit.render.summary import render
 from profilerkit.trace.records import LayerTable
 
@@ -114,3 +114,14 @@ def test_a_lower_bound_of_a_part_has_its_sign() -> None:
     drawn = lines(render(report(*rows)))
     assert "a A [1, 8, 16, 16] 10 ≥ 4 40.0 % ████" in drawn
     assert "b B [1, 8, 16, 16] 10 6 60.0 % ██████" in drawn
+
+
+def test_a_comparison_of_two_shows_the_layers_that_differ_most() -> None:
+    """The student's Linear layers are a quarter as wide: of 128 MACs 32 are left, and of 64 there are 16."""
+    drawn = lines(render(Comparison(TEACHER, (STUDENT,))))
+    assert "Layers that differ between Teacher and Student" in drawn
+    assert "first Linear 144 36 128 32 changed" in drawn
+    assert "second Linear 68 20 64 16 changed" in drawn
+    assert not any(line.startswith("act") for line in drawn)
+    assert "Layers that differ" not in render(Comparison(TEACHER, (TEACHER,)))
+    assert "Layers that differ" not in render(Comparison(TEACHER, (STUDENT, STUDENT)))
