@@ -309,6 +309,9 @@ output_options: CommandDecorator = _several(
     click.option(
         "--configuration", is_flag=True, help="Also show how each layer is made, kernel_size=(3, 3), in --format tree."
     ),
+    click.option(
+        "--advice/--no-advice", default=True, help="Say in words what stands out, or only the numbers. Default: say it."
+    ),
     format_option(
         "Format of the printed result: a renderer that 'profilerkit list' names.",
         _form,

@@ -43,6 +43,7 @@ class Display:
     depth: int | None
     top: int | None
     configuration: bool
+    advice: bool
     form: str
     output: tuple[Path, ...]
     quiet: bool
@@ -61,7 +62,7 @@ class Display:
 
         Where a file cannot be written the result is printed all the same, for it took its time.
         """
-        options = {"details": self.layers, "depth": self.depth, "top": self.top, **further}
+        options = {"details": self.layers, "depth": self.depth, "top": self.top, "advice": self.advice, **further}
         options |= {"configuration": True} if self.configuration else {}
         unwritten = self._write_files(result, {**options, "details": True})  # a file has room for every layer
         if not self.quiet:

@@ -29,7 +29,7 @@ SUFFIXES = {"txt": "summary", "md": "markdown", "tex": "latex", "htm": "html"}
 
 #: The options of profilerkit's own renderers, and what they may be; each renderer takes some of them.
 OPTIONS = {
-    **dict.fromkeys(("details", "changes", "color", "configuration"), FLAG),
+    **dict.fromkeys(("details", "changes", "color", "configuration", "advice"), FLAG),
     "depth": DEPTH,
     "top": TOP,
     "by": COLUMNS,

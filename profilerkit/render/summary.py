@@ -15,6 +15,7 @@ from ..piping.status import Completeness
 from ..times.measurement import Measurement
 from ..trace.cost_parts import Part, choose_column, divide
 from ..trace.records import LayerTable
+from .advice import list_advice
 from .bounds import write_interval, write_row_value
 from .columns import Column, share_text, write_count
 from .console import STYLES, draw_parts, fits, to_text
@@ -42,6 +43,7 @@ def render(
     top: int | None = None,
     changes: bool = False,
     color: bool = False,
+    advice: bool = True,
 ) -> str:
     """Return a report as its values, and the parts of the model that cost most; of a comparison, return its table.
 
@@ -52,8 +54,9 @@ def render(
         top: Show so many layers, those with the most MACs, and so many rows of each metric that is a table.
         changes: Of a comparison, show those layers that changed, were removed or added.
         color: Add the escape sequences of a terminal: what failed, is partial or noisy, is better or worse.
+        advice: Say in words what stands out.
     """
-    return to_text(summarize(result, details, depth, top, changes), color=color)
+    return to_text(summarize(result, details, depth, top, changes, advice), color=color)
 
 
 def summarize(
@@ -62,6 +65,7 @@ def summarize(
     depth: int | None = None,
     top: int | None = None,
     changes: bool = False,
+    advice: bool = True,
 ) -> RenderableType:
     """Return what `render` writes, as rich draws it."""
     table, *rest = parts(result, details, depth, top, changes)
@@ -71,7 +75,7 @@ def summarize(
     report = result.reports[0]
     records = list(report.statuses.values())
     heading: list[RenderableType] = [Text(""), *_draw_heading(report), Text(""), _Values(records)]
-    where = [] if has_layers else list(_list_costs(report.layerwise))
+    where = [] if has_layers else list(_list_costs(report, advice))
     return Group(*heading, *(where or [Text("")]), draw_parts([Notes(tuple(_list_states(records))), *rest]))
 
 
@@ -146,13 +150,15 @@ def _write_value(record: StatusRecord) -> str:
     return f"{record.sign}{record.shown}{write_interval(record)}"
 
 
-def _list_costs(layers: LayerTable) -> Iterator[RenderableType]:
-    """Yield the parts of the model that cost most, and the types of layers that do."""
+def _list_costs(report: Report, advice: bool) -> Iterator[RenderableType]:
+    """Yield the parts of the model that cost most, the types of layers that do, and what stands out."""
+    layers = report.layerwise
     by = choose_column(layers)
     model = divide(layers, by, _LINES) if by else None
     if model is not None and model.inside:
         yield _Costs(model, by, layers[0][by])
-        yield Text(visible(_write_types(layers, by)), style="dim")
+        sentences = [_write_types(layers, by), *(list_advice(report, model) if advice else ())]
+        yield Text("\n".join(map(visible, sentences)), style="dim")
 
 
 class _Costs:

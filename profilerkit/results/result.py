@@ -80,6 +80,7 @@ class Result:
         depth: int | None = None,
         top: int | None = None,
         configuration: bool = False,
+        advice: bool = True,
     ) -> str:
         """Return what the model costs and where, or another form, as text.
 
@@ -89,12 +90,12 @@ class Result:
             depth: The depth of the deepest layers to show; -1 for all.
             top: Show only so many layers, those with the most MACs, and rows of each table.
             configuration: Also show how each layer is configured, in the form ``"tree"``.
+            advice: Say in words what stands out, in the form ``"summary"``.
         """
         if isinstance(details, str):
             raise ArgumentError(f"details={shown(details)}: give True or False; a form is to_text(form={details!r})")
-        options = {"details": details, "depth": depth, "top": top, "configuration": configuration}
-        requested = {name: value for name, value in options.items() if value is not None}
-        return render(self._either, form, **requested)
+        limits = {name: value for name, value in {"depth": depth, "top": top}.items() if value is not None}
+        return render(self._either, form, details=details, configuration=configuration, advice=advice, **limits)
 
     def __str__(self) -> str:
         return printable(self.to_text())

@@ -10,7 +10,8 @@ from drawn_reports import STUDENT, TEACHER, record
 
 from profilerkit import Comparison, Completeness, Report
 from profilerkit.render.summary import render
-from profilerkit.trace.records import LayerTable
+from profilerkit.trace.records import LayerTable, MemoryTimeline
+from profilerkit.trace.table import Table
 
 
 def row(path: str, kind: str, macs: int | None, **more: Any) -> dict[str, Any]:
@@ -125,3 +126,41 @@ def test_a_comparison_of_two_shows_the_layers_that_differ_most() -> None:
     assert not any(line.startswith("act") for line in drawn)
     assert "Layers that differ" not in render(Comparison(TEACHER, (TEACHER,)))
     assert "Layers that differ" not in render(Comparison(TEACHER, (STUDENT, STUDENT)))
+
+
+def test_what_stands_out_is_said_with_its_figures() -> None:
+    """The table has 80 of 100 parameters and no MACs; the head has 1.5 of 2 seconds, and 0.1 % of MACs."""
+    layers = (
+        row("", "Net", 1000, params=100, forward_seconds=2.0),
+        row("table", "Embedding", 0, params=80, forward_seconds=0.1),
+        row("body", "Body", 999, params=10, forward_seconds=0.4),
+        row("head", "Head", 1, params=10, forward_seconds=1.5),
+    )
+    drawn = lines(render(report(*layers)))
+    assert "head has 75.0 % of the forward time and 0.1 % of the MACs." in drawn
+    assert "table has 80.0 % of the parameters and 0.0 % of the MACs." in drawn
+    assert not any(line.startswith("body has") for line in drawn), "a fifth of the time is no tenth of its MACs"
+    assert not any(" has " in line for line in lines(render(report(*layers), advice=False)))
+
+
+def test_nothing_stands_out_by_bounds() -> None:
+    layers = (
+        row("", "Net", 10, params=100, macs_low=10, macs_high=None),
+        row("table", "Embedding", 0, params=80, macs_low=0, macs_high=None),
+        row("body", "Body", 10, params=20, macs_low=10, macs_high=10),
+    )
+    assert not any(" has " in line for line in lines(render(report(*layers))))
+
+
+def test_where_memory_is_highest() -> None:
+    """Weights of 60 bytes, and 40 bytes alive after the second operator: 60 and 40 of 100."""
+    operators = Table([{"operator": "conv", "layer": "stem"}, {"operator": "relu", "layer": ""}])
+    memory = MemoryTimeline(60, 8, (16, 40))
+    shown = report(*BLOCKS, memory=memory, operators=operators)
+    assert "Memory is highest after relu: 60.0 % of it is weights." in lines(render(shown))
+    early = replace(shown, memory=MemoryTimeline(40, 8, (60, 16)))
+    assert "Memory is highest after conv in stem: 60.0 % of it is inputs and activations." in lines(render(early))
+    trained = replace(shown, memory=replace(memory, parts={"gradients": 39, "activations": 1}))
+    assert "Memory is highest after relu: 60.0 % of it is weights." in lines(render(trained))
+    unknown = replace(shown, memory=replace(memory, unsized={"x": 1}))
+    assert "Memory is highest" not in render(unknown), "more may be alive elsewhere"
