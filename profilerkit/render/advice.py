@@ -61,17 +61,12 @@ def _write(share: float, column: str) -> str:
 
 
 def _describe_peak(memory: MemoryTimeline, report: Report) -> Iterator[str]:
-    """Yield after which operator most bytes are alive, and what most of them are."""
+    """Yield after which operator the metric that is the peak of memory is reached, and what weights have of it."""
     index, peak = memory.peak_index, memory.peak_bytes()
-    if index is None or memory.missing or not peak:
+    records = [one for one in report.statuses.values() if one.base_unit == "B" and one.value == peak]
+    if index is None or memory.missing or not records:
         return
     row = (report.operators or ())[index]
-    purposes = {"weights": memory.weight_bytes}
-    purposes |= memory.parts or {"inputs and activations": peak - memory.weight_bytes}
-    largest = max(purposes, key=lambda purpose: purposes[purpose])
     where = f" in {row['layer']}" if row["layer"] else ""
-    note = f", {memory.note}" if memory.note else ""
-    yield (
-        f"Memory is highest after {row['operator']}{where}{note}: "
-        f"{share_text(purposes[largest] / peak)} of it is {largest}."
-    )
+    share = share_text(memory.weight_bytes / peak)
+    yield f"{records[0].friendly_name}: highest after {row['operator']}{where}; weights are {share} of it."

@@ -237,10 +237,10 @@ def _draw_bar(part: Part, by: str, whole: float) -> str:
 
 def _write_types(layers: LayerTable, by: str) -> str:
     """Return a line about the types of layers that do most themselves."""
-    own = f"own_{by}" if f"own_{by}" in layers.columns else by
+    column = f"own_{by}" if f"own_{by}" in layers.columns else by
     sums: dict[str, float] = {}
     for row in layers:
-        sums[row["type"]] = sums.get(row["type"], 0) + (row.get(own) or 0)
+        sums[row["type"]] = sums.get(row["type"], 0) + (row.get(column) or 0)
     whole = sum(sums.values())
     ranked = sorted(filter(sums.get, sums), key=lambda kind: -sums[kind])
     texts = [f"{kind} {share_text(sums[kind] / whole)}" for kind in ranked[:_TYPES]]

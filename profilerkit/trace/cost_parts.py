@@ -137,9 +137,9 @@ class _Opener:
         for run in _find_runs(self._children.get(first, ())):
             paths = [_join(row["path"], child["path"][len(first) :].lstrip(".")) for row in part.rows for child in run]
             inside.append(Part(_label_run(first, run), tuple(self._rows[path] for path in paths)))
-        own = Part("", part.rows, "own")
-        if inside and self.share(own) >= _LEAST_SHARE:
-            inside.append(own)
+        itself = Part("", part.rows, "own")
+        if inside and self.share(itself) >= _LEAST_SHARE:
+            inside.append(itself)
         return inside
 
 
