@@ -210,7 +210,7 @@ def test_events_inside_another_are_its_own() -> None:
         event("after", 30, 1, "Add"),
         {"name": "model_run", "cat": "Session", "ts": 9, "dur": 25, "args": {}},
     ]
-    [single] = profiled.passes_in(events)
+    [single] = profiled.read_passes(events)
     assert ([node["name"] for node in single.nodes], single.seconds) == (["loop", "after"], 25e-6)
 
 

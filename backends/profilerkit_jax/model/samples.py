@@ -19,6 +19,10 @@ _PRODUCTS = ("Dense", "GRUCell", "LSTMCell", "Linear")
 _NORMALIZATIONS = ("LayerNorm", "RMSNorm")
 #: Of Equinox, over the features of one sequence; Flax's have other names, and batches of any number of dimensions.
 _ATTENTION = "MultiheadAttention"
+_ASSUMED = (
+    "the inputs have one dimension, and no layer says whether it is the batch: it counts as a batch of {length}, "
+    "though they may be one sample"
+)
 
 
 def count_samples(subject: Subject, inputs: ModelInputs, trace_model: Callable[[], ModelTrace]) -> int | None:
@@ -47,12 +51,6 @@ def note_assumed_batch(trace: ModelTrace, inputs: ModelInputs) -> ModelTrace:
     if lengths == {1} or _count_in_trace(trace, shapes) is not None:
         return trace
     return replace(trace, notes=(*trace.notes, _ASSUMED.format(length=lengths.pop())))
-
-
-_ASSUMED = (
-    "the inputs have one dimension, and no layer says whether it is the batch: it counts as a batch of {length}, "
-    "though they may be one sample"
-)
 
 
 def _count_in_trace(trace: ModelTrace, shapes: Collection[tuple[int, ...]]) -> int | None:

@@ -27,7 +27,7 @@ def make_step(subject: Subject, call: Function) -> Callable[[Any, Any], tuple[li
     forward = make_forward(call)
 
     def step(weights: Sequence[Any], arrays: Any) -> tuple[list[Any], Any]:
-        def of_parameters(parameters: Sequence[Any]) -> tuple[list[Any], tuple[list[Any], list[Any]]]:
+        def run_forward(parameters: Sequence[Any]) -> tuple[list[Any], tuple[list[Any], list[Any]]]:
             merged = list(weights)
             for index, value in zip(trained, parameters, strict=True):
                 merged[index] = value
@@ -35,7 +35,7 @@ def make_step(subject: Subject, call: Function) -> Callable[[Any, Any], tuple[li
             return [output for output in outputs if is_float(output)], (outputs, state)
 
         parameters = [weights[index] for index in trained]
-        differentiated, backward, (outputs, state) = jax.vjp(of_parameters, parameters, has_aux=True)
+        differentiated, backward, (outputs, state) = jax.vjp(run_forward, parameters, has_aux=True)
         gradients = backward([jax.numpy.ones_like(output) for output in differentiated])
         return outputs, (state, gradients)
 

@@ -21,7 +21,7 @@ from profilerkit_predict.joining.reading import ProfileFile
 from profilerkit_predict.joining.records import RecordedKernel, Recording
 
 from ..operator_timing.passes import rewrite_nodes
-from ..running.profiled import ProfiledPass, passes_in
+from ..running.profiled import ProfiledPass, read_passes
 from ..running.sessions import LEVELS
 
 __all__ = ["read_recording"]
@@ -68,7 +68,7 @@ def _read_passes(profile: ProfileFile) -> list[ProfiledPass]:
             f"{profile.path} is a profile of {profile.profiler}, and the model is one of ONNX: give the model that was "
             "profiled"
         )
-    passes = passes_in([event for event in profile.events if _is_whole(event)])
+    passes = read_passes([event for event in profile.events if _is_whole(event)])
     if not any(single.nodes for single in passes):
         raise ProfileFileError(
             f"{profile.path} has {len(passes)} passes, and no operator in them; was the model run while the profiler "

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from onnx import GraphProto, ModelProto, NodeProto
 
@@ -127,35 +128,41 @@ def weight_records(
     records: dict[str, tuple[list[WeightRecord], list[WeightRecord]]] = {}
     for name, constant in constants.items():
         users = uses.get(name, [])
-        is_parameter = _is_parameter(constant, [(node, index) for node, index, _ in users])
+        is_parameter = _is_parameter(constant, users)
         if constant.shape.numel <= 1 and not is_parameter:
             continue  # a number in the graph, such as a bound or a scale
-        count, size = _count(constant, users)
-        for path in dict.fromkeys(path for _, _, path in users) or [""]:
+        count, size = _measure(constant, users)
+        for path in dict.fromkeys(use.path for use in users) or [""]:
             label = name.removeprefix(f"{path}.") if path else name
             record = WeightRecord(
                 *(label, identities[name], count, size, dtype_name(constant.element), None),
                 shape=tuple(constant.shape) if count == constant.shape.numel else (),
             )
-            records.setdefault(path, ([], []))[0 if is_parameter else 1].append(record)
+            parameters, buffers = records.setdefault(path, ([], []))
+            (parameters if is_parameter else buffers).append(record)
     return records
 
 
-Use = tuple[NodeProto, int, str]
+class _Use(NamedTuple):
+    """Where a constant is used: the node, the index among its inputs, and the path of its layer."""
+
+    node: NodeProto
+    input: int
+    path: str
 
 
-def _find_uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> dict[str, list[Use]]:
-    """Return where each constant is used: nodes with the index among their inputs and the path of the layer.
+def _find_uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> dict[str, list[_Use]]:
+    """Return where each constant is used.
 
     What only copies or turns a constant round stands for it: its user is the user of the result.
     """
-    uses: dict[str, list[Use]] = {}
+    uses: dict[str, list[_Use]] = {}
     stands_for = {name: name for name in constants}
     for node, chain in zip(model.graph.node, scopes.chains, strict=True):
         for inner, path in _list_inner_nodes(node, chain[-1].path):
             for index, name in enumerate(inner.input):
                 if name in stands_for:
-                    uses.setdefault(stands_for[name], []).append((inner, index, path))
+                    uses.setdefault(stands_for[name], []).append(_Use(inner, index, path))
             if inner.op_type in ("Identity", "Transpose") and inner.input and inner.input[0] in stands_for:
                 source = stands_for[inner.input[0]]
                 uses[source].pop()
@@ -172,25 +179,25 @@ def _list_inner_nodes(node: NodeProto, path: str) -> Iterator[tuple[NodeProto, s
                 yield from _list_inner_nodes(inner, path)
 
 
-def _is_parameter(constant: Constant, users: Sequence[tuple[NodeProto, int]]) -> bool:
+def _is_parameter(constant: Constant, users: Sequence[_Use]) -> bool:
     """Return whether a constant is a weight that is trained, by what its users do with it, else by its dtype."""
-    if any(index in _PARAMETERS.get(node.op_type, ()) for node, index in users):
+    if any(use.input in _PARAMETERS.get(use.node.op_type, ()) for use in users):
         return True
     if constant.is_node or _COMPUTED.fullmatch(constant.name) or not constant.shape:
         return False
-    if users and all(index in _BUFFERS.get(node.op_type, ()) for node, index in users):
+    if users and all(use.input in _BUFFERS.get(use.node.op_type, ()) for use in users):
         return False
     name = dtype_name(constant.element)
     return name.startswith(("float", "bfloat", "complex"))
 
 
-def _count(constant: Constant, users: Sequence[Use]) -> tuple[int, int]:
+def _measure(constant: Constant, users: Sequence[_Use]) -> tuple[int, int]:
     """Return the elements that a constant stands for, and the bytes that it takes: packed weights hold several."""
     stored = constant.stored
     if stored is None:
         stored = count_bytes(constant.shape.numel, constant.element)
-    for node, index, _ in users:
-        if node.op_type == "MatMulNBits" and index == 1:
-            sizes = {attribute.name: attribute.i for attribute in node.attribute}
+    for use in users:
+        if use.node.op_type == "MatMulNBits" and use.input == 1:
+            sizes = {attribute.name: attribute.i for attribute in use.node.attribute}
             return sizes.get("K", 0) * sizes.get("N", 0), stored
     return constant.shape.numel, stored

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from onnx import GraphProto, ModelProto, TensorProto
 
@@ -23,29 +23,34 @@ def zero_weights(model: ModelProto, read: Callable[[TensorProto], Any]) -> tuple
     constants = list_constants(model)
     names = list(constants)
     records = weight_records(model, find_scopes(model), constants)
-    parameters = {names[int(record.identity)] for lists in records.values() for record in lists[0]}
-    tensors: Mapping[str, tuple[TensorProto, int]] = {
-        name: (tensor, elements) for graph in list_graphs(model.graph) for name, tensor, elements in _tensors(graph)
-    }
+    parameters = {names[int(record.identity)] for of_layer, _ in records.values() for record in of_layer}
+    stored = {tensor.name: tensor for graph in list_graphs(model.graph) for tensor in _list_stored(graph)}
     zeros = total = 0
-    for name in parameters:
-        tensor, elements = tensors[name]
-        if dtype_name(tensor.data_type).startswith(("float", "bfloat")):
-            zeros += elements - count_nonzero(read(tensor))
-            total += elements
+    for tensor in map(stored.__getitem__, parameters):
+        if dtype_name(tensor.values.data_type).startswith(("float", "bfloat")):
+            zeros += tensor.elements - count_nonzero(read(tensor.values))
+            total += tensor.elements
     return zeros, total
 
 
-def _tensors(graph: GraphProto) -> Iterator[tuple[str, TensorProto, int]]:
-    """Yield the constants of a graph: name, the tensor with the elements that are stored, and how many there are."""
+class _StoredTensor(NamedTuple):
+    """A constant: its name, the tensor with the elements that are stored, and how many elements it has."""
+
+    name: str
+    values: TensorProto
+    elements: int
+
+
+def _list_stored(graph: GraphProto) -> Iterator[_StoredTensor]:
+    """Yield the constants of a graph."""
     for tensor in graph.initializer:
-        yield tensor.name, tensor, math.prod(tensor.dims)
+        yield _StoredTensor(tensor.name, tensor, math.prod(tensor.dims))
     for sparse in graph.sparse_initializer:
-        yield sparse.values.name, sparse.values, math.prod(sparse.dims)
+        yield _StoredTensor(sparse.values.name, sparse.values, math.prod(sparse.dims))
     for node in graph.node:
         for attribute in node.attribute:
             if node.op_type == "Constant" and attribute.name == "value" and attribute.HasField("t"):
-                yield node.output[0], attribute.t, math.prod(attribute.t.dims)
+                yield _StoredTensor(node.output[0], attribute.t, math.prod(attribute.t.dims))
 
 
 def count_nonzero(array: Any) -> int:

@@ -22,7 +22,7 @@ from ..running.rewritten_nodes import Origin
 from ..running.runs import make_feeds
 from ..running.sessions import make_options
 from ..trace.pricing import name_operator
-from ..trace.tracing import operators_by_node
+from ..trace.tracing import list_operators
 
 __all__ = ["RanNode", "operator_times", "rewrite_nodes", "run_nodes"]
 
@@ -74,7 +74,7 @@ def rewrite_nodes(model: ModelProto, inputs: ModelInputs, level: str, device: st
 
 def _attribute_nodes(model: ModelProto, inputs: ModelInputs, rewritten: Rewritten) -> list[RanNode]:
     """Return the nodes of a rewritten graph with the layers and operators of the written graph that they work for."""
-    executed, scopes = operators_by_node(model, inputs), find_scopes(model)
+    executed, scopes = list_operators(model, inputs), find_scopes(model)
     return [
         _attribute_node(node.name, name_operator(node), origin, executed, scopes)
         for node, origin in zip(rewritten.graph.graph.node, rewritten.origins, strict=True)

@@ -14,7 +14,7 @@ from profilerkit.process.files import write_bytes
 
 from .runs import make_call
 
-__all__ = ["ProfiledPass", "passes_in", "profile_passes"]
+__all__ = ["ProfiledPass", "profile_passes", "read_passes"]
 
 Event = dict[str, Any]
 #: What the profiler adds to the name of a node.
@@ -36,7 +36,7 @@ class ProfiledPass:
 
 def profile_passes(
     options: Any,
-    session_made: Callable[[], Any],
+    make_session: Callable[[], Any],
     feeds: Mapping[str, Any],
     passes: int,
     device: str,
@@ -47,7 +47,7 @@ def profile_passes(
 
     Args:
         options: The options of the session, before it is made.
-        session_made: Makes the session.
+        make_session: Makes the session.
         feeds: The inputs by name.
         passes: How many passes.
         device: The device of the session.
@@ -57,7 +57,7 @@ def profile_passes(
     with TemporaryDirectory(prefix="profilerkit-") as folder:
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(folder, "passes"))
-        session = session_made()
+        session = make_session()
         try:
             call = make_call(session, feeds, device, inputs)
             for _ in range(passes + 1):
@@ -67,23 +67,23 @@ def profile_passes(
         events = json.loads(Path(written).read_text(encoding="utf-8"))
         if export is not None:
             write_bytes(export, Path(written).read_bytes())
-    return passes_in(events)[1:]
+    return read_passes(events)[1:]
 
 
-def passes_in(events: list[Event]) -> list[ProfiledPass]:
+def read_passes(events: list[Event]) -> list[ProfiledPass]:
     """Return the events of each pass; that of the pass comes after those of its operators."""
     passes, current = list[ProfiledPass](), list[Event]()
     for event in events:
         if event.get("cat") == "Node" and event.get("name", "").endswith(_KERNEL):
             current.append({**event, "name": event["name"].removesuffix(_KERNEL)})
         elif event.get("name") == "model_run":
-            passes.append(ProfiledPass(_outermost(current), event["dur"] / 1e6))
+            passes.append(ProfiledPass(_leave_out_inner(current), event["dur"] / 1e6))
             current = []
     return passes
 
 
-def _outermost(events: list[Event]) -> list[Event]:
-    """Leave out what ran inside another operator: the graph of a loop or a branch."""
+def _leave_out_inner(events: list[Event]) -> list[Event]:
+    """Return the events in order of time, without what ran in the graph inside another operator, such as a loop."""
     kept: list[Event] = []
     for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
         around = kept[-1] if kept else None

@@ -10,18 +10,18 @@ from onnx import FunctionProto, NodeProto, OperatorSetIdProto
 from .inference import find_schema
 from .values import Value
 
-__all__ = ["find_body", "function_key", "functions_by_key"]
+__all__ = ["find_body", "list_functions", "read_key"]
 
 #: Domain, name and overload of a function.
 Key = tuple[str, str, str]
 
 
-def functions_by_key(functions: Iterable[FunctionProto]) -> dict[Key, FunctionProto]:
-    """Return the functions that a model defines, each by the key of the nodes that call it (see `function_key`)."""
+def list_functions(functions: Iterable[FunctionProto]) -> dict[Key, FunctionProto]:
+    """Return the functions that a model defines, each by the key of the nodes that call it (see `read_key`)."""
     return {(function.domain, function.name, function.overload): function for function in functions}
 
 
-def function_key(node: NodeProto) -> Key:
+def read_key(node: NodeProto) -> Key:
     """Return the domain, name and overload of a node's operator: those of the function, where it calls one."""
     return node.domain, node.op_type, node.overload
 

@@ -13,6 +13,7 @@ from profilerkit.backend_kit.graph_work import Executed
 from profilerkit.costs import Shape
 
 from .bodies import find_graph, name_inputs, stack_turns, walk_body
+from .pricing import read_attributes
 from .values import Value, Values
 from .walk import Walk
 
@@ -22,10 +23,10 @@ __all__ = ["walk_scan"]
 def walk_scan(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
     """Go over the body of a ``Scan`` of operator set 9 or newer: its inputs are its first state, and what is sliced."""
     graph = find_graph(node, "body")
-    attributes = {attribute.name: attribute for attribute in node.attribute}
-    state_count = len(inputs) - attributes["num_scan_inputs"].i
+    attributes = read_attributes(node)
+    state_count = len(inputs) - attributes["num_scan_inputs"]
     states, sequences = inputs[:state_count], inputs[state_count:]
-    axes = attributes["scan_input_axes"].ints if "scan_input_axes" in attributes else [0] * len(sequences)
+    axes = attributes.get("scan_input_axes", [0] * len(sequences))
     sliced = list(zip(sequences, axes, strict=False))
     length = _find_length(sliced)
     first_states = [value and value.without_array() for value in states]
@@ -34,8 +35,8 @@ def walk_scan(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], value
     body = walk_body(walk, graph, values, times * turns, name_inputs(graph, [*first_states, *slices]))
     walk.work.add_loop(body.work)
     last_states, results = body.outputs[:state_count], body.outputs[state_count:]
-    axes = attributes["scan_output_axes"].ints if "scan_output_axes" in attributes else [0] * len(results)
-    stacked = [stack_turns(walk, value, axis, length) for value, axis in zip(results, axes, strict=True)]
+    stacked_axes = attributes.get("scan_output_axes", [0] * len(results))
+    stacked = [stack_turns(walk, value, axis, length) for value, axis in zip(results, stacked_axes, strict=True)]
     missing = "Scan of an unknown length" if length is None else ""
     walk.work.executed.append(Executed("Scan", walk.node, tuple(body.outputs), tuple(stacked), times, missing=missing))
     values.update(zip(node.output, [*last_states, *stacked], strict=False))

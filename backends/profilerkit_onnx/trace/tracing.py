@@ -20,11 +20,11 @@ from ..model.scopes import Scopes, find_scopes
 from ..model.types import LARGEST
 from ..model.weights import list_constants, weight_records
 from .control_flow import HANDLERS, holds_conditions
-from .functions import functions_by_key
+from .functions import list_functions
 from .values import Value, find_value
 from .walk import Walk
 
-__all__ = ["operators_by_node", "trace_model"]
+__all__ = ["list_operators", "trace_model"]
 
 METHOD = "shapes inferred along the graph"
 #: Operators whose output is their first input in another shape: it shares its buffer.
@@ -63,7 +63,7 @@ def _list_calls_before(walk: Walk, scopes: Scopes) -> dict[str, list[LayerCall]]
     return calls_of_layers(scopes.chains[: walk.node + 1], walk.work.executed, (), ())
 
 
-def operators_by_node(model: ModelProto, inputs: ModelInputs) -> dict[int, list[Executed]]:
+def list_operators(model: ModelProto, inputs: ModelInputs) -> dict[int, list[Executed]]:
     """Return what runs in one call, by the index of the node of the model's own graph that it comes from."""
     walk, received = _prepare(model, inputs)
     _walk_graph(walk, model, received)
@@ -87,7 +87,7 @@ def _prepare(
     bound = bind_inputs(model, inputs.own_call())
     walk = make_walk(
         opsets={("" if entry.domain == "ai.onnx" else entry.domain): entry.version for entry in model.opset_import},
-        functions=functions_by_key(model.functions),
+        functions=list_functions(model.functions),
         declared={value.name: value.type for value in (*model.graph.value_info, *model.graph.output)},
         sizes=bind_sizes(model, bound),
         handlers=HANDLERS,

@@ -16,7 +16,7 @@ from profilerkit.trace.bounds import Branch, Choice
 from ..costs import is_known
 from .folding import read_array
 from .function_calls import walk_function
-from .functions import find_body, function_key
+from .functions import find_body, read_key
 from .node_outputs import make_outputs
 from .pricing import has_unknown_lengths, name_node, name_operator, price, read_attributes
 from .signatures import Known, make_signature
@@ -105,7 +105,7 @@ class Walk:
     def _walk_node(self, node: NodeProto, values: Values, times: int) -> None:
         inputs = [find_value(name, values, node) if name else None for name in node.input]
         handler = None if node.domain else self.handlers.get(node.op_type)
-        function = self.functions.get(function_key(node))
+        function = self.functions.get(read_key(node))
         if handler is not None:
             handler(self, node, inputs, values, times)
         elif function is not None:
