@@ -105,24 +105,28 @@ class _Opener:
         return part
 
     def open(self, part: Part, room: int) -> list[Part]:
-        """Return what is inside a part, in at most so many parts; nothing where it is not divided, or room lacks."""
+        """Return what is inside a part, in at most so many parts; nothing where it stays closed."""
         inside = [self.pass_through(one) for one in self._list_inside(part)]
-        small = [one for one in inside if not self._is_large(one)]
-        if len(inside) - len(small) == 1 and not self._is_worth_it(
-            part, next(one for one in inside if one not in small)
-        ):
-            return []
-        if len(inside) - len(small) + bool(small) > room:
-            ranked = sorted((one for one in inside if one.kind == "layers"), key=self.share)
-            small = ranked[: len(inside) - room + 1]
-        if len(small) > 1:
-            others = Part("", tuple(row for one in small for row in one.rows), "others")
-            inside = [*(one for one in inside if one not in small), others]
-        return inside if 1 < len(inside) <= room else []
+        small = self._choose_small(inside, room)
+        others = Part("", tuple(row for one in small for row in one.rows), "others")
+        large = [one for one in inside if one not in small]
+        opened = [*large, others] if len(small) > 1 else inside
+        is_model = part.rows[0] is self._root
+        return opened if 1 < len(opened) <= room and (is_model or self._tells(large, others)) else []
 
-    def _is_worth_it(self, outer: Part, only: Part) -> bool:
-        """Return whether a part opens where one part has all of it: the model does, and what holds a divided one."""
-        return outer.rows[0] is self._root or bool(self._list_inside(only))
+    def _choose_small(self, inside: list[Part], room: int) -> list[Part]:
+        """Return the parts that are gathered: those with little of the whole, and more of them where room lacks."""
+        small = [one for one in inside if not self._is_large(one)]
+        if len(inside) - len(small) + bool(small) <= room:
+            return small
+        ranked = sorted((one for one in inside if one.kind == "layers"), key=self.share)
+        return ranked[: len(inside) - room + 1]
+
+    def _tells(self, large: list[Part], others: Part) -> bool:
+        """Return whether parts say more than the one around them: not where one has all, or the others have most."""
+        if len(large) == 1 and not self._list_inside(large[0]):
+            return False
+        return all(self.share(others) < self.share(one) or not self._is_large(others) for one in large)
 
     def _is_large(self, part: Part) -> bool:
         params = (part.sum("params") or 0) / (self._root.get("params") or 1)

@@ -142,3 +142,23 @@ def test_a_part_with_little_of_the_whole_stays_closed() -> None:
         (1, "a"),
         (1, "b"),
     ]
+
+
+def test_a_part_stays_closed_where_the_others_inside_have_more_than_one_shown() -> None:
+    """Six parts of 15 each have no room in the four lines that are left: two of them would say little of 90."""
+    inner = [(f"dec.{index}", f"B{index}", 15, 15, 1) for index in range(6)]
+    model = rows(("", "Net", 100, 0, 8), ("head", "H", 10, 10, 1), ("dec", "D", 90, 0, 7), *inner)
+    assert [part.label for _, part in divide(model, "macs", 5).walk()] == ["head", "dec"]
+    assert len(list(divide(model, "macs", 8).walk())) == 8
+
+
+def test_a_part_with_one_layer_that_costs_stays_closed() -> None:
+    """An activation beside the only layer with work says no more than the part of both."""
+    model = rows(
+        ("", "Net", 100, 0, 4),
+        ("a", "A", 60, 0, 2),
+        ("a.dense", "Linear", 60, 60, 2),
+        ("a.act", "GELU", 0, 0, 0),
+        ("b", "B", 40, 40, 2),
+    )
+    assert [part.label for _, part in divide(model, "macs", 8).walk()] == ["a", "b"]
